@@ -1,0 +1,1 @@
+"""tfcompare's host side: plans, engines, measurement, verdicts and reports."""

@@ -1,0 +1,71 @@
+"""Where versions live and workers run: one Protocol, a file an engine, one line an engine in ENGINES."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from orchestrator.engines.channel import Channel
+from orchestrator.engines.setting import BuildLog
+from orchestrator.model import EngineName, EnvironmentFacts, GpuRequest, Version
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """What the user may say about environments."""
+
+    gpu: bool = False
+    gpu_request: GpuRequest = "runtime"
+    base: str | None = None
+    ca_bundle: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerPlace:
+    """What a worker is started with, in paths of this machine."""
+
+    run: str
+    results: Path
+    log: Path
+    own_workloads: Path | None
+
+
+@dataclass(frozen=True)
+class Started:
+    """A worker's channel, and the paths that its `hello` must name, as the worker sees them."""
+
+    channel: Channel
+    folders: tuple[str, ...]
+    results: str
+
+
+class Environment(Protocol):
+    """A version made ready to be measured."""
+
+    @property
+    def facts(self) -> EnvironmentFacts: ...
+
+    def start(self, place: WorkerPlace, stream: Path) -> Started:
+        """Starts a worker; raises EnvironmentFailed, or EngineUnavailable if the engine itself is gone."""
+
+
+class Engine(Protocol):
+    def check(self) -> str:
+        """One line about the engine; raises EngineUnavailable before any work if it cannot do what was asked."""
+
+    def outlook(self, version: Version) -> str:
+        """What `prepare` would do, without doing it."""
+
+    def prepare(self, version: Version, log: BuildLog) -> Environment:
+        """Builds or installs the version unless that was done before; raises EnvironmentFailed."""
+
+    def close(self) -> None:
+        """Frees what the engine holds; never raises."""
+
+
+def engines() -> Mapping[EngineName, Callable[[EngineOptions], Engine]]:
+    # Imported here: docker's client is slow to import and not needed where virtual environments are used.
+    from orchestrator.engines.docker import DockerEngine
+    from orchestrator.engines.venv import VenvEngine
+
+    return {"docker": DockerEngine, "venv": VenvEngine}

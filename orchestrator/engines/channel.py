@@ -1,0 +1,140 @@
+"""Lines to and from a worker, whatever carries them."""
+
+import os
+import queue
+import signal
+import subprocess
+import threading
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+
+class ChannelClosed(Exception):
+    """The worker is gone; the message says how it ended, as far as the engine knows."""
+
+
+class ChannelTimeout(Exception):
+    """No line came in time."""
+
+
+class Channel(Protocol):
+    def send(self, line: str) -> None:
+        """Raises ChannelClosed."""
+
+    def receive(self, timeout_s: float) -> str:
+        """The next line; raises ChannelTimeout or ChannelClosed."""
+
+    def close(self) -> None:
+        """Ends the worker if it still runs and frees what it held; never raises, and may be called twice."""
+
+
+class Lines:
+    """Lines cut from chunks by one thread, waited for by another; None in the queue is the end."""
+
+    def __init__(self) -> None:
+        self._queue: queue.Queue[str | None] = queue.Queue()
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> None:
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            self._queue.put(line.decode("utf-8", "replace"))
+
+    def end(self) -> None:
+        self._queue.put(None)
+
+    def take(self, timeout_s: float) -> str | None:
+        try:
+            line = self._queue.get(timeout=timeout_s)
+        except queue.Empty as error:
+            raise ChannelTimeout from error
+        if line is None:
+            self._queue.put(None)
+        return line
+
+
+class ProcessChannel:
+    """A worker that is a child process, in a process group of its own."""
+
+    def __init__(self, argv: list[str], env: dict[str, str], log: Path) -> None:
+        with log.open("ab") as stderr:
+            self._process = subprocess.Popen(
+                argv,
+                env=env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                # A Ctrl-C is for the host alone: it ends its workers itself, after saving what they hold.
+                start_new_session=True,
+            )
+        self._lines = Lines()
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._stdin: BinaryIO = self._process.stdin  # type: ignore[assignment]
+        self._stdout: BinaryIO = self._process.stdout  # type: ignore[assignment]
+        threading.Thread(target=self._read, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def _read(self) -> None:
+        try:
+            while chunk := self._stdout.read1(1 << 16):  # type: ignore[attr-defined]
+                self._lines.feed(chunk)
+        except (OSError, ValueError):
+            pass
+        self._lines.end()
+
+    def send(self, line: str) -> None:
+        try:
+            self._stdin.write(line.encode())
+            self._stdin.flush()
+        except (OSError, ValueError) as error:
+            raise ChannelClosed(self._ending()) from error
+
+    def receive(self, timeout_s: float) -> str:
+        line = self._lines.take(timeout_s)
+        if line is None:
+            raise ChannelClosed(self._ending())
+        return line
+
+    def _ending(self) -> str:
+        try:
+            code = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return "closed its output but still runs"
+        return describe_exit(code)
+
+    def close(self) -> None:
+        try:
+            self._stdin.close()
+        except OSError:
+            pass
+        try:
+            self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            pass
+        # The group too: a replicate may outlive its worker.
+        kill_group(self._process.pid)
+        self._process.wait()
+        self._stdout.close()
+
+
+def kill_group(leader: int) -> None:
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def describe_exit(code: int) -> str:
+    """An exit code in words; the shell's 128 + n and Popen's -n both mean a signal."""
+    number = -code if code < 0 else code - 128
+    if number > 0:
+        try:
+            name = signal.Signals(number).name
+        except ValueError:
+            return f"exit code {code}"
+        hint = " (often the kernel, out of memory)" if name == "SIGKILL" else ""
+        return f"killed by {name}{hint}"
+    return f"exit code {code}"

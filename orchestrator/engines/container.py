@@ -1,0 +1,212 @@
+"""One hardened container and the lines to the worker inside it."""
+
+import os
+import socket
+import struct
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import docker
+import requests
+from docker.errors import APIError, DockerException
+from docker.types import DeviceRequest
+
+from orchestrator.engines.channel import ChannelClosed, Lines, describe_exit
+from orchestrator.engines.setting import worker_variables
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.model import GpuRequest
+
+ROOT = "/tfcompare"
+RUN_LABEL = "tfcompare.run"
+OWNER_LABEL = "tfcompare.owner"
+PIDS_LIMIT = 8192
+MEMORY_SHARE = 0.9
+
+STDOUT, STDERR = 1, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """What one worker's container is asked to be."""
+
+    image: str
+    version: str
+    run: str
+    workloads: Path
+    own_workloads: Path | None
+    results: Path
+    gpu: GpuRequest | None
+
+
+def owner() -> str:
+    """This process, so that a later run can tell a container in use from one that was left behind."""
+    return f"{_boot_id()}:{os.getpid()}:{_started(os.getpid())}"
+
+
+def abandoned(mark: str) -> bool:
+    boot, pid, started = [*mark.split(":"), "", ""][:3]
+    return boot != _boot_id() or not pid.isdigit() or _started(int(pid)) != started
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return "unknown"
+
+
+def _started(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return "gone"
+
+
+def gpu_options(request: GpuRequest | None) -> dict[str, Any]:
+    if request == "runtime":
+        return {"runtime": "nvidia"}
+    if request == "device":
+        return {"device_requests": [DeviceRequest(count=-1, capabilities=[["gpu"]])]}
+    return {}
+
+
+def gpu_variables(request: GpuRequest | None) -> dict[str, str]:
+    # The runtime reads these; images that are no NVIDIA images do not set them.
+    return {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if request else {}
+
+
+def create(client: docker.DockerClient, spec: Spec) -> str:
+    """The id of a created container: no network, read-only, no capabilities, one writable folder."""
+    binds = {
+        str(spec.workloads): {"bind": f"{ROOT}/workloads", "mode": "ro"},
+        str(spec.results.resolve()): {"bind": f"{ROOT}/results", "mode": "rw"},
+    }
+    if spec.own_workloads:
+        binds[str(spec.own_workloads.resolve())] = {"bind": f"{ROOT}/own", "mode": "ro"}
+    memory = int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * MEMORY_SHARE)
+    host_config = client.api.create_host_config(
+        binds=binds,
+        network_mode="none",
+        read_only=True,
+        cap_drop=["ALL"],
+        security_opt=["no-new-privileges"],
+        pids_limit=PIDS_LIMIT,
+        mem_limit=memory,
+        # Without swap of its own: a worker that swaps measures the disk.
+        memswap_limit=memory,
+        tmpfs={"/tmp": "rw,nosuid,nodev,mode=1777"},
+        **gpu_options(spec.gpu),
+    )
+    created = client.api.create_container(
+        image=spec.image,
+        command=["python3", f"{ROOT}/workloads/worker.py"],
+        user=f"{os.getuid()}:{os.getgid()}",
+        working_dir="/tmp",
+        environment={**worker_variables(), "HOME": "/tmp", **gpu_variables(spec.gpu)},
+        stdin_open=True,
+        labels={RUN_LABEL: spec.run, OWNER_LABEL: owner(), "tfcompare.version": spec.version},
+        host_config=host_config,
+    )
+    return str(created["Id"])
+
+
+class ContainerChannel:
+    """Attached to a container's stdin and stdout; its stderr goes to a log."""
+
+    def __init__(self, client: docker.DockerClient, container: str, version: str, log: Path) -> None:
+        self._api = client.api
+        self._container = container
+        self._log = log
+        self._lines = Lines()
+        try:
+            raw = self._api.attach_socket(container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
+            # docker-py wraps the socket for reading only; writing needs what is beneath.
+            self._socket: socket.socket = getattr(raw, "_sock", raw)
+            self._socket.settimeout(None)
+            self._api.start(container)
+        except APIError as error:
+            self.close()
+            raise EnvironmentFailed(f"{version}: its container does not start: {error.explanation}") from error
+        except (DockerException, requests.RequestException, OSError) as error:
+            self.close()
+            raise EngineUnavailable(f"the Docker engine stopped answering while {version} was started: {error}") from error
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        try:
+            with self._log.open("ab", buffering=0) as log:
+                while frame := self._frame():
+                    stream, payload = frame
+                    if stream == STDOUT:
+                        self._lines.feed(payload)
+                    elif stream == STDERR:
+                        log.write(payload)
+        except OSError:
+            pass
+        self._lines.end()
+
+    def _frame(self) -> tuple[int, bytes] | None:
+        """One frame of the engine's stream: a byte that says which, three of nothing, four of length, the payload."""
+        header = self._exactly(8)
+        if header is None:
+            return None
+        stream, length = struct.unpack(">BxxxL", header)
+        payload = self._exactly(length)
+        return None if payload is None else (stream, payload)
+
+    def _exactly(self, count: int) -> bytes | None:
+        parts = bytearray()
+        while len(parts) < count:
+            part = self._socket.recv(count - len(parts))
+            if not part:
+                return None
+            parts += part
+        return bytes(parts)
+
+    def send(self, line: str) -> None:
+        try:
+            self._socket.sendall(line.encode())
+        except OSError as error:
+            raise ChannelClosed(self._ending()) from error
+
+    def receive(self, timeout_s: float) -> str:
+        line = self._lines.take(timeout_s)
+        if line is None:
+            raise ChannelClosed(self._ending())
+        return line
+
+    def _ending(self) -> str:
+        try:
+            self._api.wait(self._container, timeout=5)
+            state = self._api.inspect_container(self._container)["State"]
+        except (DockerException, requests.RequestException):
+            return "lost: the Docker engine does not say what became of its container"
+        return "out of memory: the container's limit was reached" if state["OOMKilled"] else describe_exit(state["ExitCode"])
+
+    def close(self) -> None:
+        if hasattr(self, "_socket"):
+            try:
+                # Wakes the reading thread, which a bare close would leave waiting for ever.
+                self._socket.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            self._socket.close()
+        remove(self._api, self._container)
+
+
+def remove(api: Any, container: str) -> None:
+    try:
+        api.remove_container(container, force=True, v=True)
+    except (DockerException, requests.RequestException):
+        pass
+
+
+def reap(client: docker.DockerClient) -> int:
+    """Removes the containers of runs whose process is gone: a killed host cannot clean up after itself."""
+    left = client.api.containers(all=True, filters={"label": OWNER_LABEL})
+    dead = [entry["Id"] for entry in left if abandoned(entry["Labels"][OWNER_LABEL])]
+    for container in dead:
+        remove(client.api, container)
+    return len(dead)

@@ -1,0 +1,172 @@
+"""Versions in virtual environments of this machine, for where no Docker engine answers; CPU only.
+
+An environment is kept under the user's cache, named by its lock, its installer and its Python. A file lock keeps two
+runs from building the same one, and a marker that is written last tells a whole environment from half a one.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.catalog import lock_hash
+from orchestrator.engines import EngineOptions, Started, WorkerPlace, interpreters
+from orchestrator.engines.channel import ProcessChannel
+from orchestrator.engines.interpreters import Interpreter
+from orchestrator.engines.setting import BuildLog, worker_variables
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.model import EnvironmentFacts, Flavour, Version
+from orchestrator.suites import BUILTIN, WORKLOADS
+
+MARKER = "tfcompare.json"
+
+
+def cache_folder() -> Path:
+    base = os.environ.get("TFCOMPARE_CACHE") or os.environ.get("XDG_CACHE_HOME")
+    return Path(base or Path.home() / ".cache") / "tfcompare" / "environments"
+
+
+@dataclass(frozen=True)
+class VenvEnvironment:
+    path: Path
+    facts: EnvironmentFacts
+
+    def start(self, place: WorkerPlace, stream: Path) -> Started:
+        home = self.path / "home"
+        home.mkdir(exist_ok=True)
+        # HOME is the environment's own: a user's keras.json must not steer one version and not another.
+        env = {**worker_variables(), "HOME": str(home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
+        argv = [str(self.path / "bin" / "python"), str(WORKLOADS / "worker.py")]
+        try:
+            channel = ProcessChannel(argv, env, place.log)
+        except OSError as error:
+            raise EnvironmentFailed(
+                f"{self.facts.version}: {argv[0]} does not start ({error.strerror}); remove {self.path} and run again"
+            ) from error
+        own = (str(place.own_workloads.resolve()),) if place.own_workloads else ()
+        return Started(channel, (str(BUILTIN), *own), str(stream.resolve()))
+
+
+class VenvEngine:
+    def __init__(self, options: EngineOptions) -> None:
+        self._options = options
+
+    def check(self) -> str:
+        if self._options.gpu:
+            raise EngineUnavailable(
+                "--gpu needs the docker engine: virtual environments are for the CPU. Start Docker, or leave --gpu out"
+            )
+        return f"virtual environments, kept in {cache_folder()}"
+
+    def outlook(self, version: Version) -> str:
+        flavour, interpreter = _choose(version)
+        if interpreter is None:
+            return interpreters.missing(tuple(option.python.number for option in version.on("cpu")))
+        if (_folder(flavour, interpreter) / MARKER).exists():
+            return f"ready (Python {interpreter.version})"
+        return f"to be installed (Python {interpreter.version}, {interpreter.path})"
+
+    def prepare(self, version: Version, log: BuildLog) -> VenvEnvironment:
+        flavour, interpreter = _choose(version)
+        if interpreter is None:
+            pythons = tuple(option.python.number for option in version.on("cpu"))
+            raise EnvironmentFailed(f"{version.number}: {interpreters.missing(pythons)}")
+        path = _folder(flavour, interpreter)
+        with _locked(path, log):
+            if not (path / MARKER).exists():
+                self._build(version, flavour, interpreter, path, log)
+        facts = EnvironmentFacts(
+            version=version.number,
+            kind="venv",
+            identity=path.name,
+            lock=lock_hash(flavour),
+            python=interpreter.version,
+            details={"path": str(path), "interpreter": str(interpreter.path)},
+        )
+        return VenvEnvironment(path, facts)
+
+    def _build(
+        self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog
+    ) -> None:
+        python = str(path / "bin" / "python")
+        pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--require-hashes"]
+        if self._options.ca_bundle:
+            pip += ["--cert", str(self._options.ca_bundle)]
+        try:
+            shutil.rmtree(path, ignore_errors=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _run(version, [str(interpreter.path), "-m", "venv", str(path)], log)
+            _run(version, [*pip, "-r", str(flavour.pip_lock)], log)
+            # Locks are whole, so nothing is left to resolve; without isolation, so that the few source packages are
+            # built with the locked setuptools and not with one fetched unlocked.
+            _run(version, [*pip, "--no-deps", "--no-build-isolation", "-r", str(flavour.lock)], log)
+            (path / MARKER).write_text(json.dumps({"version": version.number, "lock": flavour.lock.name}))
+        except OSError as error:
+            raise EnvironmentFailed(f"{version.number}: cannot write {path}: {error.strerror}") from error
+
+    def close(self) -> None:
+        pass
+
+
+def _choose(version: Version) -> tuple[Flavour, Interpreter | None]:
+    """The first flavour whose Python is here."""
+    flavours = version.on("cpu")
+    for flavour in flavours:
+        if interpreter := interpreters.find(flavour.python.number):
+            return flavour, interpreter
+    return flavours[0], None
+
+
+def _folder(flavour: Flavour, interpreter: Interpreter) -> Path:
+    key = hashlib.sha256(f"{lock_hash(flavour)} {interpreter.version} {interpreter.prefix}".encode()).hexdigest()
+    return cache_folder() / f"{flavour.lock.stem}-{key[:16]}"
+
+
+@contextmanager
+def _locked(path: Path, log: BuildLog) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_suffix(path.suffix + ".lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.line(f"another run is building {path.name}; waiting for it")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _run(version: Version, argv: list[str], log: BuildLog) -> None:
+    log.line("$ " + " ".join(argv))
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON") and name != "VIRTUAL_ENV"}
+    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                log.line(line)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode == 0:
+        return
+    raise EnvironmentFailed(
+        f"{version.number}: its environment could not be installed ({argv[0]} ended with {process.returncode}).\n"
+        f"{log.tail()}\n{install_hint(log)} The whole log is {log.path}"
+    )
+
+
+def install_hint(log: BuildLog) -> str:
+    """What to do about the commonest failures of pip, told by its own words."""
+    if log.mentions("DO NOT MATCH THE HASHES"):
+        return "The index served another file than the lock names: do not trust it, or lock the version anew."
+    if log.mentions("No space left on device"):
+        return "The disk is full: free some space and run again."
+    if log.mentions("CERTIFICATE_VERIFY_FAILED"):
+        return "A certificate is not trusted: name your proxy's with --ca-bundle FILE."
+    if log.mentions("Connection", "Temporary failure in name resolution", "Read timed out", "NewConnectionError"):
+        return "The package index was not reached: check the network, or pip's index settings."
+    return "Run again with -v to see the log as it goes."

@@ -1,0 +1,110 @@
+"""A run directory, read and judged: the same way at every look while it runs and for every report afterwards."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from orchestrator import results
+from orchestrator.model import Arm, Case, Comparison, Ended, Finished, Lost, Manifest, Plan
+from orchestrator.results import Replicate
+from orchestrator.rundir import RunDir
+from orchestrator.stats.compare import compare
+from workloads import contract
+
+
+@dataclass(frozen=True)
+class Endings:
+    """What the journal tells of the arms that are not simply measured."""
+
+    refused: dict[tuple[str, str], str]
+    died: dict[tuple[str, str], str]
+    lost: dict[str, str]
+    finished: Finished | None
+
+
+def read_endings(run: RunDir) -> Endings:
+    endings = Endings({}, {}, {}, None)
+    finished = None
+    for entry in run.entries():
+        if isinstance(entry, Ended) and entry.outcome == "refused":
+            endings.refused[entry.case, entry.version] = entry.reason
+        elif isinstance(entry, Ended) and entry.outcome == "died":
+            endings.died[entry.case, entry.version] = entry.reason
+        elif isinstance(entry, Lost):
+            endings.lost[entry.version] = f"{entry.stage}: {entry.reason}"
+        elif isinstance(entry, Finished):
+            finished = entry
+    return Endings(endings.refused, endings.died, endings.lost, finished)
+
+
+def judge_run(run: RunDir) -> Comparison:
+    plan, manifest = run.read_plan(), run.read_manifest()
+    endings = read_endings(run)
+    loaded = results.load(run.streams(), plan.run)
+    by_arm: dict[tuple[str, str], list[Replicate]] = defaultdict(list)
+    for replicate in loaded.replicates:
+        if replicate.round != contract.PILOT_ROUND:
+            by_arm[replicate.case, replicate.version].append(replicate)
+    arms = [
+        _arm(case, version, by_arm.get((case.label, version), []), endings)
+        for case in plan.cases
+        for version in plan.versions
+    ]
+    samples = {
+        name: {replicate.round: math.log(max(replicate.steady_ns, 1.0)) for replicate in replicates}
+        for name, replicates in by_arm.items()
+    }
+    return Comparison(
+        plan=plan,
+        manifest=manifest,
+        arms=tuple(arms),
+        contrasts=compare(plan, samples, arms),
+        warnings=tuple(_warnings(plan, manifest, endings, loaded.problems)),
+        broken=loaded.broken,
+    )
+
+
+def _arm(case: Case, version: str, replicates: Sequence[Replicate], endings: Endings) -> Arm:
+    name = case.label, version
+    if name in endings.refused:
+        return Arm(case=case, version=version, outcome="refused", reason=endings.refused[name])
+    reason = endings.died.get(name, "")
+    if not reason and not replicates:
+        reason = endings.lost.get(version, "the run ended before it was measured")
+    if not replicates:
+        return Arm(case=case, version=version, outcome="died", reason=reason)
+    facts = [replicate.facts for replicate in replicates]
+    return Arm(
+        case=case,
+        version=version,
+        outcome="died" if reason else "measured",
+        reason=reason,
+        rounds=len(replicates),
+        median_ms=median(replicate.steady_ns for replicate in replicates) / 1e6,
+        first_ms=median(replicate.first_ns for replicate in replicates) / 1e6,
+        build_s=median(replicate.build_ns for replicate in replicates) / 1e9,
+        import_s=median(row.import_ns or 0 for row in facts) / 1e9,
+        peak_rss_mb=median(row.peak_rss_kb or 0 for row in facts) / 1024,
+        traces=facts[-1].traces,
+        checksum=facts[-1].checksum,
+    )
+
+
+def _warnings(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequence[str]) -> list[str]:
+    warnings = list(problems)
+    if endings.finished is None:
+        warnings.append("the run was cut short; what it measured is here")
+    elif endings.finished.how:
+        warnings.append(endings.finished.how)
+    for version, reason in endings.lost.items():
+        warnings.append(f"{version} was lost ({reason})")
+    pythons = {
+        version: str(manifest.workers.get(version, {}).get("python", facts.python))
+        for version, facts in manifest.environments.items()
+    }
+    if len({python.rpartition(".")[0] for python in pythons.values()}) > 1:
+        listed = ", ".join(f"{version} on {python}" for version, python in pythons.items())
+        warnings.append(f"Python differs between versions ({listed}): it is part of every ratio")
+    return warnings

@@ -1,0 +1,267 @@
+"""The frozen types that the parts hand to each other; those that stand in a run directory are validated by pydantic."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ConfigDict
+
+STRICT = ConfigDict(extra="forbid")
+
+EngineName = Literal["docker", "venv"]
+FlavourName = Literal["cpu", "gpu"]
+GpuRequest = Literal["runtime", "device"]
+VerdictName = Literal["faster", "slower", "same", "inconclusive"]
+ContrastKind = Literal["version", "case"]
+
+Params = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Python:
+    """A Python that versions run on: the image that brings it and the pip that installs locks into it."""
+
+    number: str
+    image: str
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flavour:
+    """How one version is installed for one kind of device, on one Python."""
+
+    name: FlavourName
+    python: Python
+    lock: Path
+    pip_lock: Path
+    image: str
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """One pinned TensorFlow; a flavour a Python, the preferred Python first."""
+
+    number: str
+    aliases: tuple[str, ...]
+    keras: str
+    flavours: tuple[Flavour, ...]
+
+    def on(self, name: FlavourName) -> tuple[Flavour, ...]:
+        return tuple(flavour for flavour in self.flavours if flavour.name == name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """What a workload file says of itself, read without running it."""
+
+    name: str
+    summary: str
+    path: Path
+    params: dict[str, tuple[str, ...]]
+    contrasts: dict[str, str]
+    exclude: tuple[dict[str, str], ...]
+    builtin: bool
+
+
+@dataclass(frozen=True, order=True)
+class Case:
+    """A workload with its parameters fixed."""
+
+    workload: str
+    params: Params
+
+    @property
+    def label(self) -> str:
+        return f"{self.workload}{params_label(self.params)}"
+
+
+def params_label(params: Params) -> str:
+    return "[" + ",".join(f"{name}={value}" for name, value in params) + "]" if params else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """Two arms whose ratio is asked for: versions of one case, or cases in one version (then `version` says in which)."""
+
+    __pydantic_config__ = STRICT
+
+    kind: ContrastKind
+    version: str | None
+    baseline: str
+    candidate: str
+    case: Case | None
+    workload: str
+    params: Params
+
+    @property
+    def arms(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """(case label, version) of the baseline and of the candidate."""
+        if self.kind == "version":
+            assert self.case is not None
+            return (self.case.label, self.baseline), (self.case.label, self.candidate)
+        assert self.version is not None
+        return (self.baseline, self.version), (self.candidate, self.version)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run is to do, fixed before its first measurement."""
+
+    __pydantic_config__ = STRICT
+
+    run: str
+    created: datetime
+    suite: str
+    engine: EngineName
+    device: str
+    versions: tuple[str, ...]
+    cases: tuple[Case, ...]
+    pairs: tuple[Pair, ...]
+    looks: tuple[int, ...]
+    alpha: float
+    margin: float
+    budget_s: float | None
+    seed: int
+    threads: tuple[int, int] | None
+    timeout_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentFacts:
+    """The environment in which a version was measured."""
+
+    __pydantic_config__ = STRICT
+
+    version: str
+    kind: EngineName
+    identity: str
+    lock: str
+    python: str
+    details: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a run was made with: tool, machine, sources and environments."""
+
+    __pydantic_config__ = STRICT
+
+    tool: str
+    contract: str
+    command: tuple[str, ...]
+    host: dict[str, str | int | float | None]
+    sources: dict[str, str]
+    environments: dict[str, EnvironmentFacts]
+    workers: dict[str, dict[str, str | bool | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibrated:
+    """How much each replicate of a case does, equal for all arms."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["calibrated"] = "calibrated"
+    case: str
+    warmup: int
+    bursts: int
+    calls: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """One replicate's end."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["ended"] = "ended"
+    version: str
+    case: str
+    round: int
+    replicate: int
+    outcome: Literal["measured", "refused", "died"]
+    how: str = ""
+    reason: str = ""
+    log: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lost:
+    """A version that drops out of the run, with all its arms that are not done."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["lost"] = "lost"
+    version: str
+    stage: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """The run's own end; a run without one was cut short."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["finished"] = "finished"
+    how: str
+    seconds: float
+
+
+Entry = Calibrated | Ended | Lost | Finished
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arm:
+    """A case in a version, and what came of it."""
+
+    case: Case
+    version: str
+    outcome: Literal["measured", "refused", "died"]
+    reason: str = ""
+    rounds: int = 0
+    median_ms: float | None = None
+    first_ms: float | None = None
+    build_s: float | None = None
+    import_s: float | None = None
+    peak_rss_mb: float | None = None
+    traces: int | None = None
+    checksum: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contrast:
+    """The ratio between two arms, paired by round, and whether to believe it."""
+
+    pair: Pair
+    ratio: float | None
+    ci_low: float | None
+    ci_high: float | None
+    rounds: int
+    verdict: VerdictName
+    reason: str
+    mde: float | None
+    seed_percent: float | None
+    metric: str = "steady"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A run, judged: what every report is drawn from."""
+
+    plan: Plan
+    manifest: Manifest
+    arms: tuple[Arm, ...]
+    contrasts: tuple[Contrast, ...]
+    warnings: tuple[str, ...]
+    broken: tuple[str, ...] = ()
+
+    @property
+    def died(self) -> tuple[Arm, ...]:
+        return tuple(arm for arm in self.arms if arm.outcome == "died")
+
+    @property
+    def slower(self) -> tuple[Contrast, ...]:
+        return tuple(contrast for contrast in self.contrasts if contrast.verdict == "slower")

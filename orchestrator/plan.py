@@ -1,0 +1,130 @@
+"""From what was asked to what is done: selectors to cases, cases to pairs, rounds to orders. Pure."""
+
+import itertools
+import random
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from orchestrator.catalog import did_you_mean
+from orchestrator.errors import NothingSelected, UsageError
+from orchestrator.model import Case, Pair, Params, Workload
+
+SELECTOR = re.compile(r"(?P<name>[\w.-]+)(\[(?P<params>[^\]]*)\])?")
+
+
+@dataclass(frozen=True)
+class Selector:
+    """A workload and the values that some of its parameters may take; the other parameters are free."""
+
+    workload: str
+    values: dict[str, tuple[str, ...]]
+
+
+def parse_selector(text: str, workloads: dict[str, Workload]) -> Selector:
+    """`name[param=v1|v2,param=v]`, checked against what the workload's file says."""
+    match = SELECTOR.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is no case selection; write name[param=value,...], e.g. predict[state=compiled]")
+    name = match["name"]
+    if name not in workloads:
+        raise UsageError(
+            f"unknown workload {name!r}{did_you_mean(name, workloads)}; `tfcompare list workloads` shows all"
+        )
+    known = workloads[name].params
+    values: dict[str, tuple[str, ...]] = {}
+    for part in filter(None, (match["params"] or "").split(",")):
+        param, equals, choice = (piece.strip() for piece in part.partition("="))
+        if not equals or param not in known:
+            raise UsageError(
+                f"{text}: {name} has no parameter {param!r}{did_you_mean(param, known)}; "
+                f"it has {', '.join(known) or 'none'}"
+            )
+        values[param] = tuple(value.strip() for value in choice.split("|"))
+        for value in values[param]:
+            if value not in known[param]:
+                raise UsageError(
+                    f"{text}: {param} cannot be {value!r}{did_you_mean(value, known[param])}; "
+                    f"it can be {', '.join(known[param])}"
+                )
+    return Selector(name, values)
+
+
+def select_cases(
+    asked: Sequence[str], suite: Sequence[str], workloads: dict[str, Workload]
+) -> tuple[Case, ...]:
+    """The cases of `asked`, or of the suite if nothing is asked, each once, in the order named.
+
+    A parameter that `asked` leaves free takes every value that it has in the suite's cases of that workload; where the
+    suite lacks the workload, all its values.
+    """
+    defaults = [parse_selector(text, workloads) for text in suite]
+    if not asked:
+        return _unique(case for selector in defaults for case in expand(selector, workloads[selector.workload]))
+    cases: list[Case] = []
+    for text in asked:
+        selector = parse_selector(text, workloads)
+        workload = workloads[selector.workload]
+        usual = [case for other in defaults if other.workload == workload.name for case in expand(other, workload)]
+        bounds = {
+            param: tuple(value for value in values if not usual or any((param, value) in case.params for case in usual))
+            for param, values in workload.params.items()
+        }
+        chosen = expand(Selector(workload.name, {**bounds, **selector.values}), workload)
+        if not chosen:
+            raise NothingSelected(f"{text}: {workload.name} leaves that combination of parameters out; see its file")
+        cases.extend(chosen)
+    return _unique(cases)
+
+
+def expand(selector: Selector, workload: Workload) -> list[Case]:
+    """Every combination that a selector allows and the workload does not exclude."""
+    choices = [selector.values.get(param, values) for param, values in workload.params.items()]
+    combinations = (dict(zip(workload.params, values, strict=True)) for values in itertools.product(*choices))
+    return [
+        Case(workload.name, tuple(params.items()))
+        for params in combinations
+        if not any(rule.items() <= params.items() for rule in workload.exclude)
+    ]
+
+
+def _unique(cases: Iterable[Case]) -> tuple[Case, ...]:
+    return tuple(dict.fromkeys(cases))
+
+
+def plan_pairs(cases: Sequence[Case], versions: Sequence[str], workloads: dict[str, Workload]) -> tuple[Pair, ...]:
+    """Every ratio that the run answers for: each version to the first, and inside each version each case to its
+    workload's baseline case."""
+    pairs = [
+        Pair(
+            kind="version", version=None, baseline=versions[0], candidate=version,
+            case=case, workload=case.workload, params=case.params,
+        )
+        for case in cases
+        for version in versions[1:]
+    ]  # fmt: skip
+    present = set(cases)
+    for case in cases:
+        for param, base in workloads[case.workload].contrasts.items():
+            values = dict(case.params)
+            baseline = Case(case.workload, tuple({**values, param: base}.items()))
+            if values[param] == base or baseline not in present:
+                continue
+            shared: Params = tuple((name, value) for name, value in case.params if name != param)
+            pairs.extend(
+                Pair(
+                    kind="case", version=version, baseline=baseline.label, candidate=case.label,
+                    case=None, workload=case.workload, params=shared,
+                )
+                for version in versions
+            )  # fmt: skip
+    return tuple(pairs)
+
+
+def round_order(items: Sequence[str], seed: int, case: str, round_number: int) -> list[str]:
+    """The order of a round: random, and in every second round the mirror of the round before, so that each item is
+    as often early as late."""
+    draw = random.Random(f"{seed}/{case}/{(round_number + 1) // 2}")
+    order = list(items)
+    draw.shuffle(order)
+    return order if round_number % 2 else order[::-1]

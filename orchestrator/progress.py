@@ -1,0 +1,124 @@
+"""What a run shows of itself while it goes, always on stderr: live in a terminal, plain lines elsewhere."""
+
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.model import Case
+
+
+class View(Protocol):
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+
+    def preparing(self, version: str, text: str) -> None:
+        """What is being done for a version; in a terminal each overwrites the one before."""
+
+    def measuring(self, version: str, case: Case, number: int) -> None: ...
+
+    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None: ...
+
+
+class Quiet:
+    """Nothing at all."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        pass
+
+    def preparing(self, version: str, text: str) -> None:
+        pass
+
+    def measuring(self, version: str, case: Case, number: int) -> None:
+        pass
+
+    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
+        pass
+
+
+class Plain(Quiet):
+    """Lines that a log can hold: what stays, and one line a round."""
+
+    def __init__(self, console: Console, *, verbose: bool) -> None:
+        self._console = console
+        self._verbose = verbose
+
+    def say(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
+
+    def preparing(self, version: str, text: str) -> None:
+        if self._verbose:
+            self.say(f"{version}: {text}")
+
+    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
+        self.say(f"round {number} of at most {most}: {cases} cases in {took_s:.0f} s, at most {clock(left_s)} left")
+
+
+class Animated(Plain):
+    """In a terminal: a line a version while it is prepared, then one line that says where the run is."""
+
+    def __init__(self, console: Console, *, verbose: bool) -> None:
+        super().__init__(console, verbose=verbose)
+        self._live = Live(console=console, transient=True, refresh_per_second=8)
+        self._stages: dict[str, str] = {}
+        self._where = ""
+        self._time = ""
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+
+    def preparing(self, version: str, text: str) -> None:
+        super().preparing(version, text)
+        self._stages[version] = text
+        self._draw()
+
+    def measuring(self, version: str, case: Case, number: int) -> None:
+        self._stages = {}
+        self._where = f"{'pilot' if number == 0 else f'round {number}'} · {version} · {case.label}"
+        self._draw()
+
+    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
+        self._time = f"{cases} cases open · at most {clock(left_s)} left"
+
+    def _draw(self) -> None:
+        grid = Table.grid(padding=(0, 1))
+        for version, text in self._stages.items():
+            grid.add_row(Text(version, style="bold"), Text(text, overflow="ellipsis", no_wrap=True))
+        if not self._stages:
+            grid.add_row(Text(self._where, overflow="ellipsis", no_wrap=True))
+            grid.add_row(Text(self._time, style="dim"))
+        self._live.update(grid)
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def view(console: Console, *, quiet: bool, verbose: bool) -> View:
+    if quiet:
+        return Quiet()
+    return Animated(console, verbose=verbose) if console.is_terminal else Plain(console, verbose=verbose)

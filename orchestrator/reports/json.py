@@ -1,0 +1,67 @@
+"""The comparison as one JSON object, `tfcompare.comparison/1`: part of the interface."""
+
+import json
+from typing import Any
+
+from orchestrator.model import Arm, Comparison, Contrast
+
+SCHEMA = "tfcompare.comparison/1"
+
+
+def render(comparison: Comparison) -> str:
+    return json.dumps(as_object(comparison), indent=2)
+
+
+def as_object(comparison: Comparison) -> dict[str, Any]:
+    plan = comparison.plan
+    return {
+        "schema": SCHEMA,
+        "run": {
+            "id": plan.run,
+            "engine": plan.engine,
+            "device": plan.device,
+            "created": plan.created.isoformat(),
+            "suite": plan.suite,
+            "margin": plan.margin,
+            "host": comparison.manifest.host,
+        },
+        "arms": [_arm(arm) for arm in comparison.arms],
+        "contrasts": [_contrast(contrast) for contrast in comparison.contrasts],
+    }
+
+
+def _arm(arm: Arm) -> dict[str, Any]:
+    return {
+        "workload": arm.case.workload,
+        "params": dict(arm.case.params),
+        "version": arm.version,
+        "outcome": arm.outcome,
+        "reason": arm.reason or None,
+        "rounds": arm.rounds,
+        "median_ms": arm.median_ms,
+        "build_s": arm.build_s,
+        "import_s": arm.import_s,
+        "peak_rss_mb": arm.peak_rss_mb,
+        "traces": arm.traces,
+    }
+
+
+def _contrast(contrast: Contrast) -> dict[str, Any]:
+    pair = contrast.pair
+    return {
+        "workload": pair.workload,
+        "params": dict(pair.params),
+        "kind": pair.kind,
+        "version": pair.version,
+        "baseline": pair.baseline,
+        "candidate": pair.candidate,
+        "metric": contrast.metric,
+        "ratio": contrast.ratio,
+        "ci_low": contrast.ci_low,
+        "ci_high": contrast.ci_high,
+        "rounds": contrast.rounds,
+        "verdict": contrast.verdict,
+        "reason": contrast.reason or None,
+        "mde": contrast.mde,
+        "seed_percent": contrast.seed_percent,
+    }

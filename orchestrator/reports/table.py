@@ -1,0 +1,196 @@
+"""The comparison as tables for a terminal: a row a version, the verdict as a word, colour only on top of it."""
+
+import io
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.model import Arm, Case, Comparison, Contrast, Params, VerdictName
+
+STYLES: dict[VerdictName, str] = {"slower": "bold red", "faster": "bold green", "same": "", "inconclusive": "yellow"}
+MARKS: dict[VerdictName, str] = {"slower": "▲", "faster": "▼", "same": "=", "inconclusive": "?"}
+WIDE = 100
+
+
+def render(comparison: Comparison) -> str:
+    """For a file or a pipe: no colour, the width of COLUMNS or 80."""
+    columns = shutil.get_terminal_size((80, 24)).columns if "COLUMNS" in os.environ else 80
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=columns, color_system=None, force_terminal=False, legacy_windows=False)
+    console.print(layout(comparison, columns))
+    return buffer.getvalue().rstrip("\n")
+
+
+def layout(comparison: Comparison, width: int) -> RenderableType:
+    notes = _Notes()
+    wide = width >= WIDE
+    parts: list[RenderableType] = [_head(comparison), *_warned(comparison)]
+    by_pair = {contrast.pair.arms: contrast for contrast in comparison.contrasts if contrast.pair.kind == "version"}
+    for workload, arms in groupby(comparison.arms, key=lambda arm: arm.case.workload):
+        parts.append(_versions_table(workload, list(arms), by_pair, comparison.plan.versions, notes, wide))
+    inside = [contrast for contrast in comparison.contrasts if contrast.pair.kind == "case"]
+    if inside:
+        parts.append(_cases_table(inside, comparison.plan.versions, notes, wide))
+    parts.extend(notes.lines())
+    return Group(*parts)
+
+
+def _head(comparison: Comparison) -> Text:
+    plan, host = comparison.plan, comparison.manifest.host
+    head = Text(f"tfcompare run {plan.run}", style="bold")
+    head.append(
+        f"\n{plan.engine} · {plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores · "
+        f"margin {plan.margin:.0%} · intervals at {1 - plan.alpha / len(plan.looks):.2%}",
+        style="dim",
+    )
+    return head.append("\n" + summary(comparison), style="not bold")
+
+
+def summary(comparison: Comparison) -> str:
+    """The verdicts of each version in one sentence."""
+    sentences = []
+    baseline = comparison.plan.versions[0]
+    for version in comparison.plan.versions[1:]:
+        own = [
+            contrast
+            for contrast in comparison.contrasts
+            if contrast.pair.kind == "version" and contrast.pair.candidate == version
+        ]
+        counts = {verdict: sum(1 for contrast in own if contrast.verdict == verdict) for verdict in MARKS}
+        told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+        sentences.append(f"{version} against {baseline}: {told or 'nothing measured'}.")
+    return "\n".join(sentences)
+
+
+def _warned(comparison: Comparison) -> Iterable[RenderableType]:
+    for text in (*comparison.broken, *comparison.warnings):
+        yield Text(f"warning: {text}", style="yellow")
+
+
+class _Notes:
+    """Footnotes: each reason once, numbered in the order of first use."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def mark(self, reason: str) -> str:
+        return f" ({self._numbers.setdefault(reason, len(self._numbers) + 1)})" if reason else ""
+
+    def lines(self) -> list[Text]:
+        return [Text(f"({number}) {reason}", style="dim") for reason, number in self._numbers.items()]
+
+
+def _frame(title: str, shared: str, columns: Sequence[str], wide: bool) -> Table:
+    caption = Text(title, style="bold").append(f"  {shared}" if shared else "", style="not bold dim")
+    table = Table(box=SIMPLE_HEAD, title=caption, title_justify="left", title_style="", padding=(0, 1), pad_edge=False)
+    table.add_column("case", overflow="fold", ratio=None, min_width=12)
+    for name in columns:
+        right = name in ("time", "ratio", "seed %")
+        table.add_column(name, justify="right" if right else "left", no_wrap=name != "verdict")
+    if wide:
+        table.add_column("seed %", justify="right", no_wrap=True)
+    return table
+
+
+def _versions_table(
+    workload: str,
+    arms: Sequence[Arm],
+    contrasts: dict[tuple[tuple[str, str], tuple[str, str]], Contrast],
+    versions: Sequence[str],
+    notes: _Notes,
+    wide: bool,
+) -> RenderableType:
+    shared, own = split_params([arm.case for arm in arms])
+    table = _frame(workload, shared, ("version", "time", "ratio", "interval", "verdict"), wide)
+    by_case = groupby(arms, key=lambda arm: arm.case)
+    for case, of_case in by_case:
+        for arm in of_case:
+            first = arm.version == versions[0]
+            pair = ((case.label, versions[0]), (case.label, arm.version))
+            row = [own[case] if first else "", arm.version, _time(arm, notes)]
+            table.add_row(*row, *_judged(None if first else contrasts.get(pair), arm, notes, wide), end_section=False)
+        table.add_section()
+    return Padding(table, (1, 0, 0, 0))
+
+
+def _cases_table(contrasts: Sequence[Contrast], versions: Sequence[str], notes: _Notes, wide: bool) -> RenderableType:
+    table = _frame("inside each version", "", ("version", "ratio", "interval", "verdict"), wide)
+    groups: dict[tuple[str, str], list[Contrast]] = {}
+    for contrast in contrasts:
+        groups.setdefault((contrast.pair.baseline, contrast.pair.candidate), []).append(contrast)
+    for group in groups.values():
+        for position, contrast in enumerate(group):
+            name = _difference(contrast) if position == 0 else ""
+            table.add_row(name, contrast.pair.version or "", *_judged(contrast, None, notes, wide))
+        table.add_section()
+    return Padding(table, (1, 0, 0, 0))
+
+
+def _difference(contrast: Contrast) -> str:
+    """What sets the two cases apart, and what they share."""
+    pair = contrast.pair
+    baseline, candidate = (set(_parameters(label)) for label in (pair.baseline, pair.candidate))
+    apart = ", ".join(f"{new.partition('=')[2]} v {old}" for new, old in zip(candidate - baseline, baseline - candidate))
+    shared = " ".join(value for _, value in pair.params)
+    return f"{pair.workload} {apart}" + (f"\n{shared}" if shared else "")
+
+
+def _parameters(label: str) -> list[str]:
+    return label.partition("[")[2].rstrip("]").split(",")
+
+
+def _time(arm: Arm, notes: _Notes) -> str:
+    if arm.median_ms is not None:
+        return duration(arm.median_ms)
+    return f"{arm.outcome}{notes.mark(arm.reason)}"
+
+
+def _judged(contrast: Contrast | None, arm: Arm | None, notes: _Notes, wide: bool) -> list[str | Text]:
+    """The cells from the ratio on."""
+    if contrast is None:
+        died = f"died{notes.mark(arm.reason)}" if arm and arm.outcome == "died" and arm.rounds else ""
+        return ["", "", died, *([""] if wide else [])]
+    if contrast.ratio is None or contrast.ci_low is None or contrast.ci_high is None:
+        # The arm's own cell says why.
+        return ["", "", "", *([""] if wide else [])]
+    reason = arm.reason if arm and arm.outcome == "died" else contrast.reason
+    word = "died" if arm and arm.outcome == "died" else contrast.verdict
+    verdict = Text(f"{MARKS[contrast.verdict]} {word}{notes.mark(reason)}", style=STYLES[contrast.verdict])
+    cells: list[str | Text] = [ratio(contrast.ratio), f"{ratio(contrast.ci_low)}-{ratio(contrast.ci_high)}", verdict]
+    if wide:
+        cells.append(f"{contrast.seed_percent:+.0f} %" if contrast.seed_percent is not None else "")
+    return cells
+
+
+def ratio(value: float) -> str:
+    """Three figures, as many as such a measurement bears."""
+    return f"{value:.0f}x" if value >= 100 else f"{value:.1f}x" if value >= 10 else f"{value:.2f}x"
+
+
+def duration(milliseconds: float) -> str:
+    for unit, factor in (("s", 1e3), ("ms", 1.0), ("µs", 1e-3)):
+        if milliseconds >= factor or unit == "µs":
+            value = milliseconds / factor
+            return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+    raise AssertionError(milliseconds)
+
+
+def split_params(cases: Iterable[Case]) -> tuple[str, dict[Case, str]]:
+    """The parameters that all cases share, and what is left of each case."""
+    listed = list(dict.fromkeys(cases))
+    shared: set[tuple[str, str]] = set(listed[0].params).intersection(*(case.params for case in listed))
+    if len(listed) == 1:
+        shared = set()
+
+    def told(params: Params) -> str:
+        return " ".join(f"{name}={value}" for name, value in params)
+
+    common = told(tuple(item for item in listed[0].params if item in shared))
+    return common, {case: told(tuple(item for item in case.params if item not in shared)) or "-" for case in listed}

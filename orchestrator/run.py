@@ -1,0 +1,253 @@
+"""The story of a run, top to bottom: what is asked, what it takes, the measuring, the verdicts."""
+
+import secrets
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+from orchestrator import catalog, suites
+from orchestrator.crew import Crew
+from orchestrator.engines import Engine, EngineOptions, Environment, engines
+from orchestrator.engines.setting import BuildLog
+from orchestrator.errors import (
+    ArmsDied,
+    ContractBroken,
+    EngineUnavailable,
+    EnvironmentFailed,
+    Interrupted,
+    NothingSelected,
+    TfCompareError,
+    UsageError,
+)
+from orchestrator.host import host_facts
+from orchestrator.judge import judge_run
+from orchestrator.measure import Measurement
+from orchestrator.model import Comparison, EngineName, Finished, Lost, Manifest, Plan, Version, Workload
+from orchestrator.plan import plan_pairs, select_cases
+from orchestrator.progress import View
+from orchestrator.rundir import RunDir
+from workloads import contract
+
+LOOKS = (6, 10, 15, 20)
+ALPHA = 0.05
+# Half a second of building, warming up and calls; measured on two cores with the quick suite.
+REPLICATE_S = 0.6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What was asked on the command line."""
+
+    versions: tuple[str, ...]
+    suite: str = "quick"
+    selected: tuple[str, ...] = ()
+    own_workloads: Path | None = None
+    engine: str = "auto"
+    environments: EngineOptions = EngineOptions()
+    out: Path | None = None
+    rounds: int | None = None
+    budget_s: float | None = None
+    margin: float = 0.05
+    threads: tuple[int, int] | None = None
+    timeout_s: float = 600.0
+    seed: int | None = None
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Options checked against what there is, before any work."""
+
+    versions: tuple[Version, ...]
+    workloads: dict[str, Workload]
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Done:
+    """A judged run, and the error that its exit code comes from."""
+
+    comparison: Comparison
+    path: Path
+    error: TfCompareError | None
+
+
+def ask(options: Options) -> Asked:
+    """Everything that can be wrong with the options is found here."""
+    versions = catalog.resolve(options.versions)
+    workloads = suites.all_workloads(options.own_workloads)
+    cases = select_cases(options.selected, suites.suite_selectors(options.suite), workloads)
+    if not cases:
+        raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
+    numbers = tuple(version.number for version in versions)
+    created = datetime.now(UTC).replace(microsecond=0)
+    plan = Plan(
+        run=f"{created:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
+        created=created,
+        suite=options.suite,
+        engine="venv",
+        device="gpu" if options.environments.gpu else "cpu",
+        versions=numbers,
+        cases=cases,
+        pairs=plan_pairs(cases, numbers, workloads),
+        looks=(options.rounds,) if options.rounds else LOOKS,
+        alpha=ALPHA,
+        margin=options.margin,
+        budget_s=options.budget_s,
+        seed=secrets.randbelow(2**31) if options.seed is None else options.seed,
+        threads=options.threads,
+        timeout_s=options.timeout_s,
+    )
+    return Asked(versions, {case.workload: workloads[case.workload] for case in cases}, plan)
+
+
+def choose_engine(options: Options, say: Callable[[str], None]) -> tuple[EngineName, Engine]:
+    """The engine asked for; with `auto`, Docker where it answers."""
+    made = engines()
+    if options.engine != "auto":
+        if options.engine not in made:
+            raise UsageError(f"unknown engine {options.engine!r}; there are auto, {', '.join(sorted(made))}")
+        name: EngineName = "docker" if options.engine == "docker" else "venv"
+        engine = made[name](options.environments)
+        say(f"engine: {engine.check()}")
+        return name, engine
+    docker = made["docker"](options.environments)
+    try:
+        say(f"engine: {docker.check()} (it answers; --engine venv takes virtual environments instead)")
+        return "docker", docker
+    except EngineUnavailable as error:
+        if options.environments.gpu:
+            raise
+        venv = made["venv"](options.environments)
+        say(f"engine: {venv.check()} ({str(error).partition(';')[0]})")
+        return "venv", venv
+
+
+def run(options: Options, view: View) -> Done:
+    asked = ask(options)
+    name, engine = choose_engine(options, view.say)
+    plan = replace(asked.plan, engine=name)
+    directory = RunDir.create(options.out or Path("runs") / plan.run)
+    directory.write_plan(plan)
+    view.say(outline(plan))
+    environments, failures = prepare(asked.versions, engine, directory, view)
+    if not environments and options.engine == "auto" and name == "docker" and plan.device == "cpu":
+        view.say(f"no image could be had ({failures[0]}); taking virtual environments instead")
+        engine = engines()["venv"](options.environments)
+        plan = replace(plan, engine="venv")
+        directory.write_plan(plan)
+        environments, failures = prepare(asked.versions, engine, directory, view)
+    for failure in failures:
+        view.say(f"warning: {failure}")
+    if not environments:
+        raise EnvironmentFailed(f"no version could be made ready:\n{chr(10).join(map(str, failures))}")
+    error = conduct(asked, plan, environments, directory, view, options)
+    comparison = judge_run(directory)
+    return Done(comparison, directory.path, error or verdict_on(comparison, failures))
+
+
+def outline(plan: Plan) -> str:
+    arms = len(plan.cases) * len(plan.versions)
+    least, most = (arms * (looks + 1) * REPLICATE_S / 60 for looks in (plan.looks[0], plan.looks[-1]))
+    return (
+        f"plan: {len(plan.cases)} cases x {len(plan.versions)} versions, {plan.looks[0]} to {plan.looks[-1]} rounds, "
+        f"about {least:.0f} to {most:.0f} min once the environments are there"
+    )
+
+
+def prepare(
+    versions: tuple[Version, ...], engine: Engine, directory: RunDir, view: View
+) -> tuple[dict[str, Environment], list[EnvironmentFailed]]:
+    """Makes every version ready, side by side; one that cannot be made costs itself only."""
+
+    def one(version: Version) -> Environment | EnvironmentFailed:
+        log = BuildLog(
+            directory.logs / f"build-{version.number}.log", lambda line: view.preparing(version.number, line)
+        )
+        begun = time.monotonic()
+        view.preparing(version.number, "looking for its environment")
+        try:
+            environment = engine.prepare(version, log)
+        except EnvironmentFailed as error:
+            return error
+        took = time.monotonic() - begun
+        view.preparing(version.number, "ready")
+        if took > 5:
+            view.say(f"{version.number}: environment made in {took:.0f} s")
+        return environment
+
+    with ThreadPoolExecutor(len(versions)) as pool:
+        made = dict(zip((version.number for version in versions), pool.map(one, versions), strict=True))
+    failures = [error for error in made.values() if isinstance(error, EnvironmentFailed)]
+    return {number: made_ for number, made_ in made.items() if not isinstance(made_, EnvironmentFailed)}, failures
+
+
+def conduct(
+    asked: Asked, plan: Plan, environments: dict[str, Environment], directory: RunDir, view: View, options: Options
+) -> TfCompareError | None:
+    """Starts the workers, measures, ends the workers whatever happens; what cuts it short is returned."""
+    begun = time.monotonic()
+    for version in plan.versions:
+        if version not in environments:
+            reason = f"its environment could not be made; see {directory.logs / f'build-{version}.log'}"
+            directory.record(Lost(version=version, stage="environment", reason=reason))
+    crew = Crew(plan, environments, directory, options.own_workloads, view.say)
+    how, error = "", None
+    manifest = Manifest(
+        tool=installed_version("tfcompare"),
+        contract=contract.FINGERPRINT,
+        command=options.command,
+        host=host_facts(),
+        sources=suites.source_hashes(list(asked.workloads.values())),
+        environments={version: environment.facts for version, environment in environments.items()},
+        workers={},
+    )
+    directory.write_manifest(manifest)
+    try:
+        for version in environments:
+            view.preparing(version, "starting its worker")
+        ready = crew.start_all()
+        workers = {version: answer.facts for version, answer in ready.items()}
+        directory.write_manifest(replace(manifest, workers=workers))
+        measurement = Measurement(plan, crew, directory, view, judge=lambda: judge_run(directory))
+        how = measurement.measure()
+        crew.dismiss()
+    except EngineUnavailable as gone:
+        how = f"the engine was lost: {gone}"
+        error = EngineUnavailable(f"{gone}\nWhat was measured before is kept: tfcompare report {directory.path}")
+    except KeyboardInterrupt:
+        how = "interrupted"
+        error = Interrupted(f"interrupted; what was measured is kept: tfcompare report {directory.path}")
+    finally:
+        crew.kill()
+        directory.record(Finished(how=how, seconds=time.monotonic() - begun))
+    return error
+
+
+def verdict_on(comparison: Comparison, failures: list[EnvironmentFailed]) -> TfCompareError | None:
+    """The error, if any, that the exit code of a completed run comes from."""
+    if comparison.broken:
+        return ContractBroken("\n".join(comparison.broken))
+    if failures:
+        return EnvironmentFailed("\n".join(map(str, failures)))
+    if comparison.died:
+        told = [f"{arm.version} {arm.case.label}: {arm.reason}" for arm in comparison.died]
+        return ArmsDied(f"{len(told)} of {len(comparison.arms)} arms died:\n" + "\n".join(told))
+    if all(arm.outcome == "refused" for arm in comparison.arms):
+        reasons = sorted({arm.reason for arm in comparison.arms})
+        return NothingSelected("no version can run what was selected:\n" + "\n".join(reasons))
+    return None
+
+
+def forecast(options: Options, say: Callable[[str], None]) -> list[str]:
+    """What a run would do, in lines; nothing is built, installed or measured."""
+    asked = ask(options)
+    _, engine = choose_engine(options, say)
+    lines = [outline(asked.plan)]
+    lines += [f"  {version.number}: {engine.outlook(version)}" for version in asked.versions]
+    lines += [f"  {case.label}" for case in asked.plan.cases]
+    return lines

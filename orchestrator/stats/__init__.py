@@ -1,0 +1,1 @@
+"""The statistics: pure functions of paired log times, scipy for every distribution."""

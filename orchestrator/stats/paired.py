@@ -1,0 +1,50 @@
+"""The ratio of two arms from its rounds: estimate, interval and smallest visible effect, on the log scale."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+POWER = 0.9
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """`theta` is the mean over rounds of log(candidate) - log(baseline); `exp(theta)` is the ratio of times."""
+
+    theta: float
+    spread: float
+    rounds: int
+
+    def half_width(self, alpha: float) -> float:
+        """Half the two-sided t interval at level 1 - alpha."""
+        return float(stats.t.ppf(1 - alpha / 2, self.rounds - 1)) * self.standard_error
+
+    @property
+    def standard_error(self) -> float:
+        return self.spread / math.sqrt(self.rounds)
+
+    def smallest_visible(self, alpha: float) -> float:
+        """The relative slowdown that these rounds would show with a probability of 0.9."""
+        quantiles = stats.t.ppf(1 - alpha / 2, self.rounds - 1) + stats.t.ppf(POWER, self.rounds - 1)
+        return math.exp(float(quantiles) * self.standard_error) - 1
+
+    def rounds_for(self, effect: float, alpha: float) -> int:
+        """About how many rounds it takes until an effect on the log scale can be seen."""
+        needed = self.rounds
+        while needed < 10_000:
+            quantiles = stats.t.ppf(1 - alpha / 2, needed - 1) + stats.t.ppf(POWER, needed - 1)
+            if float(quantiles) * self.spread / math.sqrt(needed) <= effect:
+                break
+            needed = max(needed + 1, int(needed * 1.1))
+        return needed
+
+
+def estimate(baseline: dict[int, float], candidate: dict[int, float]) -> Estimate | None:
+    """From log times by round; None with fewer than two rounds that both arms finished."""
+    common = sorted(baseline.keys() & candidate.keys())
+    if len(common) < 2:
+        return None
+    differences = np.array([candidate[number] - baseline[number] for number in common])
+    return Estimate(float(differences.mean()), float(differences.std(ddof=1)), len(common))

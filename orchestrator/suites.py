@@ -1,0 +1,99 @@
+"""Workloads and suites as their files state them. No workload is imported here: its constants are read as literals."""
+
+import ast
+import hashlib
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from orchestrator.catalog import did_you_mean
+from orchestrator.errors import UsageError
+from orchestrator.model import Workload
+from workloads import contract
+
+WORKLOADS = Path(contract.__file__).resolve().parent
+BUILTIN = WORKLOADS / "suite"
+
+
+def all_workloads(own: Path | None = None) -> dict[str, Workload]:
+    """The built-in workloads and those of a user's own folder, by name."""
+    found = {path.stem: read_workload(path, builtin=True) for path in _files(BUILTIN)}
+    if own is None:
+        return found
+    if not own.is_dir():
+        raise UsageError(f"--workloads {own}: no such folder")
+    mine = _files(own)
+    if not mine:
+        raise UsageError(f"--workloads {own}: the folder holds no workload file (*.py)")
+    for path in mine:
+        if path.stem in found:
+            raise UsageError(f"{path}: {path.stem!r} is a built-in workload's name; rename the file")
+        found[path.stem] = read_workload(path, builtin=False)
+    return found
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
+
+
+def read_workload(path: Path, *, builtin: bool) -> Workload:
+    try:
+        tree = ast.parse(path.read_text(), filename=str(path))
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read as Python: {error}") from error
+    constants = {name: _literal(path, tree, name) for name in ("PARAMS", "CONTRASTS", "EXCLUDE")}
+    if not any(isinstance(node, ast.FunctionDef) and node.name == "build" for node in tree.body):
+        raise UsageError(f"{path}: a workload needs a function build(tf, params) that returns its step")
+    params = {str(name): _values(path, name, values) for name, values in (constants["PARAMS"] or {}).items()}
+    workload = Workload(
+        name=path.stem,
+        summary=(ast.get_docstring(tree) or "").partition("\n")[0],
+        path=path,
+        params=params,
+        contrasts=dict(constants["CONTRASTS"] or {}),
+        exclude=tuple(constants["EXCLUDE"] or ()),
+        builtin=builtin,
+    )
+    for combination in (workload.contrasts, *workload.exclude):
+        for name, value in combination.items():
+            if value not in params.get(name, ()):
+                raise UsageError(f"{path}: {name}={value} is in CONTRASTS or EXCLUDE, but not in PARAMS")
+    return workload
+
+
+def _literal(path: Path, tree: ast.Module, name: str) -> Any:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+            try:
+                return ast.literal_eval(node.value)
+            except ValueError as error:
+                raise UsageError(f"{path}: {name} must be a literal (it is read without running the file)") from error
+    return None
+
+
+def _values(path: Path, name: str, values: Any) -> tuple[str, ...]:
+    if not isinstance(values, (tuple, list)) or not values or not all(isinstance(value, str) for value in values):
+        raise UsageError(f"{path}: PARAMS[{name!r}] must be a tuple of strings, with at least one")
+    return tuple(values)
+
+
+def suite_selectors(name: str) -> tuple[str, ...]:
+    """The selectors of a built-in suite."""
+    suites = all_suites()
+    if name not in suites:
+        raise UsageError(f"unknown suite {name!r}{did_you_mean(name, suites)}; there are {', '.join(suites)}")
+    return tuple(suites[name]["cases"])
+
+
+def all_suites() -> dict[str, dict[str, Any]]:
+    return tomllib.loads((WORKLOADS / "suites.toml").read_text())
+
+
+def source_hashes(workloads: Sequence[Workload]) -> dict[str, str]:
+    """A digest of each measured source: the shared worker, and each workload's file."""
+    shared = hashlib.sha256()
+    for path in sorted(WORKLOADS.glob("*.py")):
+        shared.update(path.read_bytes())
+    hashes = {workload.name: hashlib.sha256(workload.path.read_bytes()).hexdigest() for workload in workloads}
+    return {"worker": shared.hexdigest(), **hashes}

@@ -1,0 +1,296 @@
+"""What compat promises without a TensorFlow: versions, refusals, values and checksums."""
+
+import os
+import types
+import unittest
+
+try:
+    import numpy
+except ImportError:
+    raise unittest.SkipTest("compat needs numpy")
+
+from workloads import compat
+
+
+def tensorflow(version):
+    """A stand-in that knows its version and nothing else: whoever touches more of it fails."""
+    return types.SimpleNamespace(__version__=version)
+
+
+class Installed(object):
+    """Pretends that standalone keras of some version (or none) is installed."""
+
+    def __init__(self, keras):
+        self.keras = keras
+
+    def __enter__(self):
+        self.real, compat._installed = compat._installed, lambda name: self.keras
+
+    def __exit__(self, *error):
+        compat._installed = self.real
+
+
+class Version(unittest.TestCase):
+    def test_a_release_is_three_numbers(self):
+        self.assertEqual(compat.version(tensorflow("2.13.1")), (2, 13, 1))
+
+    def test_what_follows_the_numbers_is_left_out(self):
+        for text in ("2.16.0-rc1", "2.16.0rc1", "2.16.0-dev20240101", "2.16.0+nv24.1", "2.16"):
+            self.assertEqual(compat.version(tensorflow(text)), (2, 16, 0), text)
+
+    def test_versions_compare_as_numbers_not_as_text(self):
+        self.assertLess(compat.version(tensorflow("2.9.0")), compat.version(tensorflow("2.13.0")))
+
+    def test_something_else_is_not_taken_for_a_version(self):
+        with self.assertRaises(ValueError):
+            compat.version(tensorflow("unknown"))
+
+
+class Keras3(unittest.TestCase):
+    def setUp(self):
+        self.before = os.environ.pop("TF_USE_LEGACY_KERAS", None)
+
+    def tearDown(self):
+        os.environ.pop("TF_USE_LEGACY_KERAS", None)
+        if self.before is not None:
+            os.environ["TF_USE_LEGACY_KERAS"] = self.before
+
+    def test_it_comes_with_tensorflow_2_16(self):
+        self.assertFalse(compat.keras_is_3(tensorflow("2.15.1")))
+        self.assertTrue(compat.keras_is_3(tensorflow("2.16.1")))
+
+    def test_it_stays_away_where_the_legacy_keras_is_asked_for(self):
+        os.environ["TF_USE_LEGACY_KERAS"] = "1"
+        self.assertFalse(compat.keras_is_3(tensorflow("2.16.1")))
+
+    def test_it_refuses_graph_mode_with_its_reason(self):
+        self.assertIn("Keras 3", compat.mode_refusal(tensorflow("2.20.0"), "graph"))
+        self.assertIsNone(compat.mode_refusal(tensorflow("2.20.0"), "eager"))
+
+    def test_switching_to_a_refused_mode_raises_the_reason(self):
+        with self.assertRaisesRegex(compat.Refused, "no graph mode"):
+            compat.use_mode(tensorflow("2.20.0"), "graph")
+
+
+class Refusals(unittest.TestCase):
+    def test_tf_keras_runs_in_both_modes_before_keras_3(self):
+        for version in ("1.14.0", "2.0.0", "2.13.0"):
+            for mode in ("eager", "graph"):
+                self.assertIsNone(compat.keras_refusal(tensorflow(version), "tf.keras", mode), (version, mode))
+
+    def test_standalone_keras_is_refused_in_eager_mode_by_tensorflow_1_only(self):
+        with Installed("2.2.5"):
+            self.assertIn("eager", compat.keras_refusal(tensorflow("1.14.0"), "keras", "eager"))
+            self.assertIsNone(compat.keras_refusal(tensorflow("1.14.0"), "keras", "graph"))
+        with Installed("2.3.1"):
+            self.assertIsNone(compat.keras_refusal(tensorflow("2.0.0"), "keras", "eager"))
+            self.assertIsNone(compat.keras_refusal(tensorflow("2.0.0"), "keras", "graph"))
+
+    def test_standalone_keras_is_refused_where_it_is_tf_keras_itself(self):
+        with Installed("2.13.1"):
+            self.assertIn("same package", compat.keras_refusal(tensorflow("2.13.0"), "keras", "eager"))
+
+    def test_standalone_keras_is_refused_where_it_only_forwards(self):
+        with Installed("2.4.3"):
+            self.assertIn("forwards", compat.keras_refusal(tensorflow("2.4.0"), "keras", "eager"))
+
+    def test_standalone_keras_is_refused_where_it_is_not_installed(self):
+        with Installed(None):
+            self.assertIn("not installed", compat.keras_refusal(tensorflow("2.0.0"), "keras", "eager"))
+
+    def test_standalone_keras_takes_no_datasets(self):
+        with Installed("2.3.1"):
+            self.assertIn("2.3.1", compat.dataset_refusal(tensorflow("2.0.0"), "keras"))
+            self.assertIsNone(compat.dataset_refusal(tensorflow("2.0.0"), "tf.keras"))
+
+    def test_functions_are_compiled_from_2_1_on(self):
+        self.assertIn("jit", compat.jit_refusal(tensorflow("2.0.0")))
+        self.assertIsNone(compat.jit_refusal(tensorflow("2.1.0")))
+
+    def test_calling_a_model_is_refused_in_tensorflow_1_only(self):
+        self.assertIn("graph", compat.direct_call_refusal(tensorflow("1.14.0")))
+        self.assertIsNone(compat.direct_call_refusal(tensorflow("2.0.0")))
+
+    def test_an_unknown_name_is_an_error_not_a_refusal(self):
+        with self.assertRaises(ValueError):
+            compat.mode_refusal(tensorflow("2.0.0"), "lazy")
+        with self.assertRaises(ValueError):
+            compat.keras_refusal(tensorflow("2.0.0"), "torch", "eager")
+
+
+class Functions(unittest.TestCase):
+    def switches(self, version, jit):
+        tf = tensorflow(version)
+        tf.function = lambda fn, **switches: switches
+        return compat.function(tf, None, jit)
+
+    def test_the_jit_switch_has_the_name_of_its_time(self):
+        self.assertEqual(self.switches("2.13.0", True), {"jit_compile": True})
+        self.assertEqual(self.switches("2.4.0", True), {"experimental_compile": True})
+
+    def test_without_a_choice_the_switch_is_left_alone(self):
+        for version in ("1.14.0", "2.4.0", "2.13.0"):
+            self.assertEqual(self.switches(version, None), {})
+
+    def test_not_compiling_needs_no_switch(self):
+        self.assertEqual(self.switches("2.0.0", False), {})
+
+    def test_compiling_without_a_switch_is_refused(self):
+        with self.assertRaises(compat.Refused):
+            self.switches("2.0.0", True)
+
+
+class Adam(unittest.TestCase):
+    class Old(object):
+        def __init__(self, lr=0.001, **kwargs):
+            self.rate = lr
+
+    class New(object):
+        def __init__(self, learning_rate=0.001, **kwargs):
+            self.rate = learning_rate
+
+    class Legacy(New):
+        pass
+
+    def keras(self, **optimizers):
+        return types.SimpleNamespace(optimizers=types.SimpleNamespace(**optimizers))
+
+    def test_the_rate_reaches_it_under_either_name(self):
+        for adam in (self.Old, self.New):
+            self.assertEqual(compat.adam(self.keras(Adam=adam), 0.5, "graph").rate, 0.5)
+
+    def test_graph_mode_takes_the_legacy_one_where_there_is_one(self):
+        keras = self.keras(Adam=self.New, legacy=types.SimpleNamespace(Adam=self.Legacy))
+        self.assertIsInstance(compat.adam(keras, 0.5, "graph"), self.Legacy)
+        self.assertNotIsInstance(compat.adam(keras, 0.5, "eager"), self.Legacy)
+
+
+class FixedWeights(unittest.TestCase):
+    class Model(object):
+        def __init__(self, *shapes):
+            self.weights = [numpy.ones(shape, "float32") for shape in shapes]
+
+        def get_weights(self):
+            return self.weights
+
+        def set_weights(self, weights):
+            self.weights = weights
+
+    def test_they_are_the_same_every_time(self):
+        models = [self.Model((3, 4), (5, 4, 2)) for _ in range(2)]
+        for model in models:
+            compat.fix_weights(model, 1)
+        for one, other in zip(models[0].weights, models[1].weights):
+            numpy.testing.assert_array_equal(one, other)
+            self.assertEqual(one.dtype, numpy.float32)
+            self.assertGreater(one.std(), 0)
+
+    def test_vectors_stay_as_they_were(self):
+        model = self.Model((4,))
+        compat.fix_weights(model, 1)
+        numpy.testing.assert_array_equal(model.weights[0], numpy.ones(4))
+
+
+class Threads(unittest.TestCase):
+    def setUp(self):
+        self.before = dict(os.environ)
+
+    def tearDown(self):
+        os.environ.clear()
+        os.environ.update(self.before)
+
+    def test_thread_counts_and_memory_growth_need_nothing_of_tensorflow(self):
+        compat.set_threads(None, 1, 2)
+        compat.grow_memory(None)
+        self.assertEqual(os.environ["TF_NUM_INTEROP_THREADS"], "1")
+        self.assertEqual(os.environ["TF_NUM_INTRAOP_THREADS"], "2")
+        self.assertEqual(os.environ["TF_FORCE_GPU_ALLOW_GROWTH"], "true")
+
+
+class Tensor(object):
+    """What is left of a tensor when its value is taken away: symbolic."""
+
+    dtype = "float32"
+    shape = ()
+
+
+class EagerTensor(Tensor):
+    def numpy(self):
+        return numpy.float32(2.5)
+
+
+class ToHost(unittest.TestCase):
+    def test_a_tensor_becomes_its_value(self):
+        self.assertEqual(compat.to_host(EagerTensor()), 2.5)
+
+    def test_tensors_are_found_in_lists_tuples_and_dicts(self):
+        self.assertEqual(compat.to_host({"a": [EagerTensor(), (EagerTensor(), None)]}), {"a": [2.5, (2.5, None)]})
+
+    def test_what_is_on_the_host_is_left_alone(self):
+        array = numpy.ones(3)
+        history = object()
+        for value in (None, 1.5, 3, True, "text", array, numpy.float64(2), history):
+            self.assertIs(compat.to_host(value), value)
+
+    def test_a_symbolic_tensor_is_an_error(self):
+        with self.assertRaisesRegex(TypeError, "no value"):
+            compat.to_host([Tensor()])
+
+
+class Checksum(unittest.TestCase):
+    def setUp(self):
+        self.array = numpy.random.RandomState(0).randn(50, 40)
+
+    def test_it_is_a_short_hex_string_that_no_platform_changes(self):
+        self.assertEqual(compat.checksum(self.array), "f92a88315b29")
+        self.assertEqual(compat.checksum(numpy.arange(6)), "740bb301d79e")
+
+    def test_rounding_errors_do_not_show(self):
+        noise = 1 + 1e-7 * numpy.random.RandomState(1).randn(50, 40)
+        self.assertEqual(compat.checksum(self.array), compat.checksum(self.array * noise))
+        self.assertEqual(compat.checksum(self.array), compat.checksum(self.array.astype("float32")))
+
+    def test_another_value_shape_sign_or_order_shows(self):
+        sums = [
+            compat.checksum(value)
+            for value in (self.array, self.array * 1.01, -self.array, self.array.T, self.array[::-1], self.array.ravel())
+        ]
+        self.assertEqual(len(set(sums)), len(sums))
+
+    def test_scalars_count_to_four_digits(self):
+        self.assertEqual(compat.checksum(0.59736705), compat.checksum(numpy.float32(0.59736687)))
+        self.assertNotEqual(compat.checksum(0.5973), compat.checksum(0.5983))
+        self.assertNotEqual(compat.checksum(0.5), compat.checksum(-0.5))
+
+    def test_integers_count_exactly(self):
+        big = numpy.array([10**9, 1])
+        self.assertNotEqual(compat.checksum(big), compat.checksum(big + [1, 0]))
+        self.assertEqual(compat.checksum(big), compat.checksum(big.astype("int32")))
+
+    def test_nan_and_infinity_are_values_like_others(self):
+        values = [numpy.array([1.0, odd]) for odd in (0.0, numpy.nan, numpy.inf, -numpy.inf)]
+        sums = [compat.checksum(value) for value in values]
+        self.assertEqual(len(set(sums)), 4)
+        self.assertEqual(sums[1], compat.checksum(values[1].copy()))
+        self.assertIsNotNone(compat.checksum(numpy.array([numpy.nan])))
+
+    def test_zero_has_no_sign(self):
+        self.assertEqual(compat.checksum(0.0), compat.checksum(-0.0))
+        self.assertEqual(compat.checksum(numpy.zeros(3)), compat.checksum(-numpy.zeros(3)))
+
+    def test_empty_half_precision_and_complex_arrays_have_one(self):
+        for value in (numpy.zeros((0, 3)), numpy.ones(3, "float16"), numpy.array([1 + 2j])):
+            self.assertIsNotNone(compat.checksum(value))
+        self.assertNotEqual(compat.checksum(1 + 2j), compat.checksum(1 - 2j))
+
+    def test_it_sees_every_number_in_nested_output(self):
+        self.assertNotEqual(compat.checksum({"loss": [1.0, 2.0]}), compat.checksum({"loss": [1.0, 3.0]}))
+        self.assertEqual(compat.checksum({"a": 1.0, "b": 2.0}), compat.checksum({"b": 2.0, "a": 1.0}))
+
+    def test_output_without_numbers_has_none(self):
+        for value in (None, "text", [], [None, "text"], object()):
+            self.assertIsNone(compat.checksum(value))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,1 @@
+"""The container side: what runs inside a TensorFlow version."""

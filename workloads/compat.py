@@ -1,0 +1,358 @@
+"""What differs between TensorFlow versions: the only file that asks which TensorFlow this is.
+
+Every function takes the imported `tensorflow` module. Unless it says so, a function touches no op, device or
+session, so it may also run in a process that is going to fork.
+"""
+
+import hashlib
+import inspect
+import os
+import random
+import re
+
+import numpy
+
+EAGER = "eager"
+GRAPH = "graph"
+
+KERAS_3_GRAPH = "Keras 3 has no graph mode: its loops iterate over datasets in Python, which only eager execution can."
+
+_seed = None
+
+
+class Refused(Exception):
+    """The workload cannot run here; the message is the reason. Raising it means the same as returning the reason."""
+
+
+# ---------------------------------------------------------------------------------------------- which version
+
+
+def version(tf):
+    """(major, minor, patch); what follows the numbers (-rc1, .dev, +local) is left out."""
+    found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", tf.__version__)
+    if found is None:
+        raise ValueError("not a TensorFlow version: {!r}".format(tf.__version__))
+    return tuple(int(part or 0) for part in found.groups())
+
+
+def describe(tf):
+    """Plain facts about this TensorFlow, for the record."""
+    return {
+        "tensorflow": tf.__version__,
+        "tensorflow_git": tf.version.GIT_VERSION,
+        "tf_keras": _tf_keras_version(tf),
+        "keras": _installed("keras"),
+        "is_cuda_build": bool(tf.test.is_built_with_cuda()),
+        "numpy": numpy.__version__,
+    }
+
+
+def keras_is_3(tf):
+    """True where `tf.keras` is Keras 3; TensorFlow itself reads the same environment variable."""
+    legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("true", "1")
+    return version(tf) >= (2, 16) and not legacy
+
+
+def _tf_keras_version(tf):
+    # 2.6 to 2.15 export no version of their own: there the `keras` package is what tf.keras is made of.
+    return getattr(tf.keras, "__version__", None) or _installed("keras")
+
+
+def _installed(distribution):
+    """The version that is installed, without importing the package (standalone keras makes files when imported)."""
+    try:
+        from importlib.metadata import PackageNotFoundError, version as installed
+    except ImportError:  # Python 3.6 and 3.7
+        try:
+            from pkg_resources import DistributionNotFound as PackageNotFoundError, get_distribution
+        except ImportError:
+            return None
+
+        def installed(name):
+            return get_distribution(name).version
+
+    try:
+        return installed(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+# ------------------------------------------------------------------------------------------------------ modes
+
+
+def mode_refusal(tf, mode):
+    """Why `mode` does not exist here, or None."""
+    if mode not in (EAGER, GRAPH):
+        raise ValueError("a mode is {} or {}, not {!r}".format(EAGER, GRAPH, mode))
+    if mode == GRAPH and keras_is_3(tf):
+        return KERAS_3_GRAPH
+    return None
+
+
+def use_mode(tf, mode):
+    """Switch this process to a mode; before the first op, because TensorFlow refuses it later."""
+    reason = mode_refusal(tf, mode)
+    if reason:
+        raise Refused(reason)
+    if version(tf) < (2,):
+        if mode == EAGER:
+            tf.compat.v1.enable_eager_execution()
+    elif mode == GRAPH:
+        tf.compat.v1.disable_eager_execution()
+    if _seed is not None:  # the seed of one mode is unknown to the other
+        seed(tf, _seed)
+
+
+def direct_call_refusal(tf):
+    """Why `model(x)` computes nothing in the mode this TensorFlow starts in, or None."""
+    if version(tf) < (2,):
+        return "model(x) only adds nodes to the graph in TensorFlow 1's own graph mode: there is no result to time."
+    return None
+
+
+def seed(tf, n):
+    """Seed Python, numpy and TensorFlow; before or after `use_mode`."""
+    global _seed
+    _seed = n
+    random.seed(n)
+    numpy.random.seed(n)
+    if version(tf) >= (2,):
+        tf.random.set_seed(n)
+    elif tf.executing_eagerly():
+        tf.compat.v1.set_random_seed(n)
+    else:
+        _seed_default_graph_when_made(n)
+
+
+def _seed_default_graph_when_made(n):
+    # TensorFlow 1 keeps the seed in the default graph, asking for that graph makes it, and once it exists
+    # eager execution can no longer be enabled.
+    from tensorflow.python.framework import ops
+
+    stack = ops._default_graph_stack
+    make = type(stack)._GetGlobalDefaultGraph
+
+    def make_seeded():
+        graph = make(stack)
+        if graph.seed is None:
+            graph.seed = n
+        return graph
+
+    stack._GetGlobalDefaultGraph = make_seeded
+    if stack._global_default_graph is not None:
+        stack._global_default_graph.seed = n
+
+
+# ------------------------------------------------------------------------------------------------------ Keras
+
+
+def keras_refusal(tf, api, mode):
+    """Why Keras `api` (tf.keras or keras) cannot run in `mode` here, or None."""
+    if api not in ("tf.keras", "keras"):
+        raise ValueError("an api is tf.keras or keras, not {!r}".format(api))
+    if api == "keras":
+        if version(tf) >= (2, 6) and not (version(tf) >= (2, 16) and not keras_is_3(tf)):
+            return "keras is the same package as tf.keras from TensorFlow 2.6 on: there is nothing to compare."
+        standalone = _installed("keras")
+        if standalone is None:
+            return "Standalone keras is not installed beside this TensorFlow."
+        release = tuple(int(part) for part in standalone.split(".")[:2])
+        if (2, 4) <= release < (3,):
+            return "keras {} only forwards to tf.keras: there is nothing to compare.".format(standalone)
+        if mode == EAGER and version(tf) < (2,):
+            return "Standalone keras {} is made of placeholders, which do not exist in eager mode.".format(standalone)
+        if release >= (3,) and mode == GRAPH:
+            return KERAS_3_GRAPH
+    return mode_refusal(tf, mode)
+
+
+def dataset_refusal(tf, api):
+    """Why `fit` of Keras `api` takes no tf.data dataset here, or None; ask `keras_refusal` first."""
+    if api == "keras" and not keras_is_3(tf):
+        return "Standalone keras {} takes arrays and generators, no tf.data datasets.".format(_installed("keras"))
+    return None
+
+
+def keras(tf, api):
+    """The Keras module behind an api; ask `keras_refusal` first."""
+    if api == "tf.keras":
+        return tf.keras
+    import keras as standalone
+
+    return standalone
+
+
+def adam(keras, learning_rate, mode):
+    """An Adam that works in `mode`: from 2.11 on only the legacy one can be used in graph mode."""
+    adam_class = keras.optimizers.Adam
+    legacy = getattr(keras.optimizers, "legacy", None)
+    if mode == GRAPH and hasattr(legacy, "Adam"):
+        adam_class = legacy.Adam
+    if "learning_rate" in inspect.signature(adam_class.__init__).parameters:
+        return adam_class(learning_rate=learning_rate)
+    return adam_class(lr=learning_rate)  # standalone keras before 2.3
+
+
+def fix_weights(model, n):
+    """Give a model the same weights in every version: initialisers draw different numbers from the same seed.
+
+    Vectors (biases, scales) stay as the layers made them. Runs ops.
+    """
+    draw = numpy.random.RandomState(n)
+    weights = []
+    for weight in model.get_weights():
+        if weight.ndim >= 2:
+            receptive = int(numpy.prod(weight.shape[:-2]))
+            limit = numpy.sqrt(6.0 / (receptive * (weight.shape[-2] + weight.shape[-1])))
+            weight = draw.uniform(-limit, limit, weight.shape).astype(weight.dtype)
+        weights.append(weight)
+    model.set_weights(weights)
+
+
+# --------------------------------------------------------------------------------------------------- functions
+
+
+def jit_refusal(tf):
+    """Why tf.function cannot be compiled here, or None."""
+    if version(tf) < (2, 1):
+        return "tf.function has no jit switch before TensorFlow 2.1."
+    return None
+
+
+def function(tf, fn, jit=None):
+    """tf.function(fn); jit None leaves the switch alone, True and False set it."""
+    if jit is None:
+        return tf.function(fn)
+    if version(tf) >= (2, 5):
+        return tf.function(fn, jit_compile=jit)
+    reason = jit_refusal(tf)
+    if not reason:
+        return tf.function(fn, experimental_compile=jit)
+    if jit:
+        raise Refused(reason)
+    return tf.function(fn)
+
+
+class Traces(object):
+    """How many Python functions this process has traced into a graph; `count` grows as they are."""
+
+    def __init__(self):
+        self.count = 0
+
+
+def count_traces(tf):
+    """Start counting traces.
+
+    A trace inside another is part of the outer one, and a branch or a loop body is part of the graph it is in,
+    which in graph mode is none that was traced.
+    """
+    from tensorflow.python.framework import func_graph
+
+    traces = Traces()
+    trace = func_graph.func_graph_from_py_func
+    depth = [0]
+
+    def counting(*args, **kwargs):
+        # Branches and loop bodies come with a graph of a class of their own.
+        traces.count += not depth[0] and type(kwargs.get("func_graph")) in (type(None), func_graph.FuncGraph)
+        depth[0] += 1
+        try:
+            return trace(*args, **kwargs)
+        finally:
+            depth[0] -= 1
+
+    # Every caller in TensorFlow looks the function up in its module.
+    func_graph.func_graph_from_py_func = counting
+    return traces
+
+
+# ----------------------------------------------------------------------------------------------------- devices
+
+
+def gpus(tf):
+    """Names of the GPUs that TensorFlow sees. Touches the devices: only for a process that will not fork."""
+    found = tf.config.experimental.list_physical_devices("GPU")
+    if not found:
+        return []
+    if hasattr(tf.config.experimental, "get_device_details"):
+        return [tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name) for gpu in found]
+    from tensorflow.python.client import device_lib
+
+    described = [d.physical_device_desc for d in device_lib.list_local_devices() if d.device_type == "GPU"]
+    return [re.sub(r".*\bname: ([^,]*).*", r"\1", text) for text in described]
+
+
+def grow_memory(tf):
+    """Take GPU memory as it is needed; harmless without a GPU.
+
+    TensorFlow reads these variables when it makes its devices, whatever the version and mode, where a session
+    config would have to be handed to every session.
+    """
+    os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
+
+
+def set_threads(tf, inter, intra):
+    """Size both thread pools, in the same way and for the same reason as `grow_memory`."""
+    os.environ["TF_NUM_INTEROP_THREADS"] = str(inter)
+    os.environ["TF_NUM_INTRAOP_THREADS"] = str(intra)
+
+
+# ------------------------------------------------------------------------------------------------------ values
+
+
+def to_host(value):
+    """`value` with every tensor in it pulled to the host as numpy."""
+    if value is None or isinstance(value, (float, int, str, bytes, numpy.ndarray, numpy.generic)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(to_host, value)) if type(value) in (list, tuple) else tuple(map(to_host, value))
+    if isinstance(value, dict):
+        return {key: to_host(inner) for key, inner in value.items()}
+    if hasattr(value, "numpy"):
+        return value.numpy()
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        raise TypeError("{!r} has no value: in graph mode a step must run its tensors itself".format(value))
+    return value
+
+
+def checksum(value):
+    """Short hex of the numbers in a step's output, or None if there are none.
+
+    Floating-point arrays count by shape, size and pattern to about four digits, so that another order of
+    additions does not show; integers count exactly.
+    """
+    parts = list(_parts(value))
+    if not parts:
+        return None
+    return hashlib.sha256("\n".join(parts).encode("ascii")).hexdigest()[:12]
+
+
+def _parts(value):
+    if isinstance(value, dict):
+        for key in sorted(value, key=str):
+            for part in _parts(value[key]):
+                yield part
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            for part in _parts(inner):
+                yield part
+    elif isinstance(value, (bool, int, float, complex, numpy.ndarray, numpy.generic)):
+        array = numpy.asarray(value)
+        if array.dtype.kind in "biu":
+            digits = hashlib.sha256(array.astype("<i8").tobytes()).hexdigest()
+            yield "{} {}".format(array.shape, digits)
+        elif array.dtype.kind in "fc":
+            yield "{} {}".format(array.shape, _rounded(array))
+
+
+def _rounded(array):
+    if array.dtype.kind == "c":
+        return _rounded(array.real) + _rounded(array.imag)
+    flat = array.astype("float64").ravel()
+    finite = numpy.isfinite(flat)
+    odd = [int(numpy.sum(found)) for found in (numpy.isnan(flat), flat == numpy.inf, flat == -numpy.inf)]
+    flat = flat[finite]
+    scale = float(numpy.sqrt(numpy.mean(flat * flat))) if flat.size else 0.0
+    # Weights that never repeat make the pattern depend on the order of the numbers.
+    pattern = float(numpy.mean(flat / scale * numpy.cos(numpy.arange(flat.size)))) if scale else 0.0
+    return "{:.3e} {:.3f} {}".format(scale, round(pattern, 3) + 0.0, odd)

@@ -1,0 +1,156 @@
+"""The contract between the host and the worker inside a version's environment; stdlib only, Python 3.6 syntax.
+
+One JSON object a line goes each way. The host sends commands and waits for one event after each:
+
+    hello -> ready | failed      the worker imports TensorFlow and opens its Arrow stream
+    probe -> probed | died       the GPUs that TensorFlow sees, asked in a fork so that the worker stays clean
+    open  -> opened | refused | died
+    burst -> measured | died     `calls` timed calls of the replicate's step
+    close -> closed | died       the replicate's rows go to the stream as one flushed record batch
+    quit  -> bye
+
+A line that is no known command is answered by `error`, and the worker lives on. `refused` and `died` end the replicate.
+"""
+import hashlib
+import json
+from typing import Any, Dict, NamedTuple
+
+PROTOCOL = 1
+
+# Round 0 is the pilot: it calibrates the run and takes no part in any verdict.
+PILOT_ROUND = 0
+PHASES = ("build", "first", "second", "warmup", "steady")
+
+
+class ContractError(Exception):
+    """The other side sent something that the contract does not allow."""
+
+
+class Field(NamedTuple):
+    name: str
+    type: str
+    nullable: bool
+    meaning: str
+
+
+FIELDS = (
+    Field("run", "label", False, "id of the run"),
+    Field("version", "label", False, "full TensorFlow version"),
+    Field("case", "label", False, "label of the case"),
+    Field("round", "int32", False, "round of the run, 0 for the pilot"),
+    Field("position", "int32", False, "place of the arm in the round's order"),
+    Field("replicate", "int32", False, "number of the replicate in the run"),
+    Field("burst", "int32", False, "burst inside the replicate, 0 before the first"),
+    Field("phase", "label", False, "build, first, second, warmup or steady"),
+    Field("ordinal", "int32", False, "call inside the replicate, 0 for the build"),
+    Field("wall_ns", "int64", False, "wall time of the call, result on the host"),
+    Field("cpu_ns", "int64", False, "CPU time of all threads during the call"),
+    Field("steps", "int32", False, "training or inference steps inside the call"),
+    # What is known of the whole replicate stands once, on its build row.
+    Field("import_ns", "int64", True, "import of TensorFlow in the worker"),
+    Field("peak_rss_kb", "int64", True, "largest resident set of the replicate"),
+    Field("minor_faults", "int64", True, "page faults without I/O over the bursts"),
+    Field("major_faults", "int64", True, "page faults with I/O over the bursts"),
+    Field("involuntary_switches", "int64", True, "times the kernel took the CPU away over the bursts"),
+    Field("steal_ns", "int64", True, "time stolen by the hypervisor over the bursts, all CPUs"),
+    Field("psi_us", "int64", True, "time in which some task waited for a CPU over the bursts"),
+    Field("traces", "int32", True, "Python functions traced into graphs since the fork"),
+    Field("checksum", "label", True, "digest of the first call's rounded output"),
+)
+
+REPLICATE_FIELDS = tuple(field.name for field in FIELDS if field.nullable)
+
+COMMANDS = {
+    "hello": {
+        "protocol": int,
+        "fingerprint": str,
+        "run": str,
+        "version": str,
+        "device": str,
+        "threads": list,
+        "folders": list,
+        "results": str,
+    },
+    "probe": {"timeout_s": float},
+    "open": {
+        "replicate": int,
+        "case": str,
+        "workload": str,
+        "params": dict,
+        "round": int,
+        "position": int,
+        "seed": int,
+        "warmup": int,
+        "timeout_s": float,
+    },
+    "burst": {"replicate": int, "calls": int, "timeout_s": float},
+    "close": {"replicate": int, "timeout_s": float},
+    "quit": {},
+}  # type: Dict[str, Dict[str, type]]
+
+EVENTS = {
+    "ready": {"facts": dict, "import_ns": int, "pid": int},
+    "failed": {"stage": str, "message": str},
+    "probed": {"gpus": list},
+    "opened": {"replicate": int, "build_ns": int, "first_ns": int, "second_ns": int, "warm_ns": int, "steps": int},
+    "measured": {"replicate": int, "calls": int, "median_ns": int},
+    "closed": {"replicate": int, "rows": int},
+    "refused": {"replicate": int, "reason": str},
+    "died": {"replicate": int, "how": str, "reason": str, "log": str},
+    "error": {"message": str},
+    "bye": {},
+}  # type: Dict[str, Dict[str, type]]
+
+
+def _fingerprint() -> str:
+    tables = [
+        [PROTOCOL, list(PHASES)],
+        [list(field[:3]) for field in FIELDS],
+        [[name, sorted((key, kind.__name__) for key, kind in keys.items())] for name, keys in sorted(COMMANDS.items())],
+        [[name, sorted((key, kind.__name__) for key, kind in keys.items())] for name, keys in sorted(EVENTS.items())],
+    ]
+    return hashlib.sha256(json.dumps(tables).encode("utf-8")).hexdigest()[:16]
+
+
+FINGERPRINT = _fingerprint()
+
+FINGERPRINT_KEY = b"tfcompare.contract"
+
+
+def arrow_schema(pa: Any) -> Any:
+    """The schema of a result stream, built with the pyarrow of whichever side asks."""
+    types = {"label": pa.dictionary(pa.int32(), pa.utf8()), "int32": pa.int32(), "int64": pa.int64()}
+    fields = [pa.field(field.name, types[field.type], nullable=field.nullable) for field in FIELDS]
+    return pa.schema(fields, metadata={FINGERPRINT_KEY: FINGERPRINT.encode("ascii")})
+
+
+def encode(message: Dict[str, Any]) -> str:
+    return json.dumps(message, separators=(",", ":")) + "\n"
+
+
+def decode(line: str, kinds: Dict[str, Dict[str, type]]) -> Dict[str, Any]:
+    """The message in `line`, checked against COMMANDS or EVENTS; its kind stands under "kind"."""
+    try:
+        message = json.loads(line)
+    except ValueError:
+        raise ContractError("not JSON: {!r}".format(line[:200]))
+    if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
+        raise ContractError("not an object with a kind: {!r}".format(line[:200]))
+    keys = kinds.get(message["kind"])
+    if keys is None:
+        raise ContractError("unknown kind {!r}; known are {}".format(message["kind"], ", ".join(sorted(kinds))))
+    for key, kind in keys.items():
+        if key not in message:
+            raise ContractError("{} lacks {!r}".format(message["kind"], key))
+        if not _is(message[key], kind):
+            raise ContractError("{}.{} is not {}: {!r}".format(message["kind"], key, kind.__name__, message[key]))
+    unknown = sorted(set(message) - set(keys) - {"kind"})
+    if unknown:
+        raise ContractError("{} knows no {}".format(message["kind"], ", ".join(unknown)))
+    return message
+
+
+def _is(value: Any, kind: type) -> bool:
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, (int, float)) if kind is float else isinstance(value, kind)

@@ -1,0 +1,171 @@
+"""The life of one replicate inside its forked process: refuse or build, first calls, warm-up, bursts, facts."""
+import importlib.util
+import os
+import resource
+import time
+import traceback
+
+from workloads import compat
+
+MESSAGE_LIMIT = 500
+
+
+def load(name, folders):
+    """The workload module `name` from the first folder that has it."""
+    for folder in folders:
+        path = os.path.join(folder, name + ".py")
+        if os.path.exists(path):
+            spec = importlib.util.spec_from_file_location("workload_" + name, path)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
+    raise LookupError("no file {}.py in {}".format(name, ", ".join(folders)))
+
+
+class Calls:
+    """What was timed, column by column, as the stream wants it."""
+
+    COLUMNS = ("burst", "phase", "ordinal", "wall_ns", "cpu_ns")
+
+    def __init__(self):
+        self.columns = {name: [] for name in self.COLUMNS}
+        self.ordinal = -1
+
+    def time(self, function, burst, phase):
+        cpu = time.process_time()
+        start = time.perf_counter()
+        result = function()
+        wall_ns = int((time.perf_counter() - start) * 1e9)
+        cpu_ns = int((time.process_time() - cpu) * 1e9)
+        self.ordinal += 1
+        for name, value in zip(self.COLUMNS, (burst, phase, self.ordinal, wall_ns, cpu_ns)):
+            self.columns[name].append(value)
+        return wall_ns, result
+
+
+class Usage:
+    """What the machine did to this process between `start` and `stop`, added up over the bursts."""
+
+    KEYS = ("minor_faults", "major_faults", "involuntary_switches", "steal_ns", "psi_us")
+
+    def __init__(self):
+        self.totals = dict.fromkeys(self.KEYS)
+        self.begun = None
+
+    def start(self):
+        self.begun = self._read()
+
+    def stop(self):
+        for key, before, now in zip(self.KEYS, self.begun, self._read()):
+            if before is not None and now is not None:
+                self.totals[key] = (self.totals[key] or 0) + now - before
+
+    def _read(self):
+        own = resource.getrusage(resource.RUSAGE_SELF)
+        return own.ru_minflt, own.ru_majflt, own.ru_nivcsw, _steal_ns(), _psi_us()
+
+
+def _steal_ns():
+    try:
+        with open("/proc/stat") as stat:
+            fields = stat.readline().split()
+        return int(fields[8]) * 10 ** 9 // os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def _psi_us():
+    # Absent before Linux 4.20 and where the kernel was booted without it.
+    try:
+        with open("/proc/pressure/cpu") as pressure:
+            return int(pressure.readline().rsplit("total=", 1)[1])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def median(values):
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) // 2
+
+
+class Replicate:
+    """Answers the orders of the worker that forked it, one message each."""
+
+    def __init__(self, tf, order, folders, threads):
+        self.tf = tf
+        self.order = order
+        self.folders = folders
+        self.threads = threads
+        self.calls = Calls()
+        self.usage = Usage()
+        self.bursts = 0
+        self.step = None
+
+    def live(self, receive, send):
+        """Serves until it is closed, refuses or fails; an exception of the workload is an answer, not a crash."""
+        stage = "import"
+        try:
+            module = load(self.order["workload"], self.folders)
+            stage = "build"
+            answer = self._open(module)
+            send(answer)
+            while answer["kind"] in ("opened", "measured"):
+                order = receive()
+                if order is None:
+                    return
+                stage = "a call"
+                answer = self._burst(order["calls"]) if order["kind"] == "burst" else self._close()
+                send(answer)
+        except compat.Refused as refused:
+            send(self._answer("refused", reason=str(refused)))
+        except Exception as error:
+            traceback.print_exc()
+            reason = "{}: {} (raised in {})".format(type(error).__name__, str(error)[:MESSAGE_LIMIT], stage)
+            send(self._answer("died", how="raised", reason=reason, log=""))
+
+    def _answer(self, kind, **values):
+        return dict(values, kind=kind, replicate=self.order["replicate"])
+
+    def _open(self, module):
+        order = self.order
+        compat.grow_memory(self.tf)
+        if self.threads:
+            compat.set_threads(self.tf, *self.threads)
+        reason = module.refuse(self.tf, order["params"]) if hasattr(module, "refuse") else None
+        if reason:
+            return self._answer("refused", reason=str(reason)[:MESSAGE_LIMIT])
+        compat.seed(self.tf, order["seed"])
+        self.traces = compat.count_traces(self.tf)
+        build_ns, self.step = self.calls.time(lambda: module.build(self.tf, order["params"]), 0, "build")
+        self.steps = getattr(self.step, "steps", 1)
+        first_ns, output = self._call(0, "first")
+        self.checksum = compat.checksum(output)
+        second_ns, _ = self._call(0, "second")
+        warm = [self._call(0, "warmup")[0] for _ in range(order["warmup"])]
+        return self._answer(
+            "opened",
+            build_ns=build_ns,
+            first_ns=first_ns,
+            second_ns=second_ns,
+            warm_ns=median(warm or [second_ns]),
+            steps=self.steps,
+        )
+
+    def _call(self, burst, phase):
+        # The result is pulled to the host inside the clock: an accelerator's work is not done before that.
+        return self.calls.time(lambda: compat.to_host(self.step()), burst, phase)
+
+    def _burst(self, calls):
+        self.bursts += 1
+        self.usage.start()
+        walls = [self._call(self.bursts, "steady")[0] for _ in range(calls)]
+        self.usage.stop()
+        return self._answer("measured", calls=calls, median_ns=median(walls))
+
+    def _close(self):
+        facts = dict(self.usage.totals)
+        facts["peak_rss_kb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        facts["traces"] = self.traces.count
+        facts["checksum"] = self.checksum
+        return self._answer("closed", columns=self.calls.columns, steps=self.steps, facts=facts)

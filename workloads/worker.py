@@ -1,0 +1,270 @@
+"""The resident process inside a version's environment: imports TensorFlow once, forks a replicate per `open`.
+
+Run by path (`python .../workloads/worker.py`) and never through PYTHONPATH: the folder above may be the site-packages
+of another Python. The protocol is in contract.py.
+"""
+import importlib.util
+import json
+import os
+import platform
+import select
+import signal
+import sys
+import tempfile
+import time
+
+
+def _adopt_package():
+    """Makes `workloads` importable without putting its parent folder, or its own, on the path."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
+    if "workloads" not in sys.modules:
+        init = os.path.join(here, "__init__.py")
+        spec = importlib.util.spec_from_file_location("workloads", init, submodule_search_locations=[here])
+        sys.modules["workloads"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["workloads"])
+
+
+_adopt_package()
+
+from workloads import compat, contract  # noqa: E402
+from workloads.replicate import Replicate  # noqa: E402
+
+LOG_TAIL_BYTES = 4000
+
+
+class ChildDied(Exception):
+    """A forked process ended, or was ended, without an answer."""
+
+    def __init__(self, how, reason):
+        Exception.__init__(self, reason)
+        self.how = how
+
+
+class Child:
+    """A forked process that answers JSON lines on a pipe of its own; its prints are kept for the log."""
+
+    def __init__(self, main, inherited):
+        down_read, self.orders = os.pipe()
+        self.answers, up_write = os.pipe()
+        self.prints = tempfile.TemporaryFile()
+        self.buffer = b""
+        self.pid = os.fork()
+        if self.pid == 0:
+            # An inherited end of another replicate's pipe would hide that replicate's death.
+            for fd in inherited + [self.orders, self.answers]:
+                os.close(fd)
+            _run_child(main, down_read, up_write, self.prints)
+        os.close(down_read)
+        os.close(up_write)
+
+    def ask(self, order, timeout_s):
+        if order is not None:
+            try:
+                _write_line(self.orders, order)
+            except OSError:
+                raise self._end()
+        deadline = time.monotonic() + timeout_s
+        while b"\n" not in self.buffer:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.answers], [], [], left)[0]:
+                os.kill(self.pid, signal.SIGKILL)
+                os.waitpid(self.pid, 0)
+                raise ChildDied("timeout", "no answer within {:.0f} s; ended".format(timeout_s))
+            chunk = os.read(self.answers, 1 << 20)
+            if not chunk:
+                raise self._end()
+            self.buffer += chunk
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        return json.loads(line.decode("utf-8"))
+
+    def _end(self):
+        _, status = os.waitpid(self.pid, 0)
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            hint = "; often the kernel, out of memory" if number == signal.SIGKILL else ""
+            return ChildDied("signal", "killed by {}{}".format(signal.Signals(number).name, hint))
+        return ChildDied("exit", "ended with exit code {}".format(os.WEXITSTATUS(status)))
+
+    def finish(self):
+        """Reaps the process and hands its prints to the worker's log; returns their tail."""
+        os.close(self.orders)
+        os.close(self.answers)
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass
+        self.prints.seek(0)
+        printed = self.prints.read()
+        self.prints.close()
+        os.write(2, printed)
+        return printed[-LOG_TAIL_BYTES:].decode("utf-8", "replace")
+
+
+def _run_child(main, orders, answers, prints):
+    """The forked process from its first line to its last; it never returns to the worker's code."""
+    status = 1
+    try:
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(prints.fileno(), 1)
+        os.dup2(prints.fileno(), 2)
+        lines = os.fdopen(orders, "r")
+
+        def receive():
+            line = lines.readline()
+            return json.loads(line) if line else None
+
+        main(receive, lambda answer: _write_line(answers, answer))
+        status = 0
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _write_line(fd, message):
+    data = contract.encode(message).encode("utf-8")
+    while data:
+        data = data[os.write(fd, data):]
+
+
+class Worker:
+    def __init__(self, commands, answers):
+        self.commands = commands
+        self.answers = answers
+        self.children = {}
+        self.orders = {}
+        self.hello = None
+
+    def serve(self):
+        for line in iter(self.commands.readline, b""):
+            try:
+                command = contract.decode(line.decode("utf-8", "replace"), contract.COMMANDS)
+                event = self._answer(command)
+            except contract.ContractError as error:
+                event = {"kind": "error", "message": str(error)}
+            _write_line(self.answers, event)
+            if event["kind"] in ("bye", "failed"):
+                break
+        self._shut()
+
+    def _answer(self, command):
+        kind = command["kind"]
+        if kind == "quit":
+            return {"kind": "bye"}
+        if kind == "hello":
+            return self._hello(command)
+        if self.hello is None:
+            raise contract.ContractError("{} before hello".format(kind))
+        if kind == "probe":
+            return self._probe(command)
+        number = command["replicate"]
+        if kind == "open" and number in self.children:
+            raise contract.ContractError("replicate {} is open already".format(number))
+        if kind != "open" and number not in self.children:
+            raise contract.ContractError("no replicate {} is open".format(number))
+        return self._order(command, number)
+
+    def _hello(self, command):
+        if self.hello is not None:
+            raise contract.ContractError("hello was said already")
+        if (command["protocol"], command["fingerprint"]) != (contract.PROTOCOL, contract.FINGERPRINT):
+            return {"kind": "failed", "stage": "contract", "message": "the host speaks contract {} {}, this worker {} {}"
+                    .format(command["protocol"], command["fingerprint"], contract.PROTOCOL, contract.FINGERPRINT)}
+        if command["device"] == "cpu":
+            os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+        stage = "import"
+        try:
+            start = time.perf_counter()
+            import tensorflow as tf
+            self.import_ns = int((time.perf_counter() - start) * 1e9)
+            # After TensorFlow: both bring their own copies of shared libraries, and TensorFlow's must win in its own house.
+            import pyarrow as pa
+            self.tf, self.pa = tf, pa
+            facts = dict(compat.describe(tf), python=platform.python_version(), pyarrow=pa.__version__)
+            stage = "results"
+            self.file = open(command["results"], "wb")
+            self.stream = pa.ipc.new_stream(self.file, contract.arrow_schema(pa))
+            self.file.flush()
+        except Exception as error:
+            return {"kind": "failed", "stage": stage, "message": "{}: {}".format(type(error).__name__, error)}
+        self.hello = command
+        return {"kind": "ready", "facts": facts, "import_ns": self.import_ns, "pid": os.getpid()}
+
+    def _fork(self, main):
+        inherited = [fd for child in self.children.values() for fd in (child.orders, child.answers)]
+        return Child(main, inherited + [self.answers])
+
+    def _probe(self, command):
+        def main(receive, send):
+            compat.grow_memory(self.tf)
+            send({"kind": "probed", "gpus": compat.gpus(self.tf)})
+
+        child = self._fork(main)
+        try:
+            return child.ask(None, command["timeout_s"])
+        except ChildDied as death:
+            return {"kind": "died", "replicate": -1, "how": death.how, "reason": str(death), "log": ""}
+        finally:
+            child.finish()
+
+    def _order(self, command, number):
+        if command["kind"] == "open":
+            replicate = Replicate(self.tf, command, self.hello["folders"], self.hello["threads"])
+            self.children[number] = self._fork(replicate.live)
+            self.orders[number] = command
+        child = self.children[number]
+        try:
+            answer = child.ask(None if command["kind"] == "open" else command, command["timeout_s"])
+        except ChildDied as death:
+            answer = {"kind": "died", "replicate": number, "how": death.how, "reason": str(death), "log": ""}
+        if answer["kind"] not in ("opened", "measured"):
+            tail = self._forget(number)
+            if answer["kind"] == "died":
+                answer["log"] = tail
+            if answer["kind"] == "closed":
+                answer = self._write(self.orders[number], answer)
+        return answer
+
+    def _write(self, order, answer):
+        pa, columns = self.pa, answer["columns"]
+        count = len(columns["ordinal"])
+        values = dict(columns)
+        for name in ("case", "round", "position", "replicate"):
+            values[name] = [order[name]] * count
+        values["run"] = [self.hello["run"]] * count
+        values["version"] = [self.hello["version"]] * count
+        values["steps"] = [answer["steps"]] * count
+        facts = dict(answer["facts"], import_ns=self.import_ns)
+        for name in contract.REPLICATE_FIELDS:
+            values[name] = [facts[name]] + [None] * (count - 1)
+        schema = contract.arrow_schema(pa)
+        arrays = [pa.array(values[field.name], schema.field(field.name).type) for field in contract.FIELDS]
+        self.stream.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        self.file.flush()
+        return {"kind": "closed", "replicate": order["replicate"], "rows": count}
+
+    def _forget(self, number):
+        return self.children.pop(number).finish()
+
+    def _shut(self):
+        for number in list(self.children):
+            self._forget(number)
+        if self.hello is not None:
+            self.stream.close()
+            self.file.close()
+
+
+def main():
+    # TensorFlow, Keras and workloads print as they like: the protocol has a descriptor of its own, and what they
+    # write to stdout goes to the log.
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    Worker(sys.stdin.buffer, answers).serve()
+
+
+if __name__ == "__main__":
+    main()
