@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -15,7 +16,7 @@ from rich.text import Text
 
 from orchestrator import catalog, suites
 from orchestrator.engines import EngineOptions
-from orchestrator.errors import FoundSlower, TfCompareError, UsageError
+from orchestrator.errors import ContractBroken, FoundSlower, TfCompareError, UsageError
 from orchestrator.judge import judge_run
 from orchestrator.model import Comparison
 from orchestrator.progress import view
@@ -49,13 +50,32 @@ RUN_EXAMPLES = """Compare TensorFlow versions: build or find each, measure side 
   tfcompare run --versions 2.0,2.13 --format json --quiet > comparison.json
 """
 
+REPORT_EXAMPLES = """Redraw a run's report from its directory.
+
+[bold]Examples[/bold]
+
+  tfcompare report runs/first
+
+  tfcompare report runs/first --format json --output first.json
+"""
+
+LIST_EXAMPLES = """List what there is: versions, workloads or suites.
+
+[bold]Examples[/bold]
+
+  tfcompare list workloads
+
+  tfcompare list versions --format json
+"""
+
 
 @app.command(help=RUN_EXAMPLES)
 def run(
     versions: Annotated[str, typer.Option(help="Versions to compare, the baseline first, e.g. 1.14,2.0,2.13.")],
     suite: Annotated[str, typer.Option(help="Suite of cases: smoke, quick, seed or full.")] = "quick",
     workload: Annotated[
-        list[str] | None, typer.Option(help="Cases to run instead of the whole suite: name\\[param=value,...]; repeatable.")
+        list[str] | None,
+        typer.Option(help="Cases to run instead of the whole suite: name\\[param=value,...]; repeatable."),
     ] = None,
     workloads: Annotated[Path | None, typer.Option(help="A folder with workload files of your own.")] = None,
     engine: Annotated[str, typer.Option(help="auto, docker or venv.")] = "auto",
@@ -127,7 +147,7 @@ def run(
         raise FoundSlower(f"{len(done.comparison.slower)} contrasts are slower (--fail-on slower)")
 
 
-@app.command(help="Redraw a run's report from its directory.\n\n[bold]Example[/bold]\n\n  tfcompare report runs/first --format json")
+@app.command(help=REPORT_EXAMPLES)
 def report(
     run: Annotated[Path, typer.Argument(help="A run directory.")],
     format: Annotated[str, typer.Option(help="table or json.")] = "table",
@@ -137,8 +157,6 @@ def report(
     comparison = judge_run(RunDir.open(run))
     _show(comparison, format, None if output == "-" else Path(output))
     if comparison.broken:
-        from orchestrator.errors import ContractBroken
-
         raise ContractBroken("\n".join(comparison.broken))
 
 
@@ -147,7 +165,7 @@ class Listing:
     """A list command's answer in both forms."""
 
     columns: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
     objects: list[dict[str, object]]
 
 
@@ -196,15 +214,18 @@ def _workloads() -> Listing:
 
 def _suites() -> Listing:
     found = suites.all_suites()
-    objects: list[dict[str, object]] = [{"suite": name, **entry} for name, entry in found.items()]
-    rows = [(name, "\n".join([entry["summary"], *entry["cases"]])) for name, entry in found.items()]
+    objects: list[dict[str, object]] = [
+        {"suite": suite.name, "summary": suite.summary, "cases": list(suite.cases), "budget_s": suite.budget_s}
+        for suite in found.values()
+    ]
+    rows = [(suite.name, "\n".join([suite.summary, *suite.cases])) for suite in found.values()]
     return Listing(("suite", "what it is for, and its cases"), rows, objects)
 
 
 LISTINGS = {"versions": _versions, "workloads": _workloads, "suites": _suites}
 
 
-@app.command("list", help="List what there is: versions, workloads or suites.\n\n[bold]Example[/bold]\n\n  tfcompare list versions --format json")
+@app.command("list", help=LIST_EXAMPLES)
 def list_things(
     what: Annotated[str, typer.Argument(help="versions, workloads or suites.")],
     format: Annotated[str, typer.Option(help="table or json.")] = "table",

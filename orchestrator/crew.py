@@ -26,7 +26,12 @@ class Member:
 
 class Crew:
     def __init__(
-        self, plan: Plan, environments: dict[str, Environment], run: RunDir, own: Path | None, say: Callable[[str], None]
+        self,
+        plan: Plan,
+        environments: dict[str, Environment],
+        run: RunDir,
+        own: Path | None,
+        say: Callable[[str], None],
     ) -> None:
         self._plan = plan
         self._run = run

@@ -118,9 +118,7 @@ class Measurement:
         for version, replicate_number in replicates.items():
             self._close(case, version, number, replicate_number)
 
-    def _open(
-        self, case: Case, version: str, number: int, position: int, warmup: int
-    ) -> tuple[int, Opened] | None:
+    def _open(self, case: Case, version: str, number: int, position: int, warmup: int) -> tuple[int, Opened] | None:
         client = self.crew.client(version)
         if client is None:
             return None

@@ -83,7 +83,7 @@ def params_label(params: Params) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """Two arms whose ratio is asked for: versions of one case, or cases in one version (then `version` says in which)."""
+    """Two arms whose ratio is asked for: versions of one case, or cases in one version (`version` then says which)."""
 
     __pydantic_config__ = STRICT
 

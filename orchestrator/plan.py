@@ -50,9 +50,7 @@ def parse_selector(text: str, workloads: dict[str, Workload]) -> Selector:
     return Selector(name, values)
 
 
-def select_cases(
-    asked: Sequence[str], suite: Sequence[str], workloads: dict[str, Workload]
-) -> tuple[Case, ...]:
+def select_cases(asked: Sequence[str], suite: Sequence[str], workloads: dict[str, Workload]) -> tuple[Case, ...]:
     """The cases of `asked`, or of the suite if nothing is asked, each once, in the order named.
 
     A parameter that `asked` leaves free takes every value that it has in the suite's cases of that workload; where the

@@ -161,7 +161,7 @@ def _explain(row: dict[str, Any], run: str) -> str:
     return f"run: it belongs to run {row['run']!r}, not to {run!r}"
 
 
-def _text(table: pa.Table, name: str) -> np.ndarray[Any, Any]:
+def _text(table: pa.Table, name: str) -> Any:
     """A label column as objects; decoded once a distinct value, not once a row."""
     if table.num_rows == 0:
         return np.array([], dtype=object)
@@ -215,4 +215,3 @@ def _medians(groups: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> dict
     low = ordered[starts + (counts - 1) // 2]
     high = ordered[starts + counts // 2]
     return dict(zip(names.tolist(), ((low + high) / 2).tolist(), strict=True))
-

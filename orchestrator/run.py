@@ -4,7 +4,7 @@ import secrets
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -47,7 +47,7 @@ class Options:
     selected: tuple[str, ...] = ()
     own_workloads: Path | None = None
     engine: str = "auto"
-    environments: EngineOptions = EngineOptions()
+    environments: EngineOptions = field(default_factory=EngineOptions)
     out: Path | None = None
     rounds: int | None = None
     budget_s: float | None = None
@@ -80,7 +80,8 @@ def ask(options: Options) -> Asked:
     """Everything that can be wrong with the options is found here."""
     versions = catalog.resolve(options.versions)
     workloads = suites.all_workloads(options.own_workloads)
-    cases = select_cases(options.selected, suites.suite_selectors(options.suite), workloads)
+    suite = suites.suite(options.suite)
+    cases = select_cases(options.selected, suite.cases, workloads)
     if not cases:
         raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
     numbers = tuple(version.number for version in versions)
@@ -97,7 +98,7 @@ def ask(options: Options) -> Asked:
         looks=(options.rounds,) if options.rounds else LOOKS,
         alpha=ALPHA,
         margin=options.margin,
-        budget_s=options.budget_s,
+        budget_s=options.budget_s or (None if options.rounds else suite.budget_s),
         seed=secrets.randbelow(2**31) if options.seed is None else options.seed,
         threads=options.threads,
         timeout_s=options.timeout_s,
@@ -196,7 +197,8 @@ def conduct(
             reason = f"its environment could not be made; see {directory.logs / f'build-{version}.log'}"
             directory.record(Lost(version=version, stage="environment", reason=reason))
     crew = Crew(plan, environments, directory, options.own_workloads, view.say)
-    how, error = "", None
+    how = ""
+    error: TfCompareError | None = None
     manifest = Manifest(
         tool=installed_version("tfcompare"),
         contract=contract.FINGERPRINT,

@@ -1,9 +1,9 @@
 """The run directory: everything needed to redraw every report.
 
-    plan.json       what was to be done                manifest.json   tool, machine, sources, environments
-    journal.jsonl   how each replicate ended, in order
-    results/        one Arrow stream a version (a restarted worker opens the next part)
-    logs/           what workers, installs and image builds printed
+plan.json       what was to be done                manifest.json   tool, machine, sources, environments
+journal.jsonl   how each replicate ended, in order
+results/        one Arrow stream a version (a restarted worker opens the next part)
+logs/           what workers, installs and image builds printed
 """
 
 import os
@@ -45,7 +45,9 @@ class RunDir:
             run.logs.mkdir()
             (path / "plan.json").touch()
         except OSError as error:
-            raise UsageError(f"cannot write the run directory {path}: {error.strerror}; choose another --out") from error
+            raise UsageError(
+                f"cannot write the run directory {path}: {error.strerror}; choose another --out"
+            ) from error
         return run
 
     @classmethod
@@ -79,7 +81,9 @@ class RunDir:
         try:
             return adapter.validate_json((self.path / name).read_bytes())
         except OSError as error:
-            raise ContractBroken(f"{self.path / name}: {error.strerror}; the run ended before its first round") from error
+            raise ContractBroken(
+                f"{self.path / name}: {error.strerror}; the run ended before its first round"
+            ) from error
         except ValidationError as error:
             raise ContractBroken(f"{self.path / name} is not what this tfcompare writes: {error}") from error
 

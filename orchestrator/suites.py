@@ -4,6 +4,7 @@ import ast
 import hashlib
 import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -78,16 +79,29 @@ def _values(path: Path, name: str, values: Any) -> tuple[str, ...]:
     return tuple(values)
 
 
-def suite_selectors(name: str) -> tuple[str, ...]:
-    """The selectors of a built-in suite."""
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """A named list of cases, and how long measuring them may take unless the user says otherwise."""
+
+    name: str
+    summary: str
+    cases: tuple[str, ...]
+    budget_s: float | None
+
+
+def suite(name: str) -> Suite:
     suites = all_suites()
     if name not in suites:
         raise UsageError(f"unknown suite {name!r}{did_you_mean(name, suites)}; there are {', '.join(suites)}")
-    return tuple(suites[name]["cases"])
+    return suites[name]
 
 
-def all_suites() -> dict[str, dict[str, Any]]:
-    return tomllib.loads((WORKLOADS / "suites.toml").read_text())
+def all_suites() -> dict[str, Suite]:
+    table = tomllib.loads((WORKLOADS / "suites.toml").read_text())
+    return {
+        name: Suite(name=name, summary=entry["summary"], cases=tuple(entry["cases"]), budget_s=entry.get("budget_s"))
+        for name, entry in table.items()
+    }
 
 
 def source_hashes(workloads: Sequence[Workload]) -> dict[str, str]:

@@ -90,7 +90,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("version", nargs="*", help="all if none is named")
     parser.add_argument("--flavour", choices=FLAVOURS, help="both if not given")
-    parser.add_argument("--check", action="store_true", help="only say which locks are stale or missing; exit 1 if any is")
+    parser.add_argument(
+        "--check", action="store_true", help="only say which locks are stale or missing; exit 1 if any is"
+    )
     options = parser.parse_args()
 
     catalogue = tomllib.loads((IMAGES / "versions.toml").read_text())

@@ -54,14 +54,15 @@ def keras_is_3(tf):
 
 
 def _tf_keras_version(tf):
-    # 2.6 to 2.15 export no version of their own: there the `keras` package is what tf.keras is made of.
-    return getattr(tf.keras, "__version__", None) or _installed("keras")
+    # From 2.6 on tf.keras is a package of its own, which does not always export its version.
+    package = "keras" if version(tf) < (2, 16) or keras_is_3(tf) else "tf_keras"
+    return getattr(tf.keras, "__version__", None) or _installed(package)
 
 
 def _installed(distribution):
     """The version that is installed, without importing the package (standalone keras makes files when imported)."""
     try:
-        from importlib.metadata import PackageNotFoundError, version as installed
+        from importlib.metadata import PackageNotFoundError, version as installed  # novm
     except ImportError:  # Python 3.6 and 3.7
         try:
             from pkg_resources import DistributionNotFound as PackageNotFoundError, get_distribution
@@ -216,6 +217,13 @@ def jit_refusal(tf):
     """Why tf.function cannot be compiled here, or None."""
     if version(tf) < (2, 1):
         return "tf.function has no jit switch before TensorFlow 2.1."
+    return None
+
+
+def integer_jit_refusal(tf):
+    """Why a function that multiplies matrices of integers cannot be compiled here, or None."""
+    if version(tf) < (2, 5):
+        return jit_refusal(tf) or "XLA multiplies no matrices of integers before TensorFlow 2.5."
     return None
 
 

@@ -5,6 +5,7 @@ import queue
 import signal
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -68,7 +69,8 @@ class ProcessChannel:
                 start_new_session=True,
             )
         self._lines = Lines()
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._stdin: BinaryIO = self._process.stdin  # type: ignore[assignment]
         self._stdout: BinaryIO = self._process.stdout  # type: ignore[assignment]
         threading.Thread(target=self._read, daemon=True).start()
@@ -106,14 +108,10 @@ class ProcessChannel:
         return describe_exit(code)
 
     def close(self) -> None:
-        try:
+        with suppress(OSError):
             self._stdin.close()
-        except OSError:
-            pass
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            pass
         # The group too: a replicate may outlive its worker.
         kill_group(self._process.pid)
         self._process.wait()
@@ -121,10 +119,8 @@ class ProcessChannel:
 
 
 def kill_group(leader: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def describe_exit(code: int) -> str:

@@ -119,7 +119,7 @@ class WorkerClient:
     def quit(self) -> bool:
         """Whether the worker closed its stream and left in order."""
         try:
-            return self._ask({"kind": "quit"}, GRACE_S)["kind"] == "bye"
+            return bool(self._ask({"kind": "quit"}, GRACE_S)["kind"] == "bye")
         except WorkerDied:
             return False
         finally:

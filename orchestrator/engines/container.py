@@ -4,6 +4,7 @@ import os
 import socket
 import struct
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import GpuRequest
 
 ROOT = "/tfcompare"
+# The one writable place inside besides the results; it is memory.
+SCRATCH = "/tmp"  # noqa: S108
 RUN_LABEL = "tfcompare.run"
 OWNER_LABEL = "tfcompare.owner"
 PIDS_LIMIT = 8192
@@ -96,15 +99,15 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         mem_limit=memory,
         # Without swap of its own: a worker that swaps measures the disk.
         memswap_limit=memory,
-        tmpfs={"/tmp": "rw,nosuid,nodev,mode=1777"},
+        tmpfs={SCRATCH: "rw,nosuid,nodev,mode=1777"},
         **gpu_options(spec.gpu),
     )
     created = client.api.create_container(
         image=spec.image,
         command=["python3", f"{ROOT}/workloads/worker.py"],
         user=f"{os.getuid()}:{os.getgid()}",
-        working_dir="/tmp",
-        environment={**worker_variables(), "HOME": "/tmp", **gpu_variables(spec.gpu)},
+        working_dir=SCRATCH,
+        environment={**worker_variables(), "HOME": SCRATCH, **gpu_variables(spec.gpu)},
         stdin_open=True,
         labels={RUN_LABEL: spec.run, OWNER_LABEL: owner(), "tfcompare.version": spec.version},
         host_config=host_config,
@@ -131,7 +134,9 @@ class ContainerChannel:
             raise EnvironmentFailed(f"{version}: its container does not start: {error.explanation}") from error
         except (DockerException, requests.RequestException, OSError) as error:
             self.close()
-            raise EngineUnavailable(f"the Docker engine stopped answering while {version} was started: {error}") from error
+            raise EngineUnavailable(
+                f"the Docker engine stopped answering while {version} was started: {error}"
+            ) from error
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -183,24 +188,24 @@ class ContainerChannel:
             state = self._api.inspect_container(self._container)["State"]
         except (DockerException, requests.RequestException):
             return "lost: the Docker engine does not say what became of its container"
-        return "out of memory: the container's limit was reached" if state["OOMKilled"] else describe_exit(state["ExitCode"])
+        return (
+            "out of memory: the container's limit was reached"
+            if state["OOMKilled"]
+            else describe_exit(state["ExitCode"])
+        )
 
     def close(self) -> None:
         if hasattr(self, "_socket"):
-            try:
-                # Wakes the reading thread, which a bare close would leave waiting for ever.
+            # Wakes the reading thread, which a bare close would leave waiting for ever.
+            with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
             self._socket.close()
         remove(self._api, self._container)
 
 
 def remove(api: Any, container: str) -> None:
-    try:
+    with suppress(DockerException, requests.RequestException):
         api.remove_container(container, force=True, v=True)
-    except (DockerException, requests.RequestException):
-        pass
 
 
 def reap(client: docker.DockerClient) -> int:

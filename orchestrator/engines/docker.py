@@ -68,9 +68,7 @@ class DockerEnvironment:
             raise EngineUnavailable(f"the Docker engine stopped answering: {_root_cause(error)}") from error
         channel = container.ContainerChannel(self.client, made, self.facts.version, place.log)
         own = (f"{container.ROOT}/own",) if place.own_workloads else ()
-        return Started(
-            channel, (f"{container.ROOT}/workloads/suite", *own), f"{container.ROOT}/results/{stream.name}"
-        )
+        return Started(channel, (f"{container.ROOT}/workloads/suite", *own), f"{container.ROOT}/results/{stream.name}")
 
 
 class DockerEngine:

@@ -88,7 +88,7 @@ def build(client: docker.DockerClient, recipe: Recipe, ca_bundle: bytes, log: Bu
             custom_context=True,
             tag=recipe.tag,
             labels=recipe.labels,
-            buildargs={"BASE": recipe.base},
+            buildargs={"BASE": recipe.base, "GPUS": "all" if recipe.labels["tfcompare.flavour"] == "gpu" else "void"},
             # The builder then reaches the index the way this machine does: its DNS, its proxies, its VPN.
             network_mode="host",
             rm=True,

@@ -91,9 +91,7 @@ class VenvEngine:
         )
         return VenvEnvironment(path, facts)
 
-    def _build(
-        self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog
-    ) -> None:
+    def _build(self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog) -> None:
         python = str(path / "bin" / "python")
         pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--require-hashes"]
         if self._options.ca_bundle:

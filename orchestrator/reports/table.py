@@ -3,7 +3,7 @@
 import io
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from rich.box import SIMPLE_HEAD
@@ -12,10 +12,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.model import Arm, Case, Comparison, Contrast, Params, VerdictName
+from orchestrator.model import Arm, Case, Comparison, Contrast, VerdictName
 
 STYLES: dict[VerdictName, str] = {"slower": "bold red", "faster": "bold green", "same": "", "inconclusive": "yellow"}
 MARKS: dict[VerdictName, str] = {"slower": "▲", "faster": "▼", "same": "=", "inconclusive": "?"}
+NUMBERS = ("time", "ratio", "interval", "seed %")
 WIDE = 100
 
 
@@ -25,7 +26,7 @@ def render(comparison: Comparison) -> str:
     buffer = io.StringIO()
     console = Console(file=buffer, width=columns, color_system=None, force_terminal=False, legacy_windows=False)
     console.print(layout(comparison, columns))
-    return buffer.getvalue().rstrip("\n")
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
 def layout(comparison: Comparison, width: int) -> RenderableType:
@@ -37,7 +38,7 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
         parts.append(_versions_table(workload, list(arms), by_pair, comparison.plan.versions, notes, wide))
     inside = [contrast for contrast in comparison.contrasts if contrast.pair.kind == "case"]
     if inside:
-        parts.append(_cases_table(inside, comparison.plan.versions, notes, wide))
+        parts.append(_cases_table(inside, notes, wide))
     parts.extend(notes.lines())
     return Group(*parts)
 
@@ -87,15 +88,12 @@ class _Notes:
         return [Text(f"({number}) {reason}", style="dim") for reason, number in self._numbers.items()]
 
 
-def _frame(title: str, shared: str, columns: Sequence[str], wide: bool) -> Table:
+def _frame(title: str, shared: str, columns: Sequence[str]) -> Table:
     caption = Text(title, style="bold").append(f"  {shared}" if shared else "", style="not bold dim")
-    table = Table(box=SIMPLE_HEAD, title=caption, title_justify="left", title_style="", padding=(0, 1), pad_edge=False)
-    table.add_column("case", overflow="fold", ratio=None, min_width=12)
-    for name in columns:
-        right = name in ("time", "ratio", "seed %")
-        table.add_column(name, justify="right" if right else "left", no_wrap=name != "verdict")
-    if wide:
-        table.add_column("seed %", justify="right", no_wrap=True)
+    table = Table(box=SIMPLE_HEAD, title=caption, title_justify="left", title_style="", padding=(0, 1, 0, 0))
+    table.pad_edge = False
+    for position, name in enumerate(columns):
+        table.add_column(name, justify="right" if name in NUMBERS else "left", no_wrap=position > 0, overflow="fold")
     return table
 
 
@@ -107,39 +105,43 @@ def _versions_table(
     notes: _Notes,
     wide: bool,
 ) -> RenderableType:
-    shared, own = split_params([arm.case for arm in arms])
-    table = _frame(workload, shared, ("version", "time", "ratio", "interval", "verdict"), wide)
-    by_case = groupby(arms, key=lambda arm: arm.case)
-    for case, of_case in by_case:
+    shared, names, own = split_params([arm.case for arm in arms])
+    columns = (names or "case", "version", "time", "ratio", "interval", "verdict", *(["seed %"] if wide else []))
+    table = _frame(workload, shared, columns)
+    for case, of_case in groupby(arms, key=lambda arm: arm.case):
         for arm in of_case:
             first = arm.version == versions[0]
-            pair = ((case.label, versions[0]), (case.label, arm.version))
+            contrast = None if first else contrasts.get(((case.label, versions[0]), (case.label, arm.version)))
             row = [own[case] if first else "", arm.version, _time(arm, notes)]
-            table.add_row(*row, *_judged(None if first else contrasts.get(pair), arm, notes, wide), end_section=False)
+            table.add_row(*row, *_judged(contrast, notes, wide))
         table.add_section()
     return Padding(table, (1, 0, 0, 0))
 
 
-def _cases_table(contrasts: Sequence[Contrast], versions: Sequence[str], notes: _Notes, wide: bool) -> RenderableType:
-    table = _frame("inside each version", "", ("version", "ratio", "interval", "verdict"), wide)
-    groups: dict[tuple[str, str], list[Contrast]] = {}
-    for contrast in contrasts:
-        groups.setdefault((contrast.pair.baseline, contrast.pair.candidate), []).append(contrast)
-    for group in groups.values():
+def _cases_table(contrasts: Sequence[Contrast], notes: _Notes, wide: bool) -> RenderableType:
+    columns = ("case", "version", "ratio", "interval", "verdict", *(["seed %"] if wide else []))
+    table = _frame("inside each version", "", columns)
+    for name, group in groupby(contrasts, key=_differences(contrasts)):
         for position, contrast in enumerate(group):
-            name = _difference(contrast) if position == 0 else ""
-            table.add_row(name, contrast.pair.version or "", *_judged(contrast, None, notes, wide))
+            table.add_row(name if position == 0 else "", contrast.pair.version or "", *_judged(contrast, notes, wide))
         table.add_section()
     return Padding(table, (1, 0, 0, 0))
 
 
-def _difference(contrast: Contrast) -> str:
-    """What sets the two cases apart, and what they share."""
-    pair = contrast.pair
-    baseline, candidate = (set(_parameters(label)) for label in (pair.baseline, pair.candidate))
-    apart = ", ".join(f"{new.partition('=')[2]} v {old}" for new, old in zip(candidate - baseline, baseline - candidate))
-    shared = " ".join(value for _, value in pair.params)
-    return f"{pair.workload} {apart}" + (f"\n{shared}" if shared else "")
+def _differences(contrasts: Sequence[Contrast]) -> Callable[[Contrast], str]:
+    """Names each pair of cases: what sets the two apart, and what sets the pair apart from its workload's others."""
+    pairs = {contrast.pair for contrast in contrasts}
+
+    def told(contrast: Contrast) -> str:
+        pair = contrast.pair
+        alike = [other.params for other in pairs if other.workload == pair.workload]
+        own = [value for name, value in pair.params if any((name, value) not in params for params in alike)]
+        old, new = (set(_parameters(label)) for label in (pair.baseline, pair.candidate))
+        apart = " ".join(item.partition("=")[2] for item in new - old)
+        base = " ".join(item.partition("=")[2] for item in old - new)
+        return " ".join([pair.workload, *own, apart, "v", base])
+
+    return told
 
 
 def _parameters(label: str) -> list[str]:
@@ -152,20 +154,16 @@ def _time(arm: Arm, notes: _Notes) -> str:
     return f"{arm.outcome}{notes.mark(arm.reason)}"
 
 
-def _judged(contrast: Contrast | None, arm: Arm | None, notes: _Notes, wide: bool) -> list[str | Text]:
-    """The cells from the ratio on."""
-    if contrast is None:
-        died = f"died{notes.mark(arm.reason)}" if arm and arm.outcome == "died" and arm.rounds else ""
-        return ["", "", died, *([""] if wide else [])]
-    if contrast.ratio is None or contrast.ci_low is None or contrast.ci_high is None:
-        # The arm's own cell says why.
-        return ["", "", "", *([""] if wide else [])]
-    reason = arm.reason if arm and arm.outcome == "died" else contrast.reason
-    word = "died" if arm and arm.outcome == "died" else contrast.verdict
-    verdict = Text(f"{MARKS[contrast.verdict]} {word}{notes.mark(reason)}", style=STYLES[contrast.verdict])
-    cells: list[str | Text] = [ratio(contrast.ratio), f"{ratio(contrast.ci_low)}-{ratio(contrast.ci_high)}", verdict]
+def _judged(contrast: Contrast | None, notes: _Notes, wide: bool) -> list[str | Text]:
+    """The cells from the ratio on; empty where there is no ratio, for then the arm's own cell says why."""
+    if contrast is None or contrast.ratio is None or contrast.ci_low is None or contrast.ci_high is None:
+        return [""] * (4 if wide else 3)
+    verdict = Text(f"{MARKS[contrast.verdict]} {contrast.verdict}{notes.mark(contrast.reason)}")
+    verdict.stylize(STYLES[contrast.verdict])
+    low, high = (ratio(bound).removesuffix("x") for bound in (contrast.ci_low, contrast.ci_high))
+    cells: list[str | Text] = [ratio(contrast.ratio), f"{low}-{high}", verdict]
     if wide:
-        cells.append(f"{contrast.seed_percent:+.0f} %" if contrast.seed_percent is not None else "")
+        cells.append(f"{contrast.seed_percent:+.0f}" if contrast.seed_percent is not None else "")
     return cells
 
 
@@ -182,15 +180,11 @@ def duration(milliseconds: float) -> str:
     raise AssertionError(milliseconds)
 
 
-def split_params(cases: Iterable[Case]) -> tuple[str, dict[Case, str]]:
-    """The parameters that all cases share, and what is left of each case."""
+def split_params(cases: Iterable[Case]) -> tuple[str, str, dict[Case, str]]:
+    """The parameters that all cases share, the names of the others, and each case's own values."""
     listed = list(dict.fromkeys(cases))
-    shared: set[tuple[str, str]] = set(listed[0].params).intersection(*(case.params for case in listed))
-    if len(listed) == 1:
-        shared = set()
-
-    def told(params: Params) -> str:
-        return " ".join(f"{name}={value}" for name, value in params)
-
-    common = told(tuple(item for item in listed[0].params if item in shared))
-    return common, {case: told(tuple(item for item in case.params if item not in shared)) or "-" for case in listed}
+    shared = set(listed[0].params).intersection(*(case.params for case in listed))
+    common = " ".join(f"{name}={value}" for name, value in listed[0].params if (name, value) in shared)
+    names = " ".join(name for name, value in listed[0].params if (name, value) not in shared)
+    own = {case: " ".join(value for name, value in case.params if (name, value) not in shared) for case in listed}
+    return common, names, own

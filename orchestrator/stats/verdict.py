@@ -23,7 +23,6 @@ def judge(estimate: Estimate, margin: float, alpha: float) -> tuple[VerdictName,
     return "inconclusive", f"too noisy for {estimate.rounds} rounds; about {needed} would show {margin:.0%}"
 
 
-def seed_percent(theta: float, *, faster_is_plus: bool = True) -> float:
+def seed_percent(theta: float) -> float:
     """The seed study's figure: (longer / shorter - 1) * 100, `+` if the candidate is the faster one."""
-    magnitude = (math.exp(abs(theta)) - 1) * 100
-    return magnitude if (theta < 0) == faster_is_plus else -magnitude
+    return math.copysign(math.expm1(abs(theta)) * 100, -theta)

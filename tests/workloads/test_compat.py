@@ -107,6 +107,12 @@ class Refusals(unittest.TestCase):
         self.assertIn("jit", compat.jit_refusal(tensorflow("2.0.0")))
         self.assertIsNone(compat.jit_refusal(tensorflow("2.1.0")))
 
+    def test_functions_of_integer_matrices_are_compiled_from_2_5_on(self):
+        for version in ("1.14.0", "2.0.0"):
+            self.assertEqual(compat.integer_jit_refusal(tensorflow(version)), compat.jit_refusal(tensorflow(version)))
+        self.assertIn("integers", compat.integer_jit_refusal(tensorflow("2.4.4")))
+        self.assertIsNone(compat.integer_jit_refusal(tensorflow("2.5.0")))
+
     def test_calling_a_model_is_refused_in_tensorflow_1_only(self):
         self.assertIn("graph", compat.direct_call_refusal(tensorflow("1.14.0")))
         self.assertIsNone(compat.direct_call_refusal(tensorflow("2.0.0")))

@@ -128,7 +128,7 @@ class Refusals(unittest.TestCase):
         return [case for case, reason in reasons if reason]
 
     def test_power_refuses_jit_before_it_existed(self):
-        for version in ("1.14.0", "2.0.0"):
+        for version in ("1.14.0", "2.0.0", "2.4.4"):
             self.assertEqual(self.refused("power", version), [{"style": "jit"}])
         self.assertEqual(self.refused("power", "2.13.0"), [])
 

@@ -16,7 +16,7 @@ EXPONENT = 100
 
 def refuse(tf, params):
     if params["style"] == "jit":
-        return compat.jit_refusal(tf)
+        return compat.integer_jit_refusal(tf)
     return None
 
 
