@@ -8,7 +8,6 @@ import argparse
 import hashlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import tomllib
 from pathlib import Path
@@ -67,7 +66,7 @@ def resolve(lock: Lock, constraints: Path) -> str:
     command += ["--python-version", lock.python, "--python-platform", "x86_64-manylinux_2_28"]
     result = subprocess.run(command, input="\n".join(lock.requirements), capture_output=True, text=True)
     if result.returncode != 0:
-        sys.exit(f"{lock.path.name}: cannot be resolved\n{result.stderr}")
+        raise SystemExit(f"{lock.path.name}: cannot be resolved\n{result.stderr}")
     return result.stdout
 
 

@@ -176,7 +176,7 @@ def duration(milliseconds: float) -> str:
     for unit, factor in (("s", 1e3), ("ms", 1.0), ("µs", 1e-3)):
         if milliseconds >= factor or unit == "µs":
             value = milliseconds / factor
-            return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+            return f"{value:.0f} {unit}" if value >= 100 else f"{value:#.3g} {unit}"
     raise AssertionError(milliseconds)
 
 

@@ -1,0 +1,47 @@
+# make run: sets everything up and compares three TensorFlows. make test: sets everything up and passes the tests.
+
+# The first of these that is Python 3.11 or newer.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	if $$p -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
+VERSIONS ?= 1.14,2.0,2.13
+ARGS ?=
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: run test lint bench locks clean
+
+run: .venv/run
+	$(BIN)/tfcompare run --versions $(VERSIONS) $(ARGS)
+
+test: .venv/dev
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/vermin --quiet --no-tips --violations --target=3.6- workloads
+	$(BIN)/python tools/lock.py --check
+
+locks: .venv/dev
+	tools/lock-host
+	$(BIN)/python tools/lock.py
+
+.venv/made:
+	@test -n "$(PYTHON)" || { echo "tfcompare needs Python 3.11 or newer with venv: install one, or name it: make PYTHON=..."; exit 2; }
+	$(PYTHON) -m venv --clear .venv
+	touch $@
+
+.venv/run: .venv/made requirements/run.txt pyproject.toml
+	$(PIP) --require-hashes -r requirements/run.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
+	touch $@
+
+.venv/dev: .venv/run requirements/dev.txt
+	$(PIP) --require-hashes -r requirements/dev.txt
+	touch $@
+
+clean:
+	rm -rf .venv build dist

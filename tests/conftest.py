@@ -1,0 +1,68 @@
+"""Fixtures that reach for the real thing: Docker engines, virtual environments, interpreters.
+
+What is missing here skips its tests with a loud line; REQUIRE_DOCKER=1 turns a missing Docker engine into a failure.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from orchestrator.engines import interpreters
+from orchestrator.engines.docker import connect
+from orchestrator.errors import EngineUnavailable
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCAL_BASE = "tfcompare-base:{python}"
+
+
+def missing_docker(reason: str) -> None:
+    """Skips, or fails where Docker is required."""
+    if os.environ.get("REQUIRE_DOCKER") == "1":
+        pytest.fail(f"REQUIRE_DOCKER=1, but {reason}")
+    pytest.skip(f"NO DOCKER ENGINE: {reason}")
+
+
+@pytest.fixture(scope="session")
+def docker_base() -> str:
+    """A running engine's base images: TFCOMPARE_BASE, or local ones that tools/base-images has made."""
+    try:
+        client = connect(timeout_s=10)
+    except EngineUnavailable as error:
+        missing_docker(str(error))
+    if named := os.environ.get("TFCOMPARE_BASE"):
+        return named
+    present = {tag for image in client.images.list() for tag in image.tags}
+    wanted = [LOCAL_BASE.replace("{python}", python) for python in ("3.6", "3.7", "3.11")]
+    if not present.issuperset(wanted):
+        missing_docker("there are no base images; run `tools/base-images 3.6 3.7 3.11` or set TFCOMPARE_BASE")
+    return LOCAL_BASE
+
+
+@pytest.fixture(scope="session")
+def python36() -> str:
+    """A Python 3.6, the oldest that the container side runs on."""
+    found = interpreters.find("3.6")
+    if found is None:
+        pytest.skip("NO PYTHON 3.6: " + interpreters.missing(("3.6",)))
+    return str(found.path)
+
+
+@pytest.fixture(scope="session")
+def tfcompare() -> str:
+    """The installed command."""
+    beside = Path(shutil.which("tfcompare") or ROOT / ".venv" / "bin" / "tfcompare")
+    assert beside.exists(), "the tests call the installed tfcompare: run them by `make test`"
+    return str(beside)
+
+
+def run_command(
+    *argv: str | Path, env: dict[str, str] | None = None, timeout: float = 600
+) -> subprocess.CompletedProcess[str]:
+    """A command, its two streams and its exit code."""
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", **(env or {})}
+    return subprocess.run(
+        [str(part) for part in argv], env=environment, capture_output=True, text=True, timeout=timeout, check=False
+    )
