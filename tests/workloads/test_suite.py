@@ -16,7 +16,7 @@ except ImportError:
     raise unittest.SkipTest("the workloads need numpy")
 
 try:
-    import tomllib
+    import tomllib  # novm
 except ImportError:  # before Python 3.11, where only the container side runs
     tomllib = None
 

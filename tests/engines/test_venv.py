@@ -1,0 +1,94 @@
+"""Virtual environments for real: cached by content, built once, never used half-built. One tiny package stands in for
+TensorFlow where only the building is in question."""
+
+import multiprocessing
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator import catalog
+from orchestrator.engines import EngineOptions, interpreters
+from orchestrator.engines.setting import BuildLog
+from orchestrator.engines.venv import MARKER, VenvEngine
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.model import Version
+
+SIX = "six==1.17.0 --hash=sha256:4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274\n"
+
+
+def tiny(folder: Path, lock: str = SIX) -> Version:
+    """A version that is one small package, on Python 3.11."""
+    (folder / "lock.txt").write_text(lock)
+    [version] = [version for version in catalog.all_versions() if version.number == "2.13.0"]
+    flavours = [flavour for flavour in version.on("cpu") if flavour.python.number == "3.11"]
+    return replace(version, flavours=tuple(replace(flavour, lock=folder / "lock.txt") for flavour in flavours))
+
+
+def prepare(version: Version, log: Path) -> str:
+    return str(VenvEngine(EngineOptions()).prepare(version, BuildLog(log, lambda line: None)).path)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_second_use_installs_nothing(tmp_path: Path) -> None:
+    version = tiny(tmp_path)
+    first = prepare(version, tmp_path / "first.log")
+    assert prepare(version, tmp_path / "second.log") == first
+    assert "pip install" in (tmp_path / "first.log").read_text()
+    assert not (tmp_path / "second.log").exists()
+
+
+def test_another_lock_is_another_environment(tmp_path: Path) -> None:
+    first = prepare(tiny(tmp_path), tmp_path / "log")
+    assert prepare(tiny(tmp_path, SIX + "# changed\n"), tmp_path / "log") != first
+
+
+def test_half_built_environment_is_built_again(tmp_path: Path) -> None:
+    version = tiny(tmp_path)
+    path = Path(prepare(version, tmp_path / "log"))
+    (path / MARKER).unlink()
+    shutil.rmtree(path / "lib")
+    prepare(version, tmp_path / "log")
+    assert (path / MARKER).exists()
+    assert list(path.glob("lib/python*/site-packages/six.py"))
+
+
+def test_two_runs_at_once_build_it_once(tmp_path: Path) -> None:
+    version = tiny(tmp_path)
+    logs = [tmp_path / "one.log", tmp_path / "two.log"]
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        paths = pool.starmap(prepare, [(version, log) for log in logs])
+    assert paths[0] == paths[1]
+    installs = [log for log in logs if log.exists() and "-m pip install" in log.read_text()]
+    assert len(installs) == 1
+
+
+def test_hash_that_does_not_match_is_named(tmp_path: Path) -> None:
+    wrong = SIX.replace("4721f391", "00000000")
+    with pytest.raises(EnvironmentFailed, match="another file than the lock names"):
+        prepare(tiny(tmp_path, wrong), tmp_path / "log")
+    assert not list((tmp_path / "cache").glob(f"**/{MARKER}"))
+
+
+def test_missing_python_says_which_and_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path))
+    interpreters.find.cache_clear()
+    try:
+        with pytest.raises(EnvironmentFailed, match=r"2\.13\.0: it needs Python 3\.11.*pyenv install 3\.11"):
+            prepare(tiny(tmp_path), tmp_path / "log")
+        assert "3.11" in VenvEngine(EngineOptions()).outlook(tiny(tmp_path))
+    finally:
+        interpreters.find.cache_clear()
+
+
+def test_gpu_is_for_docker_only() -> None:
+    with pytest.raises(EngineUnavailable, match="--gpu needs the docker engine"):
+        VenvEngine(EngineOptions(gpu=True)).check()

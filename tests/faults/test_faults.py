@@ -1,0 +1,175 @@
+"""What goes wrong costs what it must and no more: messages, exit codes, and every other case's results kept."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import run_command
+from tests.end_to_end import compare, outcomes, parse
+
+OWN = Path(__file__).parent / "workloads"
+VENV = ("--engine", "venv", "--versions", "1.14,2.0", "--rounds", "2", "--quiet")
+
+
+def own(*names: str) -> list[str]:
+    return ["--workloads", str(OWN), *(part for name in names for part in ("--workload", name))]
+
+
+def test_broken_workloads_leave_the_others_measured(tfcompare: str, tmp_path: Path) -> None:
+    names = ("raises_at_import", "raises_in_build", "raises_in_call", "crashes", "refuses", "fine[size=10]")
+    code, answer, stderr = compare(tfcompare, *VENV, *own(*names), "--out", tmp_path / "run")
+    found = outcomes(answer)
+    assert code == 6
+    for name in names[:4]:
+        assert found[name, "1.14.0"] == found[name, "2.0.0"] == "died"
+    assert (found["refuses", "1.14.0"], found["refuses", "2.0.0"]) == ("refused", "measured")
+    assert found["fine", "1.14.0"] == found["fine", "2.0.0"] == "measured"
+    reasons = {arm["workload"]: arm["reason"] for arm in answer["arms"]}
+    assert reasons["raises_at_import"] == "RuntimeError: broken at import (raised in import)"
+    assert reasons["raises_in_build"] == "ValueError: broken in [bold]build[/bold] (raised in build)"
+    assert "ZeroDivisionError" in reasons["raises_in_call"]
+    assert reasons["crashes"].startswith("killed by SIGSEGV")
+    assert "8 of 12 arms died" in stderr
+    assert "Traceback" not in stderr
+    table = run_command(tfcompare, "report", tmp_path / "run").stdout
+    assert "broken in [bold]build[/bold]" in table
+    assert "it needs TensorFlow 2" in table
+
+
+def test_killed_worker_leaves_a_readable_run(tfcompare: str, tmp_path: Path) -> None:
+    """A worker killed mid-case: its arm is `died`, the case's other arm and the next case are measured."""
+    announce = tmp_path / "announce"
+    announce.touch()
+    flags = [*VENV, *own("announces", "fine[size=10]"), "--format", "json", "--out", str(tmp_path / "run")]
+    environment = {**os.environ, "TF_ANNOUNCE": str(announce)}
+    with subprocess.Popen(
+        [tfcompare, "run", *flags], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        worker = wait_for_line(announce, process)
+        os.kill(int(worker), signal.SIGKILL)
+        stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == 6, stderr
+    answer = json.loads(stdout)
+    found = outcomes(answer)
+    assert found["announces", "2.0.0"] == "died"
+    assert found["announces", "1.14.0"] == "measured"
+    assert found["fine", "2.0.0"] == found["fine", "1.14.0"] == "measured"
+    [reason] = [arm["reason"] for arm in answer["arms"] if arm["outcome"] == "died"]
+    assert "SIGKILL" in reason
+    again = run_command(tfcompare, "report", tmp_path / "run", "--format", "json")
+    assert parse(again)["arms"] == answer["arms"]
+
+
+def wait_for_line(path: Path, process: "subprocess.Popen[str]") -> str:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        if lines := path.read_text().splitlines():
+            return lines[0]
+        time.sleep(0.02)
+    raise AssertionError(f"the run ended early: {process.communicate()}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_run_keeps_what_it_measured(tfcompare: str, tmp_path: Path, number: signal.Signals) -> None:
+    announce = tmp_path / "announce"
+    announce.touch()
+    flags = ["--engine", "venv", "--versions", "1.14,2.0", "--rounds", "500", "--out", str(tmp_path / "run")]
+    with subprocess.Popen(
+        [tfcompare, "run", *flags, *own("announces")],
+        env={**os.environ, "TF_ANNOUNCE": str(announce)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        worker = wait_for_line(announce, process)
+        while len(announce.read_text().splitlines()) < 60:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(number)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted; what was measured is kept" in stderr
+    assert "announces" in stdout
+    assert not Path(f"/proc/{worker}").exists()
+    report = run_command(tfcompare, "report", tmp_path / "run")
+    assert report.returncode == 0
+    assert "interrupted" in report.stdout
+
+
+def test_case_that_no_version_can_run_says_why(tfcompare: str, tmp_path: Path) -> None:
+    case = "train_loop[loop=train_on_batch,api=keras,mode=eager,model=small,data=small]"
+    done = run_command(
+        tfcompare, "run", "--versions", "1.14,2.0", "--engine", "venv", "--rounds", "2", "--out", tmp_path / "run",
+        "--workload", case, "--format", "json",
+    )  # fmt: skip
+    refused = [arm for arm in parse(done)["arms"] if arm["outcome"] == "refused"]
+    assert refused
+    if len(refused) == 2:
+        assert done.returncode == 3
+        assert "no version can run what was selected" in done.stderr
+
+
+USAGE = [
+    (["--versions", "1.41,2.0"], 2, "did you mean 1.14?"),
+    (["--versions", "2.0"], 2, "at least two versions"),
+    (["--versions", "2.0,2.0.0"], 2, "named twice"),
+    (["--versions", "1.14,2.0", "--workload", "predct"], 2, "did you mean predict?"),
+    (["--versions", "1.14,2.0", "--workload", "predict[state=compile]"], 2, "did you mean compiled?"),
+    (["--versions", "1.14,2.0", "--workload", "predict[stat=compiled]"], 2, "did you mean state?"),
+    (["--versions", "1.14,2.0", "--workload", "train_loop[model=large,data=small]"], 3, "leaves that combination"),
+    (["--versions", "1.14,2.0", "--suite", "quik"], 2, "did you mean quick?"),
+    (["--versions", "1.14,2.0", "--engine", "podman"], 2, "unknown engine"),
+    (["--versions", "1.14,2.0", "--format", "yaml"], 2, "unknown format"),
+    (["--versions", "1.14,2.0", "--budget", "soon"], 2, "a duration"),
+    (["--versions", "1.14,2.0", "--workloads", "/nonexistent"], 2, "no such folder"),
+]
+
+
+@pytest.mark.parametrize(("flags", "code", "words"), USAGE, ids=lambda value: str(value)[:40])
+def test_wrong_usage_is_told_before_any_work(
+    tfcompare: str, flags: list[str], code: int, words: str, tmp_path: Path
+) -> None:
+    done = run_command(tfcompare, "run", *flags, "--out", tmp_path / "run")
+    assert done.returncode == code, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert not (tmp_path / "run").exists()
+
+
+def test_run_directory_is_never_overwritten(tfcompare: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text("{}")
+    done = run_command(tfcompare, "run", "--versions", "1.14,2.0", "--engine", "venv", "--out", tmp_path)
+    assert done.returncode == 2
+    assert "is not empty" in done.stderr
+    assert (tmp_path / "plan.json").read_text() == "{}"
+
+
+def test_unwritable_run_directory_is_told_at_once(tfcompare: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run_command(
+        tfcompare, "run", "--versions", "1.14,2.0", "--engine", "venv", "--out", tmp_path / "file" / "run"
+    )
+    assert done.returncode == 2
+    assert "cannot write the run directory" in done.stderr
+
+
+def test_absent_engine_is_told_with_the_way_out(tfcompare: str, tmp_path: Path) -> None:
+    gone = {"DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
+    done = run_command(tfcompare, "run", "--versions", "1.14,2.0", "--engine", "docker", env=gone)
+    assert done.returncode == 4
+    assert "--engine venv" in done.stderr
+    fallback = run_command(tfcompare, "run", "--versions", "1.14,2.0", "--dry-run", env=gone)
+    assert fallback.returncode == 0
+    assert "virtual environments" in fallback.stderr
+
+
+def test_report_of_nothing_says_so(tfcompare: str, tmp_path: Path) -> None:
+    done = run_command(tfcompare, "report", tmp_path)
+    assert done.returncode == 2
+    assert "holds no run" in done.stderr

@@ -1,0 +1,13 @@
+"""Writes the pid of its worker to the file that TF_ANNOUNCE names, then takes its time."""
+import os
+import time
+
+
+def build(tf, params):
+    def step():
+        if tf.__version__.startswith("2."):
+            with open(os.environ["TF_ANNOUNCE"], "a") as announce:
+                announce.write("{}\n".format(os.getppid()))
+        time.sleep(0.05)
+
+    return step
