@@ -17,6 +17,9 @@ GRAPH = "graph"
 
 KERAS_3_GRAPH = "Keras 3 has no graph mode: its loops iterate over datasets in Python, which only eager execution can."
 
+# The series of standalone keras that are an implementation of their own.
+STANDALONE = ("2.0.", "2.1.", "2.2.", "2.3.")
+
 _seed = None
 
 
@@ -152,25 +155,25 @@ def keras_refusal(tf, api, mode):
     if api not in ("tf.keras", "keras"):
         raise ValueError("an api is tf.keras or keras, not {!r}".format(api))
     if api == "keras":
-        if version(tf) >= (2, 6) and not (version(tf) >= (2, 16) and not keras_is_3(tf)):
+        if (2, 6) <= version(tf) < (2, 16) or keras_is_3(tf):
             return "keras is the same package as tf.keras from TensorFlow 2.6 on: there is nothing to compare."
-        standalone = _installed("keras")
-        if standalone is None:
+        installed = _installed("keras")
+        if installed is None:
             return "Standalone keras is not installed beside this TensorFlow."
-        release = tuple(int(part) for part in standalone.split(".")[:2])
-        if (2, 4) <= release < (3,):
-            return "keras {} only forwards to tf.keras: there is nothing to compare.".format(standalone)
+        if installed.startswith("3."):  # beside a legacy tf.keras
+            return KERAS_3_GRAPH if mode == GRAPH else None
+        if not installed.startswith(STANDALONE):
+            return "keras {} only forwards to tf.keras: there is nothing to compare.".format(installed)
         if mode == EAGER and version(tf) < (2,):
-            return "Standalone keras {} is made of placeholders, which do not exist in eager mode.".format(standalone)
-        if release >= (3,) and mode == GRAPH:
-            return KERAS_3_GRAPH
+            return "Standalone keras {} is made of placeholders, which do not exist in eager mode.".format(installed)
     return mode_refusal(tf, mode)
 
 
 def dataset_refusal(tf, api):
     """Why `fit` of Keras `api` takes no tf.data dataset here, or None; ask `keras_refusal` first."""
-    if api == "keras" and not keras_is_3(tf):
-        return "Standalone keras {} takes arrays and generators, no tf.data datasets.".format(_installed("keras"))
+    installed = _installed("keras") if api == "keras" else None
+    if installed and installed.startswith(STANDALONE):
+        return "Standalone keras {} takes arrays and generators, no tf.data datasets.".format(installed)
     return None
 
 
@@ -362,5 +365,6 @@ def _rounded(array):
     flat = flat[finite]
     scale = float(numpy.sqrt(numpy.mean(flat * flat))) if flat.size else 0.0
     # Weights that never repeat make the pattern depend on the order of the numbers.
-    pattern = float(numpy.mean(flat / scale * numpy.cos(numpy.arange(flat.size)))) if scale else 0.0
+    weights = numpy.cos(numpy.arange(flat.size)) / numpy.sqrt(max(flat.size, 1))
+    pattern = float(numpy.sum(flat / scale * weights)) if scale else 0.0
     return "{:.3e} {:.3f} {}".format(scale, round(pattern, 3) + 0.0, odd)

@@ -3,6 +3,9 @@
 tiny   10 -> Dense 32 -> Dense 2, one row: overhead only
 small  two convolutions on 32 images of 32x32x3: overhead and arithmetic in balance
 lstm   LSTM 512 over 400 steps, Conv1D, four Dense: arithmetic only, where compile must not matter
+
+All layers keep their defaults. One of them changed: the gates of an LSTM are hard_sigmoid in TensorFlow 1 and sigmoid
+from 2.0 on, so `lstm` computes something else in 1.
 """
 
 import numpy

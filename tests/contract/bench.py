@@ -1,0 +1,96 @@
+"""A real worker process under a stub TensorFlow, and a shelf for workload files. Also used by tools/golden.py."""
+
+import sys
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from orchestrator.engines.channel import ProcessChannel
+from orchestrator.engines.client import Closed, Died, Opened, Ready, Refused, WorkerClient
+from orchestrator.engines.setting import worker_variables
+from orchestrator.model import Case
+from orchestrator.suites import WORKLOADS
+from tests.contract import stub
+from workloads import contract
+
+# Long enough for a busy machine; no test waits for it to pass.
+PATIENCE_S = 60.0
+RUN = "20260102-030405-abcd"
+
+# One call of two steps: traced once, and its output depends on the seed alone.
+GOOD = """
+    import numpy
+
+    def build(tf, params):
+        drawn = numpy.random.rand(3)
+
+        def step():
+            return traced(drawn)
+
+        traced = tf.function(tf.constant)
+        step.steps = 2
+        return step
+"""
+
+
+class Bench:
+    def __init__(self, folder: Path, python: str | Path = sys.executable) -> None:
+        self.folder = folder
+        self.workloads = folder / "workloads"
+        self.workloads.mkdir()
+        self.stream = folder / "results.arrow"
+        self.log = folder / "worker.log"
+        self._numbers = count(1)
+        variables = {**worker_variables(), "HOME": str(folder), "PYTHONPATH": str(stub.write(folder / "stub"))}
+        self.channel = ProcessChannel([str(python), str(WORKLOADS / "worker.py")], variables, self.log)
+        self.client = WorkerClient(self.channel, stub.VERSION)
+        self.workload("good", GOOD)
+
+    def workload(self, name: str, source: str) -> None:
+        (self.workloads / f"{name}.py").write_text(dedent(source))
+
+    def say(self, line: str) -> dict[str, Any]:
+        """One line as it stands, and the event that answers it."""
+        self.channel.send(line)
+        return contract.decode(self.channel.receive(PATIENCE_S), contract.EVENTS)
+
+    def ask(self, kind: str, **values: Any) -> dict[str, Any]:
+        return self.say(contract.encode({"kind": kind, **values}))
+
+    def hello(self, *, run: str = RUN, threads: Sequence[int] = ()) -> Ready:
+        return self.client.hello(
+            run=run,
+            device="cpu",
+            threads=threads,
+            folders=[str(self.workloads)],
+            results=str(self.stream),
+            timeout_s=PATIENCE_S,
+        )
+
+    def open(
+        self, workload: str, params: dict[str, str] | None = None, *, round: int = 1, warmup: int = 1, seed: int = 1,
+        timeout_s: float = PATIENCE_S,
+    ) -> tuple[int, Opened | Refused | Died]:  # fmt: skip
+        """The new replicate's number, and what came of opening it."""
+        number = next(self._numbers)
+        case = Case(workload, tuple((params or {}).items()))
+        answer = self.client.open(
+            case, replicate=number, round=round, position=0, seed=seed, warmup=warmup, timeout_s=timeout_s
+        )
+        return number, answer
+
+    def burst(self, replicate: int, calls: int = 3, timeout_s: float = PATIENCE_S) -> int | Died:
+        return self.client.burst(replicate, calls, timeout_s)
+
+    def close(self, replicate: int) -> Closed | Died:
+        return self.client.close_replicate(replicate, PATIENCE_S)
+
+    def measure(self, workload: str = "good", params: dict[str, str] | None = None, *, round: int = 1) -> int:
+        """A replicate from its opening to its rows in the stream: proves that the worker is alive and well."""
+        number, opened = self.open(workload, params, round=round)
+        assert isinstance(opened, Opened), opened
+        assert isinstance(self.burst(number), int)
+        assert self.close(number) == Closed(rows=7)
+        return number

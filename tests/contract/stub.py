@@ -1,0 +1,65 @@
+"""A stand-in for TensorFlow: what the worker and compat ask of it, and nothing else.
+
+A stub proves plumbing (forks, pipes, messages, files), not numerics: it computes nothing that TensorFlow computes.
+"""
+
+from pathlib import Path
+
+VERSION = "2.13.0"
+
+INIT = f'''
+import numpy
+from types import SimpleNamespace as Namespace
+from tensorflow.python.framework import func_graph
+
+__version__ = "{VERSION}"
+version = Namespace(GIT_VERSION="stub")
+test = Namespace(is_built_with_cuda=lambda: False)
+keras = Namespace(__version__="{VERSION}")
+random = Namespace(set_seed=lambda seed: None)
+config = Namespace(experimental=Namespace(list_physical_devices=lambda kind: []))
+
+
+class Tensor(object):
+    def __init__(self, values):
+        self.values = numpy.asarray(values)
+
+    def numpy(self):
+        return self.values
+
+
+def constant(values):
+    return Tensor(values)
+
+
+def function(python_function):
+    """Traces at its first call, as TensorFlow does, through the function that compat counts."""
+    traced = []
+
+    def call(*args):
+        if not traced:
+            traced.append(func_graph.func_graph_from_py_func("call", python_function, args, {{}}))
+        return python_function(*args)
+
+    return call
+'''
+
+FUNC_GRAPH = """
+class FuncGraph(object):
+    pass
+
+
+def func_graph_from_py_func(name, python_function, args, kwargs, func_graph=None):
+    return FuncGraph()
+"""
+
+
+def write(folder: Path) -> Path:
+    """Writes the package `tensorflow` into `folder`, which is then what PYTHONPATH needs."""
+    framework = folder / "tensorflow" / "python" / "framework"
+    framework.mkdir(parents=True)
+    (folder / "tensorflow" / "__init__.py").write_text(INIT)
+    (folder / "tensorflow" / "python" / "__init__.py").touch()
+    (framework / "__init__.py").touch()
+    (framework / "func_graph.py").write_text(FUNC_GRAPH)
+    return folder

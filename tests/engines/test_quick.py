@@ -1,0 +1,102 @@
+"""The quick suite on both engines, for real: what is asserted are published facts, by direction, never milliseconds."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end import Answer, compare, contrast
+
+VERSIONS = "1.14,2.0,2.13"
+TRAIN = {
+    "loop": "train_on_batch",
+    "api": "tf.keras",
+    "mode": "eager",
+    "input": "numpy",
+    "model": "small",
+    "data": "small",
+}
+
+
+@pytest.fixture(scope="module")
+def on_venv(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
+    out = tmp_path_factory.mktemp("venv") / "run"
+    code, answer, stderr = compare(tfcompare, "--versions", VERSIONS, "--engine", "venv", "--out", out, "--quiet")
+    assert code == 0, stderr
+    assert stderr == ""
+    return answer
+
+
+@pytest.fixture(scope="module")
+def on_docker(tfcompare: str, docker_base: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
+    out = tmp_path_factory.mktemp("docker") / "run"
+    flags = ("--versions", VERSIONS, "--engine", "docker", "--base", docker_base, "--out", out, "--quiet")
+    code, answer, stderr = compare(tfcompare, *flags)
+    assert code == 0, stderr
+    return answer
+
+
+@pytest.fixture(params=["on_venv", "on_docker"])
+def answer(request: pytest.FixtureRequest) -> Answer:
+    found: Answer = request.getfixturevalue(request.param)
+    return found
+
+
+def eager_training(answer: Answer) -> Answer:
+    return contrast(answer, "train_loop", "version", {"baseline": "1.14.0", "candidate": "2.0.0"}, **TRAIN)
+
+
+def predict_after_compile(answer: Answer, version: str) -> Answer:
+    return contrast(answer, "predict", "case", {"version": version}, call="predict", model="tiny")
+
+
+def test_every_arm_is_measured(answer: Answer) -> None:
+    assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}
+    assert len(answer["arms"]) == 8 * 3
+
+
+def test_eager_training_is_slower_in_2_0_than_in_1_14(answer: Answer) -> None:
+    found = eager_training(answer)
+    assert found["verdict"] == "slower"
+    assert found["ratio"] > 1.5
+    assert found["seed_percent"] < 0
+
+
+def test_predict_is_slower_after_compile_in_2_0_only(answer: Answer) -> None:
+    inside = predict_after_compile(answer, "2.0.0")
+    assert inside["verdict"] == "slower"
+    assert "state=compiled" in inside["candidate"]
+    assert "state=uncompiled" in inside["baseline"]
+    assert predict_after_compile(answer, "1.14.0")["verdict"] != "slower"
+
+
+def test_graph_training_is_faster_than_eager_in_2_0(answer: Answer) -> None:
+    found = contrast(answer, "train_loop", "case", {"version": "2.0.0"}, loop="fit")
+    assert "mode=graph" in found["candidate"]
+    assert found["verdict"] == "faster"
+
+
+def test_docker_and_virtual_environments_agree(on_venv: Answer, on_docker: Answer) -> None:
+    """The intervals of the same contrast overlap."""
+    for select in (eager_training, lambda answer: predict_after_compile(answer, "2.0.0")):
+        one, other = select(on_venv), select(on_docker)
+        assert one["ci_low"] <= other["ci_high"], (one, other)
+        assert other["ci_low"] <= one["ci_high"], (one, other)
+
+
+def test_run_tells_engine_and_host(on_venv: Answer, on_docker: Answer) -> None:
+    assert on_venv["run"]["engine"] == "venv"
+    assert on_docker["run"]["engine"] == "docker"
+    assert on_venv["run"]["host"]["id"] == on_docker["run"]["host"]["id"]
+
+
+def test_quick_suite_leaves_no_container(on_docker: Answer, docker_base: str) -> None:
+    from orchestrator.engines.container import RUN_LABEL
+    from orchestrator.engines.docker import connect
+
+    label = f"{RUN_LABEL}={on_docker['run']['id']}"
+    assert connect().api.containers(all=True, filters={"label": label}) == []
+
+
+def test_streams_are_whole(on_venv: Answer, tmp_path_factory: pytest.TempPathFactory) -> None:
+    [results] = Path(tmp_path_factory.getbasetemp()).glob("venv*/run/results")
+    assert sorted(path.name for path in results.iterdir()) == [f"{v}-1.arrow" for v in ("1.14.0", "2.0.0", "2.13.0")]
