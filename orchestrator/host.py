@@ -1,13 +1,18 @@
-"""Facts about this machine: stable ones that name it, and the state it is in."""
+"""This machine: the stable facts that name it, and the counters that tell what it did meanwhile."""
 
 import hashlib
 import os
 import platform
+from dataclasses import dataclass
 from pathlib import Path
+
+CPU = Path("/sys/devices/system/cpu")
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def host_facts() -> dict[str, str | int | float | None]:
     cpu = _cpu_model()
+    # Nothing that moves by itself, like a clock rate, may make another machine of this one.
     stable = f"{cpu} {os.cpu_count()} {_read('/sys/class/dmi/id/board_name')} {_read('/etc/machine-id')}"
     return {
         "id": hashlib.sha256(stable.encode()).hexdigest()[:12],
@@ -17,8 +22,12 @@ def host_facts() -> dict[str, str | int | float | None]:
         "cpu": cpu,
         "cores": os.cpu_count(),
         "usable_cores": len(os.sched_getaffinity(0)),
+        "smt": _read(CPU / "smt/active"),
+        "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or None,
         "memory_mb": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20,
-        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "virtual": "yes" if " hypervisor" in (_read("/proc/cpuinfo") or "") else "no",
+        "governor": _read(CPU / "cpu0/cpufreq/scaling_governor"),
+        "turbo": _turbo(),
         "cgroup_quota": _read("/sys/fs/cgroup/cpu.max"),
         "load": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
@@ -32,8 +41,51 @@ def _cpu_model() -> str:
     return platform.machine()
 
 
-def _read(path: str) -> str | None:
+def _turbo() -> str | None:
+    if (off := _read(CPU / "intel_pstate/no_turbo")) is not None:
+        return "off" if off == "1" else "on"
+    boost = _read(CPU / "cpufreq/boost")
+    return None if boost is None else "on" if boost == "1" else "off"
+
+
+def _read(path: str | Path) -> str | None:
     try:
         return Path(path).read_text().strip() or None
     except OSError:
         return None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The kernel's counters at one moment, in seconds over all CPUs."""
+
+    wall: float
+    busy: float
+    steal: float
+
+    def until(self, later: "Reading", own: float) -> "Meanwhile":
+        """What happened between two readings, when `own` seconds of the CPU time were this run's."""
+        wall = max(later.wall - self.wall, 1e-9)
+        return Meanwhile(
+            foreign_cores=max(0.0, later.busy - self.busy - own) / wall,
+            steal_share=max(0.0, later.steal - self.steal) / wall,
+        )
+
+
+@dataclass(frozen=True)
+class Meanwhile:
+    """What others did to this machine: cores that they kept busy, and the share of time that a hypervisor took."""
+
+    foreign_cores: float
+    steal_share: float
+
+
+def read_counters(wall: float) -> Reading | None:
+    """None where there is no /proc/stat."""
+    try:
+        with open("/proc/stat") as stat:
+            user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, stat.readline().split()[1:9])
+    except (OSError, ValueError):
+        return None
+    busy = user + nice + system + irq + softirq
+    return Reading(wall, busy / TICKS_A_SECOND, steal / TICKS_A_SECOND)

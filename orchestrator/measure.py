@@ -76,10 +76,12 @@ class Measurement:
 
     def _undecided(self, cases: list[Case]) -> list[Case]:
         """The cases with a contrast that more rounds could still decide."""
+        going = set(self.crew.versions())
         wanted = {
             label
             for contrast in self.judge().contrasts
-            if contrast.verdict == "inconclusive" and not (set(contrast.pair.arms) & self.ended)
+            if contrast.verdict == "inconclusive"
+            and all(arm not in self.ended and arm[1] in going for arm in contrast.pair.arms)
             for label, _ in contrast.pair.arms
         }
         return [case for case in cases if case.label in wanted]

@@ -170,15 +170,14 @@ def prepare(
             directory.logs / f"build-{version.number}.log", lambda line: view.preparing(version.number, line)
         )
         begun = time.monotonic()
-        view.preparing(version.number, "looking for its environment")
         try:
+            view.say(f"{version.number}: {engine.outlook(version)}")
             environment = engine.prepare(version, log)
         except EnvironmentFailed as error:
             return error
-        took = time.monotonic() - begun
         view.preparing(version.number, "ready")
-        if took > 5:
-            view.say(f"{version.number}: environment made in {took:.0f} s")
+        if log.path.exists():
+            view.say(f"{version.number}: made in {time.monotonic() - begun:.0f} s")
         return environment
 
     with ThreadPoolExecutor(len(versions)) as pool:
@@ -197,7 +196,7 @@ def conduct(
             reason = f"its environment could not be made; see {directory.logs / f'build-{version}.log'}"
             directory.record(Lost(version=version, stage="environment", reason=reason))
     crew = Crew(plan, environments, directory, options.own_workloads, view.say)
-    how = ""
+    how = "an error ended the run"
     error: TfCompareError | None = None
     manifest = Manifest(
         tool=installed_version("tfcompare"),

@@ -36,11 +36,11 @@ class RunDir:
     @classmethod
     def create(cls, path: Path) -> "RunDir":
         run = cls(path)
-        if (path / "plan.json").exists() or (path.is_dir() and any(path.iterdir())):
-            raise UsageError(
-                f"{path} is not empty; choose another --out, or `tfcompare report {path}` if it holds a run"
-            )
         try:
+            if path.is_dir() and any(path.iterdir()):
+                raise UsageError(
+                    f"{path} is not empty; choose another --out, or `tfcompare report {path}` if it holds a run"
+                )
             run.results.mkdir(parents=True)
             run.logs.mkdir()
             (path / "plan.json").touch()
@@ -52,7 +52,8 @@ class RunDir:
 
     @classmethod
     def open(cls, path: Path) -> "RunDir":
-        if not (path / "plan.json").is_file():
+        # Unlike Path's own, it says no to a folder that may not be looked into.
+        if not os.path.isfile(path / "plan.json"):
             raise UsageError(f"{path} holds no run (no plan.json in it); `tfcompare run --out DIR` makes one")
         return cls(path)
 

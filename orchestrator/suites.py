@@ -41,11 +41,17 @@ def _files(folder: Path) -> list[Path]:
 def read_workload(path: Path, *, builtin: bool) -> Workload:
     try:
         tree = ast.parse(path.read_text(), filename=str(path))
-    except (SyntaxError, UnicodeDecodeError) as error:
+    except (SyntaxError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read as Python: {error}") from error
     constants = {name: _literal(path, tree, name) for name in ("PARAMS", "CONTRASTS", "EXCLUDE")}
     if not any(isinstance(node, ast.FunctionDef) and node.name == "build" for node in tree.body):
         raise UsageError(f"{path}: a workload needs a function build(tf, params) that returns its step")
+    for name in ("PARAMS", "CONTRASTS"):
+        if not isinstance(constants[name] or {}, dict):
+            raise UsageError(f"{path}: {name} must be a dict")
+    exclude = constants["EXCLUDE"] or ()
+    if not isinstance(exclude, (tuple, list)) or not all(isinstance(rule, dict) for rule in exclude):
+        raise UsageError(f"{path}: EXCLUDE must be a tuple of dicts")
     params = {str(name): _values(path, name, values) for name, values in (constants["PARAMS"] or {}).items()}
     workload = Workload(
         name=path.stem,
@@ -53,7 +59,7 @@ def read_workload(path: Path, *, builtin: bool) -> Workload:
         path=path,
         params=params,
         contrasts=dict(constants["CONTRASTS"] or {}),
-        exclude=tuple(constants["EXCLUDE"] or ()),
+        exclude=tuple(exclude),
         builtin=builtin,
     )
     for combination in (workload.contrasts, *workload.exclude):
@@ -65,10 +71,16 @@ def read_workload(path: Path, *, builtin: bool) -> Workload:
 
 def _literal(path: Path, tree: ast.Module, name: str) -> Any:
     for node in tree.body:
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+        if isinstance(node, ast.Assign):
+            targets, value = node.targets, node.value
+        elif isinstance(node, ast.AnnAssign) and node.value:
+            targets, value = [node.target], node.value
+        else:
+            continue
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
             try:
-                return ast.literal_eval(node.value)
-            except ValueError as error:
+                return ast.literal_eval(value)
+            except (ValueError, TypeError) as error:
                 raise UsageError(f"{path}: {name} must be a literal (it is read without running the file)") from error
     return None
 

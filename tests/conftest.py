@@ -59,10 +59,16 @@ def tfcompare() -> str:
 
 
 def run_command(
-    *argv: str | Path, env: dict[str, str] | None = None, timeout: float = 600
+    *argv: str | Path, env: dict[str, str] | None = None, cwd: Path | None = None, timeout: float = 600
 ) -> subprocess.CompletedProcess[str]:
     """A command, its two streams and its exit code."""
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", **(env or {})}
     return subprocess.run(
-        [str(part) for part in argv], env=environment, capture_output=True, text=True, timeout=timeout, check=False
+        [str(part) for part in argv],
+        env=environment,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
     )

@@ -10,9 +10,11 @@ from tests.conftest import run_command
 Answer = dict[str, Any]
 
 
-def compare(tfcompare: str, *flags: str | Path, env: dict[str, str] | None = None) -> tuple[int, Answer, str]:
+def compare(
+    tfcompare: str, *flags: str | Path, env: dict[str, str] | None = None, cwd: Path | None = None
+) -> tuple[int, Answer, str]:
     """Exit code, comparison and stderr of `tfcompare run --format json`."""
-    done = run_command(tfcompare, "run", "--format", "json", *flags, env=env)
+    done = run_command(tfcompare, "run", "--format", "json", *flags, env=env, cwd=cwd)
     return done.returncode, parse(done), done.stderr
 
 

@@ -89,6 +89,14 @@ def median(values):
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) // 2
 
 
+def _steps(step):
+    """Into how many steps a call's time is divided; a slip in it must not reach the stream, which all rows share."""
+    steps = getattr(step, "steps", 1)
+    if not isinstance(steps, int) or steps < 1:
+        raise ValueError("the step's `steps` must be a whole number above zero, not {!r}".format(steps))
+    return steps
+
+
 class Replicate:
     """Answers the orders of the worker that forked it, one message each."""
 
@@ -101,27 +109,26 @@ class Replicate:
         self.usage = Usage()
         self.bursts = 0
         self.step = None
+        self.stage = "import"
 
     def live(self, receive, send):
         """Serves until it is closed, refuses or fails; an exception of the workload is an answer, not a crash."""
-        stage = "import"
         try:
             module = load(self.order["workload"], self.folders)
-            stage = "build"
+            self.stage = "build"
             answer = self._open(module)
             send(answer)
             while answer["kind"] in ("opened", "measured"):
                 order = receive()
                 if order is None:
                     return
-                stage = "a call"
                 answer = self._burst(order["calls"]) if order["kind"] == "burst" else self._close()
                 send(answer)
         except compat.Refused as refused:
             send(self._answer("refused", reason=str(refused)))
         except Exception as error:
             traceback.print_exc()
-            reason = "{}: {} (raised in {})".format(type(error).__name__, str(error)[:MESSAGE_LIMIT], stage)
+            reason = "{}: {} (raised in {})".format(type(error).__name__, str(error)[:MESSAGE_LIMIT], self.stage)
             send(self._answer("died", how="raised", reason=reason, log=""))
 
     def _answer(self, kind, **values):
@@ -138,7 +145,8 @@ class Replicate:
         compat.seed(self.tf, order["seed"])
         self.traces = compat.count_traces(self.tf)
         build_ns, self.step = self.calls.time(lambda: module.build(self.tf, order["params"]), 0, "build")
-        self.steps = getattr(self.step, "steps", 1)
+        self.steps = _steps(self.step)
+        self.stage = "a call"
         first_ns, output = self._call(0, "first")
         self.checksum = compat.checksum(output)
         second_ns, _ = self._call(0, "second")

@@ -1,6 +1,7 @@
 """One hardened container and the lines to the worker inside it."""
 
 import os
+import signal
 import socket
 import struct
 import threading
@@ -11,8 +12,9 @@ from typing import Any
 
 import docker
 import requests
-from docker.errors import APIError, DockerException
-from docker.types import DeviceRequest
+import urllib3
+from docker.errors import APIError, DockerException, NotFound
+from docker.types import DeviceRequest, LogConfig, Mount
 
 from orchestrator.engines.channel import ChannelClosed, Lines, describe_exit
 from orchestrator.engines.setting import worker_variables
@@ -26,6 +28,8 @@ RUN_LABEL = "tfcompare.run"
 OWNER_LABEL = "tfcompare.owner"
 PIDS_LIMIT = 8192
 MEMORY_SHARE = 0.9
+# How long a worker has for leaving in order before it is killed.
+LEAVE_S = 2.0
 
 STDOUT, STDERR = 1, 2
 
@@ -45,26 +49,34 @@ class Spec:
 
 def owner() -> str:
     """This process, so that a later run can tell a container in use from one that was left behind."""
-    return f"{_boot_id()}:{os.getpid()}:{_started(os.getpid())}"
+    return f"{_here()}:{os.getpid()}:{_started(os.getpid())}"
 
 
-def abandoned(mark: str) -> bool:
-    boot, pid, started = [*mark.split(":"), "", ""][:3]
-    return boot != _boot_id() or not pid.isdigit() or _started(int(pid)) != started
+def abandoned(mark: str, state: str) -> bool:
+    """Whether a container's owner is gone. Of another machine, boot or process namespace nothing can be seen from
+    here: its containers are left alone while they run, and a worker ends by itself once its host is gone."""
+    here, pid, started = ["", "", *mark.rsplit(":", 2)][-3:]
+    if here != _here() or not pid.isdigit():
+        return state in ("exited", "dead")
+    return _started(int(pid)) != started
 
 
-def _boot_id() -> str:
+def _here() -> str:
+    """Where a process number means something."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return "unknown"
 
 
 def _started(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
         return "gone"
+    # A zombie only waits to be counted.
+    return "gone" if state in "ZX" else fields[18]
 
 
 def gpu_options(request: GpuRequest | None) -> dict[str, Any]:
@@ -82,15 +94,14 @@ def gpu_variables(request: GpuRequest | None) -> dict[str, str]:
 
 def create(client: docker.DockerClient, spec: Spec) -> str:
     """The id of a created container: no network, read-only, no capabilities, one writable folder."""
-    binds = {
-        str(spec.workloads): {"bind": f"{ROOT}/workloads", "mode": "ro"},
-        str(spec.results.resolve()): {"bind": f"{ROOT}/results", "mode": "rw"},
-    }
+    # Mounts, not binds: an engine that does not see a folder says so, where a bind makes an empty one.
+    mounts = [_mount("workloads", spec.workloads), _mount("results", spec.results, read_only=False)]
     if spec.own_workloads:
-        binds[str(spec.own_workloads.resolve())] = {"bind": f"{ROOT}/own", "mode": "ro"}
-    memory = int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * MEMORY_SHARE)
+        mounts.append(_mount("own", spec.own_workloads))
+    # The engine's memory: Docker's may be a virtual machine with less than this machine has.
+    memory = int(client.info()["MemTotal"] * MEMORY_SHARE)
     host_config = client.api.create_host_config(
-        binds=binds,
+        mounts=mounts,
         network_mode="none",
         read_only=True,
         cap_drop=["ALL"],
@@ -100,6 +111,8 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         # Without swap of its own: a worker that swaps measures the disk.
         memswap_limit=memory,
         tmpfs={SCRATCH: "rw,nosuid,nodev,mode=1777"},
+        # What the worker says is read here; the engine need not write it to its disk during a measurement.
+        log_config=LogConfig(type="none"),
         **gpu_options(spec.gpu),
     )
     created = client.api.create_container(
@@ -115,18 +128,25 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     return str(created["Id"])
 
 
+def _mount(name: str, source: Path, *, read_only: bool = True) -> Mount:
+    return Mount(f"{ROOT}/{name}", str(source.resolve()), type="bind", read_only=read_only)
+
+
 class ContainerChannel:
-    """Attached to a container's stdin and stdout; its stderr goes to a log."""
+    """Attached to a container's stdin and stdout; its stderr goes to a log. An engine that is gone is told from a
+    worker that is gone: EngineUnavailable."""
 
     def __init__(self, client: docker.DockerClient, container: str, version: str, log: Path) -> None:
         self._api = client.api
         self._container = container
         self._log = log
         self._lines = Lines()
+        self._reader = threading.Thread(target=self._read, daemon=True)
         try:
             raw = self._api.attach_socket(container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
-            # docker-py wraps the socket for reading only; writing needs what is beneath.
+            # docker-py wraps the socket for reading only; writing needs what is beneath. The answer holds it open too.
             self._socket: socket.socket = getattr(raw, "_sock", raw)
+            self._answer = getattr(raw, "_response", raw)
             self._socket.settimeout(None)
             self._api.start(container)
         except APIError as error:
@@ -137,7 +157,7 @@ class ContainerChannel:
             raise EngineUnavailable(
                 f"the Docker engine stopped answering while {version} was started: {error}"
             ) from error
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader.start()
 
     def _read(self) -> None:
         try:
@@ -186,19 +206,29 @@ class ContainerChannel:
         try:
             self._api.wait(self._container, timeout=5)
             state = self._api.inspect_container(self._container)["State"]
-        except (DockerException, requests.RequestException):
-            return "lost: the Docker engine does not say what became of its container"
-        return (
-            "out of memory: the container's limit was reached"
-            if state["OOMKilled"]
-            else describe_exit(state["ExitCode"])
-        )
+        except requests.ReadTimeout:
+            return "closed its output but still runs"
+        except NotFound:
+            return "lost: somebody removed its container"
+        except (DockerException, requests.RequestException) as error:
+            raise EngineUnavailable(f"the Docker engine stopped answering during the run: {error}") from error
+        # A replicate that ran out of memory leaves its mark too, whatever ends the container later.
+        if state["OOMKilled"] and state["ExitCode"] == 128 + signal.SIGKILL:
+            return "out of memory: the container's limit was reached"
+        return describe_exit(state["ExitCode"])
 
     def close(self) -> None:
+        if self._reader.is_alive():
+            # The end of its stdin ends a worker in order; a kill could cut off what it writes last.
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_WR)
+            self._reader.join(LEAVE_S)
         if hasattr(self, "_socket"):
             # Wakes the reading thread, which a bare close would leave waiting for ever.
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError, ValueError, urllib3.exceptions.HTTPError):
+                self._answer.close()
             self._socket.close()
         remove(self._api, self._container)
 
@@ -211,7 +241,7 @@ def remove(api: Any, container: str) -> None:
 def reap(client: docker.DockerClient) -> int:
     """Removes the containers of runs whose process is gone: a killed host cannot clean up after itself."""
     left = client.api.containers(all=True, filters={"label": OWNER_LABEL})
-    dead = [entry["Id"] for entry in left if abandoned(entry["Labels"][OWNER_LABEL])]
+    dead = [entry["Id"] for entry in left if abandoned(entry["Labels"][OWNER_LABEL], entry["State"])]
     for container in dead:
         remove(client.api, container)
     return len(dead)

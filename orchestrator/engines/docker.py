@@ -1,22 +1,27 @@
 """Versions in Docker images, workers in hardened containers; the only engine with GPUs."""
 
 import io
+import json
 import tarfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import docker
 import requests
+import urllib3
 from docker.errors import APIError, DockerException
 
 from orchestrator.catalog import lock_hash
 from orchestrator.engines import EngineOptions, Started, WorkerPlace, container, image
 from orchestrator.engines.setting import BuildLog
-from orchestrator.errors import EngineUnavailable, EnvironmentFailed, UsageError
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError, UsageError
 from orchestrator.model import EnvironmentFacts, Flavour, FlavourName, Version
 from orchestrator.suites import WORKLOADS
 
-PROBE_IMAGE = "tfcompare-probe:empty"
+# docker-py wraps the errors of plain requests, and lets those of streams through as they are.
+UNANSWERED = (DockerException, requests.RequestException, urllib3.exceptions.HTTPError)
 
 
 def connect(timeout_s: float = 60) -> docker.DockerClient:
@@ -24,11 +29,25 @@ def connect(timeout_s: float = 60) -> docker.DockerClient:
     try:
         client = docker.from_env(timeout=timeout_s)
         client.ping()
-    except (DockerException, requests.RequestException, OSError) as error:
+    except (*UNANSWERED, OSError) as error:
         raise EngineUnavailable(
             f"no Docker engine answers ({_root_cause(error)}); start it, set DOCKER_HOST, or take --engine venv"
         ) from error
     return client
+
+
+@contextmanager
+def asking(doing: str, refused: type[TfCompareError]) -> Iterator[None]:
+    """Raises `refused` where the engine says no, and EngineUnavailable where it says nothing any more."""
+    try:
+        yield
+    except APIError as error:
+        said = str(error.explanation or error)
+        if "bind source path does not exist" in said:
+            said += "; the engine does not see this machine's folders, so DOCKER_HOST must name one that runs here"
+        raise refused(f"{doing}: the Docker engine refuses: {said}") from error
+    except UNANSWERED as error:
+        raise EngineUnavailable(f"{doing}: the Docker engine stopped answering ({_root_cause(error)})") from error
 
 
 def _root_cause(error: BaseException) -> str:
@@ -58,14 +77,8 @@ class DockerEnvironment:
             results=place.results,
             gpu=self.options.gpu_request if self.options.gpu else None,
         )
-        try:
+        with asking(f"{self.facts.version}: its container could not be made", EnvironmentFailed):
             made = container.create(self.client, spec)
-        except APIError as error:
-            raise EnvironmentFailed(
-                f"{self.facts.version}: its container could not be made: {error.explanation}"
-            ) from error
-        except (DockerException, requests.RequestException) as error:
-            raise EngineUnavailable(f"the Docker engine stopped answering: {_root_cause(error)}") from error
         channel = container.ContainerChannel(self.client, made, self.facts.version, place.log)
         own = (f"{container.ROOT}/own",) if place.own_workloads else ()
         return Started(channel, (f"{container.ROOT}/workloads/suite", *own), f"{container.ROOT}/results/{stream.name}")
@@ -75,6 +88,7 @@ class DockerEngine:
     def __init__(self, options: EngineOptions) -> None:
         self._options = options
         self._flavour: FlavourName = "gpu" if options.gpu else "cpu"
+        self._clients: list[docker.DockerClient] = []
         self._ca_bundle = b""
         if options.ca_bundle:
             try:
@@ -83,11 +97,11 @@ class DockerEngine:
                 raise UsageError(f"--ca-bundle {options.ca_bundle}: {error.strerror}") from error
 
     def check(self) -> str:
-        client = connect()
-        info = client.info()
-        container.reap(client)
-        if self._options.gpu:
-            self._check_gpu(client, info)
+        with closing(connect()) as client, asking("looking at the engine", EngineUnavailable):
+            info = client.info()
+            container.reap(client)
+            if self._options.gpu:
+                self._check_gpu(client, info)
         return f"Docker {info['ServerVersion']} on {info['OperatingSystem']}"
 
     def _check_gpu(self, client: docker.DockerClient, info: dict[str, object]) -> None:
@@ -105,21 +119,20 @@ class DockerEngine:
             )
 
     def outlook(self, version: Version) -> str:
-        client = connect()
-        made = image.recipe(client, version, self._choose(version), self._options.base)
-        return f"ready ({made.tag})" if image.existing(client, made) else f"to be built from {made.base}"
+        with closing(connect()) as client, asking(version.number, EnvironmentFailed):
+            made = image.recipe(client, version, self._choose(version), self._options.base)
+            return f"ready ({made.tag})" if image.existing(client, made) else f"to be built from {made.base}"
 
     def prepare(self, version: Version, log: BuildLog) -> DockerEnvironment:
         # A client a version: they are prepared side by side, and a client's connections are not shared safely.
-        client = connect()
         flavour = self._choose(version)
-        made = image.recipe(client, version, flavour, self._options.base)
-        try:
+        client = connect()
+        self._clients.append(client)
+        with asking(f"{version.number}: its image could not be had", EnvironmentFailed):
+            if self._options.base:
+                image.fetch(client, version.number, image.base_reference(flavour, self._options.base), log)
+            made = image.recipe(client, version, flavour, self._options.base)
             identity = image.existing(client, made) or image.build(client, made, self._ca_bundle, log)
-        except (DockerException, requests.RequestException) as error:
-            raise EngineUnavailable(
-                f"the Docker engine stopped answering while {version.number} was built: {_root_cause(error)}"
-            ) from error
         facts = EnvironmentFacts(
             version=version.number,
             kind="docker",
@@ -137,7 +150,8 @@ class DockerEngine:
         return flavours[0]
 
     def close(self) -> None:
-        pass
+        for client in self._clients:
+            client.close()
 
 
 def _device_refusal(client: docker.DockerClient) -> str:
@@ -146,15 +160,19 @@ def _device_refusal(client: docker.DockerClient) -> str:
     empty = io.BytesIO()
     with tarfile.open(fileobj=empty, mode="w"):
         pass
-    client.api.import_image_from_data(empty.getvalue(), repository="tfcompare-probe", tag="empty")
-    host_config = client.api.create_host_config(network_mode="none", **container.gpu_options("device"))
-    made = client.api.create_container(PROBE_IMAGE, ["/none"], host_config=host_config)["Id"]
+    # Without a name: two runs that ask at the same time have an image each.
+    imported = client.api.import_image_from_data(empty.getvalue())
+    image_id = json.loads(imported.splitlines()[-1])["status"]
+    made = ""
     try:
+        host_config = client.api.create_host_config(network_mode="none", **container.gpu_options("device"))
+        made = client.api.create_container(image_id, ["/none"], host_config=host_config)["Id"]
         client.api.start(made)
     except APIError as error:
         said = str(error.explanation)
-        return said if "device driver" in said or "CDI" in said else ""
+        return said if any(word in said for word in ("device driver", "CDI", "nvidia-container-cli")) else ""
     finally:
-        container.remove(client.api, made)
-        client.images.remove(PROBE_IMAGE, force=True)
+        if made:
+            container.remove(client.api, made)
+        client.api.remove_image(image_id, force=True)
     return ""

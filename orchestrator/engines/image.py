@@ -2,8 +2,11 @@
 
 import hashlib
 import io
+import os
 import tarfile
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import docker
 from docker.errors import APIError, ImageNotFound
@@ -15,6 +18,8 @@ from orchestrator.errors import EnvironmentFailed
 from orchestrator.model import Flavour, Version
 
 SPEC_LABEL = "tfcompare.spec"
+# The classic builder takes these without an ARG, and keeps them out of the image and of its cache's keys.
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,18 @@ def _local_id(client: docker.DockerClient, reference: str) -> str:
         return ""
 
 
+def fetch(client: docker.DockerClient, version: str, reference: str, log: BuildLog) -> None:
+    """Pulls a base unless it is here. A base of the user's choice is hashed by its id: pulled by the build itself, it
+    would have another hash the next time."""
+    if _local_id(client, reference):
+        return
+    log.line(f"pulling {reference}")
+    try:
+        _follow(client.api.pull(reference, stream=True, decode=True), version, reference, log)
+    except APIError as error:
+        raise EnvironmentFailed(_failure(version, reference, str(error.explanation or error), log)) from error
+
+
 def existing(client: docker.DockerClient, recipe: Recipe) -> str | None:
     """The id of the image that was built from exactly this recipe."""
     try:
@@ -82,29 +99,39 @@ def existing(client: docker.DockerClient, recipe: Recipe) -> str | None:
 
 def build(client: docker.DockerClient, recipe: Recipe, ca_bundle: bytes, log: BuildLog) -> str:
     log.line(f"building {recipe.tag} from {recipe.base}")
+    proxies = {name: value for name, value in os.environ.items() if name.upper() in PROXIES}
     try:
         steps = client.api.build(
             fileobj=_context({**recipe.files, "ca.pem": ca_bundle}),
             custom_context=True,
             tag=recipe.tag,
             labels=recipe.labels,
-            buildargs={"BASE": recipe.base, "GPUS": "all" if recipe.labels["tfcompare.flavour"] == "gpu" else "void"},
-            # The builder then reaches the index the way this machine does: its DNS, its proxies, its VPN.
+            buildargs={
+                "BASE": recipe.base,
+                "GPUS": "all" if recipe.labels["tfcompare.flavour"] == "gpu" else "void",
+                **proxies,
+            },
+            # The builder then reaches the index the way this machine does: its DNS, its VPN, its own proxies.
             network_mode="host",
             rm=True,
             forcerm=True,
             decode=True,
         )
-        for step in steps:
-            if "error" in step:
-                log.line(step["error"])
-                raise EnvironmentFailed(_failure(recipe, step["error"], log))
-            text = step.get("stream") or step.get("status") or ""
-            for line in text.splitlines():
-                log.line(line)
+        _follow(steps, recipe.version, recipe.base, log)
         return str(client.images.get(recipe.tag).id)
     except APIError as error:
-        raise EnvironmentFailed(_failure(recipe, str(error.explanation or error), log)) from error
+        raise EnvironmentFailed(_failure(recipe.version, recipe.base, str(error.explanation or error), log)) from error
+
+
+def _follow(steps: Iterable[dict[str, Any]], version: str, base: str, log: BuildLog) -> None:
+    """Logs a build or a pull as it goes, without the bars of its downloads."""
+    for step in steps:
+        if "error" in step:
+            log.line(step["error"])
+            raise EnvironmentFailed(_failure(version, base, step["error"], log))
+        text = step.get("stream") or ("" if step.get("progressDetail") else step.get("status")) or ""
+        for line in text.splitlines():
+            log.line(f"{step['id']}: {line}" if "id" in step else line)
 
 
 def _context(files: dict[str, bytes]) -> io.BytesIO:
@@ -119,17 +146,17 @@ def _context(files: dict[str, bytes]) -> io.BytesIO:
     return buffer
 
 
-def _failure(recipe: Recipe, error: str, log: BuildLog) -> str:
-    head = f"{recipe.version}: its image could not be built"
+def _failure(version: str, base: str, error: str, log: BuildLog) -> str:
+    head = f"{version}: its image could not be built"
     lowered = error.lower()
     if "manifest unknown" in lowered or "manifest for" in lowered or "repository does not exist" in lowered:
         return (
-            f"{head}: the base image {recipe.base} is not in the registry ({error.strip()}). "
+            f"{head}: the base image {base} is not in the registry ({error.strip()}). "
             "Name another with --base, or take --engine venv"
         )
     if any(word in lowered for word in ("dial tcp", "no such host", "tls handshake", "i/o timeout", "x509", "eof")):
         return (
-            f"{head}: the registry of the base image {recipe.base} was not reached ({error.strip()}). "
+            f"{head}: the registry of the base image {base} was not reached ({error.strip()}). "
             "Name a local base or a mirror's with --base, or take --engine venv"
         )
     return f"{head} ({error.strip()}).\n{log.tail()}\n{install_hint(log)} The whole log is {log.path}"

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.catalog import lock_hash
+from orchestrator.catalog import all_versions, lock_hash
 from orchestrator.engines import EngineOptions, Started, WorkerPlace, interpreters
 from orchestrator.engines.channel import ProcessChannel
 from orchestrator.engines.interpreters import Interpreter
@@ -76,7 +76,9 @@ class VenvEngine:
         flavour, interpreter = _choose(version)
         if interpreter is None:
             pythons = tuple(option.python.number for option in version.on("cpu"))
-            raise EnvironmentFailed(f"{version.number}: {interpreters.missing(pythons)}")
+            others = ", ".join(other.number for other in all_versions() if _choose(other)[1])
+            advice = f". What runs on this machine's Pythons: {others}" if others else ""
+            raise EnvironmentFailed(f"{version.number}: {interpreters.missing(pythons)}{advice}")
         path = _folder(flavour, interpreter)
         with _locked(path, log):
             if not (path / MARKER).exists():

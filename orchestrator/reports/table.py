@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -93,7 +93,8 @@ def _frame(title: str, shared: str, columns: Sequence[str]) -> Table:
     table = Table(box=SIMPLE_HEAD, title=caption, title_justify="left", title_style="", padding=(0, 1, 0, 0))
     table.pad_edge = False
     for position, name in enumerate(columns):
-        table.add_column(name, justify="right" if name in NUMBERS else "left", no_wrap=position > 0, overflow="fold")
+        justify: JustifyMethod = "right" if name in NUMBERS else "left"
+        table.add_column(Text(name), justify=justify, no_wrap=position > 0, overflow="fold")
     return table
 
 
@@ -111,8 +112,10 @@ def _versions_table(
     for case, of_case in groupby(arms, key=lambda arm: arm.case):
         for arm in of_case:
             first = arm.version == versions[0]
-            contrast = None if first else contrasts.get(((case.label, versions[0]), (case.label, arm.version)))
-            row = [own[case] if first else "", arm.version, _time(arm, notes)]
+            # An arm without a time says why in its own cell.
+            judged = not first and arm.median_ms is not None
+            contrast = contrasts.get(((case.label, versions[0]), (case.label, arm.version))) if judged else None
+            row: list[str | Text] = [Text(own[case] if first else ""), arm.version, _time(arm, notes)]
             table.add_row(*row, *_judged(contrast, notes, wide))
         table.add_section()
     return Padding(table, (1, 0, 0, 0))
@@ -123,7 +126,8 @@ def _cases_table(contrasts: Sequence[Contrast], notes: _Notes, wide: bool) -> Re
     table = _frame("inside each version", "", columns)
     for name, group in groupby(contrasts, key=_differences(contrasts)):
         for position, contrast in enumerate(group):
-            table.add_row(name if position == 0 else "", contrast.pair.version or "", *_judged(contrast, notes, wide))
+            name_once = Text(name if position == 0 else "")
+            table.add_row(name_once, contrast.pair.version or "", *_judged(contrast, notes, wide))
         table.add_section()
     return Padding(table, (1, 0, 0, 0))
 
@@ -155,20 +159,24 @@ def _time(arm: Arm, notes: _Notes) -> str:
 
 
 def _judged(contrast: Contrast | None, notes: _Notes, wide: bool) -> list[str | Text]:
-    """The cells from the ratio on; empty where there is no ratio, for then the arm's own cell says why."""
-    if contrast is None or contrast.ratio is None or contrast.ci_low is None or contrast.ci_high is None:
+    """The cells from the ratio on; a contrast without a ratio still has a verdict, with its reason."""
+    if contrast is None:
         return [""] * (4 if wide else 3)
     verdict = Text(f"{MARKS[contrast.verdict]} {contrast.verdict}{notes.mark(contrast.reason)}")
     verdict.stylize(STYLES[contrast.verdict])
+    if contrast.ratio is None or contrast.ci_low is None or contrast.ci_high is None:
+        return ["", "", verdict, *([""] if wide else [])]
     low, high = (ratio(bound).removesuffix("x") for bound in (contrast.ci_low, contrast.ci_high))
     cells: list[str | Text] = [ratio(contrast.ratio), f"{low}-{high}", verdict]
     if wide:
-        cells.append(f"{contrast.seed_percent:+.0f}" if contrast.seed_percent is not None else "")
+        cells.append(f"{round(contrast.seed_percent):+d}" if contrast.seed_percent is not None else "")
     return cells
 
 
 def ratio(value: float) -> str:
-    """Three figures, as many as such a measurement bears."""
+    """Two or three figures, as many as such a measurement bears."""
+    if value < 0.1:
+        return f"{value:.2g}x"
     return f"{value:.0f}x" if value >= 100 else f"{value:.1f}x" if value >= 10 else f"{value:.2f}x"
 
 
@@ -176,7 +184,7 @@ def duration(milliseconds: float) -> str:
     for unit, factor in (("s", 1e3), ("ms", 1.0), ("µs", 1e-3)):
         if milliseconds >= factor or unit == "µs":
             value = milliseconds / factor
-            return f"{value:.0f} {unit}" if value >= 100 else f"{value:#.3g} {unit}"
+            return f"{value:.0f} {unit}" if value >= 99.95 else f"{value:#.3g} {unit}"
     raise AssertionError(milliseconds)
 
 

@@ -1,0 +1,228 @@
+"""However a workload ends, the worker says which of the three outcomes it was and measures the next replicate."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from orchestrator import results
+from orchestrator.engines.client import Closed, Died, Opened, Refused, WorkerDied
+from tests.contract.bench import PATIENCE_S, RUN, Bench
+
+# Where it happens, and what happens there.
+PLACES = {
+    "import": "{action}\ndef build(tf, params): pass",
+    "refuse": "def refuse(tf, params):\n    {action}\ndef build(tf, params): pass",
+    "build": "def build(tf, params):\n    {action}",
+    "the first call": "def build(tf, params):\n    def step():\n        {action}\n    return step",
+}
+# `how` and the reason, as Died tells them.
+ENDS = {
+    "raises": ("raise RuntimeError('on purpose')", "raised", "RuntimeError: on purpose (raised in {stage})"),
+    "exits": ("__import__('os')._exit(3)", "exit", "ended with exit code 3"),
+    "is killed": (
+        "import os; os.kill(os.getpid(), 9)",
+        "signal",
+        "killed by SIGKILL; often the kernel, out of memory",
+    ),
+    "crashes": ("import os; os.kill(os.getpid(), 11)", "signal", "killed by SIGSEGV"),
+}
+STAGES = {"import": "import", "refuse": "build", "build": "build", "the first call": "a call"}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("end", ENDS)
+def test_a_workload_that_dies_while_it_is_opened(veteran: Bench, place: str, end: str):
+    action, how, reason = ENDS[end]
+    veteran.workload("dying", PLACES[place].format(action=action))
+    number, died = veteran.open("dying")
+    assert isinstance(died, Died)
+    assert (died.how, died.reason) == (how, reason.format(stage=STAGES[place]))
+    assert f"no replicate {number} is open" in veteran.ask("close", replicate=number, timeout_s=1.0)["message"]
+    veteran.measure()
+
+
+# Calls 1 to 3 are the first, the second and the warm-up: the fourth is the first of a burst.
+IN_A_BURST = """
+    def build(tf, params):
+        calls = []
+
+        def step():
+            calls.append(None)
+            if len(calls) > 3:
+                print("about to end")
+                {action}
+
+        return step
+"""
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_workload_that_dies_in_a_burst(veteran: Bench, end: str):
+    action, how, reason = ENDS[end]
+    veteran.workload("dying", IN_A_BURST.format(action=action))
+    number, opened = veteran.open("dying")
+    assert isinstance(opened, Opened)
+    died = veteran.burst(number)
+    assert isinstance(died, Died)
+    assert (died.how, died.reason) == (how, reason.format(stage="a call"))
+    assert died.log.startswith("about to end\n")
+    veteran.measure()
+
+
+def test_what_was_raised_is_shown_with_its_traceback(veteran: Bench):
+    veteran.workload("dying", "def build(tf, params):\n    raise RuntimeError('on purpose')")
+    _, died = veteran.open("dying")
+    assert isinstance(died, Died)
+    assert "Traceback (most recent call last)" in died.log
+    assert "dying.py" in died.log
+
+
+HANGING = """
+    import time
+
+    def build(tf, params):
+        def step():
+            if params["hang"] == str(len(calls)):
+                time.sleep(600)
+            calls.append(None)
+
+        calls = []
+        return step
+"""
+
+
+def test_a_workload_that_hangs_while_it_is_opened_is_ended_at_its_deadline(veteran: Bench):
+    veteran.workload("hanging", HANGING)
+    _, died = veteran.open("hanging", {"hang": "0"}, timeout_s=0.2)
+    assert isinstance(died, Died)
+    assert (died.how, died.reason) == ("timeout", "no answer within 0 s; ended")
+    veteran.measure()
+
+
+def test_a_workload_that_hangs_in_a_burst_is_ended_at_its_deadline(veteran: Bench):
+    veteran.workload("hanging", HANGING)
+    number, _ = veteran.open("hanging", {"hang": "4"})
+    died = veteran.burst(number, timeout_s=0.2)
+    assert isinstance(died, Died)
+    assert died.how == "timeout"
+    veteran.measure()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def refuse(tf, params): return 'no such op here'\ndef build(tf, params): raise AssertionError",
+        "from workloads.compat import Refused\ndef build(tf, params): raise Refused('no such op here')",
+    ],
+    ids=["refuse returns a reason", "build raises Refused"],
+)
+def test_a_refusal_is_a_reason_and_not_a_death(veteran: Bench, source: str):
+    veteran.workload("refusing", source)
+    number, answer = veteran.open("refusing")
+    assert answer == Refused("no such op here")
+    assert f"no replicate {number} is open" in veteran.ask("close", replicate=number, timeout_s=1.0)["message"]
+    veteran.measure()
+
+
+@pytest.mark.parametrize("steps", ["0", "-1", "2.5", "'many'", "None"])
+def test_steps_that_cannot_be_divided_by_are_the_workloads_death_alone(veteran: Bench, steps: str):
+    """Neither the worker nor the other rows of its stream may pay for a slip in a user's file."""
+    veteran.workload(
+        "slipping", f"def build(tf, params):\n    step = lambda: None\n    step.steps = {steps}\n    return step"
+    )
+    _, died = veteran.open("slipping")
+    assert isinstance(died, Died)
+    assert "steps" in died.reason
+    veteran.measure()
+
+
+CHATTY = """
+    import os
+    import subprocess
+
+    def build(tf, params):
+        def step():
+            print("printed " * 20000)
+            os.write(1, b"written " * 20000)
+            subprocess.check_call(["echo", "echoed"])
+            os.write(2, b"complained\\n")
+
+        return step
+"""
+
+
+def test_what_a_workload_prints_goes_to_the_log_and_never_into_the_protocol(bench: Bench):
+    """Through Python, through the descriptor and from a child of its own, by the hundred kilobytes."""
+    bench.workload("chatty", CHATTY)
+    bench.measure("chatty")
+    assert bench.client.quit()
+    log = bench.log.read_text()
+    calls = 6
+    assert log.count("printed") == calls * 20000
+    assert log.count("written") == calls * 20000
+    assert log.count("echoed\n") == calls
+    assert log.count("complained\n") == calls
+
+
+def test_the_log_of_a_death_is_its_end_and_no_longer_than_a_screen(veteran: Bench):
+    veteran.workload("chatty", "def build(tf, params):\n    print('x' * 100000)\n    print('the end')\n    1 / 0")
+    _, died = veteran.open("chatty")
+    assert isinstance(died, Died)
+    assert "the end\nTraceback" in died.log
+    assert len(died.log) <= 4000
+
+
+def test_the_death_of_one_replicate_leaves_another_that_is_open(veteran: Bench):
+    veteran.workload("dying", IN_A_BURST.format(action="import os; os.kill(os.getpid(), 9)"))
+    (living, _), (dying, _) = veteran.open("good"), veteran.open("dying")
+    assert isinstance(veteran.burst(living), int)
+    assert isinstance(veteran.burst(dying), Died)
+    assert isinstance(veteran.burst(living), int)
+    assert veteran.close(living) == Closed(rows=10)
+
+
+def test_a_replicate_dies_with_its_own_pipe_though_a_later_one_was_forked_from_the_same_worker(veteran: Bench):
+    """A pipe end inherited by the later one would hide the earlier one's death until its deadline."""
+    veteran.workload("dying", IN_A_BURST.format(action="import os; os._exit(3)"))
+    (dying, _), (living, _) = veteran.open("dying"), veteran.open("good")
+    died = veteran.burst(dying)
+    assert isinstance(died, Died)
+    assert died.how == "exit"
+    assert isinstance(veteran.close(living), Closed)
+
+
+TELLING = """
+    import os
+    import time
+
+    def build(tf, params):
+        calls = []
+
+        def step():
+            calls.append(None)
+            if len(calls) > 3:
+                open(params["file"], "w").close()
+                time.sleep(600)
+
+        return step
+"""
+
+
+def test_a_worker_that_is_killed_in_a_burst_leaves_every_replicate_that_it_had_closed(bench: Bench, tmp_path: Path):
+    """A kill loses the replicate in flight and no more."""
+    closed = [bench.measure(), bench.measure()]
+    bench.workload("telling", TELLING)
+    sign = tmp_path / "in the burst"
+    flying, _ = bench.open("telling", {"file": str(sign)})
+    bench.channel.send(f'{{"kind":"burst","replicate":{flying},"calls":1,"timeout_s":600}}\n')
+    while not sign.exists():
+        time.sleep(0.01)
+    os.kill(bench.channel.pid, signal.SIGKILL)
+    with pytest.raises(WorkerDied, match="killed by SIGKILL"):
+        bench.client.gpus(PATIENCE_S)
+    loaded = results.load([bench.stream], RUN)
+    assert [replicate.facts.replicate for replicate in loaded.replicates] == closed
+    assert loaded.broken == ()

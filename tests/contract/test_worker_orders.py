@@ -1,0 +1,181 @@
+"""The worker answers every line, right or wrong, and lives on."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator import results
+from orchestrator.engines.channel import ChannelClosed
+from orchestrator.engines.client import Closed, Died, Opened, Refused, WorkerDied
+from tests.contract import stub
+from tests.contract.bench import PATIENCE_S, RUN, Bench
+from workloads import contract
+
+HELLO = {
+    "protocol": contract.PROTOCOL,
+    "fingerprint": contract.FINGERPRINT,
+    "run": RUN,
+    "version": stub.VERSION,
+    "device": "cpu",
+    "threads": [],
+    "folders": [],
+}
+
+
+def test_hello_tells_what_was_imported(fresh: Bench):
+    ready = fresh.hello()
+    assert ready.facts["tensorflow"] == stub.VERSION
+    assert ready.facts["python"].startswith("3.")
+    assert ready.import_ns > 0
+
+
+def test_from_hello_to_quit_a_replicate_becomes_rows_that_the_host_reads(bench: Bench):
+    """Every phase stands in the stream in order, with its steps, its traces and its checksum."""
+    number = bench.measure(round=4)
+    assert bench.client.quit()
+    table, cut = results.read_stream(bench.stream)
+    assert not cut
+    rows = results.check(bench.stream, table, RUN).to_pylist()
+    assert [row["phase"] for row in rows] == ["build", "first", "second", "warmup", "steady", "steady", "steady"]
+    assert [row["ordinal"] for row in rows] == list(range(7))
+    assert [row["burst"] for row in rows] == [0, 0, 0, 0, 1, 1, 1]
+    assert {(row["replicate"], row["round"], row["case"], row["steps"]) for row in rows} == {(number, 4, "good", 2)}
+    (replicate,) = results.load([bench.stream], RUN).replicates
+    assert replicate.version == stub.VERSION
+    assert replicate.facts.traces == 1
+    assert replicate.facts.checksum
+    assert replicate.facts.import_ns
+    assert replicate.facts.peak_rss_kb
+
+
+def test_a_worker_whose_host_is_gone_closes_its_stream_and_ends(bench: Bench):
+    bench.measure()
+    bench.channel.close()
+    table, cut = results.read_stream(bench.stream)
+    assert (table.num_rows, cut) == (7, False)
+
+
+def test_two_replicates_are_open_at_once_and_their_bursts_alternate(bench: Bench):
+    """As a round does it; the stream holds them in the order in which they were closed."""
+    (one, _), (two, _) = bench.open("good"), bench.open("good")
+    for number in (one, two, two, one):
+        assert isinstance(bench.burst(number, calls=2), int)
+    assert bench.close(two) == Closed(rows=8)
+    assert bench.close(one) == Closed(rows=8)
+    assert bench.client.quit()
+    rows = results.read_stream(bench.stream)[0].to_pylist()
+    assert [row["replicate"] for row in rows] == [two] * 8 + [one] * 8
+    for number in (one, two):
+        assert [row["burst"] for row in rows if row["replicate"] == number] == [0, 0, 0, 0, 1, 1, 2, 2]
+
+
+def test_the_same_seed_gives_every_replicate_the_same_numbers(bench: Bench):
+    for seed in (1, 1, 2):
+        number, _ = bench.open("good", seed=seed)
+        bench.burst(number)
+        bench.close(number)
+    bench.client.quit()
+    first, same, other = (found.facts.checksum for found in results.load([bench.stream], RUN).replicates)
+    assert first == same != other
+
+
+def test_threads_reach_the_replicate_before_it_builds(fresh: Bench):
+    fresh.workload(
+        "threads",
+        """
+        import os
+
+        def refuse(tf, params):
+            return "inter {TF_NUM_INTEROP_THREADS}, intra {TF_NUM_INTRAOP_THREADS}".format(**os.environ)
+        """,
+    )
+    fresh.hello(threads=(1, 2))
+    assert fresh.open("threads")[1] == Refused("inter 1, intra 2")
+
+
+def test_a_probe_asks_for_gpus_in_a_process_of_its_own(veteran: Bench):
+    assert veteran.client.gpus(PATIENCE_S) == []
+    veteran.measure()
+
+
+BAD_ORDERS = {
+    "no JSON": ("halt!", "not JSON"),
+    "an empty line": ("", "not JSON"),
+    "no UTF-8": ("\udcff", "not JSON"),
+    "an unknown command": ('{"kind":"dance"}', "unknown kind 'dance'"),
+    "a missing key": ('{"kind":"burst","replicate":1}', "burst lacks"),
+    "an unknown key": ('{"kind":"quit","hard":1}', "quit knows no hard"),
+    "a bool for a number": ('{"kind":"close","replicate":true,"timeout_s":1}', "close.replicate is not int"),
+    "a burst of nothing": ('{"kind":"burst","replicate":999,"calls":1,"timeout_s":1}', "no replicate 999 is open"),
+    "a close of nothing": ('{"kind":"close","replicate":999,"timeout_s":1}', "no replicate 999 is open"),
+    "a second hello": (json.dumps({"kind": "hello", **HELLO, "results": "x"}), "hello was said already"),
+}
+
+
+@pytest.mark.parametrize(("line", "words"), BAD_ORDERS.values(), ids=BAD_ORDERS)
+def test_a_bad_order_is_an_error_and_the_worker_lives_on(veteran: Bench, line: str, words: str):
+    veteran.channel._stdin.write(line.encode("utf-8", "surrogateescape"))
+    event = veteran.say("\n")
+    assert event["kind"] == "error"
+    assert words in event["message"]
+    veteran.measure()
+
+
+def test_a_replicate_that_is_open_cannot_be_opened_again(veteran: Bench):
+    number, opened = veteran.open("good")
+    assert isinstance(opened, Opened)
+    again = veteran.ask(
+        "open", replicate=number, case="good", workload="good", params={}, round=1, position=0, seed=1, warmup=1,
+        timeout_s=1.0,
+    )  # fmt: skip
+    assert again == {"kind": "error", "message": f"replicate {number} is open already"}
+    assert isinstance(veteran.burst(number), int)
+    assert isinstance(veteran.close(number), Closed)
+
+
+@pytest.mark.parametrize("kind", ["probe", "open", "burst", "close"])
+def test_nothing_is_done_before_hello(fresh: Bench, kind: str):
+    examples = {int: 1, float: 1.0, str: "x", dict: {}}
+    event = fresh.ask(kind, **{key: examples[wanted] for key, wanted in contract.COMMANDS[kind].items()})
+    assert event == {"kind": "error", "message": f"{kind} before hello"}
+    fresh.hello()
+    fresh.measure()
+
+
+@pytest.mark.parametrize("other", [{"fingerprint": "0123456789abcdef"}, {"protocol": 99}])
+def test_a_host_of_another_contract_is_told_so_and_nothing_is_written(fresh: Bench, other: dict):
+    event = fresh.ask("hello", **{**HELLO, **other, "results": str(fresh.stream)})
+    assert (event["kind"], event["stage"]) == ("failed", "contract")
+    assert contract.FINGERPRINT in event["message"]
+    assert str(*other.values()) in event["message"]
+    with pytest.raises(ChannelClosed, match="exit code 0"):
+        fresh.channel.receive(PATIENCE_S)
+    assert not fresh.stream.exists()
+
+
+def test_results_that_cannot_be_written_fail_the_worker_at_once(fresh: Bench, tmp_path: Path):
+    fresh.stream = tmp_path / "no such folder" / "results.arrow"
+    with pytest.raises(WorkerDied, match="results failed: FileNotFoundError"):
+        fresh.hello()
+
+
+def test_a_tensorflow_that_cannot_be_imported_fails_the_worker_with_its_words(fresh: Bench, tmp_path: Path):
+    (tmp_path / "stub" / "tensorflow" / "__init__.py").write_text("raise ImportError('libcuda.so.1 is missing')")
+    with pytest.raises(WorkerDied, match=r"import failed: ImportError: libcuda\.so\.1 is missing"):
+        fresh.hello()
+
+
+def test_a_tensorflow_that_prints_as_it_is_imported_disturbs_nothing(fresh: Bench, tmp_path: Path):
+    package = tmp_path / "stub" / "tensorflow" / "__init__.py"
+    package.write_text("import os\nprint('printed')\nos.write(1, b'written\\n')\n" + package.read_text())
+    fresh.hello()
+    fresh.measure()
+    assert fresh.log.read_text().startswith("printed\nwritten\n")
+
+
+def test_a_workload_that_is_nowhere_dies_by_name(veteran: Bench):
+    _, died = veteran.open("nowhere")
+    assert isinstance(died, Died)
+    assert f"no file nowhere.py in {veteran.workloads}" in died.reason
+    veteran.measure()

@@ -1,0 +1,303 @@
+"""What the tests of the Docker engine share: its two images, a run that is met half-way, and an engine of their own."""
+
+import io
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from orchestrator import catalog
+from orchestrator.engines import EngineOptions, image
+from orchestrator.engines.container import RUN_LABEL
+from orchestrator.engines.docker import DockerEngine, DockerEnvironment, connect
+from orchestrator.engines.setting import BuildLog
+from orchestrator.model import Version
+
+HERE = Path(__file__).parent
+OWN = HERE / "workloads"
+DEADLINE_S = 120
+
+
+def version(number: str) -> Version:
+    [found] = [version for version in catalog.all_versions() if version.number == number]
+    return found
+
+
+def until(true: Callable[[], Any], what: str) -> Any:
+    """What `true` returns once it is true."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not (found := true()):
+        assert time.monotonic() < deadline, f"still waiting for: {what}"
+        time.sleep(0.05)
+    return found
+
+
+def containers(client: docker.DockerClient, run: Path) -> list[dict[str, Any]]:
+    """The containers of a run directory, running or not."""
+    plan = run / "plan.json"
+    text = plan.read_text() if plan.exists() else ""
+    if not text:
+        return []
+    label = f"{RUN_LABEL}={json.loads(text)['run']}"
+    found: list[dict[str, Any]] = client.api.containers(all=True, filters={"label": label})
+    return found
+
+
+def measured(run: Path) -> bool:
+    """Whether the run is past its pilot."""
+    journal = run / "journal.jsonl"
+    return journal.exists() and '"kind":"ended"' in journal.read_text() and '"round":1' in journal.read_text()
+
+
+@pytest.fixture(scope="session")
+def client(docker_base: str) -> Iterator[docker.DockerClient]:
+    client = connect()
+    yield client
+    client.close()
+
+
+MakeEngine = Callable[..., DockerEngine]
+
+
+@pytest.fixture
+def engine(docker_base: str) -> Iterator[MakeEngine]:
+    """Makes engines with the local base images, and closes them."""
+    made: list[DockerEngine] = []
+
+    def make(**options: Any) -> DockerEngine:
+        made.append(DockerEngine(EngineOptions(**{"base": docker_base, **options})))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture(scope="session")
+def environments(docker_base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, DockerEnvironment]]:
+    """1.14.0 and 2.0.0, built by the engine unless they are there."""
+    engine = DockerEngine(EngineOptions(base=docker_base))
+    folder = tmp_path_factory.mktemp("builds")
+
+    def build(number: str) -> DockerEnvironment:
+        return engine.prepare(version(number), BuildLog(folder / f"{number}.log", lambda line: None))
+
+    numbers = ("1.14.0", "2.0.0")
+    with ThreadPoolExecutor() as pool:
+        built = dict(zip(numbers, pool.map(build, numbers), strict=True))
+    yield built
+    engine.close()
+
+
+@dataclass
+class Going:
+    """A real `tfcompare run` in a process of its own."""
+
+    process: subprocess.Popen[str]
+    out: Path
+
+    def until_measuring(self) -> None:
+        def there() -> bool:
+            assert self.process.poll() is None, self.process.communicate()
+            return measured(self.out)
+
+        until(there, "the first round")
+
+    def end(self) -> tuple[int, str, str]:
+        stdout, stderr = self.process.communicate(timeout=DEADLINE_S)
+        return self.process.returncode, stdout, stderr
+
+
+Start = Callable[..., Going]
+
+
+@pytest.fixture
+def start(tfcompare: str, docker_base: str, tmp_path: Path) -> Iterator[Start]:
+    """Starts runs of 1.14 and 2.0 on Docker; whatever still runs at the end of the test is ended."""
+    started: list[Going] = []
+
+    def start(*flags: str, env: dict[str, str] | None = None, name: str = "run") -> Going:
+        fixed = ["run", "--versions", "1.14,2.0", "--engine", "docker", "--base", docker_base, "--workloads", str(OWN)]
+        out = tmp_path / name
+        process = subprocess.Popen(
+            [tfcompare, *fixed, "--out", str(out), *flags],
+            env={**os.environ, **(env or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(Going(process, out))
+        return started[-1]
+
+    yield start
+    for going in started:
+        if going.process.poll() is None:
+            going.process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                going.process.wait(timeout=30)
+            going.process.kill()
+        going.process.communicate()
+
+
+@dataclass
+class PrivateEngine:
+    """A dockerd with its own folders and socket, and a runtime named nvidia that is the shim beside this file."""
+
+    root: Path
+    process: subprocess.Popen[bytes] | None = None
+    env: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.env = {"DOCKER_HOST": f"unix://{self.root / 'docker.sock'}"}
+
+    @property
+    def shim_log(self) -> str:
+        return (self.root / "shim.log").read_text()
+
+    def client(self) -> docker.DockerClient:
+        return docker.DockerClient(base_url=self.env["DOCKER_HOST"], timeout=60)
+
+    def start(self) -> None:
+        (self.root / "docker.pid").unlink(missing_ok=True)
+        argv = [
+            "dockerd", "--data-root", self.root / "data", "--exec-root", self.root / "exec", "--pidfile",
+            self.root / "docker.pid", "--host", self.env["DOCKER_HOST"], "--bridge=none", "--iptables=false",
+            "--add-runtime", f"nvidia={self.root / 'nvidia-shim'}",
+        ]  # fmt: skip
+        with (self.root / "dockerd.log").open("ab") as log:
+            self.process = subprocess.Popen(argv, stdout=log, stderr=log, start_new_session=True)
+        until(self.answers, f"the private engine, see {self.root / 'dockerd.log'}")
+
+    def answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, (self.root / "dockerd.log").read_text()[-2000:]
+        # Not asked through the docker package, which leaves a socket open when nobody listens.
+        with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
+            probe.settimeout(10)
+            probe.connect(str(self.root / "docker.sock"))
+            probe.sendall(b"GET /_ping HTTP/1.0\r\n\r\n")
+            return b" 200 " in probe.recv(1000)
+        return False
+
+    def kill(self) -> None:
+        """As a crash would: its containers go on without it."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        # Its containerd dies with it, a moment later; a next dockerd would take the dying one for its own.
+        pid_file = self.root / "exec" / "containerd" / "containerd.pid"
+        if pid_file.exists():
+            pid = int(pid_file.read_text())
+            until(lambda: _is_gone(pid), "the private engine's containerd to end")
+            pid_file.unlink()
+
+    def stop(self) -> None:
+        """Ends the engine and whatever it has started, by number: all of it names the engine's own folder."""
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=20)
+        self.kill()
+        for shim in self._shims():
+            # The process of a container is a child of its shim, in a session of its own.
+            for pid in (*_children(shim), shim):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        until(lambda: not self._shims(), "the private engine's shims to end")
+        for mount in sorted(_mounts(self.root), reverse=True):
+            subprocess.run(["umount", "--lazy", mount], check=False)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def _shims(self) -> list[int]:
+        mark = f"{self.root}/exec/containerd/containerd.sock".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with suppress(OSError):
+                    if mark in (entry / "cmdline").read_bytes().split(b"\0"):
+                        found.append(int(entry.name))
+        return found
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def _children(pid: int) -> list[int]:
+    with suppress(OSError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def _mounts(root: Path) -> list[str]:
+    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return [point for point in points if point.startswith(f"{root}/")]
+
+
+@pytest.fixture(scope="session")
+def private_engine(client: docker.DockerClient, docker_base: str) -> Iterator[PrivateEngine]:
+    """Knows one image, the base of Python 3.6. Root only."""
+    if os.getuid() != 0 or not shutil.which("dockerd"):
+        pytest.skip("NO DOCKER ENGINE OF OUR OWN: starting a dockerd takes root and dockerd")
+    # A short path: that of a socket is limited to some hundred characters.
+    root = Path(tempfile.mkdtemp(prefix="tfcompare-"))
+    engine = PrivateEngine(root)
+    shutil.copy(HERE / "nvidia-shim", root)
+    try:
+        engine.start()
+        own = engine.client()
+        # A base in a registry is pulled by whoever needs it.
+        with suppress(docker.errors.ImageNotFound):
+            own.images.load(client.images.get(docker_base.replace("{python}", "3.6")).save(named=True))
+        own.close()
+        yield engine
+    finally:
+        engine.stop()
+
+
+@pytest.fixture
+def on_private(private_engine: PrivateEngine, monkeypatch: pytest.MonkeyPatch) -> PrivateEngine:
+    """The private engine as the one that this process asks."""
+    monkeypatch.setenv("DOCKER_HOST", private_engine.env["DOCKER_HOST"])
+    return private_engine
+
+
+@pytest.fixture(scope="session")
+def gpu_environment(
+    private_engine: PrivateEngine, docker_base: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[DockerEnvironment]:
+    """1.14.0 for GPUs in the private engine, and its stand-in for 2.0.0."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DOCKER_HOST", private_engine.env["DOCKER_HOST"])
+        # A client keeps the engine that it was made for.
+        engine = DockerEngine(EngineOptions(gpu=True, base=docker_base))
+        log = BuildLog(tmp_path_factory.mktemp("gpu") / "build.log", lambda line: None)
+        built = engine.prepare(version("1.14.0"), log)
+        stand_in(built.client, built.facts.identity, "2.0.0", "gpu", docker_base)
+    yield built
+    engine.close()
+
+
+def stand_in(client: docker.DockerClient, identity: str, number: str, flavour: str, base: str) -> None:
+    """Makes `identity` pass for the image of another recipe."""
+    full = version(number)
+    flavours = [one for one in full.flavours if one.name == flavour]
+    recipe = image.recipe(client, full, flavours[0], base)
+    dockerfile = io.BytesIO(f"FROM {identity}\n".encode())
+    client.images.build(fileobj=dockerfile, tag=recipe.tag, labels=recipe.labels, rm=True)

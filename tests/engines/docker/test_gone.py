@@ -1,0 +1,83 @@
+"""An engine that is not there, or not any more."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.engines.docker import DockerEnvironment
+from tests.conftest import run_command
+from tests.engines.docker.conftest import MakeEngine, PrivateEngine, Start, containers, stand_in
+
+RUN = ("run", "--versions", "1.14,2.0", "--suite", "smoke")
+
+
+@pytest.fixture
+def absent(tmp_path: Path) -> dict[str, str]:
+    return {"DOCKER_HOST": f"unix://{tmp_path / 'nobody.sock'}"}
+
+
+def test_absent_engine_that_was_asked_for_is_an_error(tfcompare: str, absent: dict[str, str], tmp_path: Path) -> None:
+    done = run_command(tfcompare, *RUN, "--engine", "docker", "--out", tmp_path / "run", env=absent)
+    assert done.returncode == 4
+    assert done.stderr == (
+        "tfcompare: no Docker engine answers (its socket is not there); start it, set DOCKER_HOST, "
+        "or take --engine venv\n"
+    )
+    assert not (tmp_path / "run").exists()
+
+
+def test_absent_engine_is_replaced_by_virtual_environments_and_one_line_says_so(
+    tfcompare: str, absent: dict[str, str], tmp_path: Path
+) -> None:
+    done = run_command(tfcompare, *RUN, "--dry-run", "--out", tmp_path / "run", env=absent)
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stderr.splitlines() if "virtual environments" in line]
+    assert len(told) == 1
+    assert "(no Docker engine answers (its socket is not there))" in told[0]
+    assert not (tmp_path / "run").exists()
+
+
+def test_engine_that_answers_is_taken_and_one_line_says_so(tfcompare: str, docker_base: str, tmp_path: Path) -> None:
+    done = run_command(tfcompare, *RUN, "--dry-run", "--base", docker_base, "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stderr.splitlines() if line.startswith("engine: Docker ")]
+    assert len(told) == 1
+    assert "--engine venv" in told[0]
+
+
+def test_engine_that_dies_during_a_run_keeps_what_was_measured(
+    tfcompare: str,
+    docker_base: str,
+    private_engine: PrivateEngine,
+    gpu_environment: DockerEnvironment,
+    start: Start,
+    engine: MakeEngine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    base = docker_base.replace("{python}", "3.6")
+    for number in ("1.14.0", "2.0.0"):
+        stand_in(gpu_environment.client, gpu_environment.facts.identity, number, "cpu", base)
+    flags = ("--base", base, "--rounds", "1000", "--workload", "naps", "--format", "json")
+    going = start(*flags, env=private_engine.env)
+    try:
+        going.until_measuring()
+        private_engine.kill()
+        code, stdout, stderr = going.end()
+    finally:
+        private_engine.kill()
+        private_engine.start()
+    assert code == 4, stderr
+    assert "the Docker engine stopped answering" in stderr
+    assert f"What was measured before is kept: tfcompare report {going.out}" in stderr
+    assert "Traceback" not in stderr
+    done = run_command(tfcompare, "report", going.out, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == stdout
+    arms = json.loads(done.stdout)["arms"]
+    assert max(arm["rounds"] for arm in arms) >= 1
+    assert "died" not in {arm["outcome"] for arm in arms if arm["rounds"]}, "it is not the workload that failed"
+
+    monkeypatch.setenv("DOCKER_HOST", private_engine.env["DOCKER_HOST"])
+    engine().check()
+    assert containers(gpu_environment.client, going.out) == []

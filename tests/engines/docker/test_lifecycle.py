@@ -1,0 +1,218 @@
+"""Containers end with the run that made them, however it ends, and no run touches another's."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from orchestrator import run as story
+from orchestrator.engines import EngineOptions, WorkerPlace, container
+from orchestrator.engines.client import WorkerClient
+from orchestrator.engines.docker import DockerEnvironment
+from orchestrator.progress import Quiet
+from orchestrator.run import Options
+from tests.conftest import run_command
+from tests.engines.docker.conftest import OWN, MakeEngine, Start, containers, until
+
+ENDLESS = ("--rounds", "1000", "--workload", "naps")
+SHORT = ("--rounds", "2", "--workload", "naps", "--format", "json", "--quiet")
+
+pytestmark = pytest.mark.usefixtures("environments")
+
+
+def report(tfcompare: str, run: Path) -> dict[str, Any]:
+    done = run_command(tfcompare, "report", run, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def outcomes(answer: dict[str, Any]) -> dict[tuple[str, str], str]:
+    """By (parameter, version): one workload is measured here."""
+    return {(arm["params"]["which"], arm["version"]): arm["outcome"] for arm in answer["arms"]}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_the_containers_and_keeps_the_results(
+    client: docker.DockerClient, tfcompare: str, start: Start, number: signal.Signals
+) -> None:
+    going = start(*ENDLESS)
+    going.until_measuring()
+    assert len(containers(client, going.out)) == 2
+    going.process.send_signal(number)
+    code, stdout, stderr = going.end()
+    assert code == 130, stderr
+    assert "interrupted" in stdout
+    assert f"what was measured is kept: tfcompare report {going.out}" in stderr
+    assert "Traceback" not in stderr
+    assert containers(client, going.out) == []
+    arms = report(tfcompare, going.out)["arms"]
+    assert "measured" in {arm["outcome"] for arm in arms}
+    assert max(arm["rounds"] for arm in arms) >= 1
+
+
+def test_killed_run_leaves_containers_that_end_by_themselves_and_are_swept_by_the_next(
+    client: docker.DockerClient, tfcompare: str, start: Start, engine: MakeEngine
+) -> None:
+    going, other = start(*ENDLESS), start(*ENDLESS, name="other")
+    going.until_measuring()
+    other.until_measuring()
+    engine().check()
+    assert [len(containers(client, run.out)) for run in (going, other)] == [2, 2], "both runs live"
+
+    going.process.kill()
+    going.process.wait()
+    until(lambda: {entry["State"] for entry in containers(client, going.out)} == {"exited"}, "the workers to end")
+    left = [client.api.inspect_container(entry["Id"])["State"] for entry in containers(client, going.out)]
+    assert [state["ExitCode"] for state in left] == [0, 0]
+    answer = report(tfcompare, going.out)
+    assert "measured" in {arm["outcome"] for arm in answer["arms"]}
+
+    engine().check()
+    assert containers(client, going.out) == []
+    assert [entry["State"] for entry in containers(client, other.out)] == ["running", "running"]
+    assert other.process.poll() is None
+
+
+@pytest.mark.parametrize(
+    ("owner", "state", "swept"),
+    [
+        ("another-machine/pid:[1]:1:1", "running", False),
+        ("another-machine/pid:[1]:1:1", "exited", True),
+        ("nonsense", "running", False),
+    ],
+)
+def test_container_of_an_owner_that_cannot_be_seen_is_swept_when_it_has_ended(
+    client: docker.DockerClient,
+    environments: dict[str, DockerEnvironment],
+    engine: MakeEngine,
+    owner: str,
+    state: str,
+    swept: bool,
+) -> None:
+    command = ["sleep", "100"] if state == "running" else ["true"]
+    made = client.api.create_container(
+        environments["1.14.0"].facts.identity,
+        command,
+        labels={container.OWNER_LABEL: owner},
+        host_config=client.api.create_host_config(network_mode="none"),
+    )["Id"]
+    try:
+        client.api.start(made)
+        until(lambda: client.api.inspect_container(made)["State"]["Status"] == state, state)
+        engine().check()
+        left = {entry["Id"] for entry in client.api.containers(all=True)}
+        assert (made not in left) == swept
+    finally:
+        container.remove(client.api, made)
+
+
+def test_owner_that_is_a_zombie_is_gone() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    try:
+        here, _, _ = container.owner().rsplit(":", 2)
+        until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z", "a zombie")
+        started = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        assert container.abandoned(f"{here}:{pid}:{started}", "running")
+        assert not container.abandoned(container.owner(), "running")
+    finally:
+        os.waitpid(pid, 0)
+
+
+def test_worker_that_is_told_to_quit_leaves_in_order(
+    client: docker.DockerClient, environments: dict[str, DockerEnvironment], tmp_path: Path
+) -> None:
+    """Not killed, or the end of its stream would be a matter of luck."""
+    run = f"orderly-{tmp_path}"
+    place = WorkerPlace(run=run, results=tmp_path, log=tmp_path / "log", own_workloads=None)
+    started = environments["1.14.0"].start(place, tmp_path / "stream.arrow")
+    worker = WorkerClient(started.channel, "1.14.0")
+    worker.hello(run=run, device="cpu", threads=None, folders=started.folders, results=started.results, timeout_s=60)
+    assert worker.quit()
+    # Read from the engine's memory, up to now.
+    happened = list(
+        client.api.events(
+            since=0, until=int(time.time()) + 1, filters={"label": f"{container.RUN_LABEL}={run}"}, decode=True
+        )
+    )
+    assert [event["Action"] for event in happened] == ["create", "attach", "start", "die", "destroy"]
+    assert happened[3]["Actor"]["Attributes"]["exitCode"] == "0"
+
+
+def test_worker_killed_in_the_middle_is_a_row_and_not_the_end(
+    client: docker.DockerClient, tfcompare: str, start: Start
+) -> None:
+    going = start(*SHORT)
+    going.until_measuring()
+    [victim] = [entry for entry in containers(client, going.out) if entry["Labels"]["tfcompare.version"] == "2.0.0"]
+    client.api.kill(victim["Id"])
+    code, stdout, stderr = going.end()
+    assert code == 6, stderr
+    answer = json.loads(stdout)
+    assert answer == report(tfcompare, going.out)
+    died = [arm for arm in answer["arms"] if arm["outcome"] == "died"]
+    assert [arm["version"] for arm in died] == ["2.0.0"]
+    assert died[0]["reason"].startswith("its worker died: killed by SIGKILL")
+    assert sorted(outcomes(answer).values()) == ["died", "measured", "measured", "measured"]
+    assert died[0]["reason"] in stderr
+    assert containers(client, going.out) == []
+
+
+def test_worker_whose_container_is_removed_is_told_so(
+    client: docker.DockerClient, environments: dict[str, DockerEnvironment], tmp_path: Path
+) -> None:
+    place = WorkerPlace(run="removed", results=tmp_path, log=tmp_path / "log", own_workloads=None)
+    channel = environments["1.14.0"].start(place, tmp_path / "stream.arrow").channel
+    [entry] = client.api.containers(filters={"label": f"{container.RUN_LABEL}=removed"})
+    client.api.remove_container(entry["Id"], force=True)
+    with pytest.raises(container.ChannelClosed, match=r"somebody removed its container|killed by SIGKILL"):
+        channel.receive(30)
+    channel.close()
+
+
+def with_memory(client: docker.DockerClient, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container, "MEMORY_SHARE", limit / client.info()["MemTotal"])
+
+
+def run_here(docker_base: str, out: Path, *selected: str) -> story.Done:
+    """In this process, where a limit can be lowered."""
+    options = Options(
+        versions=("1.14", "2.0"), engine="docker", environments=EngineOptions(base=docker_base), rounds=2,
+        own_workloads=OWN, selected=selected, out=out,
+    )  # fmt: skip
+    return story.run(options, Quiet())
+
+
+def test_case_that_runs_out_of_memory_is_a_row_that_says_so(
+    client: docker.DockerClient, docker_base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_memory(client, 1 << 30, monkeypatch)
+    done = run_here(docker_base, tmp_path / "run", "hungry", "naps[which=first]")
+    arms = {(arm.case.workload, arm.version): arm for arm in done.comparison.arms}
+    for version in ("1.14.0", "2.0.0"):
+        assert arms["hungry", version].outcome == "died"
+        assert "out of memory" in arms["hungry", version].reason
+        assert arms["naps", version].outcome == "measured"
+    assert done.error is not None
+    assert done.error.exit_code == 6
+    assert containers(client, done.path) == []
+
+
+def test_worker_that_runs_out_of_memory_says_so(
+    client: docker.DockerClient, docker_base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_memory(client, 64 << 20, monkeypatch)
+    done = run_here(docker_base, tmp_path / "run", "naps[which=first]")
+    assert [arm.outcome for arm in done.comparison.arms] == ["died", "died"]
+    for arm in done.comparison.arms:
+        assert arm.reason.startswith("start: out of memory: the container's limit was reached")
+    assert done.error is not None
+    assert done.error.exit_code == 6
+    assert containers(client, done.path) == []

@@ -1,0 +1,74 @@
+"""Streams that the real worker wrote with the oldest and the newest pyarrow are read alike, in every test run."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from orchestrator import results
+from tests.contract.bench import RUN
+from workloads import contract
+
+GOLDEN = Path(__file__).parent
+NAMES = ("oldest", "newest")
+# What two writings of the same replicates may differ in.
+MEASURED = {"wall_ns", "cpu_ns", *contract.REPLICATE_FIELDS} - {"traces", "checksum"}
+
+
+def stream(name: str) -> Path:
+    return GOLDEN / f"{name}.arrow"
+
+
+@pytest.fixture(params=NAMES)
+def golden(request: pytest.FixtureRequest) -> Path:
+    return stream(request.param)
+
+
+def test_the_oldest_was_written_by_the_oldest_that_is_promised():
+    writer = json.loads((GOLDEN / "oldest.json").read_text())
+    assert writer["python"].startswith("3.6.")
+    assert writer["pyarrow"] == "6.0.1"
+
+
+def test_it_was_written_under_this_contract(golden: Path):
+    with pa.OSFile(str(golden)) as source, pa.ipc.open_stream(source) as reader:
+        schema = reader.schema
+    assert schema.metadata[contract.FINGERPRINT_KEY].decode() == contract.FINGERPRINT, (
+        "the contract has changed: run `python tools/golden.py` and commit its files together with the change"
+    )
+    assert schema.equals(contract.arrow_schema(pa), check_metadata=True)
+
+
+def test_every_row_is_one_that_row_allows(golden: Path):
+    table, cut = results.read_stream(golden)
+    assert not cut
+    rows = results.check(golden, table, RUN).to_pylist()
+    assert [results.Row.model_validate(row).model_dump() for row in rows] == rows
+
+
+def test_it_holds_two_rounds_of_two_cases(golden: Path):
+    loaded = results.load([golden], RUN)
+    assert loaded.problems == loaded.broken == ()
+    assert [(found.round, found.case, found.facts.traces) for found in loaded.replicates] == [
+        (1, "golden[style=function,size=3]", 1),
+        (1, "golden[style=eager,size=5]", 0),
+        (2, "golden[style=function,size=3]", 1),
+        (2, "golden[style=eager,size=5]", 0),
+    ]
+    assert all(found.steady_ns > 0 for found in loaded.replicates)
+
+
+def test_both_say_the_same_but_for_what_a_machine_measures():
+    """Checksums too: an old numpy and a new one digest the same output alike."""
+    oldest, newest = (results.read_stream(stream(name))[0].drop_columns(sorted(MEASURED)) for name in NAMES)
+    assert oldest.to_pylist() == newest.to_pylist()
+
+
+def test_one_that_was_interrupted_gives_its_whole_replicates(golden: Path, tmp_path: Path):
+    whole = golden.read_bytes()
+    cut = tmp_path / "cut.arrow.partial"
+    cut.write_bytes(whole[: len(whole) - len(whole) // 8])
+    loaded = results.load([cut], RUN)
+    assert [found.facts.replicate for found in loaded.replicates] == [1, 2, 3]
+    assert loaded.problems == ("cut.arrow.partial was not closed by its worker: read up to its last whole replicate",)

@@ -1,0 +1,178 @@
+"""Workers that speak the real protocol over no wire and take the times that a script gives them.
+
+The crew, the clients, the run directory and the judge around them are the real ones.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from orchestrator.crew import Crew
+from orchestrator.engines import Started, WorkerPlace
+from orchestrator.engines.channel import ChannelClosed
+from orchestrator.errors import EnvironmentFailed
+from orchestrator.judge import judge_run
+from orchestrator.measure import Measurement
+from orchestrator.model import Case, Comparison, EnvironmentFacts, Plan
+from orchestrator.progress import Quiet
+from orchestrator.rundir import RunDir
+from tests.unit.builders import MS, rows, run_directory
+from workloads import contract
+
+# An order by its kind and its round, as in ("burst", 2).
+Order = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a case does in a version."""
+
+    ms: Callable[[int], float] = lambda number: 10.0
+    refuses: str = ""
+    dies: Order | None = None
+    takes_its_worker_along: Order | None = None
+
+
+@dataclass(frozen=True)
+class Event:
+    round: int
+    case: str
+    kind: str
+    version: str
+    calls: int = 0
+
+
+@dataclass
+class Stage:
+    """The script by case and version, what has happened, and whose workers do not start or leave without a word."""
+
+    parts: dict[tuple[str, str], Part] = field(default_factory=dict)
+    log: list[Event] = field(default_factory=list)
+    broken: tuple[str, ...] = ()
+    rude: tuple[str, ...] = ()
+
+    def visits(self) -> list[str]:
+        """The log with one line a visit: `round case: open:version ...`."""
+        by_visit = groupby(self.log, key=lambda event: (event.round, event.case))
+        return [
+            f"{number} {case}: " + " ".join(f"{event.kind}:{event.version[0]}" for event in events)
+            for (number, case), events in by_visit
+        ]
+
+    def opened(self, case: str, version: str) -> list[int]:
+        """The rounds in which an arm was opened."""
+        return [event.round for event in self.log if (event.kind, event.case, event.version) == ("open", case, version)]
+
+
+class Actor:
+    """A worker: a Channel whose other end is a script."""
+
+    def __init__(self, stage: Stage, version: str, stream: Path) -> None:
+        self._stage = stage
+        self._version = version
+        self._file = stream.open("wb")
+        self._stream: Any = pa.ipc.new_stream(self._file, contract.arrow_schema(pa))
+        self._open: dict[int, dict[str, Any]] = {}
+        self._answers: list[str] = []
+        self._run = ""
+
+    def send(self, line: str) -> None:
+        event = self._play(contract.decode(line, contract.COMMANDS))
+        self._answers.append(contract.encode(event))
+
+    def receive(self, timeout_s: float) -> str:
+        if not self._answers:
+            raise ChannelClosed("killed by SIGKILL")
+        return self._answers.pop(0)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _play(self, order: dict[str, Any]) -> dict[str, Any]:
+        if order["kind"] == "hello":
+            self._run = order["run"]
+            return {"kind": "ready", "facts": {"python": "3.11.7"}, "import_ns": MS, "pid": 1}
+        if order["kind"] == "quit":
+            if self._version in self._stage.rude:
+                raise ChannelClosed("killed by SIGKILL")
+            self._stream.close()
+            return {"kind": "bye"}
+        number = order["replicate"]
+        if order["kind"] == "open":
+            self._open[number] = {**order, "steady": []}
+        opened = self._open[number]
+        part = self._stage.parts.get((opened["case"], self._version), Part())
+        told = Event(opened["round"], opened["case"], order["kind"], self._version, order.get("calls", 0))
+        self._stage.log.append(told)
+        here = (order["kind"], opened["round"])
+        if part.takes_its_worker_along == here:
+            raise ChannelClosed("killed by SIGKILL")
+        if part.dies == here:
+            return {"kind": "died", "replicate": number, "how": "exit", "reason": "ended with exit code 3", "log": "x"}
+        if part.refuses:
+            return {"kind": "refused", "replicate": number, "reason": part.refuses}
+        return {"replicate": number, **self._done(order, opened, int(part.ms(opened["round"]) * MS))}
+
+    def _done(self, order: dict[str, Any], opened: dict[str, Any], call_ns: int) -> dict[str, Any]:
+        if order["kind"] == "open":
+            times = dict.fromkeys(("build_ns", "first_ns", "second_ns", "warm_ns"), call_ns)
+            return {"kind": "opened", "steps": 1, **times}
+        if order["kind"] == "burst":
+            opened["steady"] += [call_ns] * order["calls"]
+            return {"kind": "measured", "calls": order["calls"], "median_ns": call_ns}
+        written = rows(
+            Case(opened["workload"], tuple(opened["params"].items())),
+            self._version,
+            round=opened["round"],
+            replicate=order["replicate"],
+            steady=opened["steady"],
+            run=self._run,
+        )
+        self._stream.write_batch(pa.RecordBatch.from_pylist(written, schema=contract.arrow_schema(pa)))
+        return {"kind": "closed", "rows": len(written)}
+
+
+@dataclass(frozen=True)
+class Dressing:
+    """An environment whose workers are actors."""
+
+    stage: Stage
+    facts: EnvironmentFacts
+
+    def start(self, place: WorkerPlace, stream: Path) -> Started:
+        if self.facts.version in self.stage.broken:
+            raise EnvironmentFailed(f"{self.facts.version}: does not start")
+        return Started(Actor(self.stage, self.facts.version, stream), ("/suite",), str(stream))
+
+
+@dataclass(frozen=True)
+class Play:
+    """A run that was played to its end."""
+
+    ending: str
+    run: RunDir
+    comparison: Comparison
+
+
+def play(folder: Path, plan: Plan, stage: Stage, **measurement: Any) -> Play:
+    """A whole run, from the workers' start to the judged comparison."""
+    run = run_directory(folder / "run", plan)
+    environments = {
+        version: Dressing(stage, EnvironmentFacts(version=version, kind="venv", identity="", lock="", python=""))
+        for version in plan.versions
+    }
+    crew = Crew(plan, environments, run, None, lambda text: None)
+    try:
+        crew.start_all()
+        measuring = Measurement(plan, crew, run, Quiet(), judge=lambda: judge_run(run), **measurement)
+        ending = measuring.measure()
+        with suppress(ChannelClosed):
+            crew.dismiss()
+    finally:
+        crew.kill()
+    return Play(ending, run, judge_run(run))

@@ -1,0 +1,211 @@
+"""Constructors that the unit tests share: each gives something valid, of which a test names only what it is about."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from orchestrator.model import (
+    Arm,
+    Case,
+    Comparison,
+    Contrast,
+    EnvironmentFacts,
+    Manifest,
+    Pair,
+    Plan,
+    Workload,
+)
+from orchestrator.plan import plan_pairs
+from orchestrator.rundir import RunDir
+from orchestrator.stats.verdict import seed_percent
+from workloads import contract
+
+RUN = "20260102-030405-abcd"
+OLD, NEW = "1.0.0", "2.0.0"
+MS = 10**6
+
+Row = dict[str, Any]
+
+
+def case(workload: str = "power", **params: str) -> Case:
+    return Case(workload, tuple(params.items()))
+
+
+def workload(name: str = "power", **changes: Any) -> Workload:
+    known = Workload(
+        name=name,
+        summary="A workload.",
+        path=Path(f"{name}.py"),
+        params={"style": ("eager", "function")},
+        contrasts={},
+        exclude=(),
+        builtin=True,
+    )
+    return replace(known, **changes)
+
+
+def version_pair(of: Case, baseline: str = OLD, candidate: str = NEW) -> Pair:
+    return Pair(
+        kind="version",
+        version=None,
+        baseline=baseline,
+        candidate=candidate,
+        case=of,
+        workload=of.workload,
+        params=of.params,
+    )
+
+
+def case_pair(baseline: Case, candidate: Case, version: str = NEW) -> Pair:
+    return Pair(
+        kind="case",
+        version=version,
+        baseline=baseline.label,
+        candidate=candidate.label,
+        case=None,
+        workload=candidate.workload,
+        params=tuple(item for item in candidate.params if item in baseline.params),
+    )
+
+
+def plan(cases: Sequence[Case] = (case(),), versions: Sequence[str] = (OLD, NEW), **changes: Any) -> Plan:
+    """A plan of these cases without pairs of cases, unless `pairs` says otherwise."""
+    workloads = {one.workload: workload(one.workload, params=dict.fromkeys(dict(one.params), ())) for one in cases}
+    made = Plan(
+        run=RUN,
+        created=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        suite="quick",
+        engine="venv",
+        device="cpu",
+        versions=tuple(versions),
+        cases=tuple(cases),
+        pairs=plan_pairs(cases, versions, workloads),
+        looks=(6, 10, 15, 20),
+        alpha=0.05,
+        margin=0.05,
+        budget_s=None,
+        seed=1,
+        threads=None,
+        timeout_s=600.0,
+    )
+    return replace(made, **changes)
+
+
+def manifest(versions: Sequence[str] = (OLD, NEW), **changes: Any) -> Manifest:
+    environments = {
+        version: EnvironmentFacts(version=version, kind="venv", identity="x", lock="y", python="3.11.7")
+        for version in versions
+    }
+    made = Manifest(
+        tool="0.1.0",
+        contract=contract.FINGERPRINT,
+        command=("run",),
+        host={"cpu": "A CPU", "usable_cores": 2},
+        sources={},
+        environments=environments,
+        workers={version: {"python": "3.11.7"} for version in versions},
+    )
+    return replace(made, **changes)
+
+
+def arm(of: Case, version: str = OLD, **changes: Any) -> Arm:
+    made = Arm(
+        case=of,
+        version=version,
+        outcome="measured",
+        rounds=6,
+        median_ms=10.0,
+        first_ms=50.0,
+        build_s=0.5,
+        import_s=2.0,
+        peak_rss_mb=300.0,
+        traces=1,
+        checksum="abcdef",
+    )
+    return replace(made, **changes)
+
+
+def unmeasured(of: Case, version: str, outcome: str, reason: str) -> Arm:
+    return Arm(case=of, version=version, outcome=outcome, reason=reason)
+
+
+def contrast(
+    pair: Pair, ratio: float | None = 1.0, verdict: str = "same", reason: str = "", **changes: Any
+) -> Contrast:
+    made = Contrast(
+        pair=pair,
+        ratio=ratio,
+        ci_low=ratio and ratio * 0.97,
+        ci_high=ratio and ratio * 1.03,
+        rounds=6 if ratio else 0,
+        verdict=verdict,
+        reason=reason,
+        mde=ratio and 0.04,
+        seed_percent=ratio and seed_percent(math.log(ratio)),
+    )
+    return replace(made, **changes)
+
+
+def comparison(**changes: Any) -> Comparison:
+    only = case()
+    made = Comparison(
+        plan=plan([only]),
+        manifest=manifest(),
+        arms=(arm(only, OLD), arm(only, NEW)),
+        contrasts=(contrast(version_pair(only)),),
+        warnings=(),
+    )
+    return replace(made, **changes)
+
+
+def rows(
+    of: Case | None = None, version: str = NEW, *, round: int = 1, replicate: int = 1,
+    steady: Sequence[int] = (10 * MS,) * 3, steps: int = 1, run: str = RUN, **changes: Any,
+) -> list[Row]:  # fmt: skip
+    """One replicate's rows, as a worker writes them: `steady` are its calls, `changes` go to every row."""
+    of = of or case()
+    walls = [("build", 500 * MS), ("first", 50 * MS), ("second", 20 * MS), ("warmup", 10 * MS)]
+    walls += [("steady", wall) for wall in steady]
+    facts = dict.fromkeys(contract.REPLICATE_FIELDS, 1) | {"checksum": "abcdef"}
+    return [
+        {
+            "run": run,
+            "version": version,
+            "case": of.label,
+            "round": round,
+            "position": 0,
+            "replicate": replicate,
+            "burst": int(phase == "steady"),
+            "phase": phase,
+            "ordinal": ordinal,
+            "wall_ns": wall,
+            "cpu_ns": wall,
+            "steps": steps,
+            **(facts if phase == "build" else dict.fromkeys(facts)),
+            **changes,
+        }
+        for ordinal, (phase, wall) in enumerate(walls)
+    ]
+
+
+def write_stream(path: Path, batches: Iterable[list[Row]], schema: pa.Schema | None = None) -> Path:
+    """A closed stream with one batch a list of rows; nothing is checked, for that is what is tested."""
+    schema = schema or contract.arrow_schema(pa)
+    with path.open("wb") as file, pa.ipc.new_stream(file, schema) as stream:
+        for batch in batches:
+            columns = [pa.array([row[field.name] for row in batch], field.type) for field in schema]
+            stream.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+    return path
+
+
+def run_directory(path: Path, of: Plan, **changes: Any) -> RunDir:
+    """A run directory as it stands before the first round."""
+    run = RunDir.create(path)
+    run.write_plan(of)
+    run.write_manifest(manifest(of.versions, **changes))
+    return run

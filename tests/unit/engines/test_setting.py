@@ -1,0 +1,34 @@
+"""Workers get the same variables whoever starts them; a build's log is kept, shown and searched."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.engines.setting import BuildLog, worker_variables
+
+
+def test_only_what_is_meant_for_tensorflow_reaches_a_worker(monkeypatch: pytest.MonkeyPatch):
+    for name in ("TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "XLA_FLAGS", "PYTHONPATH", "LD_PRELOAD", "AWS_SECRET"):
+        monkeypatch.setenv(name, "x")
+    found = worker_variables()
+    assert {"TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "XLA_FLAGS"} <= found.keys()
+    assert not {"PYTHONPATH", "LD_PRELOAD", "AWS_SECRET", "PATH", "HOME"} & found.keys()
+
+
+def test_what_must_be_equal_in_every_version_is_set_and_not_taken_over(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PYTHONHASHSEED", "random")
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    assert (worker_variables()["PYTHONHASHSEED"], worker_variables()["KERAS_BACKEND"]) == ("0", "tensorflow")
+
+
+def test_a_build_log_is_a_file_a_watcher_and_a_tail(tmp_path: Path):
+    watched: list[str] = []
+    log = BuildLog(tmp_path / "build.log", watched.append)
+    for number in range(100):
+        log.line(f"line {number}\n")
+    log.line("\n")
+    assert len(watched) == 100
+    assert (tmp_path / "build.log").read_text().splitlines() == watched
+    assert log.tail(2) == "  | line 98\n  | line 99"
+    assert log.mentions("nothing", "line 99")
+    assert not log.mentions("line 3"), "what lies far back explains no failure"

@@ -1,0 +1,88 @@
+"""Comparisons that reports are drawn from in tests: one of everything, and one that fights back."""
+
+from dataclasses import replace
+
+from orchestrator.model import Case, Comparison
+from orchestrator.plan import plan_pairs
+from tests.unit.builders import arm, case, contrast, manifest, plan, unmeasured, workload
+
+VERSIONS = ("1.14.0", "2.0.0", "2.13.0")
+LOOP = workload("train_loop", params={"loop": (), "mode": (), "model": ()}, contrasts={"mode": "eager"})
+POWER = workload("power", params={"style": ()})
+
+FIT_GRAPH = case("train_loop", loop="fit", mode="graph", model="small")
+FIT_EAGER = case("train_loop", loop="fit", mode="eager", model="small")
+POWER_JIT = case("power", style="jit")
+
+
+def everything() -> Comparison:
+    """All outcomes and verdicts, shared notes, times from microseconds to seconds, ratios from 0.003 to 250."""
+    cases = (FIT_GRAPH, FIT_EAGER, POWER_JIT)
+    pairs = plan_pairs(cases, VERSIONS, {"train_loop": LOOP, "power": POWER})
+    by_arms = {pair.arms: pair for pair in pairs}
+    noisy = "too noisy for 6 rounds; about 31 would show 5%"
+    killed = "killed by SIGKILL; often the kernel, out of memory"
+    jit = "tf.function has no jit switch before TensorFlow 2.1."
+    arms = (
+        arm(FIT_GRAPH, "1.14.0", median_ms=5.41),
+        arm(FIT_GRAPH, "2.0.0", median_ms=5.93),
+        arm(FIT_GRAPH, "2.13.0", median_ms=1353.0),
+        arm(FIT_EAGER, "1.14.0", median_ms=6.2),
+        arm(FIT_EAGER, "2.0.0", median_ms=22.6, outcome="died", reason=killed, rounds=3),
+        arm(FIT_EAGER, "2.13.0", median_ms=0.0186),
+        unmeasured(POWER_JIT, "1.14.0", "refused", jit),
+        unmeasured(POWER_JIT, "2.0.0", "refused", jit),
+        arm(POWER_JIT, "2.13.0", median_ms=0.25),
+    )
+    judged = {
+        (FIT_GRAPH.label, "2.0.0"): (1.096, "inconclusive", noisy),
+        (FIT_GRAPH.label, "2.13.0"): (250.1, "slower", ""),
+        (FIT_EAGER.label, "2.0.0"): (3.645, "inconclusive", "2.0.0 died after 3 rounds"),
+        (FIT_EAGER.label, "2.13.0"): (0.003, "faster", ""),
+        (POWER_JIT.label, "2.0.0"): (None, "inconclusive", "1.14.0 refused"),
+        (POWER_JIT.label, "2.13.0"): (None, "inconclusive", "1.14.0 refused"),
+    }
+    found = [contrast(pair, *judged[pair.arms[1]]) for pair in pairs if pair.kind == "version"]
+    inside = {"1.14.0": (0.873, "faster", ""), "2.0.0": (12.34, "inconclusive", noisy), "2.13.0": (1.002, "same", "")}
+    for version, values in inside.items():
+        found.append(contrast(by_arms[(FIT_EAGER.label, version), (FIT_GRAPH.label, version)], *values))
+    return Comparison(
+        plan=plan(cases, VERSIONS, pairs=pairs),
+        manifest=manifest(VERSIONS),
+        arms=arms,
+        contrasts=tuple(found),
+        warnings=("Python differs between versions (1.14.0 on 3.7.16, 2.13.0 on 3.11.7): it is part of every ratio",),
+        broken=(),
+    )
+
+
+def hostile() -> Comparison:
+    """Values, reasons and warnings that look like rich's markup, and others longer than any terminal."""
+    markup = case("mine", text="[red]x[/red]", other=":smile:")
+    long = case("mine", text="y" * 90, other="z" * 90)
+    cases = (markup, long)
+    both = everything()
+    arms = (
+        arm(markup, "1.14.0"),
+        arm(markup, "2.0.0", median_ms=20.0),
+        arm(long, "1.14.0"),
+        unmeasured(long, "2.0.0", "died", "[bold]boom[/bold] " + "w" * 200),
+    )
+    asked = plan(cases, ("1.14.0", "2.0.0"))
+    reason = "[link=x]too noisy[/link]"
+    contrasts = (
+        contrast(asked.pairs[0], 2.0, "inconclusive", reason),
+        contrast(asked.pairs[1], None, "inconclusive", "died"),
+    )
+    return replace(both, plan=asked, arms=arms, contrasts=contrasts, warnings=("[/] :warning: " + "v" * 200,))
+
+
+def one_case(of: Case) -> Comparison:
+    asked = plan([of])
+    return Comparison(
+        plan=asked,
+        manifest=manifest(),
+        arms=tuple(arm(of, version) for version in asked.versions),
+        contrasts=tuple(contrast(pair) for pair in asked.pairs),
+        warnings=(),
+    )

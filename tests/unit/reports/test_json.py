@@ -1,0 +1,84 @@
+"""The JSON report is part of the interface: these keys, these types, nothing else."""
+
+import json
+from typing import Any
+
+import pytest
+
+from orchestrator.reports import REPORTS
+from orchestrator.reports.json import render
+from tests.unit.reports import scenes
+
+# DESIGN.md, section 7.
+ARM = {
+    "workload", "params", "version", "outcome", "reason", "rounds", "median_ms", "build_s", "import_s", "peak_rss_mb",
+    "traces",
+}  # fmt: skip
+CONTRAST = {
+    "workload", "params", "kind", "version", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",
+    "verdict", "reason", "mde", "seed_percent",
+}  # fmt: skip
+RUN = {"id", "engine", "device", "created", "suite", "margin", "host"}
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    """Read strictly: a NaN or an infinity would be no JSON."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    return json.loads(render(scenes.everything()), parse_constant=refuse)
+
+
+def test_it_has_exactly_the_keys_of_the_design(report: dict[str, Any]):
+    assert report.keys() == {"schema", "run", "arms", "contrasts"}
+    assert report["schema"] == "tfcompare.comparison/1"
+    assert report["run"].keys() == RUN
+    assert {frozenset(arm) for arm in report["arms"]} == {frozenset(ARM)}
+    assert {frozenset(contrast) for contrast in report["contrasts"]} == {frozenset(CONTRAST)}
+
+
+def test_a_contrast_across_versions_names_full_versions_and_no_version_of_its_own(report: dict[str, Any]):
+    across = [contrast for contrast in report["contrasts"] if contrast["kind"] == "version"]
+    assert len(across) == 6
+    assert {(found["baseline"], found["version"]) for found in across} == {("1.14.0", None)}
+    assert across[0]["params"] == {"loop": "fit", "mode": "graph", "model": "small"}
+
+
+def test_a_contrast_inside_a_version_names_case_labels_and_what_both_share(report: dict[str, Any]):
+    inside = [contrast for contrast in report["contrasts"] if contrast["kind"] == "case"]
+    assert [found["version"] for found in inside] == ["1.14.0", "2.0.0", "2.13.0"]
+    assert inside[0]["baseline"] == "train_loop[loop=fit,mode=eager,model=small]"
+    assert inside[0]["candidate"] == "train_loop[loop=fit,mode=graph,model=small]"
+    assert inside[0]["params"] == {"loop": "fit", "model": "small"}
+
+
+def test_an_arm_that_was_refused_is_an_arm_with_its_reason_and_nulls(report: dict[str, Any]):
+    refused = next(arm for arm in report["arms"] if arm["outcome"] == "refused")
+    assert refused["reason"] == "tf.function has no jit switch before TensorFlow 2.1."
+    assert [refused[key] for key in ("median_ms", "build_s", "import_s", "peak_rss_mb", "traces")] == [None] * 5
+    assert refused["rounds"] == 0
+
+
+def test_what_has_no_reason_has_null_for_it(report: dict[str, Any]):
+    assert report["arms"][0]["reason"] is None
+    assert report["contrasts"][1]["reason"] is None
+
+
+def test_a_moment_is_told_with_its_zone(report: dict[str, Any]):
+    assert report["run"]["created"] == "2026-01-02T03:04:05+00:00"
+
+
+def test_arms_and_contrasts_come_in_the_order_of_the_table(report: dict[str, Any]):
+    both = scenes.everything()
+    assert [arm["version"] for arm in report["arms"]] == [arm.version for arm in both.arms]
+    assert [found["candidate"] for found in report["contrasts"]] == [found.pair.candidate for found in both.contrasts]
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_format_draws_every_scene_without_an_end_of_line_too_many(name: str):
+    for scene in (scenes.everything, scenes.hostile):
+        text = REPORTS[name](scene())
+        assert text
+        assert text == text.strip("\n")

@@ -1,0 +1,178 @@
+"""A run directory, however it ended, is read the same way: outcomes, warnings and verdicts from what lies in it."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.judge import judge_run
+from orchestrator.model import Arm, Comparison, Ended, Finished, Lost
+from orchestrator.rundir import RunDir
+from tests.unit.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
+
+A, B = case("a"), case("b")
+DONE = Finished(how="", seconds=1.0)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    """A run of two cases in two versions with nothing in it yet."""
+    return run_directory(tmp_path / "run", plan([A, B]))
+
+
+def measured(run: RunDir, version: str, *cases, rounds=range(4), ms: float = 10, settled: bool = True) -> Path:
+    """A stream with the pilot and the rounds of these cases."""
+    batches = [
+        rows(
+            one,
+            version,
+            round=number,
+            replicate=len(rounds) * place + number,
+            steady=(int(ms * MS * (1 + number / 1000)),) * 3,
+        )
+        for place, one in enumerate(cases)
+        for number in rounds
+    ]
+    stream = write_stream(run.stream(version, 1), batches)
+    if settled:
+        run.settle(stream)
+    return stream
+
+
+def ended(version: str, of, outcome: str, reason: str, number: int = 1) -> Ended:
+    return Ended(version=version, case=of.label, round=number, replicate=1, outcome=outcome, reason=reason)
+
+
+def arms(comparison: Comparison) -> dict[tuple[str, str], Arm]:
+    return {(arm.case.label, arm.version): arm for arm in comparison.arms}
+
+
+def test_a_run_that_went_well_has_every_arm_measured_and_nothing_to_warn_of(run: RunDir):
+    for version in (OLD, NEW):
+        measured(run, version, A, B)
+    run.record(DONE)
+    comparison = judge_run(run)
+    assert [(arm.case, arm.version) for arm in comparison.arms] == [(A, OLD), (A, NEW), (B, OLD), (B, NEW)]
+    assert {(arm.outcome, arm.reason, arm.rounds) for arm in comparison.arms} == {("measured", "", 3)}
+    assert (comparison.warnings, comparison.broken, comparison.died) == ((), (), ())
+    assert [contrast.verdict for contrast in comparison.contrasts] == ["same", "same"]
+
+
+def test_an_arms_figures_are_medians_over_its_rounds_in_the_units_of_their_names(run: RunDir):
+    batches = [
+        rows(
+            A,
+            OLD,
+            round=number,
+            replicate=number,
+            steady=(ms * MS,) * 3,
+            import_ns=3 * 10**9,
+            peak_rss_kb=2048 * number,
+        )
+        for number, ms in ((0, 900), (1, 10), (2, 30), (3, 11))
+    ]
+    write_stream(run.stream(OLD, 1), batches)
+    arm = arms(judge_run(run))["a", OLD]
+    assert (arm.median_ms, arm.first_ms, arm.build_s, arm.import_s, arm.peak_rss_mb) == (11.0, 50.0, 0.5, 3.0, 4.0)
+    assert (arm.traces, arm.checksum) == (1, "abcdef")
+
+
+def test_a_refused_arm_says_why_and_costs_no_other(run: RunDir):
+    measured(run, OLD, A, B)
+    measured(run, NEW, B)
+    run.record(ended(NEW, A, "refused", "no such op"))
+    run.record(DONE)
+    comparison = judge_run(run)
+    found = arms(comparison)["a", NEW]
+    assert (found.outcome, found.reason, found.rounds, found.median_ms) == ("refused", "no such op", 0, None)
+    assert [contrast.reason for contrast in comparison.contrasts] == [f"{NEW} refused", ""]
+    assert comparison.died == ()
+
+
+def test_an_arm_that_died_keeps_what_it_measured_and_never_has_a_verdict(run: RunDir):
+    measured(run, OLD, A, B)
+    measured(run, NEW, A, B, rounds=range(3), ms=40)
+    run.record(ended(NEW, A, "died", "killed by SIGKILL", number=3))
+    run.record(DONE)
+    comparison = judge_run(run)
+    found = arms(comparison)["a", NEW]
+    assert (found.outcome, found.reason, found.rounds) == ("died", "killed by SIGKILL", 2)
+    assert found.median_ms == pytest.approx(40.06)
+    assert comparison.died == (found,)
+    assert [contrast.verdict for contrast in comparison.contrasts] == ["inconclusive", "slower"]
+    assert [contrast.pair.case for contrast in comparison.slower] == [B]
+
+
+def test_an_arm_that_died_before_it_measured_anything_is_dead_with_its_reason(run: RunDir):
+    run.record(ended(NEW, A, "died", "ended with exit code 3", number=0))
+    found = arms(judge_run(run))["a", NEW]
+    assert (found.outcome, found.reason, found.median_ms) == ("died", "ended with exit code 3", None)
+
+
+def test_a_lost_version_is_a_warning_and_its_unmeasured_arms_name_it(run: RunDir):
+    measured(run, OLD, A, B)
+    run.record(Lost(version=NEW, stage="environment", reason="no space left"))
+    run.record(DONE)
+    comparison = judge_run(run)
+    assert comparison.warnings == (f"{NEW} was lost (environment: no space left)",)
+    assert {arm.reason for arm in comparison.died} == {"environment: no space left"}
+    assert [arm.version for arm in comparison.died] == [NEW, NEW]
+
+
+def test_a_run_without_an_end_was_cut_short_and_its_unmeasured_arms_say_so(run: RunDir):
+    measured(run, OLD, A, B)
+    measured(run, NEW, A, settled=False)
+    comparison = judge_run(run)
+    assert comparison.warnings == ("the run was cut short; what it measured is here",)
+    assert arms(comparison)["b", NEW].reason == "the run ended before it was measured"
+    assert comparison.contrasts[0].verdict == "same"
+
+
+def test_how_a_run_ended_early_is_a_warning(run: RunDir):
+    run.record(Finished(how="interrupted", seconds=1.0))
+    assert judge_run(run).warnings == ("interrupted",)
+
+
+def test_a_stream_that_breaks_the_contract_is_told_and_the_other_versions_stay(run: RunDir):
+    measured(run, OLD, A, B)
+    (run.results / f"{NEW}-1.arrow").write_text("hello")
+    comparison = judge_run(run)
+    (broken,) = comparison.broken
+    assert f"{NEW}-1.arrow is no Arrow stream" in broken
+    assert [arm.outcome for arm in comparison.arms] == ["measured", "died", "measured", "died"]
+
+
+def test_a_stream_that_was_cut_is_read_up_to_there_and_told(run: RunDir):
+    stream = measured(run, NEW, A, B, settled=False)
+    stream.write_bytes(stream.read_bytes()[:-100])
+    comparison = judge_run(run)
+    assert comparison.warnings[0] == f"{stream.name} was not closed by its worker: read up to its last whole replicate"
+    assert [arm.rounds for arm in comparison.arms] == [0, 3, 0, 2]
+
+
+def test_parts_of_a_version_whose_worker_was_started_again_are_one_arm(run: RunDir):
+    write_stream(run.stream(OLD, 1), [rows(A, OLD, round=1, replicate=1)])
+    write_stream(run.stream(OLD, 2), [rows(A, OLD, round=2, replicate=2)])
+    assert arms(judge_run(run))["a", OLD].rounds == 2
+
+
+@pytest.mark.parametrize(
+    ("pythons", "warned"),
+    [
+        (
+            ("3.7.16", "3.11.7"),
+            (f"Python differs between versions ({OLD} on 3.7.16, {NEW} on 3.11.7): it is part of every ratio",),
+        ),
+        (("3.11.7", "3.11.9"), ()),
+    ],
+)
+def test_pythons_that_differ_by_more_than_a_patch_are_named(tmp_path: Path, pythons, warned):
+    workers = {version: {"python": python} for version, python in zip((OLD, NEW), pythons, strict=True)}
+    run = run_directory(tmp_path / "other", plan([A]), workers=workers)
+    run.record(DONE)
+    assert judge_run(run).warnings == warned
+
+
+def test_judging_twice_gives_the_same(run: RunDir):
+    for version in (OLD, NEW):
+        measured(run, version, A, B)
+    assert judge_run(run) == judge_run(run)

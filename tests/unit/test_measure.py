@@ -1,0 +1,216 @@
+"""The order of a whole run, read from what its workers were told; in the style of hyperfine's execution order tests."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from orchestrator.model import Calibrated, Ended, Lost
+from tests.unit.actors import Part, Stage, play
+from tests.unit.builders import NEW, OLD, case, plan
+
+A, B = case("a"), case("b")
+THIRD = "3.0.0"
+
+
+def steady(ms: float) -> Callable[[int], float]:
+    """Quiet: a twentieth of a percent up and down."""
+    return lambda number: ms * (1.0005 if number % 2 else 0.9995)
+
+
+def noisy(ms: float) -> Callable[[int], float]:
+    """Too noisy for any verdict: a factor of two and a half up and down."""
+    return lambda number: ms * (2.5 if number % 2 else 0.4)
+
+
+SLOW, NOISY = Part(steady(20)), Part(noisy(10))
+
+
+def test_pilots_come_first_then_rounds_of_mirrored_orders_and_alternating_bursts(tmp_path: Path):
+    """Two versions, two cases, two rounds: every order that the workers got."""
+    stage = Stage()
+    play(tmp_path, plan([A, B], looks=(2,), seed=0), stage)
+    expected = """\
+        0 a: open:1 burst:1 close:1 open:2 burst:2 close:2
+        0 b: open:1 burst:1 close:1 open:2 burst:2 close:2
+        1 b: open:1 open:2 burst:1 burst:2 burst:2 burst:1 close:1 close:2
+        1 a: open:2 open:1 burst:2 burst:1 burst:1 burst:2 close:2 close:1
+        2 b: open:2 open:1 burst:2 burst:1 burst:1 burst:2 close:2 close:1
+        2 a: open:1 open:2 burst:1 burst:2 burst:2 burst:1 close:1 close:2
+        """
+    assert stage.visits() == dedent(expected).splitlines()
+
+
+def test_in_every_run_arms_of_a_case_stand_together_and_second_rounds_are_mirrors(tmp_path: Path):
+    stage = Stage()
+    play(tmp_path, plan([A, B], (OLD, NEW, THIRD), looks=(8,), seed=9), stage)
+    for one in (A, B):
+        orders = {
+            number: [
+                event.version
+                for event in stage.log
+                if (event.round, event.case, event.kind) == (number, one.label, "open")
+            ]
+            for number in range(1, 9)
+        }
+        assert all(sorted(order) == [OLD, NEW, THIRD] for order in orders.values())
+        assert all(orders[number + 1] == orders[number][::-1] for number in range(1, 9, 2))
+    assert len(stage.visits()) == 2 + 8 * 2, "a visit was torn apart"
+
+
+def test_the_seed_of_the_plan_fixes_every_order(tmp_path: Path):
+    visits = []
+    for name, seed in (("one", 9), ("same", 9), ("other", 10)):
+        stage = Stage()
+        play(tmp_path / name, plan([A, B], looks=(8,), seed=seed), stage)
+        visits.append(stage.visits())
+    assert visits[0] == visits[1] != visits[2]
+
+
+@pytest.mark.parametrize("slow", [OLD, NEW])
+def test_the_pilot_fits_the_bursts_to_the_slowest_arm_and_all_arms_do_the_same(tmp_path: Path, slow: str):
+    """Eighty milliseconds a burst: eight calls of ten in the pilot of one, four of twenty for both ever after."""
+    stage = Stage({("a", slow): Part(lambda number: 20.0)})
+    played = play(tmp_path, plan([A], looks=(2,)), stage)
+    calls = {(event.round, event.version): event.calls for event in stage.log if event.kind == "burst"}
+    pilot = {(0, version): 4 if version == slow else 8 for version in (OLD, NEW)}
+    assert calls == {**pilot, (1, OLD): 4, (1, NEW): 4, (2, OLD): 4, (2, NEW): 4}
+    calibrated = [entry for entry in played.run.entries() if isinstance(entry, Calibrated)]
+    assert calibrated == [Calibrated(case="a", warmup=3, bursts=2, calls=4)]
+
+
+def test_the_pilot_takes_no_part_in_any_verdict(tmp_path: Path):
+    stage = Stage({("a", NEW): Part(lambda number: 10.0 if number else 1000.0)})
+    (contrast,) = play(tmp_path, plan([A], looks=(6,)), stage).comparison.contrasts
+    assert (contrast.verdict, contrast.rounds, contrast.ratio) == ("same", 6, 1.0)
+
+
+def test_an_arm_that_refused_is_never_opened_again_and_the_others_go_on(tmp_path: Path):
+    stage = Stage({("a", NEW): Part(refuses="no such op")})
+    played = play(tmp_path, plan([A, B], looks=(3,)), stage)
+    assert stage.opened("a", NEW) == [0]
+    assert stage.opened("a", OLD) == stage.opened("b", NEW) == [0, 1, 2, 3]
+    refused = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "refused"]
+    assert [(entry.version, entry.case, entry.reason) for entry in refused] == [(NEW, "a", "no such op")]
+    assert [arm.outcome for arm in played.comparison.arms] == ["measured", "refused", "measured", "measured"]
+
+
+@pytest.mark.parametrize("order", ["open", "burst", "close"])
+def test_an_arm_that_dies_leaves_the_others_in_the_same_visit(tmp_path: Path, order: str):
+    stage = Stage({("a", NEW): Part(dies=(order, 2))})
+    played = play(tmp_path, plan([A, B], (OLD, NEW, THIRD), looks=(4,)), stage)
+    assert stage.opened("a", NEW) == [0, 1, 2]
+    assert stage.opened("a", OLD) == stage.opened("a", THIRD) == [0, 1, 2, 3, 4]
+    assert stage.opened("b", NEW) == [0, 1, 2, 3, 4]
+    outcomes = {(arm.case.label, arm.version): (arm.outcome, arm.rounds) for arm in played.comparison.arms}
+    assert outcomes["a", NEW] == ("died", 1)
+    assert {outcomes[arm] for arm in outcomes if arm != ("a", NEW)} == {("measured", 4)}
+    (death,) = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "died"]
+    assert (death.round, death.how, death.reason, death.log) == (2, "exit", "ended with exit code 3", "x")
+
+
+@pytest.mark.parametrize("order", ["open", "burst", "close"])
+def test_a_worker_that_dies_costs_its_arm_and_another_takes_its_place(tmp_path: Path, order: str):
+    stage = Stage({("a", NEW): Part(takes_its_worker_along=(order, 2))})
+    played = play(tmp_path, plan([A, B], looks=(4,)), stage)
+    assert stage.opened("a", NEW) == [0, 1, 2]
+    assert stage.opened("b", NEW) == [0, 1, 2, 3, 4]
+    (death,) = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "died"]
+    assert (death.case, death.how, death.reason) == ("a", "worker", "its worker died: killed by SIGKILL")
+    names = [path.name for path in played.run.streams()]
+    assert names == ["1.0.0-1.arrow", "2.0.0-1.arrow.partial", "2.0.0-2.arrow"]
+    rounds = {(arm.case.label, arm.version): arm.rounds for arm in played.comparison.arms}
+    assert rounds == {("a", OLD): 4, ("a", NEW): 1, ("b", OLD): 4, ("b", NEW): 4}
+
+
+def killing(number: int) -> Part:
+    return Part(noisy(10), takes_its_worker_along=("open", number))
+
+
+def test_a_version_whose_worker_keeps_dying_is_lost_and_the_others_go_on(tmp_path: Path):
+    cases = [case(name) for name in "abcd"]
+    stage = Stage({(name, NEW): killing(number) for number, name in enumerate("abc", 1)})
+    played = play(tmp_path, plan(cases, (OLD, NEW, THIRD), looks=(5,)), stage)
+    (lost,) = [entry for entry in played.run.entries() if isinstance(entry, Lost)]
+    assert (lost.version, lost.reason) == (NEW, "it died 3 times")
+    assert max(event.round for event in stage.log if event.version == NEW) == 3
+    assert stage.opened("d", OLD) == stage.opened("d", THIRD) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_version_whose_worker_does_not_start_is_lost_before_the_pilot(tmp_path: Path):
+    stage = Stage(broken=(NEW,))
+    played = play(tmp_path, plan([A], (OLD, NEW, THIRD), looks=(2,)), stage)
+    assert stage.opened("a", THIRD) == [0, 1, 2]
+    (lost,) = [entry for entry in played.run.entries() if isinstance(entry, Lost)]
+    assert (lost.version, lost.stage) == (NEW, "start")
+    assert [arm.outcome for arm in played.comparison.arms] == ["measured", "died", "measured"]
+
+
+def test_a_stream_that_its_worker_did_not_close_keeps_its_temporary_name(tmp_path: Path):
+    """And all that was measured is in it."""
+    played = play(tmp_path, plan([A], looks=(2,)), Stage(rude=(NEW,)))
+    assert [path.name for path in played.run.streams()] == ["1.0.0-1.arrow", "2.0.0-1.arrow.partial"]
+    assert {arm.rounds for arm in played.comparison.arms} == {2}
+
+
+def test_a_case_leaves_the_rotation_at_the_look_that_decides_it(tmp_path: Path):
+    """`a` is clearly slower after six rounds; `b` stays noisy to the last."""
+    stage = Stage({("a", NEW): SLOW, ("b", NEW): NOISY})
+    played = play(tmp_path, plan([A, B], looks=(6, 10, 15)), stage)
+    assert max(stage.opened("a", NEW)) == 6
+    assert max(stage.opened("b", NEW)) == 15
+    assert [(found.verdict, found.rounds) for found in played.comparison.contrasts] == [
+        ("slower", 6),
+        ("inconclusive", 15),
+    ]
+
+
+def test_a_case_with_one_undecided_contrast_stays_with_all_its_arms(tmp_path: Path):
+    stage = Stage({("a", NEW): SLOW, ("a", THIRD): NOISY})
+    play(tmp_path, plan([A], (OLD, NEW, THIRD), looks=(6, 10)), stage)
+    assert max(stage.opened("a", NEW)) == max(stage.opened("a", THIRD)) == 10
+
+
+def test_a_run_ends_as_soon_as_nothing_is_left_to_decide(tmp_path: Path):
+    stage = Stage({("a", NEW): SLOW})
+    assert play(tmp_path, plan([A], looks=(6, 10, 15, 20)), stage).ending == ""
+    assert max(event.round for event in stage.log) == 6
+
+
+def test_what_can_no_more_be_decided_is_not_measured_to_the_end(tmp_path: Path):
+    """A contrast needs both of its arms: with one refused, dead or lost, more rounds show nothing."""
+    looks = (2, 4, 20)
+    stages = {
+        "refused": Stage({("a", NEW): Part(refuses="no such op")}),
+        "dead": Stage({("a", OLD): NOISY, ("a", NEW): Part(dies=("burst", 3))}),
+        "lost": Stage({("a", OLD): NOISY}, broken=(NEW,)),
+    }
+    last = {}
+    for name, stage in stages.items():
+        play(tmp_path / name, plan([A], looks=looks), stage)
+        last[name] = max(event.round for event in stage.log)
+    assert last == {"refused": 2, "dead": 4, "lost": 2}
+
+
+def test_a_case_that_all_versions_refuse_has_no_rounds(tmp_path: Path):
+    stage = Stage({("a", version): Part(refuses="no") for version in (OLD, NEW)})
+    assert play(tmp_path, plan([A]), stage).ending == ""
+    assert {event.round for event in stage.log} == {0}
+
+
+def test_the_budget_ends_the_run_but_not_before_two_rounds(tmp_path: Path):
+    """Two rounds are the least that an interval can be drawn from."""
+    stage = Stage({("a", NEW): NOISY})
+    long_ago = time.monotonic() - 1000
+    played = play(tmp_path, plan([A], budget_s=60.0), stage, started=long_ago)
+    assert played.ending == "the budget of 60 s ended the run after 2 rounds"
+    assert max(event.round for event in stage.log) == 2
+    assert played.comparison.contrasts[0].rounds == 2
+
+
+def test_a_budget_that_is_not_used_up_changes_nothing(tmp_path: Path):
+    stage = Stage({("a", NEW): NOISY})
+    assert play(tmp_path, plan([A], looks=(3,), budget_s=1e6), stage).ending == ""
+    assert max(event.round for event in stage.log) == 3

@@ -1,0 +1,49 @@
+"""Progress is lines in a log, an animation in a terminal and nothing where nothing is wanted."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from orchestrator.progress import Animated, Plain, Quiet, clock, view
+from tests.unit.builders import case
+
+
+def shown(*, terminal: bool = False, quiet: bool = False, verbose: bool = False) -> tuple[type, str]:
+    """Which view is taken, and what it writes of a short run."""
+    buffer = io.StringIO()
+    console = Console(file=buffer, force_terminal=terminal, width=80, color_system=None)
+    with view(console, quiet=quiet, verbose=verbose) as watching:
+        watching.say("engine: [red]x[/red]")
+        watching.preparing("2.0.0", "installing")
+        watching.measuring("2.0.0", case(), 1)
+        watching.round_done(1, 20, 8, 3.2, 61)
+        watching.measuring("2.0.0", case(), 2)
+    return type(watching), buffer.getvalue()
+
+
+def test_a_pipe_gets_what_stays_and_one_line_a_round():
+    assert shown() == (Plain, "engine: [red]x[/red]\nround 1 of at most 20: 8 cases in 3 s, at most 1 min 1 s left\n")
+
+
+def test_a_pipe_gets_builds_too_where_they_are_asked_for():
+    assert "2.0.0: installing\n" in shown(verbose=True)[1]
+
+
+def test_quiet_is_silent_even_in_a_terminal():
+    assert shown(terminal=True, quiet=True, verbose=True) == (Quiet, "")
+
+
+def test_a_terminal_shows_where_the_run_is():
+    kind, text = shown(terminal=True)
+    assert kind is Animated
+    assert "engine: [red]x[/red]" in text
+    assert "round 2 · 2.0.0 · power" in text
+    assert "8 cases open · at most 1 min 1 s left" in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(-3, "0 s"), (0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (3661, "61 min 1 s")]
+)
+def test_a_clock_in_minutes_and_seconds(seconds: float, text: str):
+    assert clock(seconds) == text

@@ -1,0 +1,235 @@
+"""Result streams are believed only as far as the contract goes, and a bad one is named with its file and row."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from orchestrator import results
+from orchestrator.results import Loaded
+from tests.unit.builders import MS, NEW, RUN, Row, case, rows, write_stream
+from workloads import contract
+
+
+def load(*streams: Path) -> Loaded:
+    return results.load(streams, RUN)
+
+
+def told(stream: Path) -> str:
+    """What is said of a stream that gives nothing."""
+    loaded = load(stream)
+    assert loaded.replicates == loaded.problems == ()
+    (words,) = loaded.broken
+    return words
+
+
+def test_a_stream_becomes_one_summary_a_replicate(tmp_path: Path):
+    first, second = rows(replicate=1), rows(case(style="eager"), replicate=2, round=3, steady=(4 * MS, 2 * MS, 9 * MS))
+    loaded = load(write_stream(tmp_path / "a.arrow", [first, second]))
+    assert loaded.problems == loaded.broken == ()
+    assert [found.case for found in loaded.replicates] == ["power", "power[style=eager]"]
+    found = loaded.replicates[1]
+    assert (found.version, found.round, found.build_ns, found.first_ns) == (NEW, 3, 500 * MS, 50 * MS)
+    assert found.steady_ns == 4 * MS
+    assert found.facts.model_dump() == second[0]
+
+
+@pytest.mark.parametrize(
+    ("steady", "median"), [((3,), 3), ((5, 1), 3), ((9, 1, 2), 2), ((1, 2, 3, 100), 2.5), ((7, 7, 7, 7), 7)]
+)
+def test_the_median_of_the_steady_calls_alone(tmp_path: Path, steady: tuple[int, ...], median: float):
+    (found,) = load(write_stream(tmp_path / "a.arrow", [rows(steady=steady)])).replicates
+    assert found.steady_ns == median
+
+
+def test_times_are_told_a_step_where_a_call_holds_several(tmp_path: Path):
+    """Build is of the whole; first and steady calls are divided."""
+    (found,) = load(write_stream(tmp_path / "a.arrow", [rows(steady=(100, 300), steps=50)])).replicates
+    assert (found.build_ns, found.first_ns, found.steady_ns) == (500 * MS, MS, 4)
+
+
+def test_calls_of_several_replicates_are_never_pooled(tmp_path: Path):
+    """Not even when their rows lie in one batch, or a replicate's number comes back in another stream."""
+    one = write_stream(tmp_path / "a.arrow", [rows(replicate=2, steady=(10,)) + rows(replicate=1, steady=(30,))])
+    other = write_stream(tmp_path / "b.arrow", [rows(replicate=1, steady=(50,))])
+    loaded = load(one, other)
+    assert [(found.facts.replicate, found.steady_ns) for found in loaded.replicates] == [(2, 10), (1, 30), (1, 50)]
+
+
+BEYOND_A_DAY = 86_400 * 10**9 + 1
+BAD_VALUES = {
+    "a negative time": ("wall_ns", -1, "wall_ns: Input should be greater than or equal to 0 (it is -1)"),
+    "more than a day": ("wall_ns", BEYOND_A_DAY, f"wall_ns: Input should be less than or equal to {BEYOND_A_DAY - 1}"),
+    "the least int64": ("cpu_ns", -(2**63), "cpu_ns: Input should be greater than or equal to 0"),
+    "the greatest int64": ("cpu_ns", 2**63 - 1, "cpu_ns: Input should be less than or equal to"),
+    "no steps": ("steps", 0, "steps: Input should be greater than or equal to 1 (it is 0)"),
+    "a negative round": ("round", -1, "round: Input should be greater than or equal to 0"),
+    "a negative fact": ("traces", -1, "traces: Input should be greater than or equal to 0"),
+    "no time": ("wall_ns", None, "wall_ns: Input should be a valid integer (it is None)"),
+    "no case": ("case", None, "case: Input should be a valid string (it is None)"),
+    "no phase": ("phase", None, "phase: Input should be 'build', 'first', 'second', 'warmup' or 'steady'"),
+    "an unknown phase": (
+        "phase",
+        "cooldown",
+        "phase: Input should be 'build', 'first', 'second', 'warmup' or 'steady'",
+    ),
+    "no run": ("run", None, "run: Input should be a valid string (it is None)"),
+    "another run": ("run", "other", f"run: it belongs to run 'other', not to '{RUN}'"),
+}
+
+
+@pytest.mark.parametrize(("name", "value", "words"), BAD_VALUES.values(), ids=BAD_VALUES)
+def test_a_bad_value_is_named_with_its_file_its_row_and_itself(tmp_path: Path, name: str, value: Any, words: str):
+    batches = [rows(replicate=1), rows(replicate=2), rows(replicate=3)]
+    batches[1][4][name] = value
+    stream = write_stream(tmp_path / "a.arrow", batches)
+    number = len(batches[0]) + 4
+    assert told(stream).startswith(f"{stream}, row {number}: {words}")
+
+
+@pytest.mark.parametrize("name", contract.REPLICATE_FIELDS)
+def test_what_is_nullable_may_be_null_on_any_row(tmp_path: Path, name: str):
+    batch = rows()
+    batch[0][name] = None
+    (found,) = load(write_stream(tmp_path / "a.arrow", [batch])).replicates
+    assert getattr(found.facts, name) is None
+
+
+@pytest.mark.parametrize("field", [field for field in contract.FIELDS if field.type != "label"], ids=lambda f: f.name)
+def test_the_bounds_themselves_are_allowed(tmp_path: Path, field: contract.Field):
+    for bound in results.bounds(field.name):
+        batch = rows(**{field.name: bound})
+        assert load(write_stream(tmp_path / "a.arrow", [batch])).broken == ()
+
+
+def test_a_replicate_without_a_steady_call_is_told(tmp_path: Path):
+    stream = write_stream(tmp_path / "a.arrow", [rows(replicate=5, steady=())])
+    assert told(stream) == f"{stream}: replicate 5 of power has no steady call; run it again"
+
+
+def test_an_empty_file_is_a_worker_that_never_came_to_write(tmp_path: Path):
+    stream = tmp_path / "a.arrow.partial"
+    stream.touch()
+    loaded = load(stream)
+    assert loaded.replicates == loaded.broken == ()
+    assert loaded.problems == ("a.arrow.partial was not closed by its worker: read up to its last whole replicate",)
+
+
+def test_a_stream_without_a_batch_is_a_version_that_measured_nothing(tmp_path: Path):
+    assert load(write_stream(tmp_path / "a.arrow", [])) == Loaded()
+
+
+@pytest.mark.parametrize("content", [b"hello, world\n" * 50, b"{}", b"\x00" * 4096, b"ARROW1\x00\x00" + b"x" * 100])
+def test_a_file_that_is_no_stream_is_told_by_its_name(tmp_path: Path, content: bytes):
+    stream = tmp_path / "a.arrow"
+    stream.write_bytes(content)
+    words = told(stream)
+    assert words.startswith(f"{stream} is no Arrow stream (") or f"{stream} carries other columns" in words
+
+
+def test_a_stream_under_another_contract_is_told_with_both(tmp_path: Path):
+    foreign = contract.arrow_schema(pa).with_metadata({contract.FINGERPRINT_KEY: b"0123456789abcdef"})
+    words = told(write_stream(tmp_path / "a.arrow", [rows()], foreign))
+    assert f"written under contract 0123456789abcdef, this tfcompare reads {contract.FINGERPRINT}" in words
+
+
+def test_a_stream_without_a_contract_is_told(tmp_path: Path):
+    words = told(write_stream(tmp_path / "a.arrow", [rows()], contract.arrow_schema(pa).remove_metadata()))
+    assert "was written under contract none" in words
+
+
+def as_float(schema: pa.Schema) -> pa.Schema:
+    return schema.set(schema.get_field_index("wall_ns"), pa.field("wall_ns", pa.float64(), nullable=False))
+
+
+SCHEMAS = {
+    "a column more": lambda schema: schema.append(pa.field("round2", pa.int32())),
+    "a column less": lambda schema: schema.remove(len(schema) - 1),
+    "a float, which could be NaN": as_float,
+}
+
+
+@pytest.mark.parametrize("change", SCHEMAS.values(), ids=SCHEMAS)
+def test_a_stream_with_other_columns_than_its_contract_is_told(tmp_path: Path, change):
+    schema = change(contract.arrow_schema(pa))
+    batch = rows(round2=1)
+    words = told(write_stream(tmp_path / "a.arrow", [batch], schema))
+    assert words == f"{tmp_path / 'a.arrow'} carries other columns than its contract says; run its version again"
+
+
+def batches_within(whole: bytes, size: int) -> int | None:
+    """How many whole batches the first `size` bytes hold; None where not even the schema is whole."""
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(whole[:size])) as reader:
+            found = 0
+            while True:
+                try:
+                    reader.read_next_batch()
+                except (StopIteration, pa.ArrowInvalid, OSError):
+                    return found
+                found += 1
+    except pa.ArrowInvalid:
+        return None
+
+
+def test_a_stream_cut_anywhere_gives_its_whole_batches_and_never_raises(tmp_path: Path):
+    whole = write_stream(tmp_path / "whole.arrow", [rows(replicate=number) for number in (1, 2, 3)]).read_bytes()
+    cut = tmp_path / "a.arrow.partial"
+    seen = set()
+    for size in [*range(1, len(whole), 61), *range(len(whole) - 16, len(whole) + 1)]:
+        cut.write_bytes(whole[:size])
+        loaded, expected = load(cut), batches_within(whole, size)
+        seen.add(expected)
+        if expected is None:
+            assert loaded.replicates == ()
+            assert loaded.broken[0].startswith(f"{cut} is no Arrow stream (")
+            continue
+        assert loaded.broken == ()
+        assert [found.facts.replicate for found in loaded.replicates] == [1, 2, 3][:expected]
+    assert seen == {None, 0, 1, 2, 3}
+
+
+def test_a_stream_with_damaged_bytes_never_raises_and_never_ends_the_process(tmp_path: Path):
+    """Arrow follows offsets and indices wherever they point unless it is told to look first."""
+    whole = write_stream(tmp_path / "whole.arrow", [rows(replicate=number) for number in (1, 2)]).read_bytes()
+    damaged = tmp_path / "a.arrow"
+    outcomes = set()
+    for place in range(0, len(whole), 11):
+        copy = bytearray(whole)
+        copy[place] ^= 0xFF
+        damaged.write_bytes(copy)
+        loaded = load(damaged)
+        outcomes.add(bool(loaded.broken))
+        assert len(loaded.replicates) <= 2
+    assert outcomes == {True, False}
+
+
+def test_a_broken_stream_does_not_lose_the_others(tmp_path: Path):
+    good = write_stream(tmp_path / "a.arrow", [rows(replicate=1)])
+    text = tmp_path / "b.arrow"
+    text.write_text("hello")
+    foreign = write_stream(tmp_path / "c.arrow", [rows(run="other")])
+    last = write_stream(tmp_path / "d.arrow", [rows(replicate=9)])
+    loaded = load(good, text, foreign, last)
+    assert [found.facts.replicate for found in loaded.replicates] == [1, 9]
+    assert [str(path) in words for path, words in zip((text, foreign), loaded.broken, strict=True)] == [True, True]
+
+
+def test_two_hundred_thousand_rows_are_validated_by_column_and_only_build_rows_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    replicates, calls = 20, 10_000
+    batches = [rows(replicate=number, steady=(MS,) * calls) for number in range(replicates)]
+    stream = write_stream(tmp_path / "a.arrow", batches)
+    validated: list[Row] = []
+    real = results.Row.model_validate
+
+    def counting(row: Row) -> results.Row:
+        validated.append(row)
+        return real(row)
+
+    monkeypatch.setattr(results.Row, "model_validate", counting)
+    loaded = load(stream)
+    assert len(loaded.replicates) == replicates
+    assert [row["phase"] for row in validated] == ["build"] * replicates

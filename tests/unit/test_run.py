@@ -1,0 +1,205 @@
+"""What is asked becomes a plan, what happens becomes an exit code, and a run's end is recorded however it comes."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator import errors, run
+from orchestrator.engines import EngineOptions
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
+from orchestrator.model import Arm, EnvironmentFacts, Finished, Lost
+from orchestrator.progress import Quiet
+from orchestrator.run import Options
+from orchestrator.rundir import RunDir
+from tests.unit.actors import Dressing, Part, Stage
+from tests.unit.builders import arm, case, comparison, unmeasured
+
+VERSIONS = ("1.14", "2.0")
+SMOKE = Options(versions=VERSIONS, suite="smoke", selected=("power[style=eager]",))
+POWER = "power[style=eager]"
+
+
+def test_a_plan_holds_what_was_asked_and_the_usual_for_the_rest():
+    plan = run.ask(Options(versions=VERSIONS, margin=0.03, seed=7, threads=(1, 2))).plan
+    assert (plan.versions, plan.suite, plan.margin) == (("1.14.0", "2.0.0"), "quick", 0.03)
+    assert (plan.seed, plan.threads) == (7, (1, 2))
+    assert (plan.looks, plan.alpha, plan.device) == ((6, 10, 15, 20), 0.05, "cpu")
+    assert len(plan.cases) == 8
+
+
+def test_rounds_that_are_fixed_are_one_look_and_no_budget_of_the_suites():
+    assert run.ask(Options(versions=VERSIONS)).plan.budget_s is not None
+    plan = run.ask(Options(versions=VERSIONS, rounds=12)).plan
+    assert (plan.looks, plan.budget_s) == ((12,), None)
+
+
+def test_a_budget_that_is_asked_for_goes_before_the_suites():
+    assert run.ask(Options(versions=VERSIONS, budget_s=5.0)).plan.budget_s == 5.0
+
+
+def test_two_runs_of_one_second_have_two_names_and_two_seeds():
+    first, second = run.ask(SMOKE).plan, run.ask(SMOKE).plan
+    assert first.run != second.run
+    assert first.seed != second.seed
+
+
+def test_only_the_workloads_that_are_measured_are_kept():
+    assert set(run.ask(SMOKE).workloads) == {"power"}
+
+
+class Engine:
+    """An engine that answers, or does not."""
+
+    def __init__(self, name: str, answers: bool) -> None:
+        self.name = name
+        self._answers = answers
+
+    def check(self) -> str:
+        if not self._answers:
+            raise EngineUnavailable(f"{self.name} does not answer; start it")
+        return self.name
+
+
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch):
+    def offer(**answers: bool) -> None:
+        made: Mapping = {name: lambda options, n=name, a=answer: Engine(n, a) for name, answer in answers.items()}
+        monkeypatch.setattr(run, "engines", lambda: made)
+
+    return offer
+
+
+def chosen(options: Options) -> tuple[str, str]:
+    said: list[str] = []
+    name, engine = run.choose_engine(options, said.append)
+    assert engine.name == name
+    return name, "\n".join(said)
+
+
+def test_auto_takes_docker_where_it_answers_and_says_how_not_to(offered):
+    offered(docker=True, venv=True)
+    name, said = chosen(SMOKE)
+    assert name == "docker"
+    assert "--engine venv" in said
+
+
+def test_auto_takes_environments_where_docker_does_not_answer_and_says_why(offered):
+    offered(docker=False, venv=True)
+    assert chosen(SMOKE) == ("venv", "engine: venv (docker does not answer)")
+
+
+def test_auto_never_takes_the_cpu_for_a_gpu(offered):
+    offered(docker=False, venv=True)
+    with pytest.raises(EngineUnavailable, match="docker does not answer"):
+        chosen(replace(SMOKE, environments=EngineOptions(gpu=True)))
+
+
+def test_an_engine_that_was_named_is_taken_or_nothing(offered):
+    offered(docker=False, venv=True)
+    assert chosen(replace(SMOKE, engine="venv"))[0] == "venv"
+    with pytest.raises(EngineUnavailable):
+        chosen(replace(SMOKE, engine="docker"))
+    with pytest.raises(UsageError, match="unknown engine 'podman'; there are auto, docker, venv"):
+        chosen(replace(SMOKE, engine="podman"))
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> RunDir:
+    return RunDir.create(tmp_path / "run")
+
+
+def conducted(directory: RunDir, stage: Stage, *, without: tuple[str, ...] = ()) -> errors.TfCompareError | None:
+    options = replace(SMOKE, rounds=2, seed=1)
+    asked = run.ask(options)
+    directory.write_plan(asked.plan)
+    environments = {
+        version: Dressing(stage, EnvironmentFacts(version=version, kind="venv", identity="", lock="", python=""))
+        for version in asked.plan.versions
+        if version not in without
+    }
+    return run.conduct(asked, asked.plan, environments, directory, Quiet(), options)
+
+
+def ending(directory: RunDir) -> str:
+    (finished,) = [entry for entry in directory.entries() if isinstance(entry, Finished)]
+    return finished.how
+
+
+def test_a_run_that_goes_well_leaves_a_manifest_settled_streams_and_its_end(directory: RunDir):
+    assert conducted(directory, Stage()) is None
+    manifest = directory.read_manifest()
+    assert set(manifest.environments) == set(manifest.workers) == {"1.14.0", "2.0.0"}
+    assert set(manifest.sources) == {"worker", "power"}
+    assert [stream.name for stream in directory.streams()] == ["1.14.0-1.arrow", "2.0.0-1.arrow"]
+    assert ending(directory) == ""
+
+
+def raising(error: BaseException):
+    def ms(number: int) -> float:
+        if number == 2:
+            raise error
+        return 10.0
+
+    return ms
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "how"),
+    [
+        (KeyboardInterrupt(), errors.Interrupted, "interrupted"),
+        (EngineUnavailable("no answer"), EngineUnavailable, "the engine was lost: no answer"),
+    ],
+)
+def test_a_run_that_is_cut_short_keeps_its_rounds_and_says_where(directory: RunDir, error, kind: type, how: str):
+    """Interrupted in the second of two rounds: the first is there."""
+    found = conducted(directory, Stage({(POWER, "2.0.0"): Part(raising(error))}))
+    assert type(found) is kind
+    assert f"tfcompare report {directory.path}" in str(found)
+    assert ending(directory) == how
+    judged = run.judge_run(directory)
+    assert how in judged.warnings
+    assert {found.rounds for found in judged.arms} == {1}
+
+
+def test_an_error_of_ones_own_is_no_good_end_either(directory: RunDir):
+    with pytest.raises(ZeroDivisionError):
+        conducted(directory, Stage({(POWER, "2.0.0"): Part(raising(ZeroDivisionError()))}))
+    assert ending(directory) == "an error ended the run"
+
+
+def test_a_version_without_an_environment_is_lost_and_the_others_are_measured(directory: RunDir):
+    assert conducted(directory, Stage(), without=("2.0.0",)) is None
+    (lost,) = [entry for entry in directory.entries() if isinstance(entry, Lost)]
+    assert (lost.version, lost.stage) == ("2.0.0", "environment")
+    assert [found.outcome for found in run.judge_run(directory).arms] == ["measured", "died"]
+
+
+ONLY = case()
+
+
+def code(*arms: Arm, failures: tuple[str, ...] = (), **changes) -> int:
+    found = run.verdict_on(comparison(arms=arms, **changes), [EnvironmentFailed(text) for text in failures])
+    return found.exit_code if found else 0
+
+
+def test_the_worst_of_what_happened_is_the_exit_code():
+    """A broken contract before a missing environment before a dead arm; a refusal alone is no failure."""
+    fine, refused = arm(ONLY, "1.0.0"), unmeasured(ONLY, "2.0.0", "refused", "no such op")
+    dead = unmeasured(ONLY, "2.0.0", "died", "killed")
+    assert code(fine, arm(ONLY, "2.0.0")) == 0
+    assert code(fine, refused) == 0
+    assert code(fine, dead) == 6
+    assert code(fine, dead, failures=("no disk",)) == 5
+    assert code(fine, dead, failures=("no disk",), broken=("no stream",)) == 7
+
+
+def test_where_nobody_can_run_it_nothing_was_selected():
+    refused = [unmeasured(ONLY, version, "refused", "no such op") for version in ("1.0.0", "2.0.0")]
+    assert code(*refused) == NothingSelected.exit_code
+
+
+def test_the_dead_are_named_with_their_reasons():
+    found = run.verdict_on(comparison(arms=(arm(ONLY), unmeasured(ONLY, "2.0.0", "died", "killed by SIGKILL"))), [])
+    assert str(found) == "1 of 2 arms died:\n2.0.0 power: killed by SIGKILL"

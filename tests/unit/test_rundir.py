@@ -1,0 +1,132 @@
+"""A run directory refuses to mix runs, survives being cut short, and gives back what was put in."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import ContractBroken, UsageError
+from orchestrator.model import Calibrated, Ended, Finished, Lost
+from orchestrator.rundir import RunDir
+from tests.unit.builders import case, manifest, plan, run_directory
+
+ENTRIES = [
+    Calibrated(case="power", warmup=3, bursts=2, calls=10),
+    Ended(version="1.0.0", case="power", round=1, replicate=1, outcome="measured"),
+    Ended(version="2.0.0", case="power", round=1, replicate=2, outcome="died", how="exit", reason="µ\n{", log="a\nb"),
+    Lost(version="2.0.0", stage="worker", reason="it died 3 times"),
+    Finished(how="", seconds=1.5),
+]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return RunDir.create(tmp_path / "run")
+
+
+def test_a_new_run_directory_has_its_parents_its_folders_and_a_plan_to_fill(tmp_path: Path):
+    run = RunDir.create(tmp_path / "deep" / "down" / "run")
+    assert sorted(path.name for path in run.path.iterdir()) == ["logs", "plan.json", "results"]
+
+
+def test_an_empty_folder_may_become_a_run(tmp_path: Path):
+    assert RunDir.create(tmp_path).results.is_dir()
+
+
+def test_a_folder_that_holds_anything_is_left_alone(tmp_path: Path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(UsageError, match=r"is not empty; choose another --out, or `tfcompare report"):
+        RunDir.create(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_run_is_not_written_over(run: RunDir):
+    with pytest.raises(UsageError, match="is not empty"):
+        RunDir.create(run.path)
+
+
+@pytest.mark.parametrize(
+    ("out", "reason"),
+    [("file/run", "Not a directory"), ("file", "Not a directory|File exists"), ("x" * 300, "File name too long")],
+    ids=["below a file", "a file itself", "a name that is too long"],
+)
+def test_a_place_that_cannot_be_written_is_told_with_the_reason(tmp_path: Path, out: str, reason: str):
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=f"cannot write the run directory .*({reason}); choose another --out"):
+        RunDir.create(tmp_path / out)
+
+
+@pytest.mark.parametrize("name", [".", "nowhere", "x" * 300], ids=["an empty folder", "nowhere", "a name too long"])
+def test_opening_what_is_no_run_says_how_to_make_one(tmp_path: Path, name: str):
+    with pytest.raises(UsageError, match=r"holds no run \(no plan\.json in it\); `tfcompare run --out DIR` makes one"):
+        RunDir.open(tmp_path / name)
+
+
+def test_plan_and_manifest_come_back_as_they_were_written(tmp_path: Path):
+    one, other = case(style="eager"), case(style="function")
+    asked = plan([one, other], threads=(1, 2), budget_s=60.0)
+    run = run_directory(tmp_path / "run", asked)
+    opened = RunDir.open(run.path)
+    assert opened.read_plan() == asked
+    assert opened.read_manifest() == manifest(asked.versions)
+
+
+def test_a_write_replaces_the_file_whole_and_leaves_no_temporary_one(tmp_path: Path):
+    run = run_directory(tmp_path / "run", plan())
+    run.write_plan(plan(seed=2))
+    assert run.read_plan().seed == 2
+    assert sorted(path.name for path in run.path.iterdir()) == ["logs", "manifest.json", "plan.json", "results"]
+
+
+def test_a_run_that_ended_before_its_first_round_is_told(run: RunDir):
+    with pytest.raises(ContractBroken, match=r"plan\.json is not what this tfcompare writes"):
+        run.read_plan()
+    with pytest.raises(ContractBroken, match=r"manifest\.json: .*the run ended before its first round"):
+        run.read_manifest()
+
+
+def test_a_plan_with_a_key_that_nobody_knows_is_not_read(tmp_path: Path):
+    run = run_directory(tmp_path / "run", plan())
+    path = run.path / "plan.json"
+    path.write_text(path.read_text().replace('"seed"', '"sead"'))
+    with pytest.raises(ContractBroken, match="sead"):
+        run.read_plan()
+
+
+def test_the_journal_comes_back_in_order(run: RunDir):
+    for entry in ENTRIES:
+        run.record(entry)
+    assert list(run.entries()) == ENTRIES
+
+
+def test_a_run_without_a_journal_has_no_entries(run: RunDir):
+    assert list(run.entries()) == []
+
+
+def test_a_journal_cut_anywhere_gives_its_whole_lines(run: RunDir):
+    for entry in ENTRIES:
+        run.record(entry)
+    whole = run.journal.read_bytes()
+    for size in range(len(whole) + 1):
+        run.journal.write_bytes(whole[:size])
+        assert list(run.entries()) == ENTRIES[: whole[:size].count(b"\n")]
+
+
+@pytest.mark.parametrize("line", ["no JSON", '{"kind": "paused"}', '{"kind": "finished", "how": "", "seconds": "x"}'])
+def test_a_whole_line_that_is_no_entry_is_told(run: RunDir, line: str):
+    run.journal.write_text(line + "\n")
+    with pytest.raises(ContractBroken, match=r"journal\.jsonl is not what this tfcompare writes"):
+        list(run.entries())
+
+
+def test_a_stream_has_its_final_name_only_once_it_is_settled(run: RunDir):
+    first, second = run.stream("2.0.0", 1), run.stream("2.0.0", 2)
+    assert [path.name for path in (first, second)] == ["2.0.0-1.arrow.partial", "2.0.0-2.arrow.partial"]
+    for stream in (first, second):
+        stream.touch()
+    run.settle(second)
+    assert [path.name for path in run.streams()] == ["2.0.0-1.arrow.partial", "2.0.0-2.arrow"]
+
+
+def test_settling_a_stream_that_was_never_written_is_nothing(run: RunDir):
+    run.settle(run.stream("2.0.0", 1))
+    assert run.streams() == []

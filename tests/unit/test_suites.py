@@ -1,0 +1,143 @@
+"""Workload files are read as text and never run; whatever is wrong with one is said by its name."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from orchestrator import suites
+from orchestrator.errors import UsageError
+from orchestrator.plan import expand, parse_selector
+
+BUILD = "def build(tf, params):\n    return lambda: None\n"
+SELECTORS = [
+    pytest.param(selector, id=f"{suite.name}: {selector}")
+    for suite in suites.all_suites().values()
+    for selector in suite.cases
+]
+
+
+def written(folder: Path, source: str, name: str = "mine") -> Path:
+    path = folder / f"{name}.py"
+    path.write_text(dedent(source))
+    return path
+
+
+def test_a_file_says_what_it_does_and_what_it_can_vary(tmp_path: Path):
+    source = '''
+        """Does a thing.
+
+        And more about it.
+        """
+        raise SystemExit("read, not run")
+        PARAMS = {"size": ("small", "large"), "mode": ["eager", "graph"]}
+        CONTRASTS = {"mode": "eager"}
+        EXCLUDE = ({"size": "large", "mode": "graph"},)
+        def build(tf, params): ...
+    '''
+    found = suites.read_workload(written(tmp_path, source), builtin=False)
+    assert found.name == "mine"
+    assert found.summary == "Does a thing."
+    assert found.params == {"size": ("small", "large"), "mode": ("eager", "graph")}
+    assert found.contrasts == {"mode": "eager"}
+    assert found.exclude == ({"size": "large", "mode": "graph"},)
+    assert not found.builtin
+
+
+def test_a_file_needs_nothing_but_build(tmp_path: Path):
+    found = suites.read_workload(written(tmp_path, BUILD), builtin=False)
+    assert (found.summary, found.params, found.contrasts, found.exclude) == ("", {}, {}, ())
+
+
+def test_constants_may_carry_annotations(tmp_path: Path):
+    source = "PARAMS: dict = {'n': ('a', 'b')}\nCONTRASTS: dict = {'n': 'a'}\n" + BUILD
+    found = suites.read_workload(written(tmp_path, source), builtin=False)
+    assert (found.params, found.contrasts) == ({"n": ("a", "b")}, {"n": "a"})
+
+
+BAD_FILES = {
+    "no Python": ("def build(:", "cannot be read as Python: invalid syntax"),
+    "Python 2": ("print 'x'\n" + BUILD, "cannot be read as Python"),
+    "no build": ("PARAMS = {}", r"needs a function build\(tf, params\)"),
+    "build is a variable": ("build = None", r"needs a function build\(tf, params\)"),
+    "computed": ("PARAMS = {'n': tuple(map(str, range(3)))}\n" + BUILD, "PARAMS must be a literal"),
+    "computed in part": ("X = ('a',)\nPARAMS = {'n': X}\n" + BUILD, "PARAMS must be a literal"),
+    "no dict": ("PARAMS = ('a', 'b')\n" + BUILD, "PARAMS must be a dict"),
+    "a string for a tuple": ("PARAMS = {'n': 'small'}\n" + BUILD, r"PARAMS\['n'\] must be a tuple of strings"),
+    "no values": ("PARAMS = {'n': ()}\n" + BUILD, r"PARAMS\['n'\] must be a tuple of strings"),
+    "numbers": ("PARAMS = {'n': (1, 2)}\n" + BUILD, r"PARAMS\['n'\] must be a tuple of strings"),
+    "a foreign contrast": ("CONTRASTS = {'n': 'a'}\n" + BUILD, "n=a is in CONTRASTS or EXCLUDE, but not in PARAMS"),
+    "a foreign exclusion": (
+        "PARAMS = {'n': ('a',)}\nEXCLUDE = ({'n': 'b'},)\n" + BUILD,
+        "n=b is in CONTRASTS or EXCLUDE, but not in PARAMS",
+    ),
+    "contrasts that are no dict": ("CONTRASTS = ('n',)\n" + BUILD, "CONTRASTS must be a dict"),
+    "one exclusion without its tuple": (
+        "PARAMS = {'n': ('a',)}\nEXCLUDE = {'n': 'a'}\n" + BUILD,
+        "EXCLUDE must be a tuple of dicts",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "words"), BAD_FILES.values(), ids=BAD_FILES)
+def test_a_bad_file_is_refused_by_its_path(tmp_path: Path, source: str, words: str):
+    path = written(tmp_path, source)
+    with pytest.raises(UsageError, match=words) as refusal:
+        suites.read_workload(path, builtin=False)
+    assert str(refusal.value).startswith(f"{path}: ")
+
+
+def test_a_file_that_is_no_text_is_refused_by_its_path(tmp_path: Path):
+    path = tmp_path / "mine.py"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match=r"mine\.py: cannot be read as Python"):
+        suites.read_workload(path, builtin=False)
+
+
+def test_a_folder_of_ones_own_adds_to_the_built_in_workloads(tmp_path: Path):
+    written(tmp_path, BUILD)
+    written(tmp_path, "raise SystemExit", name="_helper")
+    found = suites.all_workloads(tmp_path)
+    assert set(found) == {"mine", *suites.all_workloads()}
+    assert found["power"].builtin
+    assert not found["mine"].builtin
+
+
+def test_a_folder_that_is_missing_empty_or_takes_a_built_in_name_is_refused(tmp_path: Path):
+    with pytest.raises(UsageError, match="no such folder"):
+        suites.all_workloads(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="holds no workload file"):
+        suites.all_workloads(tmp_path)
+    written(tmp_path, BUILD, name="power")
+    with pytest.raises(UsageError, match="'power' is a built-in workload's name; rename the file"):
+        suites.all_workloads(tmp_path)
+
+
+def test_every_built_in_workload_says_what_it_does():
+    assert all(workload.summary for workload in suites.all_workloads().values())
+
+
+def test_the_suites_are_those_of_the_design():
+    assert set(suites.all_suites()) == {"smoke", "quick", "seed", "full"}
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_every_selector_of_every_suite_means_at_least_one_case(selector: str):
+    workloads = suites.all_workloads()
+    parsed = parse_selector(selector, workloads)
+    assert expand(parsed, workloads[parsed.workload])
+
+
+def test_an_unknown_suite_is_refused_with_the_nearest():
+    with pytest.raises(UsageError, match=r"unknown suite 'smoek' \(did you mean smoke\?\); there are smoke, quick"):
+        suites.suite("smoek")
+
+
+def test_a_changed_source_has_another_hash_and_leaves_the_others(tmp_path: Path):
+    mine, other = written(tmp_path, BUILD), written(tmp_path, BUILD, name="other")
+    found = [suites.read_workload(path, builtin=False) for path in (mine, other)]
+    before = suites.source_hashes(found)
+    mine.write_text("# changed\n" + BUILD)
+    after = suites.source_hashes(found)
+    assert {name for name in before if before[name] != after[name]} == {"mine"}
+    assert set(before) == {"worker", "mine", "other"}

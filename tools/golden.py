@@ -1,0 +1,92 @@
+"""Writes tests/golden/: result streams as the real worker writes them, by the oldest and by the newest pyarrow.
+
+    python tools/golden.py
+    python tools/golden.py --only newest
+
+Run it with the development environment's Python: its pyarrow is the newest. The oldest is pyarrow 6.0.1 in a scratch
+environment of a Python 3.6 from PATH, pyenv or uv. A change of the contract's fingerprint needs new files in the same
+commit. TensorFlow is a stub: the files show how rows are written, not how long anything takes.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from orchestrator.engines import interpreters  # noqa: E402
+from orchestrator.engines.client import Opened  # noqa: E402
+from tests.contract.bench import Bench  # noqa: E402
+
+GOLDEN = ROOT / "tests" / "golden"
+OLDEST = ("pyarrow==6.0.1", "numpy==1.19.5")
+# The pip that Python 3.6 comes with sees no pyarrow newer than 2.
+OLD_PIP = "pip==21.3.1"
+
+# One case is traced once, the other never.
+WORKLOAD = """
+    import numpy
+
+    def build(tf, params):
+        drawn = numpy.arange(int(params["size"]))
+        step = tf.function(tf.constant) if params["style"] == "function" else tf.constant
+        return lambda: step(drawn)
+"""
+CASES = ({"style": "function", "size": "3"}, {"style": "eager", "size": "5"})
+ROUNDS = (1, 2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=("oldest", "newest"))
+    only = parser.parse_args().only
+    with TemporaryDirectory() as scratch:
+        if only != "oldest":
+            write("newest", sys.executable, Path(scratch))
+        if only != "newest":
+            write("oldest", old_python(Path(scratch)), Path(scratch))
+
+
+def old_python(scratch: Path) -> Path:
+    found = interpreters.find("3.6")
+    if found is None:
+        sys.exit(interpreters.missing(("3.6",)))
+    environment = scratch / "python3.6"
+    subprocess.run([found.path, "-m", "venv", environment], check=True)
+    python = environment / "bin" / "python"
+    for wanted in ([OLD_PIP], OLDEST):
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted], check=True)
+    return python
+
+
+def write(name: str, python: str | Path, scratch: Path) -> None:
+    """One stream, and beside it who wrote it."""
+    folder = scratch / name
+    folder.mkdir()
+    bench = Bench(folder, python)
+    try:
+        facts = bench.hello().facts
+        bench.workload("golden", WORKLOAD)
+        for number in ROUNDS:
+            for params in CASES:
+                replicate, opened = bench.open("golden", params, round=number)
+                assert isinstance(opened, Opened), opened
+                bench.burst(replicate)
+                bench.burst(replicate)
+                bench.close(replicate)
+        assert bench.client.quit()
+    finally:
+        bench.channel.close()
+    shutil.copyfile(bench.stream, GOLDEN / f"{name}.arrow")
+    writer = {"python": facts["python"], "pyarrow": facts["pyarrow"]}
+    (GOLDEN / f"{name}.json").write_text(json.dumps(writer) + "\n")
+    print(f"{name}: Python {writer['python']}, pyarrow {writer['pyarrow']}, {bench.stream.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()
