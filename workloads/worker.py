@@ -49,6 +49,7 @@ class Child:
         self.answers, up_write = os.pipe()
         self.prints = tempfile.TemporaryFile()
         self.buffer = b""
+        self.status = None
         self.pid = os.fork()
         if self.pid == 0:
             # An inherited end of another replicate's pipe would hide that replicate's death.
@@ -68,8 +69,7 @@ class Child:
         while b"\n" not in self.buffer:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.answers], [], [], left)[0]:
-                os.kill(self.pid, signal.SIGKILL)
-                os.waitpid(self.pid, 0)
+                self._reap()
                 raise ChildDied("timeout", "no answer within {:.0f} s; ended".format(timeout_s))
             chunk = os.read(self.answers, 1 << 20)
             if not chunk:
@@ -79,22 +79,26 @@ class Child:
         return json.loads(line.decode("utf-8"))
 
     def _end(self):
-        _, status = os.waitpid(self.pid, 0)
+        status = self._reap(kill=False)
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             hint = "; often the kernel, out of memory" if number == signal.SIGKILL else ""
             return ChildDied("signal", "killed by {}{}".format(signal.Signals(number).name, hint))
         return ChildDied("exit", "ended with exit code {}".format(os.WEXITSTATUS(status)))
 
+    def _reap(self, kill=True):
+        """Its exit status; a pid that was waited for is another process's by now and is left alone."""
+        if self.status is None:
+            if kill:
+                os.kill(self.pid, signal.SIGKILL)
+            self.status = os.waitpid(self.pid, 0)[1]
+        return self.status
+
     def finish(self):
         """Reaps the process and hands its prints to the worker's log; returns their tail."""
         os.close(self.orders)
         os.close(self.answers)
-        try:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-        except (ProcessLookupError, ChildProcessError):
-            pass
+        self._reap()
         self.prints.seek(0)
         printed = self.prints.read()
         self.prints.close()
@@ -171,8 +175,11 @@ class Worker:
         if self.hello is not None:
             raise contract.ContractError("hello was said already")
         if (command["protocol"], command["fingerprint"]) != (contract.PROTOCOL, contract.FINGERPRINT):
-            return {"kind": "failed", "stage": "contract", "message": "the host speaks contract {} {}, this worker {} {}"
-                    .format(command["protocol"], command["fingerprint"], contract.PROTOCOL, contract.FINGERPRINT)}
+            raise contract.ContractError(
+                "the host speaks contract {} {}, this worker {} {}".format(
+                    command["protocol"], command["fingerprint"], contract.PROTOCOL, contract.FINGERPRINT
+                )
+            )
         if command["device"] == "cpu":
             os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
         stage = "import"

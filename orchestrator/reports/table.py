@@ -116,7 +116,7 @@ def _versions_table(
             judged = not first and arm.median_ms is not None
             contrast = contrasts.get(((case.label, versions[0]), (case.label, arm.version))) if judged else None
             row: list[str | Text] = [Text(own[case] if first else ""), arm.version, _time(arm, notes)]
-            table.add_row(*row, *_judged(contrast, notes, wide))
+            table.add_row(*row, *(_judged(contrast, notes, wide) if contrast else _fate(arm, notes)))
         table.add_section()
     return Padding(table, (1, 0, 0, 0))
 
@@ -158,10 +158,14 @@ def _time(arm: Arm, notes: _Notes) -> str:
     return f"{arm.outcome}{notes.mark(arm.reason)}"
 
 
-def _judged(contrast: Contrast | None, notes: _Notes, wide: bool) -> list[str | Text]:
+def _fate(arm: Arm, notes: _Notes) -> list[str | Text]:
+    """The verdict cell of an arm that has no contrast of its own: empty unless it died after some rounds."""
+    died = arm.outcome == "died" and arm.median_ms is not None
+    return ["", "", f"died{notes.mark(arm.reason)}" if died else ""]
+
+
+def _judged(contrast: Contrast, notes: _Notes, wide: bool) -> list[str | Text]:
     """The cells from the ratio on; a contrast without a ratio still has a verdict, with its reason."""
-    if contrast is None:
-        return [""] * (4 if wide else 3)
     verdict = Text(f"{MARKS[contrast.verdict]} {contrast.verdict}{notes.mark(contrast.reason)}")
     verdict.stylize(STYLES[contrast.verdict])
     if contrast.ratio is None or contrast.ci_low is None or contrast.ci_high is None:

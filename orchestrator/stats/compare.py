@@ -29,7 +29,7 @@ def _contrast(plan: Plan, pair: Pair, samples: Samples, arms: Mapping[tuple[str,
     width = found.half_width(alpha)
     verdict, reason = judge(found, plan.margin, alpha)
     if missing:
-        verdict, reason = "inconclusive", f"{missing[0].version} died after {found.rounds} rounds"
+        verdict, reason = "inconclusive", f"{missing[0].version} died after {found.rounds} rounds: {missing[0].reason}"
     return Contrast(
         pair=pair,
         ratio=math.exp(found.theta),

@@ -68,7 +68,7 @@ def test_an_arm_that_died_midway_shows_what_it_had_and_is_never_a_verdict():
     arms = [arm(CASE, OLD), arm(CASE, NEW, outcome="died", reason="killed by SIGKILL")]
     found = judged(plan([CASE]), samples, arms)
     assert found.ratio == pytest.approx(2, rel=0.01)
-    assert (found.verdict, found.reason) == ("inconclusive", f"{NEW} died after 3 rounds")
+    assert (found.verdict, found.reason) == ("inconclusive", f"{NEW} died after 3 rounds: killed by SIGKILL")
 
 
 def test_there_is_one_contrast_a_pair_in_the_plans_order():
