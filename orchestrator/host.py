@@ -3,10 +3,14 @@
 import hashlib
 import os
 import platform
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 CPU = Path("/sys/devices/system/cpu")
+SHORTEST_S = 0.2
+MOST_STEAL = 0.05
+MOST_FOREIGN_CORES = 0.3
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -63,9 +67,12 @@ class Reading:
     busy: float
     steal: float
 
-    def until(self, later: "Reading", own: float) -> "Meanwhile":
-        """What happened between two readings, when `own` seconds of the CPU time were this run's."""
-        wall = max(later.wall - self.wall, 1e-9)
+    def until(self, later: "Reading", own: float) -> "Meanwhile | None":
+        """What happened between two readings, when `own` seconds of the CPU time were this run's; None where that is
+        too short for counters of ten milliseconds to tell."""
+        wall = later.wall - self.wall
+        if wall < SHORTEST_S:
+            return None
         return Meanwhile(
             foreign_cores=max(0.0, later.busy - self.busy - own) / wall,
             steal_share=max(0.0, later.steal - self.steal) / wall,
@@ -79,8 +86,17 @@ class Meanwhile:
     foreign_cores: float
     steal_share: float
 
+    @property
+    def disturbance(self) -> str:
+        """In words, or nothing where nothing disturbed. The limits are fixed, whatever the times say."""
+        if self.steal_share > MOST_STEAL:
+            return f"the hypervisor took {self.steal_share:.0%} of the time"
+        if self.foreign_cores > MOST_FOREIGN_CORES:
+            return f"other processes kept {self.foreign_cores:.1f} cores busy"
+        return ""
 
-def read_counters(wall: float) -> Reading | None:
+
+def read_counters() -> Reading | None:
     """None where there is no /proc/stat."""
     try:
         with open("/proc/stat") as stat:
@@ -88,4 +104,4 @@ def read_counters(wall: float) -> Reading | None:
     except (OSError, ValueError):
         return None
     busy = user + nice + system + irq + softirq
-    return Reading(wall, busy / TICKS_A_SECOND, steal / TICKS_A_SECOND)
+    return Reading(time.monotonic(), busy / TICKS_A_SECOND, steal / TICKS_A_SECOND)

@@ -3,14 +3,15 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from orchestrator import results
-from orchestrator.model import Arm, Case, Comparison, Ended, Finished, Lost, Manifest, Plan
+from orchestrator.model import Arm, Case, Comparison, Disturbed, Ended, Finished, Lost, Manifest, Plan
 from orchestrator.results import Replicate
 from orchestrator.rundir import RunDir
 from orchestrator.stats.compare import compare
+from orchestrator.stats.steady import drift
 from workloads import contract
 
 
@@ -21,11 +22,13 @@ class Endings:
     refused: dict[tuple[str, str], str]
     died: dict[tuple[str, str], str]
     lost: dict[str, str]
+    redone: set[int]
+    disturbed: list[Disturbed]
     finished: Finished | None
 
 
 def read_endings(run: RunDir) -> Endings:
-    endings = Endings({}, {}, {}, None)
+    endings = Endings({}, {}, {}, set(), [], None)
     finished = None
     for entry in run.entries():
         if isinstance(entry, Ended) and entry.outcome == "refused":
@@ -34,9 +37,12 @@ def read_endings(run: RunDir) -> Endings:
             endings.died[entry.case, entry.version] = entry.reason
         elif isinstance(entry, Lost):
             endings.lost[entry.version] = f"{entry.stage}: {entry.reason}"
+        elif isinstance(entry, Disturbed):
+            endings.disturbed.append(entry)
+            endings.redone.update(entry.replicates if entry.redone else ())
         elif isinstance(entry, Finished):
             finished = entry
-    return Endings(endings.refused, endings.died, endings.lost, finished)
+    return replace(endings, finished=finished)
 
 
 def judge_run(run: RunDir) -> Comparison:
@@ -45,7 +51,7 @@ def judge_run(run: RunDir) -> Comparison:
     loaded = results.load(run.streams(), plan.run)
     by_arm: dict[tuple[str, str], list[Replicate]] = defaultdict(list)
     for replicate in loaded.replicates:
-        if replicate.round != contract.PILOT_ROUND:
+        if replicate.round != contract.PILOT_ROUND and replicate.number not in endings.redone:
             by_arm[replicate.case, replicate.version].append(replicate)
     arms = [
         _arm(case, version, by_arm.get((case.label, version), []), endings)
@@ -84,11 +90,14 @@ def _arm(case: Case, version: str, replicates: Sequence[Replicate], endings: End
         rounds=len(replicates),
         median_ms=median(replicate.steady_ns for replicate in replicates) / 1e6,
         first_ms=median(replicate.first_ns for replicate in replicates) / 1e6,
+        second_ms=median(replicate.second_ns for replicate in replicates) / 1e6,
+        train_s=median(replicate.calls_ns for replicate in replicates) / 1e9,
         build_s=median(replicate.build_ns for replicate in replicates) / 1e9,
         import_s=median(row.import_ns or 0 for row in facts) / 1e9,
         peak_rss_mb=median(row.peak_rss_kb or 0 for row in facts) / 1024,
         traces=facts[-1].traces,
         checksum=facts[-1].checksum,
+        drift=drift([replicate.rise for replicate in replicates]),
     )
 
 
@@ -100,6 +109,12 @@ def _warnings(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
         warnings.append(endings.finished.how)
     for version, reason in endings.lost.items():
         warnings.append(f"{version} was lost ({reason})")
+    kept = [entry.cause for entry in endings.disturbed if not entry.redone]
+    if endings.disturbed:
+        warnings.append(
+            f"others used the machine in {len(endings.disturbed)} visits of a case (e.g. "
+            f"{endings.disturbed[0].cause}); {len(endings.disturbed) - len(kept)} were redone, {len(kept)} kept"
+        )
     pythons = {
         version: str(manifest.workers.get(version, {}).get("python", facts.python))
         for version, facts in manifest.environments.items()

@@ -1,26 +1,28 @@
 """The measuring itself: a pilot that calibrates, then rounds in which all arms of a case stand side by side."""
 
-import math
 import random
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from orchestrator.crew import Crew
-from orchestrator.engines.client import Closed, Died, Opened, Refused, WorkerDied
-from orchestrator.model import Calibrated, Case, Comparison, Ended, Plan
+from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerDied
+from orchestrator.host import Meanwhile, read_counters
+from orchestrator.model import Calibrated, Case, Comparison, Disturbed, Ended, Plan
 from orchestrator.plan import round_order
 from orchestrator.progress import View
 from orchestrator.rundir import RunDir
+from orchestrator.stats import calibrate
+from orchestrator.stats.calibrate import Pilot
 from workloads.contract import PILOT_ROUND
 
-PILOT_WARMUP = 3
-BURSTS = 2
-# Long enough that a reading of the clock and a line through a pipe do not count, short enough that a noisy
-# second hits all arms.
-BURST_S = 0.08
-FEWEST_CALLS, MOST_CALLS = 3, 50
+# What the pilot spends on an arm's calls, and how many it makes at most.
+PILOT_S = 0.3
+FEWEST_PILOT_CALLS, MOST_PILOT_CALLS = 6, 60
 BURST_TIMEOUT_S = 60.0
+# Of the rounds of a case; a machine that is never left alone has to be taken as it is.
+MOST_REDONE = 0.2
 
 Judge = Callable[[], Comparison]
 
@@ -34,6 +36,7 @@ class Measurement:
     judge: Judge
     calibration: dict[str, Calibrated] = field(default_factory=dict)
     ended: set[tuple[str, str]] = field(default_factory=set)
+    redone: Counter[str] = field(default_factory=Counter)
     replicates: int = 0
     started: float = field(default_factory=time.monotonic)
 
@@ -51,7 +54,7 @@ class Measurement:
             begun = time.monotonic()
             order = random.Random(f"{self.plan.seed}/{number}").sample(open_cases, len(open_cases))
             for case in order:
-                self._visit(case, number)
+                self._round(case, number)
             took = time.monotonic() - begun
             self.view.round_done(number, self.plan.looks[-1], len(open_cases), took, self._left(took, number))
             open_cases = [case for case in open_cases if self._alive(case)]
@@ -87,23 +90,38 @@ class Measurement:
         return [case for case in cases if case.label in wanted]
 
     def _pilot(self, case: Case) -> None:
-        slowest = 0.0
+        """One replicate of each arm, by which the effort of all later ones is set."""
+        pilots = []
         for position, version in enumerate(self._alive(case)):
             self.view.measuring(version, case, PILOT_ROUND)
-            replicate = self._open(case, version, PILOT_ROUND, position, PILOT_WARMUP)
+            begun = time.monotonic()
+            replicate = self._open(case, version, PILOT_ROUND, position, warmup=0)
+            took = time.monotonic() - begun
             if replicate is None:
                 continue
             number, opened = replicate
-            calls = _fitting(opened.warm_ns)
-            median_ns = self._burst(case, version, PILOT_ROUND, number, calls)
-            if median_ns is not None and self._close(case, version, PILOT_ROUND, number):
-                slowest = max(slowest, float(median_ns))
-        calibrated = Calibrated(case=case.label, warmup=PILOT_WARMUP, bursts=BURSTS, calls=_fitting(slowest))
+            burst = self._burst(case, version, PILOT_ROUND, number, _pilot_calls(opened.second_ns))
+            if burst and self._close(case, version, PILOT_ROUND, number):
+                pilots.append(Pilot(took, (opened.second_ns, *burst.walls_ns)))
+        effort = calibrate.effort(pilots)
+        calibrated = Calibrated(case=case.label, warmup=effort.warmup, bursts=effort.bursts, calls=effort.calls)
         self.calibration[case.label] = calibrated
         self.run.record(calibrated)
 
-    def _visit(self, case: Case, number: int) -> None:
-        """One round of a case: all its arms open at once, their bursts alternating forth and back."""
+    def _round(self, case: Case, number: int) -> None:
+        """A round of a case, done again where others disturbed it: for all arms, and whatever the times were."""
+        replicates, meanwhile = self._visit(case, number)
+        if meanwhile is None or not (cause := meanwhile.disturbance):
+            return
+        again = self.redone[case.label] < max(1, int(MOST_REDONE * self.plan.looks[-1]))
+        self.run.record(Disturbed(case=case.label, round=number, replicates=replicates, cause=cause, redone=again))
+        if again:
+            self.redone[case.label] += 1
+            self._visit(case, number)
+
+    def _visit(self, case: Case, number: int) -> tuple[tuple[int, ...], Meanwhile | None]:
+        """All arms of a case open at once, their bursts alternating forth and back; the replicates, and what others
+        did to the machine during the bursts."""
         calibrated = self.calibration[case.label]
         order = round_order(self._alive(case), self.plan.seed, case.label, number)
         replicates: dict[str, int] = {}
@@ -111,14 +129,20 @@ class Measurement:
             self.view.measuring(version, case, number)
             if replicate := self._open(case, version, number, position, calibrated.warmup):
                 replicates[version] = replicate[0]
+        begun, own_ns = read_counters(), 0
         for burst in range(calibrated.bursts):
             for version in order if burst % 2 == 0 else order[::-1]:
                 if version in replicates:
                     done = self._burst(case, version, number, replicates[version], calibrated.calls)
                     if done is None:
                         del replicates[version]
+                    else:
+                        own_ns += done.cpu_ns
+        ended = read_counters()
         for version, replicate_number in replicates.items():
             self._close(case, version, number, replicate_number)
+        meanwhile = begun.until(ended, own_ns / 1e9) if begun and ended else None
+        return tuple(replicates.values()), meanwhile
 
     def _open(self, case: Case, version: str, number: int, position: int, warmup: int) -> tuple[int, Opened] | None:
         client = self.crew.client(version)
@@ -138,7 +162,7 @@ class Measurement:
         self._end(case, version, number, self.replicates, answer)
         return None
 
-    def _burst(self, case: Case, version: str, number: int, replicate: int, calls: int) -> int | None:
+    def _burst(self, case: Case, version: str, number: int, replicate: int, calls: int) -> Burst | None:
         client = self.crew.client(version)
         if client is None:
             return None
@@ -188,6 +212,7 @@ class Measurement:
             self.view.say(f"{version} {ended.outcome} {case.label}: {ended.reason}")
 
 
-def _fitting(call_ns: float) -> int:
-    """How many calls of this length make a burst."""
-    return min(MOST_CALLS, max(FEWEST_CALLS, math.ceil(BURST_S * 1e9 / max(call_ns, 1.0))))
+def _pilot_calls(call_ns: int) -> int:
+    """As many as the pilot's time allows: a handful of slow calls, and of calls of seconds just one."""
+    affordable = int(PILOT_S * 1e9 / max(call_ns, 1))
+    return min(MOST_PILOT_CALLS, max(affordable, FEWEST_PILOT_CALLS if call_ns < PILOT_S * 1e9 else 1))

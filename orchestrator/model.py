@@ -1,5 +1,6 @@
 """The frozen types that the parts hand to each other; those that stand in a run directory are validated by pydantic."""
 
+import math
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -188,6 +189,20 @@ class Ended:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Disturbed:
+    """A round of a case during which others used the machine; its replicates count unless the round was redone."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["disturbed"] = "disturbed"
+    case: str
+    round: int
+    replicates: tuple[int, ...]
+    cause: str
+    redone: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Lost:
     """A version that drops out of the run, with all its arms that are not done."""
 
@@ -210,7 +225,18 @@ class Finished:
     seconds: float
 
 
-Entry = Calibrated | Ended | Lost | Finished
+Entry = Calibrated | Ended | Disturbed | Lost | Finished
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """Calls that do not settle: by how much the later half of a replicate's calls differs from the earlier half, as a
+    log ratio of medians."""
+
+    rise: float
+
+    def __str__(self) -> str:
+        return f"no steady state: later calls take {math.expm1(self.rise):+.1%} against earlier ones"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,11 +250,14 @@ class Arm:
     rounds: int = 0
     median_ms: float | None = None
     first_ms: float | None = None
+    second_ms: float | None = None
     build_s: float | None = None
+    train_s: float | None = None
     import_s: float | None = None
     peak_rss_mb: float | None = None
     traces: int | None = None
     checksum: str | None = None
+    drift: Drift | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,6 +274,7 @@ class Contrast:
     mde: float | None
     seed_percent: float | None
     metric: str = "steady"
+    second_ratio: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

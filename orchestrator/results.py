@@ -51,14 +51,19 @@ class Row(BaseModel):
 
 @dataclass(frozen=True)
 class Replicate:
-    """What a replicate's rows come to."""
+    """What a replicate's rows come to. Calls are given by the step; `calls_ns` is all of them together, and `rise` how
+    the later half of its steady calls differs from the earlier half, as a log ratio of medians."""
 
     version: str
     case: str
     round: int
     build_ns: int
-    first_ns: int
+    number: int
+    first_ns: float
+    second_ns: float
+    calls_ns: float
     steady_ns: float
+    rise: float
     facts: Row
 
 
@@ -175,17 +180,20 @@ def _text(table: pa.Table, name: str) -> Any:
 
 
 def summarise(path: Path, table: pa.Table) -> list[Replicate]:
-    """One summary a replicate: its build row, its first call, and the median of its steady calls a step."""
+    """One summary a replicate: its build row, its first two calls, and the median of its steady calls a step."""
     if table.num_rows == 0:
         return []
     numbers = table["replicate"].to_numpy()
     phases = _text(table, "phase")
     walls = table["wall_ns"].to_numpy() / table["steps"].to_numpy()
-    medians = _medians(numbers[phases == "steady"], walls[phases == "steady"])
-    firsts = dict(zip(numbers[phases == "first"].tolist(), walls[phases == "first"].tolist(), strict=True))
-    builds = table.take(np.flatnonzero(phases == "build")).to_pylist()
+    firsts, seconds = (_by_replicate(numbers, walls, phases == phase) for phase in ("first", "second"))
+    steady = phases == "steady"
+    medians = _medians(numbers[steady], walls[steady])
+    rises = _rises(numbers[steady], table["ordinal"].to_numpy()[steady], walls[steady])
+    called = phases != "build"
+    totals = np.bincount(numbers[called], weights=table["wall_ns"].to_numpy()[called], minlength=int(numbers.max()) + 1)
     found: list[Replicate] = []
-    for build in builds:
+    for build in table.take(np.flatnonzero(phases == "build")).to_pylist():
         row = _validated(path, build)
         if row.replicate not in medians:
             raise ContractBroken(f"{path}: replicate {row.replicate} of {row.case} has no steady call; run it again")
@@ -194,13 +202,35 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
                 version=row.version,
                 case=row.case,
                 round=row.round,
+                number=row.replicate,
                 build_ns=row.wall_ns,
-                first_ns=int(firsts.get(row.replicate, 0)),
+                first_ns=firsts.get(row.replicate, 0.0),
+                second_ns=seconds.get(row.replicate, 0.0),
+                calls_ns=float(totals[row.replicate]),
                 steady_ns=medians[row.replicate],
+                rise=rises.get(row.replicate, 0.0),
                 facts=row,
             )
         )
     return found
+
+
+def _by_replicate(numbers: Any, walls: Any, chosen: Any) -> dict[int, float]:
+    return dict(zip(numbers[chosen].tolist(), walls[chosen].tolist(), strict=True))
+
+
+def _rises(numbers: Any, ordinals: Any, walls: Any) -> dict[int, float]:
+    """Of each replicate: the log ratio of the median of its later calls to that of its earlier ones."""
+    names, places, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    if len(names) == 0:
+        return {}
+    firsts = np.full(len(names), np.iinfo(ordinals.dtype).max)
+    np.minimum.at(firsts, places, ordinals)
+    late = ordinals - firsts[places] >= counts[places] / 2
+    later, earlier = _medians(numbers[late], walls[late]), _medians(numbers[~late], walls[~late])
+    return {
+        name: float(np.log(max(later[name], 1.0) / max(earlier[name], 1.0))) for name in later.keys() & earlier.keys()
+    }
 
 
 def _validated(path: Path, row: dict[str, Any]) -> Row:

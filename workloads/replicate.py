@@ -83,12 +83,6 @@ def _psi_us():
         return None
 
 
-def median(values):
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) // 2
-
-
 def _steps(step):
     """Into how many steps a call's time is divided; a slip in it must not reach the stream, which all rows share."""
     steps = getattr(step, "steps", 1)
@@ -150,14 +144,10 @@ class Replicate:
         first_ns, output = self._call(0, "first")
         self.checksum = compat.checksum(output)
         second_ns, _ = self._call(0, "second")
-        warm = [self._call(0, "warmup")[0] for _ in range(order["warmup"])]
+        for _ in range(order["warmup"]):
+            self._call(0, "warmup")
         return self._answer(
-            "opened",
-            build_ns=build_ns,
-            first_ns=first_ns,
-            second_ns=second_ns,
-            warm_ns=median(warm or [second_ns]),
-            steps=self.steps,
+            "opened", build_ns=build_ns, first_ns=first_ns, second_ns=second_ns, steps=self.steps
         )
 
     def _call(self, burst, phase):
@@ -167,9 +157,11 @@ class Replicate:
     def _burst(self, calls):
         self.bursts += 1
         self.usage.start()
+        cpu = time.process_time()
         walls = [self._call(self.bursts, "steady")[0] for _ in range(calls)]
+        cpu_ns = int((time.process_time() - cpu) * 1e9)
         self.usage.stop()
-        return self._answer("measured", calls=calls, median_ns=median(walls))
+        return self._answer("measured", walls_ns=walls, cpu_ns=cpu_ns)
 
     def _close(self):
         facts = dict(self.usage.totals)

@@ -30,8 +30,15 @@ class Died:
 class Opened:
     first_ns: int
     second_ns: int
-    warm_ns: int
     steps: int
+
+
+@dataclass(frozen=True)
+class Burst:
+    """The wall time of each call, and the CPU time of all of them."""
+
+    walls_ns: tuple[int, ...]
+    cpu_ns: int
 
 
 @dataclass(frozen=True)
@@ -103,13 +110,15 @@ class WorkerClient:
         if event["kind"] == "died":
             return _died(event)
         self._expect(event, "opened")
-        return Opened(event["first_ns"], event["second_ns"], event["warm_ns"], event["steps"])
+        return Opened(event["first_ns"], event["second_ns"], event["steps"])
 
-    def burst(self, replicate: int, calls: int, timeout_s: float) -> int | Died:
-        """Median nanoseconds a call."""
+    def burst(self, replicate: int, calls: int, timeout_s: float) -> Burst | Died:
         order = {"kind": "burst", "replicate": replicate, "calls": calls, "timeout_s": timeout_s}
         event = self._ask(order, timeout_s + GRACE_S)
-        return _died(event) if event["kind"] == "died" else int(self._expect(event, "measured")["median_ns"])
+        if event["kind"] == "died":
+            return _died(event)
+        self._expect(event, "measured")
+        return Burst(tuple(event["walls_ns"]), event["cpu_ns"])
 
     def close_replicate(self, replicate: int, timeout_s: float) -> Closed | Died:
         order = {"kind": "close", "replicate": replicate, "timeout_s": timeout_s}

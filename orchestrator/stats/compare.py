@@ -2,25 +2,49 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from scipy import stats
 
 from orchestrator.model import Arm, Contrast, Pair, Plan
-from orchestrator.stats.paired import estimate
+from orchestrator.stats.paired import Estimate, estimate
+from orchestrator.stats.second import disagrees, hodges_lehmann
 from orchestrator.stats.verdict import judge, seed_percent
 
 # Log of the median steady time by round, by (case label, version).
 Samples = Mapping[tuple[str, str], dict[int, float]]
 
+# Of the contrasts that are called slower or faster, the share that may be so by chance.
+FALSE_DISCOVERIES = 0.05
+# Below this a call is mostly the two readings of the clock around it.
+SHORTEST_MS = 0.005
+
 
 def compare(plan: Plan, samples: Samples, arms: Sequence[Arm]) -> tuple[Contrast, ...]:
     by_name = {(arm.case.label, arm.version): arm for arm in arms}
-    return tuple(_contrast(plan, pair, samples, by_name) for pair in plan.pairs)
+    found = [estimate(*(samples.get(name, {}) for name in pair.arms)) for pair in plan.pairs]
+    chance = _by_chance(plan, found)
+    return tuple(
+        _contrast(plan, pair, one, chance[place], [by_name[name] for name in pair.arms])
+        for place, (pair, one) in enumerate(zip(plan.pairs, found, strict=True))
+    )
 
 
-def _contrast(plan: Plan, pair: Pair, samples: Samples, arms: Mapping[tuple[str, str], Arm]) -> Contrast:
-    missing = [arms[name] for name in pair.arms if arms[name].outcome != "measured"]
-    found = estimate(samples.get(pair.arms[0], {}), samples.get(pair.arms[1], {}))
+def _by_chance(plan: Plan, found: Sequence[Estimate | None]) -> list[float]:
+    """Each contrast's p, adjusted for the looks taken and for its being one of many (Benjamini and Hochberg)."""
+    known = [place for place, one in enumerate(found) if one]
+    adjusted = [1.0] * len(found)
+    if known:
+        raw = [min(1.0, len(plan.looks) * one.p) for one in found if one]
+        for place, p in zip(known, stats.false_discovery_control(raw), strict=True):
+            adjusted[place] = float(p)
+    return adjusted
+
+
+def _contrast(plan: Plan, pair: Pair, found: Estimate | None, chance: float, arms: Sequence[Arm]) -> Contrast:
+    missing = next((arm for arm in arms if arm.outcome != "measured"), None)
     if found is None:
-        reason = f"{missing[0].version} {missing[0].outcome}" if missing else "fewer than two rounds were measured"
+        reason = f"{missing.version} {missing.outcome}" if missing else "fewer than two rounds were measured"
         return Contrast(
             pair=pair, ratio=None, ci_low=None, ci_high=None, rounds=0,
             verdict="inconclusive", reason=reason, mde=None, seed_percent=None,
@@ -28,9 +52,8 @@ def _contrast(plan: Plan, pair: Pair, samples: Samples, arms: Mapping[tuple[str,
     alpha = plan.alpha / len(plan.looks)
     width = found.half_width(alpha)
     verdict, reason = judge(found, plan.margin, alpha)
-    if missing:
-        verdict, reason = "inconclusive", f"{missing[0].version} died after {found.rounds} rounds: {missing[0].reason}"
-    return Contrast(
+    second = hodges_lehmann(found.differences)
+    contrast = Contrast(
         pair=pair,
         ratio=math.exp(found.theta),
         ci_low=math.exp(found.theta - width),
@@ -40,4 +63,27 @@ def _contrast(plan: Plan, pair: Pair, samples: Samples, arms: Mapping[tuple[str,
         reason=reason,
         mde=found.smallest_visible(alpha),
         seed_percent=seed_percent(found.theta),
+        second_ratio=math.exp(second),
     )
+    doubt = ""
+    if missing:
+        doubt = f"{missing.version} died after {found.rounds} rounds: {missing.reason}"
+    elif min(arm.median_ms or 0.0 for arm in arms) < SHORTEST_MS:
+        doubt = "its calls are too short to be timed one by one: let a call do more, and say how much with step.steps"
+    elif verdict == "inconclusive":
+        return contrast
+    elif disagrees(second, found):
+        doubt = f"unstable: the mean says {contrast.ratio:.2f}x, the Hodges-Lehmann estimate {math.exp(second):.2f}x"
+    elif verdict != "same" and chance > FALSE_DISCOVERIES:
+        doubt = f"one of {len(plan.pairs)} contrasts: so many would show such a difference by chance"
+    else:
+        doubt = _unsteady(found, arms, plan.margin)
+    return replace(contrast, verdict="inconclusive", reason=doubt) if doubt else contrast
+
+
+def _unsteady(found: Estimate, arms: Sequence[Arm], margin: float) -> str:
+    """A drift that is as large as what the verdict rests on; a smaller one is told with the arm and changes nothing."""
+    for arm in arms:
+        if arm.drift and abs(arm.drift.rise) > abs(abs(found.theta) - math.log1p(margin)):
+            return f"{arm.version}: {arm.drift}"
+    return ""

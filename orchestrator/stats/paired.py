@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import stats
@@ -13,9 +14,26 @@ POWER = 0.9
 class Estimate:
     """`theta` is the mean over rounds of log(candidate) - log(baseline); `exp(theta)` is the ratio of times."""
 
-    theta: float
-    spread: float
-    rounds: int
+    differences: tuple[float, ...]
+
+    @cached_property
+    def theta(self) -> float:
+        return float(np.mean(self.differences))
+
+    @cached_property
+    def spread(self) -> float:
+        return float(np.std(self.differences, ddof=1))
+
+    @property
+    def rounds(self) -> int:
+        return len(self.differences)
+
+    @property
+    def p(self) -> float:
+        """Of a difference as large as this, if there were none; two-sided."""
+        if self.spread == 0:
+            return 0.0 if self.theta else 1.0
+        return float(2 * stats.t.sf(abs(self.theta) / self.standard_error, self.rounds - 1))
 
     def half_width(self, alpha: float) -> float:
         """Half the two-sided t interval at level 1 - alpha."""
@@ -46,5 +64,4 @@ def estimate(baseline: dict[int, float], candidate: dict[int, float]) -> Estimat
     common = sorted(baseline.keys() & candidate.keys())
     if len(common) < 2:
         return None
-    differences = np.array([candidate[number] - baseline[number] for number in common])
-    return Estimate(float(differences.mean()), float(differences.std(ddof=1)), len(common))
+    return Estimate(tuple(candidate[number] - baseline[number] for number in common))

@@ -8,7 +8,7 @@ from textwrap import dedent
 from typing import Any
 
 from orchestrator.engines.channel import ProcessChannel
-from orchestrator.engines.client import Closed, Died, Opened, Ready, Refused, WorkerClient
+from orchestrator.engines.client import Burst, Closed, Died, Opened, Ready, Refused, WorkerClient
 from orchestrator.engines.setting import worker_variables
 from orchestrator.model import Case
 from orchestrator.suites import WORKLOADS
@@ -91,6 +91,6 @@ class Bench:
         """A replicate from its opening to its rows in the stream: proves that the worker is alive and well."""
         number, opened = self.open(workload, params, round=round)
         assert isinstance(opened, Opened), opened
-        assert isinstance(self.burst(number), int)
+        assert isinstance(self.burst(number), Burst)
         assert self.close(number) == Closed(rows=7)
         return number

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import results
-from orchestrator.engines.client import Closed, Died, Opened, Refused, WorkerDied
+from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerDied
 from tests.contract.bench import PATIENCE_S, RUN, Bench
 
 # Where it happens, and what happens there.
@@ -178,9 +178,9 @@ def test_the_log_of_a_death_is_its_end_and_no_longer_than_a_screen(veteran: Benc
 def test_the_death_of_one_replicate_leaves_another_that_is_open(veteran: Bench):
     veteran.workload("dying", IN_A_BURST.format(action="import os; os.kill(os.getpid(), 9)"))
     (living, _), (dying, _) = veteran.open("good"), veteran.open("dying")
-    assert isinstance(veteran.burst(living), int)
+    assert isinstance(veteran.burst(living), Burst)
     assert isinstance(veteran.burst(dying), Died)
-    assert isinstance(veteran.burst(living), int)
+    assert isinstance(veteran.burst(living), Burst)
     assert veteran.close(living) == Closed(rows=10)
 
 

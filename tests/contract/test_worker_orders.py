@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import results
-from orchestrator.engines.client import Closed, Died, Opened, Refused, WorkerDied
+from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerDied
 from tests.contract import stub
 from tests.contract.bench import PATIENCE_S, RUN, Bench
 from workloads import contract
@@ -59,7 +59,7 @@ def test_two_replicates_are_open_at_once_and_their_bursts_alternate(bench: Bench
     """As a round does it; the stream holds them in the order in which they were closed."""
     (one, _), (two, _) = bench.open("good"), bench.open("good")
     for number in (one, two, two, one):
-        assert isinstance(bench.burst(number, calls=2), int)
+        assert isinstance(bench.burst(number, calls=2), Burst)
     assert bench.close(two) == Closed(rows=8)
     assert bench.close(one) == Closed(rows=8)
     assert bench.client.quit()
@@ -129,7 +129,7 @@ def test_a_replicate_that_is_open_cannot_be_opened_again(veteran: Bench):
         timeout_s=1.0,
     )  # fmt: skip
     assert again == {"kind": "error", "message": f"replicate {number} is open already"}
-    assert isinstance(veteran.burst(number), int)
+    assert isinstance(veteran.burst(number), Burst)
     assert isinstance(veteran.close(number), Closed)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator import catalog, suites
 from orchestrator.engines import EngineOptions, WorkerPlace, interpreters
-from orchestrator.engines.client import Closed, Opened, Refused, WorkerClient
+from orchestrator.engines.client import Burst, Closed, Opened, Refused, WorkerClient
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine
 from orchestrator.plan import select_cases
@@ -40,7 +40,7 @@ def test_smoke_suite_runs_on(number: str, python: str, tmp_path: Path) -> None:
             opened = client.open(case, replicate=replicate, round=1, position=0, seed=1, warmup=1, timeout_s=120)
             assert isinstance(opened, (Opened, Refused)), (opened, (tmp_path / "worker.log").read_text())
             if isinstance(opened, Opened):
-                assert isinstance(client.burst(replicate, 3, 120), int)
+                assert isinstance(client.burst(replicate, 3, 120), Burst)
                 assert isinstance(client.close_replicate(replicate, 60), Closed)
     finally:
         assert client.quit()

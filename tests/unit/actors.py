@@ -120,11 +120,11 @@ class Actor:
 
     def _done(self, order: dict[str, Any], opened: dict[str, Any], call_ns: int) -> dict[str, Any]:
         if order["kind"] == "open":
-            times = dict.fromkeys(("build_ns", "first_ns", "second_ns", "warm_ns"), call_ns)
+            times = dict.fromkeys(("build_ns", "first_ns", "second_ns"), call_ns)
             return {"kind": "opened", "steps": 1, **times}
         if order["kind"] == "burst":
             opened["steady"] += [call_ns] * order["calls"]
-            return {"kind": "measured", "calls": order["calls"], "median_ns": call_ns}
+            return {"kind": "measured", "walls_ns": [call_ns] * order["calls"], "cpu_ns": call_ns * order["calls"]}
         written = rows(
             Case(opened["workload"], tuple(opened["params"].items())),
             self._version,

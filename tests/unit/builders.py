@@ -1,6 +1,7 @@
 """Constructors that the unit tests share: each gives something valid, of which a test names only what it is about."""
 
 import math
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from orchestrator.model import (
 )
 from orchestrator.plan import plan_pairs
 from orchestrator.rundir import RunDir
+from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import seed_percent
 from workloads import contract
 
@@ -209,3 +211,10 @@ def run_directory(path: Path, of: Plan, **changes: Any) -> RunDir:
     run.write_plan(of)
     run.write_manifest(manifest(of.versions, **changes))
     return run
+
+
+def estimate_of(theta: float, spread: float, rounds: int) -> Estimate:
+    """An estimate with exactly this mean and this spread."""
+    shape = [1.0 if place % 2 else -1.0 for place in range(rounds - rounds % 2)] + [0.0] * (rounds % 2)
+    unit = statistics.stdev(shape)
+    return Estimate(tuple(theta + spread * value / unit for value in shape))

@@ -29,11 +29,22 @@ from orchestrator.model import Version
 HERE = Path(__file__).parent
 OWN = HERE / "workloads"
 DEADLINE_S = 120
+# What a test starts ends with it even if pytest itself is killed.
+TIED = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
 
 
 def version(number: str) -> Version:
     [found] = [version for version in catalog.all_versions() if version.number == number]
     return found
+
+
+def base_image(client: docker.DockerClient, pattern: str, python: str) -> docker.models.images.Image:
+    """The base of a Python, pulled if it lies in a registry."""
+    name = pattern.replace("{python}", python)
+    try:
+        return client.images.get(name)
+    except docker.errors.ImageNotFound:
+        return client.images.pull(name)
 
 
 def until(true: Callable[[], Any], what: str) -> Any:
@@ -133,7 +144,7 @@ def start(tfcompare: str, docker_base: str, tmp_path: Path) -> Iterator[Start]:
         fixed = ["run", "--versions", "1.14,2.0", "--engine", "docker", "--base", docker_base, "--workloads", str(OWN)]
         out = tmp_path / name
         process = subprocess.Popen(
-            [tfcompare, *fixed, "--out", str(out), *flags],
+            [*TIED, tfcompare, *fixed, "--out", str(out), *flags],
             env={**os.environ, **(env or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -173,7 +184,7 @@ class PrivateEngine:
     def start(self) -> None:
         (self.root / "docker.pid").unlink(missing_ok=True)
         argv = [
-            "dockerd", "--data-root", self.root / "data", "--exec-root", self.root / "exec", "--pidfile",
+            *TIED, "dockerd", "--data-root", self.root / "data", "--exec-root", self.root / "exec", "--pidfile",
             self.root / "docker.pid", "--host", self.env["DOCKER_HOST"], "--bridge=none", "--iptables=false",
             "--add-runtime", f"nvidia={self.root / 'nvidia-shim'}",
         ]  # fmt: skip
@@ -262,9 +273,7 @@ def private_engine(client: docker.DockerClient, docker_base: str) -> Iterator[Pr
     try:
         engine.start()
         own = engine.client()
-        # A base in a registry is pulled by whoever needs it.
-        with suppress(docker.errors.ImageNotFound):
-            own.images.load(client.images.get(docker_base.replace("{python}", "3.6")).save(named=True))
+        own.images.load(base_image(client, docker_base, "3.6").save(named=True))
         own.close()
         yield engine
     finally:

@@ -17,7 +17,7 @@ from orchestrator.engines.docker import DockerEnvironment
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.suites import WORKLOADS
 from tests.conftest import run_command
-from tests.engines.docker.conftest import MakeEngine, PrivateEngine, version
+from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version
 
 GPU = ("run", "--engine", "docker", "--gpu", "--versions", "1.14,2.0", "--rounds", "2", "--suite", "smoke")
 ASKED = {"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"}
@@ -46,7 +46,7 @@ def test_engine_without_a_gpu_refuses_before_any_work(
     words: tuple[str, ...],
 ) -> None:
     # A base that no other test uses: what is built from it would be seen.
-    client.images.get(docker_base.replace("{python}", "3.6")).tag("tfcompare-test-base:gpu")
+    base_image(client, docker_base, "3.6").tag("tfcompare-test-base:gpu")
     try:
         done = run_command(
             tfcompare, *GPU, *request_flags, "--base", "tfcompare-test-base:gpu", "--out", tmp_path / "run"

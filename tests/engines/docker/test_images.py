@@ -25,7 +25,7 @@ from orchestrator.model import Flavour, Version
 from orchestrator.progress import View, view
 from orchestrator.run import prepare
 from orchestrator.rundir import RunDir
-from tests.engines.docker.conftest import MakeEngine, PrivateEngine, version
+from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version
 
 SIX = "six==1.17.0 --hash=sha256:4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274\n"
 WRONG = SIX.replace("4721", "0000")
@@ -115,7 +115,7 @@ def test_another_image_under_the_name_of_the_base_is_another_image(
     full = version("1.14.0")
     specs = []
     for python in ("3.7", "3.11"):
-        client.images.get(docker_base.replace("{python}", python)).tag(name)
+        base_image(client, docker_base, python).tag(name)
         specs.append(image.recipe(client, full, full.on("cpu")[0], name).spec)
     assert specs[0] != specs[1]
 
@@ -289,7 +289,7 @@ def registry(client: docker.DockerClient, docker_base: str, tmp_path: Path) -> I
             time.sleep(0.05)
         port = log.read_text().partition("listening on 127.0.0.1:")[2].split('"')[0].rstrip("\\")
         name = f"127.0.0.1:{port}/base:3.7"
-        client.images.get(docker_base.replace("{python}", "3.7")).tag(name)
+        base_image(client, docker_base, "3.7").tag(name)
         pushed = [json.loads(line) for line in client.api.push(name).splitlines()]
         assert not [line for line in pushed if "error" in line], pushed
         client.api.remove_image(name)

@@ -3,11 +3,11 @@
 import pytest
 
 from orchestrator.engines.channel import ChannelClosed, ChannelTimeout
-from orchestrator.engines.client import GRACE_S, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
+from orchestrator.engines.client import GRACE_S, Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from tests.unit.builders import case
 from workloads import contract
 
-OPENED = {"kind": "opened", "replicate": 1, "build_ns": 1, "first_ns": 2, "second_ns": 3, "warm_ns": 4, "steps": 5}
+OPENED = {"kind": "opened", "replicate": 1, "build_ns": 1, "first_ns": 2, "second_ns": 3, "steps": 5}
 DIED = {"kind": "died", "replicate": 1, "how": "exit", "reason": "ended with exit code 3", "log": "tail"}
 
 
@@ -44,7 +44,7 @@ def opening(of: WorkerClient) -> Opened | Refused | Died:
 
 def test_an_order_carries_the_case_in_full():
     own, tape = client(OPENED)
-    assert opening(own) == Opened(first_ns=2, second_ns=3, warm_ns=4, steps=5)
+    assert opening(own) == Opened(first_ns=2, second_ns=3, steps=5)
     assert tape.told == [
         {
             "kind": "open", "replicate": 1, "case": "power[style=jit]", "workload": "power", "params": {"style": "jit"},
@@ -74,7 +74,9 @@ def test_the_three_outcomes_of_an_order_are_three_types():
     own, tape = client(DIED)
     assert [opening(own), own.burst(1, 2, 3.0), own.close_replicate(1, 3.0)] == [died] * 3
     assert tape.closed == 0, "the worker of a dead replicate lives"
-    assert client({"kind": "measured", "replicate": 1, "calls": 2, "median_ns": 9})[0].burst(1, 2, 3.0) == 9
+    assert client({"kind": "measured", "replicate": 1, "walls_ns": [9, 8], "cpu_ns": 7})[0].burst(1, 2, 3.0) == Burst(
+        (9, 8), 7
+    )
     assert client({"kind": "closed", "replicate": 1, "rows": 9})[0].close_replicate(1, 3.0) == Closed(9)
 
 

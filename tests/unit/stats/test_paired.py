@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from orchestrator.stats.paired import Estimate, estimate
+from tests.unit.builders import estimate_of
 
 ALPHA = 0.0125
 
@@ -76,7 +77,7 @@ def test_the_smallest_visible_effect_is_seen_nine_times_in_ten():
     """The formula's own promise, by simulation; the plug-in of two t quantiles is a little conservative."""
     draw = np.random.default_rng(20260102)
     rounds, trials, spread = 10, 4000, 0.03
-    effect = math.log1p(Estimate(0.0, spread, rounds).smallest_visible(ALPHA))
+    effect = math.log1p(estimate_of(0.0, spread, rounds).smallest_visible(ALPHA))
     seen = 0
     for row in draw.normal(effect, spread, (trials, rounds)):
         found = estimated(dict.fromkeys(range(rounds), 0.0), dict(enumerate(row.tolist())))
@@ -86,25 +87,25 @@ def test_the_smallest_visible_effect_is_seen_nine_times_in_ten():
 
 @pytest.mark.parametrize("rounds", [2, 6, 10, 20])
 def test_what_these_rounds_can_see_needs_these_rounds_and_no_more(rounds: int):
-    found = Estimate(0.0, 0.05, rounds)
+    found = estimate_of(0.0, 0.05, rounds)
     visible = math.log1p(found.smallest_visible(ALPHA))
     assert found.rounds_for(visible * (1 + 1e-9), ALPHA) == rounds
 
 
 def test_the_rounds_that_it_asks_for_would_show_the_effect():
-    found, effect = Estimate(0.0, 0.05, 6), math.log1p(0.03)
+    found, effect = estimate_of(0.0, 0.05, 6), math.log1p(0.03)
     needed = found.rounds_for(effect, ALPHA)
     assert needed > found.rounds
-    assert math.log1p(Estimate(0.0, 0.05, needed).smallest_visible(ALPHA)) <= effect
+    assert math.log1p(estimate_of(0.0, 0.05, needed).smallest_visible(ALPHA)) <= effect
     # It counts in steps of a tenth: two steps fewer are too few.
-    assert math.log1p(Estimate(0.0, 0.05, int(needed / 1.21)).smallest_visible(ALPHA)) > effect
+    assert math.log1p(estimate_of(0.0, 0.05, int(needed / 1.21)).smallest_visible(ALPHA)) > effect
 
 
 def test_more_rounds_and_less_noise_show_smaller_effects():
-    visible = [Estimate(0.0, 0.05, rounds).smallest_visible(ALPHA) for rounds in (3, 6, 10, 20)]
+    visible = [estimate_of(0.0, 0.05, rounds).smallest_visible(ALPHA) for rounds in (3, 6, 10, 20)]
     assert visible == sorted(visible, reverse=True)
-    assert Estimate(0.0, 0.01, 6).smallest_visible(ALPHA) < Estimate(0.0, 0.05, 6).smallest_visible(ALPHA)
+    assert estimate_of(0.0, 0.01, 6).smallest_visible(ALPHA) < estimate_of(0.0, 0.05, 6).smallest_visible(ALPHA)
 
 
 def test_it_gives_up_counting_where_no_number_of_rounds_would_do():
-    assert Estimate(0.0, 100.0, 6).rounds_for(1e-9, ALPHA) >= 10_000
+    assert estimate_of(0.0, 100.0, 6).rounds_for(1e-9, ALPHA) >= 10_000

@@ -8,6 +8,7 @@ from scipy import stats
 
 from orchestrator.stats.paired import Estimate, estimate
 from orchestrator.stats.verdict import judge, seed_percent
+from tests.unit.builders import estimate_of
 
 ALPHA, MARGIN, ROUNDS = 0.0125, 0.05, 10
 BOUND = math.log1p(MARGIN)
@@ -16,7 +17,7 @@ HAIR = 1e-6
 
 def estimated(theta: float, half_width: float, alpha: float = ALPHA) -> Estimate:
     """An estimate whose interval at `alpha` is theta +- half_width."""
-    return Estimate(theta, half_width / Estimate(0.0, 1.0, ROUNDS).half_width(alpha), ROUNDS)
+    return estimate_of(theta, half_width / estimate_of(0.0, 1.0, ROUNDS).half_width(alpha), ROUNDS)
 
 
 def verdict(theta: float, half_width: float, alpha: float = ALPHA) -> str:
@@ -51,8 +52,8 @@ def test_a_clear_difference_inside_the_margin_is_the_same_for_the_purpose():
 
 
 def test_without_any_spread_the_estimate_decides():
-    assert judge(Estimate(0.0, 0.0, ROUNDS), MARGIN, ALPHA) == ("same", "")
-    assert judge(Estimate(1.0, 0.0, ROUNDS), MARGIN, ALPHA) == ("slower", "")
+    assert judge(estimate_of(0.0, 0.0, ROUNDS), MARGIN, ALPHA) == ("same", "")
+    assert judge(estimate_of(1.0, 0.0, ROUNDS), MARGIN, ALPHA) == ("slower", "")
 
 
 def test_a_difference_that_may_be_smaller_than_the_margin_is_said_to_be_there():

@@ -1,0 +1,82 @@
+"""How much a replicate should do, from a pilot of every arm; the same for all arms, fixed before the first round."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+MAD_TO_SIGMA = 1.4826
+# A call is settled when it and the next two are like the later half.
+CALM = 3
+MOST_WARMUP = 20
+FEWEST_CALLS, MOST_CALLS = 6, 200
+# The spread of replicates around their arm that calls are weighed against; what shared cores show, and a pilot of one
+# replicate an arm cannot tell.
+BETWEEN = 0.05
+# Of what it takes to open a replicate: the least that its calls may take.
+LEAST_SHARE = 0.25
+# Beyond this a replicate's calls cost more patience than they bring certainty.
+REPLICATE_CALLS_S = 2.0
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """One replicate of an arm: what it took to open, and its calls after the first, in nanoseconds."""
+
+    open_s: float
+    calls_ns: tuple[int, ...]
+
+    @property
+    def call_s(self) -> float:
+        return float(np.median(self.calls_ns)) / 1e9
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Calls left out after the second, bursts, and calls a burst."""
+
+    warmup: int
+    bursts: int
+    calls: int
+
+
+def effort(pilots: Sequence[Pilot]) -> Effort:
+    """For the arms of one case together, since all make the same calls."""
+    if not pilots:
+        return Effort(0, 1, 1)
+    slowest = max(pilot.call_s for pilot in pilots)
+    affordable = max(1, int(REPLICATE_CALLS_S / max(slowest, 1e-9)))
+    calls = min(_worth(pilots), affordable)
+    warmup = min(max(settled(pilot.calls_ns) for pilot in pilots), MOST_WARMUP, affordable - 1)
+    # Many short bursts: their alternation is what makes a noisy second hit all arms.
+    bursts = 4 if calls >= 8 else min(calls, 2)
+    return Effort(warmup, bursts, math.ceil(calls / bursts))
+
+
+def _worth(pilots: Sequence[Pilot]) -> int:
+    """Kalibera and Jones: more calls where they scatter, or where opening another replicate is dear."""
+    dear = sum(pilot.open_s for pilot in pilots) / max(sum(pilot.call_s for pilot in pilots), 1e-9)
+    within = math.sqrt(sum(scatter(pilot.calls_ns) ** 2 for pilot in pilots) / len(pilots))
+    best = math.sqrt(dear) * within / BETWEEN
+    # Their calls are independent; here a busy neighbour slows all calls of a moment alike, and only time averages it.
+    return min(max(math.ceil(best), math.ceil(dear * LEAST_SHARE), FEWEST_CALLS), MOST_CALLS)
+
+
+def settled(calls_ns: Sequence[int]) -> int:
+    """How many calls pass before three in a row are like the later half."""
+    logs = np.log(np.maximum(np.array(calls_ns), 1))
+    half = logs[len(logs) // 2 :]
+    center = float(np.median(half))
+    spread = MAD_TO_SIGMA * float(np.median(np.abs(half - center)))
+    like = np.abs(logs - center) <= 3 * max(spread, 0.01)
+    for start in range(len(logs) - CALM + 1):
+        if like[start : start + CALM].all():
+            return start
+    return len(logs)
+
+
+def scatter(calls_ns: Sequence[int]) -> float:
+    """The spread of log times inside one replicate; a single spike does not count."""
+    logs = np.log(np.maximum(np.array(calls_ns), 1))
+    return MAD_TO_SIGMA * float(np.median(np.abs(logs - np.median(logs))))

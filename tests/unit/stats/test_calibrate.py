@@ -1,0 +1,84 @@
+"""How a pilot becomes an effort: more calls where they scatter or where replicates are dear, never without bound."""
+
+import numpy as np
+import pytest
+
+from orchestrator.stats.calibrate import (
+    MOST_CALLS,
+    MOST_WARMUP,
+    REPLICATE_CALLS_S,
+    Effort,
+    Pilot,
+    effort,
+    scatter,
+    settled,
+)
+
+MS = 1_000_000
+
+
+def pilot(call_ms: float = 5.0, *, open_s: float = 0.3, spread: float = 0.1, calls: int = 40) -> Pilot:
+    draw = np.random.default_rng(1).normal(0, spread, calls)
+    return Pilot(open_s, tuple(int(call_ms * MS * value) for value in np.exp(draw)))
+
+
+def timed(pilots: list[Pilot]) -> int:
+    found = effort(pilots)
+    return found.bursts * found.calls
+
+
+def test_scattered_calls_are_made_more_often() -> None:
+    assert timed([pilot(spread=0.02)]) < timed([pilot(spread=0.2)]) < timed([pilot(spread=0.5)])
+
+
+def test_cheap_replicates_still_time_calls_for_a_while() -> None:
+    """Calls of a moment are slowed alike: where they cost little, more of them average more time."""
+    one = pilot(1.0, open_s=0.2, spread=0.0)
+    assert timed([one]) * one.call_s >= 0.25 * one.open_s
+
+
+def test_dear_replicates_make_more_calls() -> None:
+    assert timed([pilot(open_s=0.1)]) < timed([pilot(open_s=3.0)])
+
+
+def test_kalibera_and_jones_rule_holds_between_the_bounds() -> None:
+    one = pilot(5.0, open_s=2.0, spread=0.2)
+    best = np.sqrt(2.0 / one.call_s) * scatter(one.calls_ns) / 0.05
+    assert timed([one]) == pytest.approx(max(best, 0.25 * 2.0 / one.call_s), abs=4)
+
+
+def test_a_slow_arm_makes_the_calls_of_all_dear() -> None:
+    """All arms make the same calls, so what a call costs is what all arms pay for it."""
+    quick, slow = pilot(1.0), pilot(50.0)
+    assert effort([quick, slow]) == effort([slow, quick])
+    assert timed([slow]) <= timed([quick, slow]) < timed([quick])
+
+
+def test_calls_of_seconds_are_made_once_without_warm_up() -> None:
+    assert effort([Pilot(10.0, (5_000 * MS,))]) == Effort(warmup=0, bursts=1, calls=1)
+
+
+@pytest.mark.parametrize("call_ms", [0.00005, 0.01, 1.0, 100.0, 1000.0])
+def test_effort_is_bounded_in_calls_and_in_time(call_ms: float) -> None:
+    found = effort([pilot(call_ms, open_s=2.0, spread=0.5)])
+    assert 1 <= found.bursts * found.calls <= MOST_CALLS + found.bursts
+    assert found.bursts * found.calls * call_ms / 1e3 <= REPLICATE_CALLS_S * 3
+    assert found.warmup <= MOST_WARMUP
+
+
+def test_no_pilot_is_the_least_effort() -> None:
+    assert effort([]) == Effort(0, 1, 1)
+
+
+def test_warm_up_ends_where_three_calls_are_like_the_later_half() -> None:
+    assert settled([50, 40, 30, 20, *[10] * 20]) == 4
+    assert settled([10] * 24) == 0
+
+
+def test_one_spike_is_no_warm_up_and_no_scatter() -> None:
+    assert settled([*[10] * 10, 500, *[10] * 13]) == 0
+    assert scatter([*[10] * 10, 500, *[10] * 13]) == 0
+
+
+def test_calls_that_never_settle_are_all_warm_up() -> None:
+    assert settled([int(10 * 1.3**place) for place in range(8)]) > 0
