@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.judge import judge_run
-from orchestrator.model import Arm, Comparison, Ended, Finished, Lost
+from orchestrator.model import Arm, Comparison, Disturbed, Ended, Finished, Lost
 from orchestrator.rundir import RunDir
 from tests.unit.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
 
@@ -176,3 +176,16 @@ def test_judging_twice_gives_the_same(run: RunDir):
     for version in (OLD, NEW):
         measured(run, version, A, B)
     assert judge_run(run) == judge_run(run)
+
+
+def test_a_round_that_was_redone_counts_once_and_one_that_was_kept_is_told(run: RunDir):
+    for version in (OLD, NEW):
+        measured(run, version, A, B)
+    cause = "other processes kept 1.0 cores busy"
+    run.record(Disturbed(case="a", round=2, replicates=(2,), cause=cause, redone=True))
+    run.record(Disturbed(case="b", round=3, replicates=(7,), cause=cause, redone=False))
+    run.record(DONE)
+    comparison = judge_run(run)
+    assert {(one.case.label, one.rounds) for one in comparison.arms} == {("a", 2), ("b", 3)}
+    (warning,) = comparison.warnings
+    assert warning == f"others used the machine in 2 visits of a case (e.g. {cause}); 1 were redone, 1 kept"

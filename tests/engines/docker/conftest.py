@@ -68,9 +68,11 @@ def containers(client: docker.DockerClient, run: Path) -> list[dict[str, Any]]:
 
 
 def measured(run: Path) -> bool:
-    """Whether the run is past its pilot."""
+    """Whether the run is past its first round."""
     journal = run / "journal.jsonl"
-    return journal.exists() and '"kind":"ended"' in journal.read_text() and '"round":1' in journal.read_text()
+    lines = journal.read_text().splitlines(keepends=True) if journal.exists() else []
+    entries = [json.loads(line) for line in lines if line.endswith("\n")]
+    return any(entry["kind"] == "ended" and entry["round"] > 1 for entry in entries)
 
 
 @pytest.fixture(scope="session")
@@ -125,7 +127,7 @@ class Going:
             assert self.process.poll() is None, self.process.communicate()
             return measured(self.out)
 
-        until(there, "the first round")
+        until(there, "the end of the first round")
 
     def end(self) -> tuple[int, str, str]:
         stdout, stderr = self.process.communicate(timeout=DEADLINE_S)

@@ -20,7 +20,7 @@ from tests.conftest import run_command
 from tests.engines.docker.conftest import OWN, MakeEngine, Start, containers, until
 
 ENDLESS = ("--rounds", "1000", "--workload", "naps")
-SHORT = ("--rounds", "2", "--workload", "naps", "--format", "json", "--quiet")
+SHORT = ("--rounds", "3", "--workload", "naps", "--format", "json", "--quiet")
 
 pytestmark = pytest.mark.usefixtures("environments")
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from orchestrator.model import Arm, Plan
+from orchestrator.model import Arm, Drift, Plan
 from orchestrator.stats.compare import compare
 from tests.unit.builders import NEW, OLD, arm, case, case_pair, plan, unmeasured, version_pair
 
@@ -76,3 +76,57 @@ def test_there_is_one_contrast_a_pair_in_the_plans_order():
     asked = plan(cases, versions=("1", "2", "3"))
     arms = [arm(one, version) for one in cases for version in asked.versions]
     assert [found.pair for found in compare(asked, {}, arms)] == list(asked.pairs)
+
+
+def pair_of(old: dict[int, float], new: dict[int, float], **changes) -> tuple[dict, list[Arm]]:
+    arms = [arm(CASE, OLD), arm(CASE, NEW, **changes)]
+    return {(CASE.label, OLD): old, (CASE.label, NEW): new}, arms
+
+
+def test_calls_of_nanoseconds_are_never_a_verdict():
+    samples, arms = pair_of(logs(10), logs(20), median_ms=0.00005)
+    found = judged(plan([CASE]), samples, arms)
+    assert found.verdict == "inconclusive"
+    assert "too short to be timed one by one" in found.reason
+
+
+def test_a_drift_as_large_as_the_effect_takes_the_verdict_away():
+    samples, arms = pair_of(logs(10), logs(11), drift=Drift(rise=0.2))
+    found = judged(plan([CASE]), samples, arms)
+    assert (found.verdict, found.reason) == ("inconclusive", f"{NEW}: {Drift(rise=0.2)}")
+
+
+def test_a_drift_that_is_small_beside_the_effect_leaves_the_verdict():
+    samples, arms = pair_of(logs(10), logs(20), drift=Drift(rise=0.05))
+    assert judged(plan([CASE]), samples, arms).verdict == "slower"
+
+
+def test_a_drift_forbids_same():
+    samples, arms = pair_of(logs(10), logs(10), drift=Drift(rise=0.06))
+    assert judged(plan([CASE]), samples, arms).verdict == "inconclusive"
+
+
+def test_a_verdict_that_few_rounds_carry_alone_is_unstable():
+    """Nine rounds agree on +12 %, one says +250 %: the mean follows the one, the second estimate does not."""
+    baseline = dict.fromkeys(range(1, 21), 0.0)
+    candidate = {number: 0.6 + 0.02 * (number % 3) for number in baseline} | {20: 6.0, 19: 5.0}
+    samples, arms = pair_of(baseline, candidate)
+    estimate_only = judged(plan([CASE], looks=(20,), alpha=0.5), samples, arms)
+    assert estimate_only.verdict == "inconclusive"
+    assert estimate_only.reason.startswith("unstable")
+
+
+def test_one_of_many_contrasts_needs_more_than_one_alone():
+    """The same data: a verdict alone, and none among fifty cases in which nothing differs."""
+    wanted, *others = [case(style=str(number)) for number in range(50)]
+    shift = {1: 0.14, 2: 0.04, 3: 0.12, 4: 0.06, 5: 0.11, 6: 0.07}
+    flat = {number: 0.03 * (-1) ** number for number in shift}
+    zero = dict.fromkeys(shift, 0.0)
+    samples = {(wanted.label, OLD): zero, (wanted.label, NEW): shift}
+    samples |= {(one.label, version): zero if version == OLD else flat for one in others for version in (OLD, NEW)}
+    arms = [arm(one, version) for one in (wanted, *others) for version in (OLD, NEW)]
+    alone = compare(plan([wanted]), samples, arms)
+    among = compare(plan([wanted, *others]), samples, arms)
+    assert alone[0].verdict == "slower"
+    assert among[0].verdict == "inconclusive"
+    assert among[0].reason.startswith("one of 50 contrasts")

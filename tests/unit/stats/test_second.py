@@ -1,0 +1,25 @@
+"""The Hodges-Lehmann estimate, against its definition and against what it is there for."""
+
+import itertools
+import statistics
+
+import pytest
+
+from orchestrator.stats.paired import Estimate
+from orchestrator.stats.second import disagrees, hodges_lehmann
+
+
+def test_it_is_the_median_of_all_pairwise_means() -> None:
+    values = (0.1, 0.5, -0.2, 0.05, 0.9)
+    means = [(one + other) / 2 for one, other in itertools.combinations_with_replacement(values, 2)]
+    assert hodges_lehmann(values) == pytest.approx(statistics.median(means))
+
+
+def test_it_agrees_with_the_mean_of_symmetric_rounds() -> None:
+    values = (0.08, 0.09, 0.10, 0.11, 0.12, 0.10)
+    assert not disagrees(hodges_lehmann(values), Estimate(values))
+
+
+def test_it_disagrees_where_two_rounds_carry_the_mean() -> None:
+    values = (*[0.001 * number for number in range(18)], 3.0, 3.0)
+    assert disagrees(hodges_lehmann(values), Estimate(values))
