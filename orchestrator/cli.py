@@ -94,6 +94,9 @@ def run(
     rounds: Annotated[int | None, typer.Option(min=2, max=1000, help="Exactly so many rounds.")] = None,
     budget: Annotated[str | None, typer.Option(help="Time for the measuring, e.g. 90s or 10m.")] = None,
     margin: Annotated[float, typer.Option(help="What counts as a difference, in percent.")] = 5.0,
+    control: Annotated[
+        bool, typer.Option("--control", help="Measure the baseline twice: its two arms must come out the same.")
+    ] = False,
     threads: Annotated[str | None, typer.Option(help="TensorFlow's threads for every version: inter,intra.")] = None,
     timeout: Annotated[str, typer.Option(help="Longest that one step of a case may take.")] = "10m",
     seed: Annotated[int | None, typer.Option(help="Seed of orders and data; random if not given.")] = None,
@@ -126,6 +129,7 @@ def run(
         rounds=rounds,
         budget_s=_seconds("--budget", budget) if budget else None,
         margin=margin / 100,
+        control=control,
         threads=_threads(threads) if threads else None,
         timeout_s=_seconds("--timeout", timeout),
         seed=seed,

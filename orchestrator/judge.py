@@ -7,7 +7,19 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from orchestrator import results
-from orchestrator.model import Arm, Case, Comparison, Disturbed, Ended, Finished, Lost, Manifest, Plan
+from orchestrator.model import (
+    CONTROL,
+    Arm,
+    Case,
+    Comparison,
+    Contrast,
+    Disturbed,
+    Ended,
+    Finished,
+    Lost,
+    Manifest,
+    Plan,
+)
 from orchestrator.results import Replicate
 from orchestrator.rundir import RunDir
 from orchestrator.stats.compare import compare
@@ -62,12 +74,13 @@ def judge_run(run: RunDir) -> Comparison:
         name: {replicate.round: math.log(max(replicate.steady_ns, 1.0)) for replicate in replicates}
         for name, replicates in by_arm.items()
     }
+    contrasts = compare(plan, samples, arms)
     return Comparison(
         plan=plan,
         manifest=manifest,
         arms=tuple(arms),
-        contrasts=compare(plan, samples, arms),
-        warnings=tuple(_warnings(plan, manifest, endings, loaded.problems)),
+        contrasts=contrasts,
+        warnings=(*_control(contrasts), *_warnings(plan, manifest, endings, loaded.problems)),
         broken=loaded.broken,
     )
 
@@ -99,6 +112,24 @@ def _arm(case: Case, version: str, replicates: Sequence[Replicate], endings: End
         checksum=facts[-1].checksum,
         drift=drift([replicate.rise for replicate in replicates]),
     )
+
+
+def _control(contrasts: Sequence[Contrast]) -> list[str]:
+    """What the baseline against itself says of this machine; a difference there is told before anything else."""
+    own = [one for one in contrasts if one.pair.kind == "version" and one.pair.candidate.endswith(CONTROL)]
+    if not own:
+        return []
+    failed = [one for one in own if one.verdict in ("slower", "faster")]
+    if failed:
+        worst = max(failed, key=lambda one: abs(math.log(one.ratio or 1.0)))
+        return [
+            f"THE CONTROL ARM FAILED in {len(failed)} of {len(own)} cases: {worst.pair.baseline} against itself is "
+            f"{worst.verdict} ({worst.ratio:.2f}x in {worst.pair.arms[0][0]}); believe no difference of that size"
+        ]
+    open_ = [one for one in own if one.verdict != "same"]
+    if open_:
+        return [f"the control arm is not shown to be the same in {len(open_)} of {len(own)} cases: a noisy machine"]
+    return []
 
 
 def _warnings(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequence[str]) -> list[str]:

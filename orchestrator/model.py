@@ -78,6 +78,10 @@ class Case:
         return f"{self.workload}{params_label(self.params)}"
 
 
+# The baseline once more, in a worker of its own: what it differs by is this machine's noise.
+CONTROL = "+control"
+
+
 def params_label(params: Params) -> str:
     return "[" + ",".join(f"{name}={value}" for name, value in params) + "]" if params else ""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import Case, Pair, Params, Workload
+from orchestrator.model import CONTROL, Case, Pair, Params, Workload
 
 SELECTOR = re.compile(r"(?P<name>[\w.-]+)(\[(?P<params>[^\]]*)\])?")
 
@@ -115,6 +115,7 @@ def plan_pairs(cases: Sequence[Case], versions: Sequence[str], workloads: dict[s
                     case=None, workload=case.workload, params=shared,
                 )
                 for version in versions
+                if not version.endswith(CONTROL)
             )  # fmt: skip
     return tuple(pairs)
 

@@ -26,7 +26,7 @@ from orchestrator.errors import (
 from orchestrator.host import host_facts
 from orchestrator.judge import judge_run
 from orchestrator.measure import Measurement
-from orchestrator.model import Comparison, EngineName, Finished, Lost, Manifest, Plan, Version, Workload
+from orchestrator.model import CONTROL, Comparison, EngineName, Finished, Lost, Manifest, Plan, Version, Workload
 from orchestrator.plan import plan_pairs, select_cases
 from orchestrator.progress import View
 from orchestrator.rundir import RunDir
@@ -52,6 +52,7 @@ class Options:
     rounds: int | None = None
     budget_s: float | None = None
     margin: float = 0.05
+    control: bool = False
     threads: tuple[int, int] | None = None
     timeout_s: float = 600.0
     seed: int | None = None
@@ -85,6 +86,8 @@ def ask(options: Options) -> Asked:
     if not cases:
         raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
     numbers = tuple(version.number for version in versions)
+    if options.control:
+        numbers = (numbers[0], numbers[0] + CONTROL, *numbers[1:])
     created = datetime.now(UTC).replace(microsecond=0)
     plan = Plan(
         run=f"{created:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
@@ -146,6 +149,9 @@ def run(options: Options, view: View) -> Done:
         view.say(f"warning: {failure}")
     if not environments:
         raise EnvironmentFailed(f"no version could be made ready:\n{chr(10).join(map(str, failures))}")
+    baseline = asked.versions[0].number
+    if options.control and baseline in environments:
+        environments[baseline + CONTROL] = environments[baseline]
     error = conduct(asked, plan, environments, directory, view, options)
     comparison = judge_run(directory)
     return Done(comparison, directory.path, error or verdict_on(comparison, failures))

@@ -1,0 +1,38 @@
+"""The control arm: the baseline against itself, told on top where it is not the same."""
+
+from pathlib import Path
+
+from orchestrator.model import CONTROL
+from orchestrator.plan import plan_pairs
+from tests.unit.actors import Part, Stage, play
+from tests.unit.builders import NEW, OLD, case, plan, workload
+
+A = case("a")
+TWICE = OLD + CONTROL
+
+
+def test_control_is_compared_with_the_baseline_and_with_nothing_inside_a_version() -> None:
+    one, other = case("w", mode="eager"), case("w", mode="graph")
+    known = {"w": workload("w", params={"mode": ("eager", "graph")}, contrasts={"mode": "eager"})}
+    pairs = plan_pairs([one, other], (OLD, TWICE, NEW), known)
+    assert {pair.candidate for pair in pairs if pair.kind == "version"} == {TWICE, NEW}
+    assert {pair.version for pair in pairs if pair.kind == "case"} == {OLD, NEW}
+
+
+def test_a_sound_machine_has_nothing_to_say_of_its_control(tmp_path: Path) -> None:
+    played = play(tmp_path, plan([A], (OLD, TWICE, NEW), looks=(6,)), Stage())
+    assert not [warning for warning in played.comparison.warnings if "control" in warning.lower()]
+    verdicts = {contrast.pair.candidate: contrast.verdict for contrast in played.comparison.contrasts}
+    assert verdicts[TWICE] == "same"
+
+
+def test_a_failed_control_is_the_first_thing_told(tmp_path: Path) -> None:
+    stage = Stage({("a", TWICE): Part(lambda number: 20.0 + number / 100)})
+    played = play(tmp_path, plan([A], (OLD, TWICE, NEW), looks=(6,)), stage)
+    assert played.comparison.warnings[0].startswith("THE CONTROL ARM FAILED in 1 of 1 cases: 1.0.0 against itself")
+
+
+def test_an_undecided_control_is_told_as_noise(tmp_path: Path) -> None:
+    stage = Stage({("a", TWICE): Part(lambda number: 10.0 * (2.5 if number % 2 else 0.4))})
+    played = play(tmp_path, plan([A], (OLD, TWICE, NEW), looks=(6,)), stage)
+    assert played.comparison.warnings[0].startswith("the control arm is not shown to be the same in 1 of 1 cases")
