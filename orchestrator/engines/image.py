@@ -125,13 +125,15 @@ def build(client: docker.DockerClient, recipe: Recipe, ca_bundle: bytes, log: Bu
 
 def _follow(steps: Iterable[dict[str, Any]], version: str, base: str, log: BuildLog) -> None:
     """Logs a build or a pull as it goes, without the bars of its downloads."""
+    error = ""
+    # To its end, or its connection would be left open.
     for step in steps:
-        if "error" in step:
-            log.line(step["error"])
-            raise EnvironmentFailed(_failure(version, base, step["error"], log))
-        text = step.get("stream") or ("" if step.get("progressDetail") else step.get("status")) or ""
+        error = step.get("error", error)
+        text = step.get("stream") or ("" if step.get("progressDetail") else step.get("status")) or step.get("error", "")
         for line in text.splitlines():
             log.line(f"{step['id']}: {line}" if "id" in step else line)
+    if error:
+        raise EnvironmentFailed(_failure(version, base, error, log))
 
 
 def _context(files: dict[str, bytes]) -> io.BytesIO:

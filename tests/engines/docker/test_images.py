@@ -31,9 +31,9 @@ SIX = "six==1.17.0 --hash=sha256:4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8e
 WRONG = SIX.replace("4721", "0000")
 
 
-def tiny(folder: Path, lock: str = SIX) -> Version:
-    """A version that is one small package, on Python 3.7; of its own kind in every test."""
-    (folder / "lock.txt").write_text(f"# {folder}\n{lock}")
+def tiny(folder: Path, lock: str) -> Version:
+    """A version that is one small package, on Python 3.7."""
+    (folder / "lock.txt").write_text(lock)
     full = version("1.14.0")
     flavours = [flavour for flavour in full.on("cpu") if flavour.python.number == "3.7"]
     return replace(full, flavours=tuple(replace(flavour, lock=folder / "lock.txt") for flavour in flavours))
@@ -152,15 +152,17 @@ def test_lock_is_all_that_is_installed_and_the_log_is_live(
     client: docker.DockerClient, engine: MakeEngine, tmp_path: Path, swept: Callable[[str], str]
 ) -> None:
     own = engine()
+    # The folder's name keeps the builder's cache out of it.
+    small = tiny(tmp_path, f"# {tmp_path}\n{SIX}")
     seen: list[str] = []
     outlooks: list[str] = []
 
     def watch(line: str) -> None:
         seen.append(line)
         if "six" in line:
-            outlooks.append(own.outlook(tiny(tmp_path)))
+            outlooks.append(own.outlook(small))
 
-    facts = own.prepare(tiny(tmp_path), BuildLog(tmp_path / "log", watch)).facts
+    facts = own.prepare(small, BuildLog(tmp_path / "log", watch)).facts
     swept(facts.details["tag"])
     assert outlooks[0].startswith("to be built from "), "a line comes while the build goes on"
     assert seen[0] == f"building {facts.details['tag']} from {facts.details['base']}"

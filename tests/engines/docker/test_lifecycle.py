@@ -126,8 +126,9 @@ def test_owner_that_is_a_zombie_is_gone() -> None:
         os.waitpid(pid, 0)
 
 
-def test_worker_that_is_told_to_quit_leaves_in_order(
-    client: docker.DockerClient, environments: dict[str, DockerEnvironment], tmp_path: Path
+@pytest.mark.parametrize("told", [True, False], ids=["told to quit", "left alone"])
+def test_worker_ends_in_order(
+    client: docker.DockerClient, environments: dict[str, DockerEnvironment], tmp_path: Path, told: bool
 ) -> None:
     """Not killed, or the end of its stream would be a matter of luck."""
     run = f"orderly-{tmp_path}"
@@ -135,7 +136,10 @@ def test_worker_that_is_told_to_quit_leaves_in_order(
     started = environments["1.14.0"].start(place, tmp_path / "stream.arrow")
     worker = WorkerClient(started.channel, "1.14.0")
     worker.hello(run=run, device="cpu", threads=None, folders=started.folders, results=started.results, timeout_s=60)
-    assert worker.quit()
+    if told:
+        assert worker.quit()
+    else:
+        started.channel.close()
     # Read from the engine's memory, up to now.
     happened = list(
         client.api.events(
