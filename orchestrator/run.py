@@ -4,6 +4,7 @@ import secrets
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
@@ -134,6 +135,12 @@ def choose_engine(options: Options, say: Callable[[str], None]) -> tuple[EngineN
 def run(options: Options, view: View) -> Done:
     asked = ask(options)
     name, engine = choose_engine(options, view.say)
+    with ExitStack() as held:
+        held.callback(engine.close)
+        return _run(options, asked, name, engine, view, held)
+
+
+def _run(options: Options, asked: Asked, name: EngineName, engine: Engine, view: View, held: ExitStack) -> Done:
     plan = replace(asked.plan, engine=name)
     directory = RunDir.create(options.out or Path("runs") / plan.run)
     directory.write_plan(plan)
@@ -142,6 +149,7 @@ def run(options: Options, view: View) -> Done:
     if not environments and options.engine == "auto" and name == "docker" and plan.device == "cpu":
         view.say(f"no image could be had ({failures[0]}); taking virtual environments instead")
         engine = engines()["venv"](options.environments)
+        held.callback(engine.close)
         plan = replace(plan, engine="venv")
         directory.write_plan(plan)
         environments, failures = prepare(asked.versions, engine, directory, view)
@@ -160,9 +168,13 @@ def run(options: Options, view: View) -> Done:
 def outline(plan: Plan) -> str:
     arms = len(plan.cases) * len(plan.versions)
     least, most = (arms * (looks + 1) * REPLICATE_S / 60 for looks in (plan.looks[0], plan.looks[-1]))
+    if plan.budget_s:
+        least, most = min(least, plan.budget_s / 60), min(most, plan.budget_s / 60)
+    rounds = f"{plan.looks[0]} to {plan.looks[-1]} rounds" if len(plan.looks) > 1 else f"{plan.looks[0]} rounds"
+    minutes = " to ".join(dict.fromkeys(f"{max(minutes, 0.1):.1g}" for minutes in (least, most)))
     return (
-        f"plan: {len(plan.cases)} cases x {len(plan.versions)} versions, {plan.looks[0]} to {plan.looks[-1]} rounds, "
-        f"about {least:.0f} to {most:.0f} min once the environments are there"
+        f"plan: {len(plan.cases)} cases x {len(plan.versions)} versions, {rounds}, "
+        f"about {minutes} min once the environments are there"
     )
 
 
