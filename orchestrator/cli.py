@@ -292,7 +292,8 @@ def main() -> NoReturn:
     # A polite end from outside must free containers and keep results just as Ctrl-C does.
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        app(standalone_mode=False)
+        # What typer has caught itself, an interrupt among it, comes back as a code.
+        sys.exit(app(standalone_mode=False) or 0)
     except TfCompareError as error:
         Console(stderr=True).print(Text(f"tfcompare: {error}"), soft_wrap=True)
         sys.exit(error.exit_code)
@@ -306,4 +307,3 @@ def main() -> NoReturn:
             error.show()
             sys.exit(error.exit_code)
         raise
-    sys.exit(0)

@@ -3,7 +3,6 @@
 import secrets
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -27,10 +26,11 @@ from orchestrator.errors import (
 from orchestrator.host import host_facts
 from orchestrator.judge import judge_run
 from orchestrator.measure import Measurement
-from orchestrator.model import CONTROL, Comparison, EngineName, Finished, Lost, Manifest, Plan, Version, Workload
+from orchestrator.model import CONTROL, Comparison, Ended, EngineName, Finished, Lost, Manifest, Plan, Version, Workload
 from orchestrator.plan import plan_pairs, select_cases
 from orchestrator.progress import View
 from orchestrator.rundir import RunDir
+from orchestrator.threads import side_by_side
 from workloads import contract
 
 LOOKS = (6, 10, 15, 20)
@@ -183,10 +183,13 @@ def prepare(
 ) -> tuple[dict[str, Environment], list[EnvironmentFailed]]:
     """Makes every version ready, side by side; one that cannot be made costs itself only."""
 
+    def watch(number: str) -> BuildLog:
+        return BuildLog(directory.logs / f"build-{number}.log", lambda line: view.preparing(number, line))
+
+    logs = {version.number: watch(version.number) for version in versions}
+
     def one(version: Version) -> Environment | EnvironmentFailed:
-        log = BuildLog(
-            directory.logs / f"build-{version.number}.log", lambda line: view.preparing(version.number, line)
-        )
+        log = logs[version.number]
         begun = time.monotonic()
         try:
             view.say(f"{version.number}: {engine.outlook(version)}")
@@ -198,8 +201,12 @@ def prepare(
             view.say(f"{version.number}: made in {time.monotonic() - begun:.0f} s")
         return environment
 
-    with ThreadPoolExecutor(len(versions)) as pool:
-        made = dict(zip((version.number for version in versions), pool.map(one, versions), strict=True))
+    try:
+        made = dict(zip(logs, side_by_side(one, versions), strict=True))
+    except KeyboardInterrupt as stop:
+        for log in logs.values():
+            log.stop()
+        raise Interrupted("interrupted before anything was measured; environments that are done are kept") from stop
     failures = [error for error in made.values() if isinstance(error, EnvironmentFailed)]
     return {number: made_ for number, made_ in made.items() if not isinstance(made_, EnvironmentFailed)}, failures
 
@@ -236,15 +243,17 @@ def conduct(
         how = measurement.measure()
         crew.dismiss()
     except EngineUnavailable as gone:
-        how = f"the engine was lost: {gone}"
-        error = EngineUnavailable(f"{gone}\nWhat was measured before is kept: tfcompare report {directory.path}")
+        how, error = str(gone), gone
     except KeyboardInterrupt:
-        how = "interrupted"
-        error = Interrupted(f"interrupted; what was measured is kept: tfcompare report {directory.path}")
+        how, error = "interrupted", Interrupted("interrupted")
     finally:
         crew.kill()
         directory.record(Finished(how=how, seconds=time.monotonic() - begun))
-    return error
+    if error is None:
+        return None
+    if not any(isinstance(entry, Ended) and entry.outcome == "measured" for entry in directory.entries()):
+        raise error
+    return type(error)(f"{error}; what was measured before is kept: tfcompare report {directory.path}")
 
 
 def verdict_on(comparison: Comparison, failures: list[EnvironmentFailed]) -> TfCompareError | None:

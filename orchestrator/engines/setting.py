@@ -1,6 +1,7 @@
 """What environments have in common: the variables of a worker, and the log of a build."""
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,18 @@ class BuildLog:
         self.path = path
         self._watch = watch
         self._tail: list[str] = []
+        self._process: subprocess.Popen[str] | None = None
+
+    def follow(self, process: "subprocess.Popen[str]") -> None:
+        """Keeps every line that a program prints, to its end; `stop` ends it from another thread."""
+        self._process = process
+        for line in process.stdout or ():
+            self.line(line)
+        self._process = None
+
+    def stop(self) -> None:
+        if process := self._process:
+            process.kill()
 
     def line(self, text: str) -> None:
         text = text.rstrip()

@@ -144,10 +144,8 @@ def _run(version: Version, argv: list[str], log: BuildLog) -> None:
     log.line("$ " + " ".join(argv))
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON") and name != "VIRTUAL_ENV"}
     with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout is not None
         try:
-            for line in process.stdout:
-                log.line(line)
+            log.follow(process)
         except BaseException:
             process.kill()
             raise

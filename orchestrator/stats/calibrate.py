@@ -49,8 +49,8 @@ def effort(pilots: Sequence[Pilot]) -> Effort:
     affordable = max(1, int(REPLICATE_CALLS_S / max(slowest, 1e-9)))
     calls = min(_worth(pilots), affordable)
     warmup = min(max(settled(pilot.calls_ns) for pilot in pilots), MOST_WARMUP, affordable - 1)
-    # Many short bursts: their alternation is what makes a noisy second hit all arms.
-    bursts = 4 if calls >= 8 else min(calls, 2)
+    # Their alternation makes a noisy second hit all arms; but a burst's first call finds the caches cold.
+    bursts = 4 if calls >= 20 else min(calls, 2)
     return Effort(warmup, bursts, math.ceil(calls / bursts))
 
 

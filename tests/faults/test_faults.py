@@ -93,7 +93,7 @@ def test_interrupted_run_keeps_what_it_measured(tfcompare: str, tmp_path: Path, 
         process.send_signal(number)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "interrupted; what was measured is kept" in stderr
+    assert "interrupted; what was measured before is kept" in stderr
     assert "announces" in stdout
     assert not Path(f"/proc/{worker}").exists()
     report = run_command(tfcompare, "report", tmp_path / "run")
@@ -173,3 +173,32 @@ def test_report_of_nothing_says_so(tfcompare: str, tmp_path: Path) -> None:
     done = run_command(tfcompare, "report", tmp_path)
     assert done.returncode == 2
     assert "holds no run" in done.stderr
+
+
+def test_install_that_is_interrupted_ends_at_once(tfcompare: str, tmp_path: Path) -> None:
+    """SIGTERM during an install: exit code 130, no pip left running, nothing half-made counts as made."""
+    environment = {**os.environ, "TFCOMPARE_CACHE": str(tmp_path / "cache")}
+    flags = ["--engine", "venv", "--versions", "1.14,2.0", "--out", str(tmp_path / "run")]
+    with subprocess.Popen(
+        [tfcompare, "run", *flags], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while not any("pip install" in log.read_text() for log in (tmp_path / "run").glob("logs/build-*.log")):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert (stdout, "interrupted before anything was measured" in stderr) == ("", True)
+    assert not list((tmp_path / "cache").glob("**/tfcompare.json"))
+    assert not using(tmp_path / "cache")
+
+
+def using(folder: Path) -> list[str]:
+    """The command lines that name a folder."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+        except OSError:
+            continue
+    return [line for line in lines if str(folder) in line]

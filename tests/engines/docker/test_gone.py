@@ -69,7 +69,7 @@ def test_engine_that_dies_during_a_run_keeps_what_was_measured(
         private_engine.start()
     assert code == 4, stderr
     assert "the Docker engine stopped answering" in stderr
-    assert f"What was measured before is kept: tfcompare report {going.out}" in stderr
+    assert f"what was measured before is kept: tfcompare report {going.out}" in stderr
     assert "Traceback" not in stderr
     done = run_command(tfcompare, "report", going.out, "--format", "json")
     assert done.returncode == 0, done.stderr

@@ -48,7 +48,7 @@ def test_signal_ends_the_containers_and_keeps_the_results(
     code, stdout, stderr = going.end()
     assert code == 130, stderr
     assert "interrupted" in stdout
-    assert f"what was measured is kept: tfcompare report {going.out}" in stderr
+    assert f"what was measured before is kept: tfcompare report {going.out}" in stderr
     assert "Traceback" not in stderr
     assert containers(client, going.out) == []
     arms = report(tfcompare, going.out)["arms"]
