@@ -25,6 +25,10 @@ lint: .venv/dev
 	$(BIN)/vermin --quiet --no-tips --violations --target=3.6- workloads
 	$(BIN)/python tools/lock.py --check
 
+# Measures tfcompare itself and writes docs/benchmarks.md; let nothing else run meanwhile.
+bench: .venv/dev
+	$(BIN)/python -m bench
+
 locks: .venv/dev
 	tools/lock-host
 	$(BIN)/python tools/lock.py

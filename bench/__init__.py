@@ -1,0 +1,1 @@
+"""What is measured about tfcompare itself; `make bench` writes docs/benchmarks.md."""
