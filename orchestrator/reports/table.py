@@ -107,7 +107,7 @@ def _versions_table(
     wide: bool,
 ) -> RenderableType:
     shared, names, own = split_params([arm.case for arm in arms])
-    columns = (names or "case", "version", "time", "ratio", "interval", "verdict", *(["seed %"] if wide else []))
+    columns = (names, "version", "time", "ratio", "interval", "verdict", *(["seed %"] if wide else []))
     table = _frame(workload, shared, columns)
     for case, of_case in groupby(arms, key=lambda arm: arm.case):
         for arm in of_case:
