@@ -147,22 +147,30 @@ def _run(options: Options, asked: Asked, name: EngineName, engine: Engine, view:
     view.say(outline(plan))
     environments, failures = prepare(asked.versions, engine, directory, view)
     if not environments and options.engine == "auto" and name == "docker" and plan.device == "cpu":
-        view.say(f"no image could be had ({failures[0]}); taking virtual environments instead")
+        first = next(iter(failures.values()))
+        view.say(f"no image could be had ({first}); taking virtual environments instead")
         engine = engines()["venv"](options.environments)
         held.callback(engine.close)
         plan = replace(plan, engine="venv")
         directory.write_plan(plan)
         environments, failures = prepare(asked.versions, engine, directory, view)
-    for failure in failures:
+    for failure in failures.values():
         view.say(f"warning: {failure}")
     if not environments:
-        raise EnvironmentFailed(f"no version could be made ready:\n{chr(10).join(map(str, failures))}")
+        raise EnvironmentFailed("no version could be made ready:\n" + "\n".join(map(str, failures.values())))
+    for version, failure in failures.items():
+        directory.record(Lost(version=version, stage="environment", reason=_briefly(version, failure)))
     baseline = asked.versions[0].number
     if options.control and baseline in environments:
         environments[baseline + CONTROL] = environments[baseline]
     error = conduct(asked, plan, environments, directory, view, options)
     comparison = judge_run(directory)
-    return Done(comparison, directory.path, error or verdict_on(comparison, failures))
+    return Done(comparison, directory.path, error or verdict_on(comparison, list(failures.values())))
+
+
+def _briefly(version: str, failure: EnvironmentFailed) -> str:
+    """A failure's first line, for the table: what follows it is the end of a log."""
+    return str(failure).partition("\n")[0].removeprefix(f"{version}: ")
 
 
 def outline(plan: Plan) -> str:
@@ -180,7 +188,7 @@ def outline(plan: Plan) -> str:
 
 def prepare(
     versions: tuple[Version, ...], engine: Engine, directory: RunDir, view: View
-) -> tuple[dict[str, Environment], list[EnvironmentFailed]]:
+) -> tuple[dict[str, Environment], dict[str, EnvironmentFailed]]:
     """Makes every version ready, side by side; one that cannot be made costs itself only."""
 
     def watch(number: str) -> BuildLog:
@@ -207,8 +215,8 @@ def prepare(
         for log in logs.values():
             log.stop()
         raise Interrupted("interrupted before anything was measured; environments that are done are kept") from stop
-    failures = [error for error in made.values() if isinstance(error, EnvironmentFailed)]
-    return {number: made_ for number, made_ in made.items() if not isinstance(made_, EnvironmentFailed)}, failures
+    ready = {number: result for number, result in made.items() if not isinstance(result, EnvironmentFailed)}
+    return ready, {number: result for number, result in made.items() if isinstance(result, EnvironmentFailed)}
 
 
 def conduct(
@@ -216,10 +224,6 @@ def conduct(
 ) -> TfCompareError | None:
     """Starts the workers, measures, ends the workers whatever happens; what cuts it short is returned."""
     begun = time.monotonic()
-    for version in plan.versions:
-        if version not in environments:
-            reason = f"its environment could not be made; see {directory.logs / f'build-{version}.log'}"
-            directory.record(Lost(version=version, stage="environment", reason=reason))
     crew = Crew(plan, environments, directory, options.own_workloads, view.say)
     how = "an error ended the run"
     error: TfCompareError | None = None

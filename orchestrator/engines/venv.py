@@ -67,7 +67,7 @@ class VenvEngine:
     def outlook(self, version: Version) -> str:
         flavour, interpreter = _choose(version)
         if interpreter is None:
-            return interpreters.missing(tuple(option.python.number for option in version.on("cpu")))
+            return f"no Python {' or '.join(option.python.number for option in version.on('cpu'))} found for it"
         if (_folder(flavour, interpreter) / MARKER).exists():
             return f"ready (Python {interpreter.version})"
         return f"to be installed (Python {interpreter.version}, {interpreter.path})"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.engines import interpreters
 from tests.conftest import run_command
 from tests.end_to_end import compare, outcomes, parse
 
@@ -202,3 +203,21 @@ def using(folder: Path) -> list[str]:
         except OSError:
             continue
     return [line for line in lines if str(folder) in line]
+
+
+def test_missing_interpreter_costs_its_version_only(tfcompare: str, tmp_path: Path) -> None:
+    """With nothing but a Python 3.11 in reach: 2.13 is measured, 1.14 says which Python it needs and how to get it."""
+    found = interpreters.find("3.11")
+    assert found is not None
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3.11").symlink_to(found.path)
+    reach = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "PYENV_ROOT": "/none", "UV_PYTHON_INSTALL_DIR": "/none"}
+    flags = ("--versions", "1.14,2.13", "--engine", "venv", "--suite", "smoke", "--rounds", "2")
+    code, answer, stderr = compare(tfcompare, *flags, "--out", tmp_path / "run", env=reach)
+    assert code == 5
+    assert {arm["outcome"] for arm in answer["arms"] if arm["version"] == "2.13.0"} == {"measured"}
+    [reason] = {arm["reason"] for arm in answer["arms"] if arm["version"] == "1.14.0"}
+    for text in (reason, stderr):
+        assert "it needs Python 3.7 or 3.6" in text
+        assert "pyenv install 3.7" in text
+    assert "What runs on this machine's Pythons: 2.13.0" in stderr

@@ -9,7 +9,7 @@ import pytest
 from orchestrator import errors, run
 from orchestrator.engines import EngineOptions
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
-from orchestrator.model import Arm, EnvironmentFacts, Finished, Lost
+from orchestrator.model import Arm, EnvironmentFacts, Finished
 from orchestrator.progress import Quiet
 from orchestrator.run import Options
 from orchestrator.rundir import RunDir
@@ -169,10 +169,8 @@ def test_an_error_of_ones_own_is_no_good_end_either(directory: RunDir):
     assert ending(directory) == "an error ended the run"
 
 
-def test_a_version_without_an_environment_is_lost_and_the_others_are_measured(directory: RunDir):
+def test_a_version_without_an_environment_leaves_the_others_measured(directory: RunDir):
     assert conducted(directory, Stage(), without=("2.0.0",)) is None
-    (lost,) = [entry for entry in directory.entries() if isinstance(entry, Lost)]
-    assert (lost.version, lost.stage) == ("2.0.0", "environment")
     assert [found.outcome for found in run.judge_run(directory).arms] == ["measured", "died"]
 
 
