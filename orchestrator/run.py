@@ -205,7 +205,7 @@ def prepare(
         except EnvironmentFailed as error:
             return error
         view.preparing(version.number, "ready")
-        if log.path.exists():
+        if log.used:
             view.say(f"{version.number}: made in {time.monotonic() - begun:.0f} s")
         return environment
 

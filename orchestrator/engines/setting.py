@@ -53,6 +53,11 @@ class BuildLog:
         self._tail = [*self._tail[-39:], text]
         self._watch(text)
 
+    @property
+    def used(self) -> bool:
+        """Whether anything had to be done at all."""
+        return bool(self._tail)
+
     def tail(self, lines: int = 12) -> str:
         return "\n".join(f"  | {line}" for line in self._tail[-lines:])
 
