@@ -1,6 +1,6 @@
 """The workers of a run: one a version, started side by side, started again after a death."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +48,7 @@ class Crew:
 
     def start_all(self) -> dict[str, Ready]:
         """Every worker that comes up; one that does not costs its version only."""
+        # An executor, whose end an interrupt waits for: a worker that is half started could not be ended.
         with ThreadPoolExecutor(len(self._members) or 1) as pool:
             started = dict(zip(self._members, pool.map(self._start, self._members), strict=True))
         return {version: ready for version, ready in started.items() if ready}
@@ -122,14 +123,10 @@ class Crew:
 
     def kill(self) -> None:
         """Ends every worker at once."""
-        _close(member.client for member in self._members.values())
+        for member in self._members.values():
+            if member.client:
+                member.client.channel.close()
 
 
 def _quit(member: Member) -> bool:
     return member.client.quit() if member.client else False
-
-
-def _close(clients: Iterable[WorkerClient | None]) -> None:
-    for client in clients:
-        if client:
-            client.channel.close()
