@@ -1,10 +1,8 @@
 """The command line: flags in, exit code out. The sole place that exits and the sole catcher of TfCompareError."""
 
 import json
-import re
 import signal
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -14,19 +12,25 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator import catalog, suites
+from orchestrator import catalog, flags
 from orchestrator.engines import EngineOptions
 from orchestrator.errors import ContractBroken, FoundSlower, TfCompareError, UsageError
 from orchestrator.judge import judge_run
+from orchestrator.listing import LISTINGS
 from orchestrator.model import Comparison
+from orchestrator.more import MoreOptions, more_rounds
 from orchestrator.progress import view
-from orchestrator.reports import REPORTS
-from orchestrator.reports.table import layout
-from orchestrator.run import Options, forecast
+from orchestrator.reports import REPORTS, table
+from orchestrator.reports.columns import known_columns
+from orchestrator.run import Done, Options, forecast
 from orchestrator.run import run as run_comparison
 from orchestrator.rundir import RunDir
 
-DURATION = re.compile(r"(?P<count>\d+(\.\d+)?)(?P<unit>s|m|h)?")
+# What else stands in the plan of the run that --more continues.
+WITH_MORE = {
+    "more", "rounds", "budget", "workloads", "base", "ca_bundle", "gpu_request", "format", "columns", "fail_on",
+    "quiet", "verbose",
+}  # fmt: skip
 
 app = typer.Typer(
     help="Is my TensorFlow code faster or slower in another TensorFlow, by how much, and can I believe it?",
@@ -36,6 +40,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+COLUMNS_HELP = "Columns of the table, e.g. time,ratio,verdict; +build,first adds to the usual ones."
 
 RUN_EXAMPLES = """Compare TensorFlow versions: build or find each, measure side by side, print verdicts.
 
@@ -48,6 +54,8 @@ RUN_EXAMPLES = """Compare TensorFlow versions: build or find each, measure side 
   tfcompare run --versions 1.14,2.0 --suite smoke --engine venv --out runs/first
 
   tfcompare run --versions 2.0,2.13 --format json --quiet > comparison.json
+
+  tfcompare run --more runs/first --budget 10m
 """
 
 REPORT_EXAMPLES = """Redraw a run's report from its directory.
@@ -69,9 +77,27 @@ LIST_EXAMPLES = """List what there is: versions, workloads or suites.
 """
 
 
+@dataclass(frozen=True)
+class Shown:
+    """How a comparison is to be shown."""
+
+    format: str
+    columns: tuple[str, ...] | None
+
+    def text(self, comparison: Comparison) -> str:
+        return table.render(comparison, self.columns) if self.format == "table" else REPORTS[self.format](comparison)
+
+
 @app.command(help=RUN_EXAMPLES)
 def run(
-    versions: Annotated[str, typer.Option(help="Versions to compare, the baseline first, e.g. 1.14,2.0,2.13.")],
+    context: typer.Context,
+    versions: Annotated[
+        str | None,
+        typer.Option(help="Versions to compare, the baseline first, e.g. 1.14,2.0,2.13.", show_default=False),
+    ] = None,
+    more: Annotated[
+        Path | None, typer.Option(help="Go on with this run, for the cases that have no verdict yet.", metavar="RUN")
+    ] = None,
     suite: Annotated[str, typer.Option(help="Suite of cases: smoke, quick, seed or full.")] = "quick",
     workload: Annotated[
         list[str] | None,
@@ -79,6 +105,10 @@ def run(
     ] = None,
     workloads: Annotated[Path | None, typer.Option(help="A folder with workload files of your own.")] = None,
     engine: Annotated[str, typer.Option(help="auto, docker or venv.")] = "auto",
+    isolation: Annotated[
+        str,
+        typer.Option(help="What a replicate is: a fork of a resident worker, or a process or container of its own."),
+    ] = "fork",
     gpu: Annotated[bool, typer.Option("--gpu", help="Measure on the GPU, through Docker's NVIDIA runtime.")] = False,
     gpu_request: Annotated[
         str, typer.Option(help="How the GPU is asked for: runtime (the runtime named nvidia) or device.")
@@ -98,9 +128,14 @@ def run(
         bool, typer.Option("--control", help="Measure the baseline twice: its two arms must come out the same.")
     ] = False,
     threads: Annotated[str | None, typer.Option(help="TensorFlow's threads for every version: inter,intra.")] = None,
+    cpuset: Annotated[str | None, typer.Option(help="CPUs that every version runs on, e.g. 0,2-3.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory that every version may use, e.g. 4g.")] = None,
     timeout: Annotated[str, typer.Option(help="Longest that one step of a case may take.")] = "10m",
-    seed: Annotated[int | None, typer.Option(help="Seed of orders and data; random if not given.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**31 - 1, help="Seed of orders and data; random if not given.")
+    ] = None,
     format: Annotated[str, typer.Option(help="table or json, on stdout.")] = "table",
+    columns: Annotated[str | None, typer.Option(help=COLUMNS_HELP)] = None,
     fail_on: Annotated[str | None, typer.Option(help="slower: exit with 1 if something is.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")] = False,
@@ -110,40 +145,77 @@ def run(
         raise UsageError(f"--gpu-request {gpu_request!r}: it is runtime or device")
     if fail_on not in (None, "slower"):
         raise UsageError(f"--fail-on {fail_on!r}: only slower is known")
-    if not 0 < margin < 100:
-        raise UsageError(f"--margin {margin}: a percentage between 0 and 100")
-    _known_format(format)
+    shown = _shown(format, columns)
+    environments = EngineOptions(
+        gpu=gpu,
+        gpu_request="device" if gpu_request == "device" else "runtime",
+        base=base,
+        ca_bundle=ca_bundle,
+        cpus=flags.cpus(cpuset) if cpuset else None,
+        memory_mb=flags.memory_mb(memory) if memory else None,
+    )
+    budget_s = flags.seconds("--budget", budget) if budget else None
+    command = tuple(sys.argv[1:])
+    errors = Console(stderr=True)
+    if more:
+        _only_with_more(context)
+        asked = MoreOptions(
+            run=more,
+            rounds=rounds,
+            budget_s=budget_s,
+            own_workloads=workloads,
+            environments=environments,
+            command=command,
+        )
+        with view(errors, quiet=quiet, verbose=verbose) as watching:
+            done = more_rounds(asked, watching)
+        _finish(done, shown, fail_on, None if quiet else errors)
+        return
+    if versions is None:
+        raise UsageError("--versions is missing: name them, the baseline first, e.g. --versions 1.14,2.0,2.13")
     options = Options(
-        versions=_names(versions),
+        versions=flags.names(versions),
         suite=suite,
         selected=tuple(workload or ()),
         own_workloads=workloads,
         engine=engine,
-        environments=EngineOptions(
-            gpu=gpu,
-            gpu_request="device" if gpu_request == "device" else "runtime",
-            base=base,
-            ca_bundle=ca_bundle,
-        ),
+        environments=environments,
         out=out,
         rounds=rounds,
-        budget_s=_seconds("--budget", budget) if budget else None,
-        margin=margin / 100,
+        budget_s=budget_s,
+        margin=flags.margin(margin),
         control=control,
-        threads=_threads(threads) if threads else None,
-        timeout_s=_seconds("--timeout", timeout),
+        threads=flags.threads(threads) if threads else None,
+        timeout_s=flags.seconds("--timeout", timeout),
         seed=seed,
-        command=tuple(sys.argv[1:]),
+        isolation=flags.isolation(isolation),
+        command=command,
     )
-    errors = Console(stderr=True)
     if dry_run:
         say = (lambda text: None) if quiet else (lambda text: errors.print(Text(text), soft_wrap=True))
         print("\n".join(forecast(options, say)))
         return
     with view(errors, quiet=quiet, verbose=verbose) as watching:
         done = run_comparison(options, watching)
-    _show(done.comparison, format, None)
-    if not quiet:
+    _finish(done, shown, fail_on, None if quiet else errors)
+
+
+def _only_with_more(context: typer.Context) -> None:
+    """Everything but how long to go on was fixed when the run began."""
+    given = [
+        name
+        for name in context.params
+        if name not in WITH_MORE and getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    ]
+    if given:
+        told = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise UsageError(f"--more goes on with a run as it was planned: leave {told} out, or run anew")
+
+
+def _finish(done: Done, shown: Shown, fail_on: str | None, errors: Console | None) -> None:
+    """Prints a run's comparison and raises what its exit code comes from."""
+    _show(done.comparison, shown, None)
+    if errors:
         errors.print(Text(f"run directory: {done.path}"), soft_wrap=True)
     if done.error:
         raise done.error
@@ -155,78 +227,14 @@ def run(
 def report(
     run: Annotated[Path, typer.Argument(help="A run directory.")],
     format: Annotated[str, typer.Option(help="table or json.")] = "table",
+    columns: Annotated[str | None, typer.Option(help=COLUMNS_HELP)] = None,
     output: Annotated[str, typer.Option(help="A file, or - for stdout.")] = "-",
 ) -> None:
-    _known_format(format)
+    shown = _shown(format, columns)
     comparison = judge_run(RunDir.open(run))
-    _show(comparison, format, None if output == "-" else Path(output))
+    _show(comparison, shown, None if output == "-" else Path(output))
     if comparison.broken:
         raise ContractBroken("\n".join(comparison.broken))
-
-
-@dataclass(frozen=True)
-class Listing:
-    """A list command's answer in both forms."""
-
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    objects: list[dict[str, object]]
-
-
-def _versions() -> Listing:
-    objects: list[dict[str, object]] = []
-    rows = []
-    for version in catalog.all_versions():
-        flavours = list(dict.fromkeys(flavour.name for flavour in version.flavours))
-        pythons = [flavour.python.number for flavour in version.on("cpu")]
-        objects.append(
-            {
-                "version": version.number,
-                "aliases": list(version.aliases),
-                "python": pythons[0],
-                "pythons": pythons,
-                "keras": version.keras,
-                "flavours": flavours,
-            }
-        )
-        rows.append(
-            (version.number, ", ".join(version.aliases), ", ".join(pythons), version.keras, ", ".join(flavours))
-        )
-    return Listing(("version", "aliases", "Python", "Keras", "flavours"), rows, objects)
-
-
-def _workloads() -> Listing:
-    found = suites.all_workloads().values()
-    objects: list[dict[str, object]] = [
-        {
-            "workload": workload.name,
-            "summary": workload.summary,
-            "params": {name: list(values) for name, values in workload.params.items()},
-            "contrasts": workload.contrasts,
-        }
-        for workload in found
-    ]
-    rows = [
-        (
-            workload.name,
-            workload.summary + "".join(f"\n{name}={'|'.join(values)}" for name, values in workload.params.items()),
-        )
-        for workload in found
-    ]
-    return Listing(("workload", "what it does, and its parameters"), rows, objects)
-
-
-def _suites() -> Listing:
-    found = suites.all_suites()
-    objects: list[dict[str, object]] = [
-        {"suite": suite.name, "summary": suite.summary, "cases": list(suite.cases), "budget_s": suite.budget_s}
-        for suite in found.values()
-    ]
-    rows = [(suite.name, "\n".join([suite.summary, *suite.cases])) for suite in found.values()]
-    return Listing(("suite", "what it is for, and its cases"), rows, objects)
-
-
-LISTINGS = {"versions": _versions, "workloads": _workloads, "suites": _suites}
 
 
 @app.command("list", help=LIST_EXAMPLES)
@@ -241,47 +249,36 @@ def list_things(
     if format == "json":
         print(json.dumps(listing.objects, indent=2))
         return
-    table = Table(*listing.columns, show_lines=any("\n" in cell for row in listing.rows for cell in row))
+    drawn = Table(*listing.columns, show_lines=any("\n" in cell for row in listing.rows for cell in row))
     for row in listing.rows:
-        table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+        drawn.add_row(*(Text(cell) for cell in row))
+    Console().print(drawn)
 
 
-def _show(comparison: Comparison, format: str, output: Path | None) -> None:
+def _shown(format: str, columns: str | None) -> Shown:
+    _known_format(format)
+    if columns is not None and format != "table":
+        raise UsageError(f"--columns goes with --format table, not with {format}")
+    return Shown(format, known_columns(columns) if columns else None)
+
+
+def _show(comparison: Comparison, shown: Shown, output: Path | None) -> None:
     if output is not None:
         try:
-            output.write_text(REPORTS[format](comparison) + "\n")
+            output.write_text(shown.text(comparison) + "\n")
         except OSError as error:
             raise UsageError(f"--output {output}: {error.strerror}") from error
         return
     console = Console()
-    if format == "table" and console.is_terminal:
-        console.print(layout(comparison, console.width))
+    if shown.format == "table" and console.is_terminal:
+        console.print(table.layout(comparison, console.width, shown.columns))
     else:
-        print(REPORTS[format](comparison))
+        print(shown.text(comparison))
 
 
 def _known_format(name: str) -> None:
     if name not in REPORTS:
         raise UsageError(f"unknown format {name!r}{catalog.did_you_mean(name, REPORTS)}; it is {', '.join(REPORTS)}")
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _threads(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d+),(\d+)", text)
-    if match is None:
-        raise UsageError(f"--threads {text!r}: two numbers, inter-op and intra-op, e.g. 1,2")
-    return int(match[1]), int(match[2])
-
-
-def _seconds(flag: str, text: str) -> float:
-    match = DURATION.fullmatch(text.strip())
-    if match is None or float(match["count"]) == 0:
-        raise UsageError(f"{flag} {text!r}: a duration, e.g. 90s, 10m or 1h")
-    return float(match["count"]) * {"s": 1, "m": 60, "h": 3600, None: 1}[match["unit"]]
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:

@@ -1,4 +1,4 @@
-"""The workers of a run: one a version, started side by side, started again after a death."""
+"""The workers of a run: a resident one a version, started again after a death; or a fresh one a replicate."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,9 +19,11 @@ MOST_DEATHS = 3
 @dataclass
 class Member:
     environment: Environment
+    parts: int
     client: WorkerClient | None = None
     stream: Path | None = None
-    parts: int = 0
+    deaths: int = 0
+    lost: bool = False
 
 
 class Crew:
@@ -37,14 +39,29 @@ class Crew:
         self._run = run
         self._own = own
         self._say = say
-        self._members = {version: Member(environment) for version, environment in environments.items()}
+        self._isolated = plan.isolation != "fork"
+        self._members = {
+            version: Member(environment, run.parts(version)) for version, environment in environments.items()
+        }
 
     def versions(self) -> list[str]:
-        return [version for version, member in self._members.items() if member.client]
+        return [version for version, member in self._members.items() if not member.lost]
 
     def client(self, version: str) -> WorkerClient | None:
         member = self._members.get(version)
         return member.client if member else None
+
+    def engage(self, version: str) -> WorkerClient | None:
+        """The worker that a new replicate goes to."""
+        member = self._members.get(version)
+        if member and self._isolated and not member.client and not member.lost:
+            self._start(version)
+        return self.client(version)
+
+    def release(self, version: str) -> None:
+        """After a replicate's end: a worker that was the replicate's own leaves with it."""
+        if self._isolated:
+            self._leave(self._members[version])
 
     def start_all(self) -> dict[str, Ready]:
         """Every worker that comes up; one that does not costs its version only."""
@@ -71,6 +88,7 @@ class Crew:
                 run=self._plan.run,
                 device=self._plan.device,
                 threads=self._plan.threads,
+                fork=not self._isolated,
                 folders=started.folders,
                 results=started.results,
                 timeout_s=START_TIMEOUT_S,
@@ -97,36 +115,38 @@ class Crew:
             )
 
     def lose(self, version: str, stage: str, reason: str) -> None:
+        self._members[version].lost = True
         self._run.record(Lost(version=version, stage=stage, reason=reason))
         self._say(f"{version} is lost ({stage}): {reason}")
 
     def bury(self, version: str) -> None:
-        """After a worker's death: keeps what it wrote and starts another in its place."""
+        """After a worker's death: keeps what it wrote and, if it was a resident, starts another in its place."""
         member = self._members[version]
         if member.client:
             member.client.channel.close()
         member.client = None
-        if member.parts >= MOST_DEATHS:
-            self.lose(version, "worker", f"it died {member.parts} times")
+        if self._isolated:
+            return
+        member.deaths += 1
+        if member.deaths >= MOST_DEATHS:
+            self.lose(version, "worker", f"it died {member.deaths} times")
             return
         self._say(f"{version}: starting another worker")
         self._start(version)
 
     def dismiss(self) -> None:
-        """Ends every worker; a stream that was closed in order gets its final name."""
-        members = [member for member in self._members.values() if member.client]
-        with ThreadPoolExecutor(len(members) or 1) as pool:
-            for member, orderly in zip(members, pool.map(_quit, members), strict=True):
-                if orderly and member.stream:
-                    self._run.settle(member.stream)
-                member.client = None
+        """Ends every worker."""
+        with ThreadPoolExecutor(len(self._members) or 1) as pool:
+            list(pool.map(self._leave, self._members.values()))
+
+    def _leave(self, member: Member) -> None:
+        """A stream that its worker closed in order gets its final name."""
+        if member.client and member.client.quit() and member.stream:
+            self._run.settle(member.stream)
+        member.client = None
 
     def kill(self) -> None:
         """Ends every worker at once."""
         for member in self._members.values():
             if member.client:
                 member.client.channel.close()
-
-
-def _quit(member: Member) -> bool:
-    return member.client.quit() if member.client else False

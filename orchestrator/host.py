@@ -1,71 +1,131 @@
-"""This machine: the stable facts that name it, and the counters that tell what it did meanwhile."""
+"""This machine: the facts that name it, what moves on it, and the counters that tell what others did meanwhile."""
 
 import hashlib
 import os
 import platform
+import re
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
+from statistics import fmean
 
-CPU = Path("/sys/devices/system/cpu")
+from orchestrator.gpu import Gpu, GpuReading, disturbance, gpus, read_gpus
+
+Facts = dict[str, str | int | float | None]
+
+ROOT = Path("/")
+CPU = "sys/devices/system/cpu"
 SHORTEST_S = 0.2
 MOST_STEAL = 0.05
 MOST_FOREIGN_CORES = 0.3
+MOST_CLOCK_JUMP_S = 0.5
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
+WHOLE_LINE = r"(.+)"
+TEXTS = {
+    "boot": ("proc/sys/kernel/random/boot_id", WHOLE_LINE),
+    "microcode": ("proc/cpuinfo", r"^microcode\s*: (.+)"),
+    "smt": (f"{CPU}/smt/active", WHOLE_LINE),
+    "governor": (f"{CPU}/cpu0/cpufreq/scaling_governor", WHOLE_LINE),
+    "thp": ("sys/kernel/mm/transparent_hugepage/enabled", r"\[(\w+)\]"),
+    "aslr": ("proc/sys/kernel/randomize_va_space", WHOLE_LINE),
+    "cgroup_quota": ("sys/fs/cgroup/cpu.max", WHOLE_LINE),
+}
 
-def host_facts() -> dict[str, str | int | float | None]:
-    cpu = _cpu_model()
+
+def host_facts(root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpus) -> Facts:
+    cards = find_gpus()
+    cpu = _find(root, "proc/cpuinfo", r"^model name\s*: (.+)") or platform.machine()
+    board = _find(root, "sys/class/dmi/id/board_name", WHOLE_LINE)
+    uuids = sorted(card.uuid for card in cards if card.uuid)
     # Nothing that moves by itself, like a clock rate, may make another machine of this one.
-    stable = f"{cpu} {os.cpu_count()} {_read('/sys/class/dmi/id/board_name')} {_read('/etc/machine-id')}"
+    stable = (cpu, os.cpu_count(), board, _find(root, "etc/machine-id", WHOLE_LINE), *uuids)
     return {
-        "id": hashlib.sha256(stable.encode()).hexdigest()[:12],
-        "boot": _read("/proc/sys/kernel/random/boot_id"),
+        "id": hashlib.sha256(" ".join(map(str, stable)).encode()).hexdigest()[:12],
         "system": platform.system(),
         "kernel": platform.release(),
         "cpu": cpu,
         "cores": os.cpu_count(),
         "usable_cores": len(os.sched_getaffinity(0)),
-        "smt": _read(CPU / "smt/active"),
-        "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or None,
+        "numa_nodes": len(list(root.glob("sys/devices/system/node/node[0-9]*"))) or None,
         "memory_mb": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20,
-        "virtual": "yes" if " hypervisor" in (_read("/proc/cpuinfo") or "") else "no",
-        "governor": _read(CPU / "cpu0/cpufreq/scaling_governor"),
-        "turbo": _turbo(),
-        "cgroup_quota": _read("/sys/fs/cgroup/cpu.max"),
-        "load": round(os.getloadavg()[0], 2),
+        "swap_mb": _whole(root, "proc/meminfo", r"^SwapTotal:\s*(\d+)", 1024),
+        "virtual": "yes" if _find(root, "proc/cpuinfo", r"( hypervisor)\b") else "no",
+        "container": "yes" if (root / ".dockerenv").exists() or (root / "run/.containerenv").exists() else "no",
+        "turbo": _turbo(root),
+        "mhz_max": _whole(root, f"{CPU}/cpu0/cpufreq/cpuinfo_max_freq", r"(\d+)", 1000),
+        "gpus": "; ".join(map(str, cards)) or None,
+        "load": _load(root),
+        "psi_cpu": _pressure(root, "cpu", "avg10"),
         "python": platform.python_version(),
+        **{fact: _find(root, path, pattern) for fact, (path, pattern) in TEXTS.items()},
     }
 
 
-def _cpu_model() -> str:
-    for line in (_read("/proc/cpuinfo") or "").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
+def moment(root: Path = ROOT, read_cards: Callable[[], tuple[GpuReading, ...]] = read_gpus) -> Facts:
+    """What moves on this machine, as it is now. None is what this machine does not show."""
+    rates = re.findall(r"^cpu MHz\s*: ([\d.]+)", _read(root / "proc/cpuinfo") or "", re.MULTILINE)
+    zones = [_read(zone) for zone in root.glob("sys/class/thermal/thermal_zone*/temp")]
+    return {
+        "load": _load(root),
+        "running": _whole(root, "proc/loadavg", r" (\d+)/", 1),
+        "psi_cpu": _pressure(root, "cpu", "avg10"),
+        "psi_memory": _pressure(root, "memory", "avg10"),
+        "psi_io": _pressure(root, "io", "avg10"),
+        "mhz": round(fmean(map(float, rates))) if rates else None,
+        "temperature_c": max((int(zone) / 1000 for zone in zones if zone), default=None),
+        "available_mb": _whole(root, "proc/meminfo", r"^MemAvailable:\s*(\d+)", 1024),
+        **{f"gpu{card.index}": str(card) for card in read_cards()},
+    }
 
 
-def _turbo() -> str | None:
-    if (off := _read(CPU / "intel_pstate/no_turbo")) is not None:
+def _turbo(root: Path) -> str | None:
+    if (off := _read(root / CPU / "intel_pstate/no_turbo")) is not None:
         return "off" if off == "1" else "on"
-    boost = _read(CPU / "cpufreq/boost")
+    boost = _read(root / CPU / "cpufreq/boost")
     return None if boost is None else "on" if boost == "1" else "off"
 
 
-def _read(path: str | Path) -> str | None:
+def _load(root: Path) -> float | None:
+    found = _find(root, "proc/loadavg", r"^([\d.]+)")
+    return None if found is None else float(found)
+
+
+def _pressure(root: Path, resource: str, field: str) -> float | None:
+    """Of the time in which some task waited; a kernel may have the files and refuse to read them."""
+    found = _find(root, f"proc/pressure/{resource}", rf"^some .*\b{field}=([\d.]+)")
+    return None if found is None else float(found)
+
+
+def _whole(root: Path, path: str, pattern: str, divisor: int) -> int | None:
+    found = _find(root, path, pattern)
+    return None if found is None else int(found) // divisor
+
+
+def _find(root: Path, path: str, pattern: str) -> str | None:
+    found = re.search(pattern, _read(root / path) or "", re.MULTILINE)
+    return found[1] if found else None
+
+
+def _read(path: Path) -> str | None:
     try:
-        return Path(path).read_text().strip() or None
+        return path.read_text().strip() or None
     except OSError:
         return None
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The kernel's counters at one moment, in seconds over all CPUs."""
+    """The kernel's counters and clocks at one moment, in seconds; `busy` and `steal` are sums over CPUs."""
 
     wall: float
     busy: float
     steal: float
+    clock: float | None = None
+    since_boot: float | None = None
+    waited: float | None = None
 
     def until(self, later: "Reading", own: float) -> "Meanwhile | None":
         """What happened between two readings, when `own` seconds of the CPU time were this run's; None where that is
@@ -73,22 +133,39 @@ class Reading:
         wall = later.wall - self.wall
         if wall < SHORTEST_S:
             return None
+        clock = _moved(self.clock, later.clock)
+        since_boot = _moved(self.since_boot, later.since_boot)
+        waited = _moved(self.waited, later.waited)
         return Meanwhile(
             foreign_cores=max(0.0, later.busy - self.busy - own) / wall,
             steal_share=max(0.0, later.steal - self.steal) / wall,
+            clock_jump_s=0.0 if clock is None else abs(clock - wall),
+            # Unlike the clock of `wall`, the one since boot goes on while the machine sleeps.
+            suspended_s=0.0 if since_boot is None else max(0.0, since_boot - wall),
+            waiting_share=None if waited is None else waited / wall,
         )
 
 
 @dataclass(frozen=True)
 class Meanwhile:
-    """What others did to this machine: cores that they kept busy, and the share of time that a hypervisor took."""
+    """What others did to this machine: cores that they kept busy, the share of time that a hypervisor took, how far the
+    clock was moved, how long the machine slept; and the share of time in which some task waited for a CPU."""
 
     foreign_cores: float
     steal_share: float
+    clock_jump_s: float = 0.0
+    suspended_s: float = 0.0
+    waiting_share: float | None = None
 
     @property
     def disturbance(self) -> str:
         """In words, or nothing where nothing disturbed. The limits are fixed, whatever the times say."""
+        # A suspension moves the wall clock too, so it is told first. `waiting_share` is not judged: a run's own threads
+        # wait for each other's CPUs, and the kernel does not tell whose waiting it was.
+        if self.suspended_s >= MOST_CLOCK_JUMP_S:
+            return f"the machine was suspended for {self.suspended_s:.1f} s"
+        if self.clock_jump_s >= MOST_CLOCK_JUMP_S:
+            return f"the clock jumped by {self.clock_jump_s:.1f} s"
         if self.steal_share > MOST_STEAL:
             return f"the hypervisor took {self.steal_share:.0%} of the time"
         if self.foreign_cores > MOST_FOREIGN_CORES:
@@ -96,12 +173,49 @@ class Meanwhile:
         return ""
 
 
-def read_counters() -> Reading | None:
-    """None where there is no /proc/stat."""
+def _moved(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else after - before
+
+
+def read_counters(cpus: frozenset[int] | None = None, root: Path = ROOT) -> Reading | None:
+    """Over these CPUs, or over all. None where there is no /proc/stat, or where it knows none of them."""
+    wanted = {"cpu"} if cpus is None else {f"cpu{cpu}" for cpu in cpus}
     try:
-        with open("/proc/stat") as stat:
-            user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, stat.readline().split()[1:9])
+        with open(root / "proc/stat") as stat:
+            lines = [line.split() for line in takewhile(lambda line: line.startswith("cpu"), stat)]
+        times = [tuple(map(int, line[1:9])) for line in lines if line[0] in wanted]
+        user, nice, system, _idle, _iowait, irq, softirq, steal = map(sum, zip(*times, strict=True))
     except (OSError, ValueError):
         return None
     busy = user + nice + system + irq + softirq
-    return Reading(time.monotonic(), busy / TICKS_A_SECOND, steal / TICKS_A_SECOND)
+    waited = _pressure(root, "cpu", "total")
+    return Reading(
+        wall=time.monotonic(),
+        busy=busy / TICKS_A_SECOND,
+        steal=steal / TICKS_A_SECOND,
+        clock=time.time(),
+        since_boot=time.clock_gettime(time.CLOCK_BOOTTIME),
+        waited=None if waited is None else waited / 1e6,
+    )
+
+
+@dataclass(frozen=True)
+class Witness:
+    """What is read before the bursts of a visit, so that what others did meanwhile can be told afterwards."""
+
+    cpus: frozenset[int] | None
+    gpu: bool
+    counters: Reading | None
+    cards: tuple[GpuReading, ...]
+
+    @classmethod
+    def begin(cls, cpus: Sequence[int] | None, *, gpu: bool) -> "Witness":
+        chosen = frozenset(cpus) if cpus else None
+        return cls(chosen, gpu, read_counters(chosen), read_gpus() if gpu else ())
+
+    def disturbance(self, own_s: float) -> str:
+        """The cause in words, or nothing; `own_s` is the CPU time that this run took itself."""
+        later = read_counters(self.cpus)
+        meanwhile = self.counters.until(later, own_s) if self.counters and later else None
+        cause = meanwhile.disturbance if meanwhile else ""
+        return cause or (disturbance(self.cards, read_gpus(), own_pids=None) if self.gpu else "")

@@ -15,6 +15,7 @@ from orchestrator.model import (
     Contrast,
     Disturbed,
     Ended,
+    Extended,
     Finished,
     Lost,
     Manifest,
@@ -22,7 +23,7 @@ from orchestrator.model import (
 )
 from orchestrator.results import Replicate
 from orchestrator.rundir import RunDir
-from orchestrator.stats.compare import compare
+from orchestrator.stats.compare import Samples, compare
 from orchestrator.stats.steady import drift
 from workloads import contract
 
@@ -36,12 +37,14 @@ class Endings:
     lost: dict[str, str]
     redone: set[int]
     disturbed: list[Disturbed]
+    exploratory_from: int | None
     finished: Finished | None
 
 
 def read_endings(run: RunDir) -> Endings:
-    endings = Endings({}, {}, {}, set(), [], None)
+    endings = Endings({}, {}, {}, set(), [], None, None)
     finished = None
+    exploratory_from = None
     for entry in run.entries():
         if isinstance(entry, Ended) and entry.outcome == "refused":
             endings.refused[entry.case, entry.version] = entry.reason
@@ -52,12 +55,17 @@ def read_endings(run: RunDir) -> Endings:
         elif isinstance(entry, Disturbed):
             endings.disturbed.append(entry)
             endings.redone.update(entry.replicates if entry.redone else ())
+        elif isinstance(entry, Extended):
+            finished = None
+            if entry.exploratory and exploratory_from is None:
+                exploratory_from = entry.first_round
         elif isinstance(entry, Finished):
             finished = entry
-    return replace(endings, finished=finished)
+    return replace(endings, exploratory_from=exploratory_from, finished=finished)
 
 
-def judge_run(run: RunDir) -> Comparison:
+def judge_run(run: RunDir, *, at_look: bool = False) -> Comparison:
+    """At a look, which holds up the measuring, without what no verdict needs."""
     plan, manifest = run.read_plan(), run.read_manifest()
     endings = read_endings(run)
     loaded = results.load(run.streams(), plan.run)
@@ -74,7 +82,9 @@ def judge_run(run: RunDir) -> Comparison:
         name: {replicate.round: math.log(max(replicate.steady_ns, 1.0)) for replicate in replicates}
         for name, replicates in by_arm.items()
     }
-    contrasts = compare(plan, samples, arms)
+    contrasts = tuple(
+        _explored(one, samples, endings.exploratory_from) for one in compare(plan, samples, arms, flip=not at_look)
+    )
     return Comparison(
         plan=plan,
         manifest=manifest,
@@ -83,6 +93,13 @@ def judge_run(run: RunDir) -> Comparison:
         warnings=(*_control(contrasts), *_warnings(plan, manifest, endings, loaded.problems)),
         broken=loaded.broken,
     )
+
+
+def _explored(contrast: Contrast, samples: Samples, first: int | None) -> Contrast:
+    if first is None:
+        return contrast
+    baseline, candidate = (samples.get(name, {}) for name in contrast.pair.arms)
+    return replace(contrast, exploratory=max(baseline.keys() & candidate.keys(), default=0) >= first)
 
 
 def _arm(case: Case, version: str, replicates: Sequence[Replicate], endings: Endings) -> Arm:

@@ -3,12 +3,12 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.crew import Crew
 from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerDied
-from orchestrator.host import Meanwhile, read_counters
+from orchestrator.host import Witness
 from orchestrator.model import Calibrated, Case, Comparison, Disturbed, Ended, Plan
 from orchestrator.plan import round_order
 from orchestrator.progress import View
@@ -21,10 +21,33 @@ from workloads.contract import PILOT_ROUND
 PILOT_S = 0.3
 FEWEST_PILOT_CALLS, MOST_PILOT_CALLS = 6, 60
 BURST_TIMEOUT_S = 60.0
+# Beyond its budget a run still makes two rounds, if they take no longer than this.
+TWO_ROUNDS_S = 60.0
 # Of the rounds of a case; a machine that is never left alone has to be taken as it is.
 MOST_REDONE = 0.2
 
 Judge = Callable[[], Comparison]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """Rounds that are measured in one go, a run's first or more of them; looks count from the run's first round."""
+
+    cases: tuple[Case, ...]
+    looks: tuple[int, ...]
+    budget_s: float | None
+    seed: int
+    first_round: int = 1
+
+
+@dataclass
+class Ledger:
+    """What earlier rounds leave to later ones."""
+
+    calibration: dict[str, Calibrated] = field(default_factory=dict)
+    ended: set[tuple[str, str]] = field(default_factory=set)
+    redone: Counter[str] = field(default_factory=Counter)
+    replicates: int = 0
 
 
 @dataclass
@@ -34,60 +57,58 @@ class Measurement:
     run: RunDir
     view: View
     judge: Judge
-    calibration: dict[str, Calibrated] = field(default_factory=dict)
-    ended: set[tuple[str, str]] = field(default_factory=set)
-    redone: Counter[str] = field(default_factory=Counter)
-    replicates: int = 0
+    stretch: Stretch
+    ledger: Ledger = field(default_factory=Ledger)
     started: float = field(default_factory=time.monotonic)
 
     def measure(self) -> str:
-        """Runs to the end of the plan; what it returns, if anything, is a sentence on why it ended early."""
-        for case in self.plan.cases:
-            self._pilot(case)
-        open_cases = [case for case in self.plan.cases if self._alive(case)]
+        """Runs to the stretch's end; what it returns, if anything, is a sentence on why it ended early."""
+        for case in self.stretch.cases:
+            if case.label not in self.ledger.calibration:
+                self._pilot(case)
+        open_cases = [case for case in self.stretch.cases if self._alive(case)]
         took = 0.0
-        for number in range(1, self.plan.looks[-1] + 1):
+        for number in range(self.stretch.first_round, self.stretch.looks[-1] + 1):
             if not open_cases:
                 return ""
-            if number > 2 and self.plan.budget_s and self._elapsed() + took > self.plan.budget_s:
-                return f"the budget of {self.plan.budget_s:.0f} s ended the run after {number - 1} rounds"
+            if self._spent(number, took):
+                return f"the budget of {self.stretch.budget_s:.0f} s ended the run after {number - 1} rounds"
             begun = time.monotonic()
-            order = random.Random(f"{self.plan.seed}/{number}").sample(open_cases, len(open_cases))
+            order = random.Random(f"{self.stretch.seed}/{number}").sample(open_cases, len(open_cases))
             for case in order:
                 self._round(case, number)
             took = time.monotonic() - begun
-            self.view.round_done(number, self.plan.looks[-1], len(open_cases), took, self._left(took, number))
+            self.view.round_done(number, self.stretch.looks[-1], len(open_cases), took, self._left(took, number))
             open_cases = [case for case in open_cases if self._alive(case)]
-            if number in self.plan.looks:
-                open_cases = self._undecided(open_cases)
+            if number in self.stretch.looks:
+                open_cases = undecided(self.judge(), open_cases, self._closed)
         return ""
 
     def _elapsed(self) -> float:
         return time.monotonic() - self.started
 
+    def _spent(self, number: int, took: float) -> bool:
+        """Whether another round is beyond the budget. Two rounds are the least that tells anything, so they have some
+        time more; calls of minutes are not worth it."""
+        budget = self.stretch.budget_s
+        if budget is None:
+            return False
+        return self._elapsed() + took > (budget if number > 2 else max(2 * budget, budget + TWO_ROUNDS_S))
+
     def _left(self, took: float, number: int) -> float:
         """At most: cases leave the rotation as their verdicts come in."""
-        rounds = (self.plan.looks[-1] - number) * took
-        return min(rounds, self.plan.budget_s - self._elapsed()) if self.plan.budget_s else rounds
+        rounds = (self.stretch.looks[-1] - number) * took
+        return min(rounds, self.stretch.budget_s - self._elapsed()) if self.stretch.budget_s else rounds
+
+    def _closed(self, arm: tuple[str, str]) -> bool:
+        return arm in self.ledger.ended or arm[1] not in self.crew.versions()
 
     def _alive(self, case: Case) -> list[str]:
         return [
             version
             for version in self.crew.versions()
-            if version in self.plan.versions and (case.label, version) not in self.ended
+            if version in self.plan.versions and (case.label, version) not in self.ledger.ended
         ]
-
-    def _undecided(self, cases: list[Case]) -> list[Case]:
-        """The cases with a contrast that more rounds could still decide."""
-        going = set(self.crew.versions())
-        wanted = {
-            label
-            for contrast in self.judge().contrasts
-            if contrast.verdict == "inconclusive"
-            and all(arm not in self.ended and arm[1] in going for arm in contrast.pair.arms)
-            for label, _ in contrast.pair.arms
-        }
-        return [case for case in cases if case.label in wanted]
 
     def _pilot(self, case: Case) -> None:
         """One replicate of each arm, by which the effort of all later ones is set."""
@@ -105,31 +126,31 @@ class Measurement:
                 pilots.append(Pilot(took, (opened.second_ns, *burst.walls_ns)))
         effort = calibrate.effort(pilots)
         calibrated = Calibrated(case=case.label, warmup=effort.warmup, bursts=effort.bursts, calls=effort.calls)
-        self.calibration[case.label] = calibrated
+        self.ledger.calibration[case.label] = calibrated
         self.run.record(calibrated)
 
     def _round(self, case: Case, number: int) -> None:
         """A round of a case, done again where others disturbed it: for all arms, and whatever the times were."""
-        replicates, meanwhile = self._visit(case, number)
-        if meanwhile is None or not (cause := meanwhile.disturbance):
+        replicates, cause = self._visit(case, number)
+        if not cause:
             return
-        again = self.redone[case.label] < max(1, int(MOST_REDONE * self.plan.looks[-1]))
+        again = self.ledger.redone[case.label] < max(1, int(MOST_REDONE * self.stretch.looks[-1]))
         self.run.record(Disturbed(case=case.label, round=number, replicates=replicates, cause=cause, redone=again))
         if again:
-            self.redone[case.label] += 1
+            self.ledger.redone[case.label] += 1
             self._visit(case, number)
 
-    def _visit(self, case: Case, number: int) -> tuple[tuple[int, ...], Meanwhile | None]:
-        """All arms of a case open at once, their bursts alternating forth and back; the replicates, and what others
-        did to the machine during the bursts."""
-        calibrated = self.calibration[case.label]
-        order = round_order(self._alive(case), self.plan.seed, case.label, number)
+    def _visit(self, case: Case, number: int) -> tuple[tuple[int, ...], str]:
+        """All arms of a case open at once, their bursts alternating forth and back; the replicates, and what disturbed
+        the bursts."""
+        calibrated = self.ledger.calibration[case.label]
+        order = round_order(self._alive(case), self.stretch.seed, case.label, number)
         replicates: dict[str, int] = {}
         for position, version in enumerate(order):
             self.view.measuring(version, case, number)
             if replicate := self._open(case, version, number, position, calibrated.warmup):
                 replicates[version] = replicate[0]
-        begun, own_ns = read_counters(), 0
+        witness, own_ns = Witness.begin(self.plan.cpus, gpu=self.plan.device == "gpu"), 0
         for burst in range(calibrated.bursts):
             for version in order if burst % 2 == 0 else order[::-1]:
                 if version in replicates:
@@ -138,28 +159,27 @@ class Measurement:
                         del replicates[version]
                     else:
                         own_ns += done.cpu_ns
-        ended = read_counters()
+        cause = witness.disturbance(own_ns / 1e9)
         for version, replicate_number in replicates.items():
             self._close(case, version, number, replicate_number)
-        meanwhile = begun.until(ended, own_ns / 1e9) if begun and ended else None
-        return tuple(replicates.values()), meanwhile
+        return tuple(replicates.values()), cause
 
     def _open(self, case: Case, version: str, number: int, position: int, warmup: int) -> tuple[int, Opened] | None:
-        client = self.crew.client(version)
+        client = self.crew.engage(version)
         if client is None:
             return None
-        self.replicates += 1
+        self.ledger.replicates += 1
         try:
             answer = client.open(
-                case, replicate=self.replicates, round=number, position=position,
-                seed=self.plan.seed, warmup=warmup, timeout_s=self.plan.timeout_s,
+                case, replicate=self.ledger.replicates, round=number, position=position,
+                seed=self.stretch.seed, warmup=warmup, timeout_s=self.plan.timeout_s,
             )  # fmt: skip
         except WorkerDied as death:
-            self._worker_died(case, version, number, self.replicates, death)
+            self._worker_died(case, version, number, self.ledger.replicates, death)
             return None
         if isinstance(answer, Opened):
-            return self.replicates, answer
-        self._end(case, version, number, self.replicates, answer)
+            return self.ledger.replicates, answer
+        self._end(case, version, number, self.ledger.replicates, answer)
         return None
 
     def _burst(self, case: Case, version: str, number: int, replicate: int, calls: int) -> Burst | None:
@@ -207,9 +227,21 @@ class Measurement:
                 how=answer.how, reason=answer.reason, log=answer.log,
             )  # fmt: skip
         self.run.record(ended)
+        self.crew.release(version)
         if ended.outcome != "measured":
-            self.ended.add((case.label, version))
+            self.ledger.ended.add((case.label, version))
             self.view.say(f"{version} {ended.outcome} {case.label}: {ended.reason}")
+
+
+def undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[tuple[str, str]], bool]) -> list[Case]:
+    """The cases with a contrast that more rounds could still decide."""
+    wanted = {
+        label
+        for contrast in comparison.contrasts
+        if contrast.verdict == "inconclusive" and not any(map(closed, contrast.pair.arms))
+        for label, _ in contrast.pair.arms
+    }
+    return [case for case in cases if case.label in wanted]
 
 
 def _pilot_calls(call_ns: int) -> int:

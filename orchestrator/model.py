@@ -13,6 +13,8 @@ STRICT = ConfigDict(extra="forbid")
 EngineName = Literal["docker", "venv"]
 FlavourName = Literal["cpu", "gpu"]
 GpuRequest = Literal["runtime", "device"]
+# Whether a replicate is forked from a resident worker, or has a process or a container of its own.
+Isolation = Literal["fork", "process", "container"]
 VerdictName = Literal["faster", "slower", "same", "inconclusive"]
 ContrastKind = Literal["version", "case"]
 
@@ -131,6 +133,9 @@ class Plan:
     seed: int
     threads: tuple[int, int] | None
     timeout_s: float
+    isolation: Isolation = "fork"
+    cpus: tuple[int, ...] | None = None
+    memory_mb: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,6 +224,34 @@ class Lost:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Extended:
+    """More rounds for a run that had ended, with orders and data of a seed of their own. Its looks are counted from the
+    run's first round; exploratory ones come after the error was spent."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["extended"] = "extended"
+    created: datetime
+    command: tuple[str, ...]
+    seed: int
+    first_round: int
+    looks: tuple[int, ...]
+    budget_s: float | None
+    exploratory: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What moves on this machine, read when a measuring begins and when it ends."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["machine"] = "machine"
+    when: Literal["begin", "end"]
+    readings: dict[str, str | int | float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Finished:
     """The run's own end; a run without one was cut short."""
 
@@ -229,7 +262,7 @@ class Finished:
     seconds: float
 
 
-Entry = Calibrated | Ended | Disturbed | Lost | Finished
+Entry = Calibrated | Ended | Disturbed | Lost | Extended | Machine | Finished
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,6 +312,8 @@ class Contrast:
     seed_percent: float | None
     metric: str = "steady"
     second_ratio: float | None = None
+    sign_flip_p: float | None = None
+    exploratory: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,3 +127,11 @@ def round_order(items: Sequence[str], seed: int, case: str, round_number: int) -
     order = list(items)
     draw.shuffle(order)
     return order if round_number % 2 else order[::-1]
+
+
+def looks_left(looks: Sequence[int], taken: Iterable[int], rounds: int) -> tuple[int, ...]:
+    """The planned looks that more rounds may still take. Each look spends its share of the error; one that a budget or
+    an interrupt put where none was planned takes the place of the next."""
+    unspent = len(looks) - len(set(taken))
+    ahead = [look for look in looks if look > rounds]
+    return tuple(ahead[-unspent:]) if unspent > 0 else ()

@@ -23,10 +23,23 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
-from orchestrator.host import host_facts
+from orchestrator.host import host_facts, moment
 from orchestrator.judge import judge_run
-from orchestrator.measure import Measurement
-from orchestrator.model import CONTROL, Comparison, Ended, EngineName, Finished, Lost, Manifest, Plan, Version, Workload
+from orchestrator.measure import Ledger, Measurement, Stretch
+from orchestrator.model import (
+    CONTROL,
+    Comparison,
+    Ended,
+    EngineName,
+    Finished,
+    Isolation,
+    Lost,
+    Machine,
+    Manifest,
+    Plan,
+    Version,
+    Workload,
+)
 from orchestrator.plan import plan_pairs, select_cases
 from orchestrator.progress import View
 from orchestrator.rundir import RunDir
@@ -35,8 +48,11 @@ from workloads import contract
 
 LOOKS = (6, 10, 15, 20)
 ALPHA = 0.05
-# Half a second of building, warming up and calls; measured on two cores with the quick suite.
-REPLICATE_S = 0.6
+# Half a second of building, warming up and calls; measured on two cores with the quick suite. A process or a container
+# of its own imports TensorFlow first.
+REPLICATE_S, ISOLATED_S = 0.6, 3.0
+# What has no process of its own to start, or no container.
+ISOLATING: dict[Isolation, EngineName] = {"process": "venv", "container": "docker"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +73,7 @@ class Options:
     threads: tuple[int, int] | None = None
     timeout_s: float = 600.0
     seed: int | None = None
+    isolation: Isolation = "fork"
     command: tuple[str, ...] = ()
 
 
@@ -106,6 +123,9 @@ def ask(options: Options) -> Asked:
         seed=secrets.randbelow(2**31) if options.seed is None else options.seed,
         threads=options.threads,
         timeout_s=options.timeout_s,
+        isolation=options.isolation,
+        cpus=options.environments.cpus,
+        memory_mb=options.environments.memory_mb,
     )
     return Asked(versions, {case.workload: workloads[case.workload] for case in cases}, plan)
 
@@ -113,10 +133,13 @@ def ask(options: Options) -> Asked:
 def choose_engine(options: Options, say: Callable[[str], None]) -> tuple[EngineName, Engine]:
     """The engine asked for; with `auto`, Docker where it answers."""
     made = engines()
-    if options.engine != "auto":
-        if options.engine not in made:
+    wanted = ISOLATING.get(options.isolation, options.engine) if options.engine == "auto" else options.engine
+    if wanted != "auto":
+        if wanted not in made:
             raise UsageError(f"unknown engine {options.engine!r}; there are auto, {', '.join(sorted(made))}")
-        name: EngineName = "docker" if options.engine == "docker" else "venv"
+        if ISOLATING.get(options.isolation, wanted) != wanted:
+            raise UsageError(f"--isolation {options.isolation} goes with --engine {ISOLATING[options.isolation]}")
+        name: EngineName = "docker" if wanted == "docker" else "venv"
         engine = made[name](options.environments)
         say(f"engine: {engine.check()}")
         return name, engine
@@ -143,6 +166,7 @@ def run(options: Options, view: View) -> Done:
 def _run(options: Options, asked: Asked, name: EngineName, engine: Engine, view: View, held: ExitStack) -> Done:
     plan = replace(asked.plan, engine=name)
     directory = RunDir.create(options.out or Path("runs") / plan.run)
+    held.enter_context(directory.hold())
     directory.write_plan(plan)
     view.say(outline(plan))
     environments, failures = prepare(asked.versions, engine, directory, view)
@@ -159,23 +183,25 @@ def _run(options: Options, asked: Asked, name: EngineName, engine: Engine, view:
     if not environments:
         raise EnvironmentFailed("no version could be made ready:\n" + "\n".join(map(str, failures.values())))
     for version, failure in failures.items():
-        directory.record(Lost(version=version, stage="environment", reason=_briefly(version, failure)))
+        directory.record(Lost(version=version, stage="environment", reason=briefly(version, failure)))
     baseline = asked.versions[0].number
     if options.control and baseline in environments:
         environments[baseline + CONTROL] = environments[baseline]
-    error = conduct(asked, plan, environments, directory, view, options)
+    directory.write_manifest(make_manifest(options, asked, environments))
+    error = conduct(plan, environments, directory, view, options.own_workloads, first_stretch(plan), Ledger())
     comparison = judge_run(directory)
     return Done(comparison, directory.path, error or verdict_on(comparison, list(failures.values())))
 
 
-def _briefly(version: str, failure: EnvironmentFailed) -> str:
+def briefly(version: str, failure: EnvironmentFailed) -> str:
     """A failure's first line, for the table: what follows it is the end of a log."""
     return str(failure).partition("\n")[0].removeprefix(f"{version}: ")
 
 
 def outline(plan: Plan) -> str:
     arms = len(plan.cases) * len(plan.versions)
-    least, most = (arms * (looks + 1) * REPLICATE_S / 60 for looks in (plan.looks[0], plan.looks[-1]))
+    each = REPLICATE_S if plan.isolation == "fork" else ISOLATED_S
+    least, most = (arms * (looks + 1) * each / 60 for looks in (plan.looks[0], plan.looks[-1]))
     if plan.budget_s:
         least, most = min(least, plan.budget_s / 60), min(most, plan.budget_s / 60)
     rounds = f"{plan.looks[0]} to {plan.looks[-1]} rounds" if len(plan.looks) > 1 else f"{plan.looks[0]} rounds"
@@ -219,15 +245,8 @@ def prepare(
     return ready, {number: result for number, result in made.items() if isinstance(result, EnvironmentFailed)}
 
 
-def conduct(
-    asked: Asked, plan: Plan, environments: dict[str, Environment], directory: RunDir, view: View, options: Options
-) -> TfCompareError | None:
-    """Starts the workers, measures, ends the workers whatever happens; what cuts it short is returned."""
-    begun = time.monotonic()
-    crew = Crew(plan, environments, directory, options.own_workloads, view.say)
-    how = "an error ended the run"
-    error: TfCompareError | None = None
-    manifest = Manifest(
+def make_manifest(options: Options, asked: Asked, environments: dict[str, Environment]) -> Manifest:
+    return Manifest(
         tool=installed_version("tfcompare"),
         contract=contract.FINGERPRINT,
         command=options.command,
@@ -236,14 +255,37 @@ def conduct(
         environments={version: environment.facts for version, environment in environments.items()},
         workers={},
     )
-    directory.write_manifest(manifest)
+
+
+def first_stretch(plan: Plan) -> Stretch:
+    return Stretch(cases=plan.cases, looks=plan.looks, budget_s=plan.budget_s, seed=plan.seed)
+
+
+def conduct(
+    plan: Plan,
+    environments: dict[str, Environment],
+    directory: RunDir,
+    view: View,
+    own_workloads: Path | None,
+    stretch: Stretch,
+    ledger: Ledger,
+) -> TfCompareError | None:
+    """Starts the workers, measures, ends the workers whatever happens; what cuts it short is returned."""
+    begun = time.monotonic()
+    crew = Crew(plan, environments, directory, own_workloads, view.say)
+    how = "an error ended the run"
+    error: TfCompareError | None = None
+    directory.record(Machine(when="begin", readings=moment()))
     try:
         for version in environments:
             view.preparing(version, "starting its worker")
         ready = crew.start_all()
+        manifest = directory.read_manifest()
         workers = {version: answer.facts for version, answer in ready.items()}
-        directory.write_manifest(replace(manifest, workers=workers))
-        measurement = Measurement(plan, crew, directory, view, judge=lambda: judge_run(directory))
+        directory.write_manifest(replace(manifest, workers={**manifest.workers, **workers}))
+        measurement = Measurement(
+            plan, crew, directory, view, lambda: judge_run(directory, at_look=True), stretch, ledger
+        )
         how = measurement.measure()
         crew.dismiss()
     except EngineUnavailable as gone:
@@ -252,6 +294,7 @@ def conduct(
         how, error = "interrupted", Interrupted("interrupted")
     finally:
         crew.kill()
+        directory.record(Machine(when="end", readings=moment()))
         directory.record(Finished(how=how, seconds=time.monotonic() - begun))
     if error is None:
         return None

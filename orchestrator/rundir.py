@@ -6,8 +6,10 @@ results/        one Arrow stream a version (a restarted worker opens the next pa
 logs/           what workers, installs and image builds printed
 """
 
+import fcntl
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -57,6 +59,16 @@ class RunDir:
             raise UsageError(f"{path} holds no run (no plan.json in it); `tfcompare run --out DIR` makes one")
         return cls(path)
 
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """For as long as somebody measures into it."""
+        with (self.path / ".lock").open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise UsageError(f"another tfcompare is measuring into {self.path}; wait for its end") from error
+            yield
+
     def write_plan(self, plan: Plan) -> None:
         self._write("plan.json", PLAN.dump_json(plan, indent=1))
 
@@ -103,6 +115,10 @@ class RunDir:
     def stream(self, version: str, part: int) -> Path:
         """Where a worker is to write; under its temporary name until `settle`."""
         return self.results / f"{version}-{part}.arrow{PARTIAL}"
+
+    def parts(self, version: str) -> int:
+        """How many streams a version has; the next worker writes the next part."""
+        return sum(1 for path in self.streams() if path.name.partition(".arrow")[0].rpartition("-")[0] == version)
 
     def settle(self, stream: Path) -> None:
         """Gives a stream that its worker closed its final name."""

@@ -4,7 +4,7 @@ One JSON object a line goes each way. The host sends commands and waits for one 
 
     hello -> ready | failed      the worker imports TensorFlow and opens its Arrow stream
     probe -> probed | died       the GPUs that TensorFlow sees, asked in a fork so that the worker stays clean
-    open  -> opened | refused | died
+    open  -> opened | refused | died     a fork of the worker; or, where `hello` forbade forks, the worker itself, once
     burst -> measured | died     `calls` timed calls of the replicate's step
     close -> closed | died       the replicate's rows go to the stream as one flushed record batch
     quit  -> bye
@@ -68,6 +68,7 @@ COMMANDS = {
         "version": str,
         "device": str,
         "threads": list,
+        "fork": bool,
         "folders": list,
         "results": str,
     },

@@ -1,4 +1,4 @@
-"""The life of one replicate inside its forked process: refuse or build, first calls, warm-up, bursts, facts."""
+"""The life of one replicate inside its process: refuse or build, first calls, warm-up, bursts, facts."""
 import importlib.util
 import os
 import resource
@@ -92,7 +92,7 @@ def _steps(step):
 
 
 class Replicate:
-    """Answers the orders of the worker that forked it, one message each."""
+    """Answers the orders of its worker, one message each."""
 
     def __init__(self, tf, order, folders, threads):
         self.tf = tf
@@ -106,30 +106,40 @@ class Replicate:
         self.stage = "import"
 
     def live(self, receive, send):
-        """Serves until it is closed, refuses or fails; an exception of the workload is an answer, not a crash."""
-        try:
-            module = load(self.order["workload"], self.folders)
-            self.stage = "build"
-            answer = self._open(module)
+        """Serves until it is closed, refuses or fails."""
+        answer = self.begin()
+        send(answer)
+        while answer["kind"] in ("opened", "measured"):
+            order = receive()
+            if order is None:
+                return
+            answer = self.obey(order)
             send(answer)
-            while answer["kind"] in ("opened", "measured"):
-                order = receive()
-                if order is None:
-                    return
-                answer = self._burst(order["calls"]) if order["kind"] == "burst" else self._close()
-                send(answer)
+
+    def begin(self):
+        return self._guarded(self._open)
+
+    def obey(self, order):
+        return self._guarded(lambda: self._burst(order["calls"]) if order["kind"] == "burst" else self._close())
+
+    def _guarded(self, act):
+        """An exception of the workload is an answer, not a crash."""
+        try:
+            return act()
         except compat.Refused as refused:
-            send(self._answer("refused", reason=str(refused)))
+            return self._answer("refused", reason=str(refused))
         except Exception as error:
             traceback.print_exc()
             reason = "{}: {} (raised in {})".format(type(error).__name__, str(error)[:MESSAGE_LIMIT], self.stage)
-            send(self._answer("died", how="raised", reason=reason, log=""))
+            return self._answer("died", how="raised", reason=reason, log="")
 
     def _answer(self, kind, **values):
         return dict(values, kind=kind, replicate=self.order["replicate"])
 
-    def _open(self, module):
+    def _open(self):
         order = self.order
+        module = load(order["workload"], self.folders)
+        self.stage = "build"
         compat.grow_memory(self.tf)
         if self.threads:
             compat.set_threads(self.tf, *self.threads)

@@ -106,6 +106,20 @@ class Child:
         return printed[-LOG_TAIL_BYTES:].decode("utf-8", "replace")
 
 
+class Inline:
+    """A replicate in the worker's own process, for those who distrust forks; its prints are in the log already, and its
+    deadline is the host's to keep."""
+
+    def __init__(self, replicate):
+        self.replicate = replicate
+
+    def ask(self, order, timeout_s):
+        return self.replicate.begin() if order is None else self.replicate.obey(order)
+
+    def finish(self):
+        return ""
+
+
 def _run_child(main, orders, answers, prints):
     """The forked process from its first line to its last; it never returns to the worker's code."""
     status = 1
@@ -220,7 +234,7 @@ class Worker:
     def _order(self, command, number):
         if command["kind"] == "open":
             replicate = Replicate(self.tf, command, self.hello["folders"], self.hello["threads"])
-            self.children[number] = self._fork(replicate.live)
+            self.children[number] = self._fork(replicate.live) if self.hello["fork"] else self._settle(replicate)
             self.orders[number] = command
         child = self.children[number]
         try:
@@ -234,6 +248,11 @@ class Worker:
             if answer["kind"] == "closed":
                 answer = self._write(self.orders[number], answer)
         return answer
+
+    def _settle(self, replicate):
+        if self.orders:
+            raise contract.ContractError("this worker forks nothing and has had its one replicate")
+        return Inline(replicate)
 
     def _write(self, order, answer):
         pa, columns = self.pa, answer["columns"]

@@ -1,23 +1,36 @@
 """Where versions live and workers run: one Protocol, a file an engine, one line an engine in ENGINES."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from orchestrator.engines.channel import Channel
 from orchestrator.engines.setting import BuildLog
+from orchestrator.errors import UsageError
 from orchestrator.model import EngineName, EnvironmentFacts, GpuRequest, Version
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """What the user may say about environments."""
+    """What the user may say about environments, and what each worker may use of the machine."""
 
     gpu: bool = False
     gpu_request: GpuRequest = "runtime"
     base: str | None = None
     ca_bundle: Path | None = None
+    cpus: tuple[int, ...] | None = None
+    memory_mb: int | None = None
+
+    def check_limits(self, cpus: Collection[int], memory_mb: int) -> None:
+        """That the CPUs and the memory asked for are there; raises UsageError."""
+        if absent := sorted(set(self.cpus or ()) - set(cpus)):
+            raise UsageError(
+                f"--cpuset: CPU {', '.join(map(str, absent))} cannot be used here; "
+                f"those that can are {', '.join(map(str, sorted(cpus)))}"
+            )
+        if self.memory_mb and self.memory_mb > memory_mb:
+            raise UsageError(f"--memory: {self.memory_mb} MB is more than the {memory_mb} MB that there are")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import os
 import queue
+import resource
 import signal
 import subprocess
 import threading
@@ -57,7 +58,14 @@ class Lines:
 class ProcessChannel:
     """A worker that is a child process, in a process group of its own."""
 
-    def __init__(self, argv: list[str], env: dict[str, str], log: Path) -> None:
+    def __init__(
+        self,
+        argv: list[str],
+        env: dict[str, str],
+        log: Path,
+        cpus: tuple[int, ...] | None = None,
+        memory_mb: int | None = None,
+    ) -> None:
         with log.open("ab") as stderr:
             self._process = subprocess.Popen(
                 argv,
@@ -68,6 +76,13 @@ class ProcessChannel:
                 # A Ctrl-C is for the host alone: it ends its workers itself, after saving what they hold.
                 start_new_session=True,
             )
+        # From outside and at once: a hook inside the child is unsafe beside threads, and TensorFlow is only imported
+        # when the first line comes.
+        if cpus is not None:
+            os.sched_setaffinity(self._process.pid, cpus)
+        if memory_mb is not None:
+            limit = memory_mb * 2**20
+            resource.prlimit(self._process.pid, resource.RLIMIT_DATA, (limit, limit))
         self._lines = Lines()
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -63,7 +63,7 @@ class WorkerClient:
 
     def hello(
         self, *, run: str, device: str, threads: Sequence[int] | None, folders: Sequence[str], results: str,
-        timeout_s: float,
+        timeout_s: float, fork: bool = True,
     ) -> Ready:  # fmt: skip
         event = self._ask(
             {
@@ -74,6 +74,7 @@ class WorkerClient:
                 "version": self.version,
                 "device": device,
                 "threads": list(threads or ()),
+                "fork": fork,
                 "folders": list(folders),
                 "results": results,
             },

@@ -45,6 +45,8 @@ class Spec:
     own_workloads: Path | None
     results: Path
     gpu: GpuRequest | None
+    cpus: tuple[int, ...] | None = None
+    memory_mb: int | None = None
 
 
 def owner() -> str:
@@ -99,7 +101,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     if spec.own_workloads:
         mounts.append(_mount("own", spec.own_workloads))
     # The engine's memory: Docker's may be a virtual machine with less than this machine has.
-    memory = int(client.info()["MemTotal"] * MEMORY_SHARE)
+    memory = spec.memory_mb * 2**20 if spec.memory_mb else int(client.info()["MemTotal"] * MEMORY_SHARE)
     host_config = client.api.create_host_config(
         mounts=mounts,
         network_mode="none",
@@ -110,6 +112,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         mem_limit=memory,
         # Without swap of its own: a worker that swaps measures the disk.
         memswap_limit=memory,
+        cpuset_cpus=",".join(map(str, spec.cpus)) if spec.cpus else None,
         tmpfs={SCRATCH: "rw,nosuid,nodev,mode=1777"},
         # What the worker says is read here; the engine need not write it to its disk during a measurement.
         log_config=LogConfig(type="none"),

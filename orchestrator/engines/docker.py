@@ -76,6 +76,8 @@ class DockerEnvironment:
             own_workloads=place.own_workloads,
             results=place.results,
             gpu=self.options.gpu_request if self.options.gpu else None,
+            cpus=self.options.cpus,
+            memory_mb=self.options.memory_mb,
         )
         with asking(f"{self.facts.version}: its container could not be made", EnvironmentFailed):
             made = container.create(self.client, spec)
@@ -99,6 +101,7 @@ class DockerEngine:
     def check(self) -> str:
         with closing(connect()) as client, asking("looking at the engine", EngineUnavailable):
             info = client.info()
+            self._options.check_limits(range(info["NCPU"]), info["MemTotal"] // 2**20)
             container.reap(client)
             if self._options.gpu:
                 self._check_gpu(client, info)

@@ -36,6 +36,7 @@ def cache_folder() -> Path:
 class VenvEnvironment:
     path: Path
     facts: EnvironmentFacts
+    options: EngineOptions
 
     def start(self, place: WorkerPlace, stream: Path) -> Started:
         home = self.path / "home"
@@ -44,7 +45,7 @@ class VenvEnvironment:
         env = {**worker_variables(), "HOME": str(home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
         argv = [str(self.path / "bin" / "python"), str(WORKLOADS / "worker.py")]
         try:
-            channel = ProcessChannel(argv, env, place.log)
+            channel = ProcessChannel(argv, env, place.log, self.options.cpus, self.options.memory_mb)
         except OSError as error:
             raise EnvironmentFailed(
                 f"{self.facts.version}: {argv[0]} does not start ({error.strerror}); remove {self.path} and run again"
@@ -62,6 +63,8 @@ class VenvEngine:
             raise EngineUnavailable(
                 "--gpu needs the docker engine: virtual environments are for the CPU. Start Docker, or leave --gpu out"
             )
+        memory_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+        self._options.check_limits(os.sched_getaffinity(0), memory_mb)
         return f"virtual environments, kept in {cache_folder()}"
 
     def outlook(self, version: Version) -> str:
@@ -91,7 +94,7 @@ class VenvEngine:
             python=interpreter.version,
             details={"path": str(path), "interpreter": str(interpreter.path)},
         )
-        return VenvEnvironment(path, facts)
+        return VenvEnvironment(path, facts, self._options)
 
     def _build(self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog) -> None:
         python = str(path / "bin" / "python")

@@ -1,6 +1,7 @@
 """The comparison as one JSON object, `tfcompare.comparison/1`: part of the interface."""
 
 import json
+import math
 from typing import Any
 
 from orchestrator.model import Arm, Comparison, Contrast
@@ -27,6 +28,7 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
         },
         "arms": [_arm(arm) for arm in comparison.arms],
         "contrasts": [_contrast(contrast) for contrast in comparison.contrasts],
+        "warnings": [*comparison.broken, *comparison.warnings],
     }
 
 
@@ -39,10 +41,14 @@ def _arm(arm: Arm) -> dict[str, Any]:
         "reason": arm.reason or None,
         "rounds": arm.rounds,
         "median_ms": arm.median_ms,
+        "first_ms": arm.first_ms,
+        "second_ms": arm.second_ms,
         "build_s": arm.build_s,
+        "train_s": arm.train_s,
         "import_s": arm.import_s,
         "peak_rss_mb": arm.peak_rss_mb,
         "traces": arm.traces,
+        "drift": math.expm1(arm.drift.rise) if arm.drift else None,
     }
 
 
@@ -64,4 +70,7 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
         "reason": contrast.reason or None,
         "mde": contrast.mde,
         "seed_percent": contrast.seed_percent,
+        "second_ratio": contrast.second_ratio,
+        "sign_flip_p": contrast.sign_flip_p,
+        "exploratory": contrast.exploratory,
     }

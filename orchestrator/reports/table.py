@@ -4,54 +4,59 @@ import io
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import groupby
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.model import Arm, Case, Comparison, Contrast, VerdictName
+from orchestrator.model import Arm, Case, Comparison, Contrast
+from orchestrator.reports.columns import MARKS, Column, Notes, choose, legend
+from orchestrator.reports.columns import known_columns as known_columns
+from orchestrator.reports.plain import plain
 
-STYLES: dict[VerdictName, str] = {"slower": "bold red", "faster": "bold green", "same": "", "inconclusive": "yellow"}
-MARKS: dict[VerdictName, str] = {"slower": "▲", "faster": "▼", "same": "=", "inconclusive": "?"}
-NUMBERS = ("time", "ratio", "interval", "seed %")
-WIDE = 100
+# A row's name may wrap down to this width before its columns are laid out in two tables.
+NARROWEST_NAME = 8
 
 
-def render(comparison: Comparison) -> str:
+def render(comparison: Comparison, columns: Sequence[str] | None = None) -> str:
     """For a file or a pipe: no colour, the width of COLUMNS or 80."""
-    columns = shutil.get_terminal_size((80, 24)).columns if "COLUMNS" in os.environ else 80
+    width = shutil.get_terminal_size((80, 24)).columns if "COLUMNS" in os.environ else 80
     buffer = io.StringIO()
-    console = Console(file=buffer, width=columns, color_system=None, force_terminal=False, legacy_windows=False)
-    console.print(layout(comparison, columns))
+    console = Console(file=buffer, width=width, color_system=None, force_terminal=False, legacy_windows=False)
+    console.print(layout(comparison, width, columns))
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
-def layout(comparison: Comparison, width: int) -> RenderableType:
-    notes = _Notes()
-    wide = width >= WIDE
-    parts: list[RenderableType] = [_head(comparison), *_warned(comparison)]
-    by_pair = {contrast.pair.arms: contrast for contrast in comparison.contrasts if contrast.pair.kind == "version"}
-    for workload, arms in groupby(comparison.arms, key=lambda arm: arm.case.workload):
-        parts.append(_versions_table(workload, list(arms), by_pair, comparison.plan.versions, notes, wide))
-    inside = [contrast for contrast in comparison.contrasts if contrast.pair.kind == "case"]
-    if inside:
-        parts.append(_cases_table(inside, notes, wide))
-    parts.extend(notes.lines())
+def layout(comparison: Comparison, width: int, columns: Sequence[str] | None = None) -> RenderableType:
+    """`columns` are names that `known_columns` has parsed; without any, as many as the width has room for."""
+    chosen, notes = choose(width, columns), Notes()
+    parts: list[RenderableType] = [_head(comparison, chosen), *_warned(comparison)]
+    for _, arms in groupby(comparison.arms, key=lambda arm: arm.case.workload):
+        parts.extend(_fitted(partial(_versions_table, comparison, list(arms), notes), chosen, width))
+    judging = [column for column in chosen if column.of == "contrast"]
+    parts.extend(_fitted(partial(_cases_table, comparison, notes), judging, width))
+    parts.extend(notes.lines(comparison.plan.alpha))
     return Group(*parts)
 
 
-def _head(comparison: Comparison) -> Text:
+def _head(comparison: Comparison, columns: Sequence[Column]) -> Text:
     plan, host = comparison.plan, comparison.manifest.host
-    head = Text(f"tfcompare run {plan.run}", style="bold")
-    head.append(
-        f"\n{plan.engine} · {plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores · "
-        f"margin {plan.margin:.0%} · intervals at {1 - plan.alpha / len(plan.looks):.2%}",
-        style="dim",
+    facts = (
+        f"{plan.engine} · {plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores · "
+        f"margin {plan.margin:.0%} · intervals at {1 - plan.alpha / len(plan.looks):.2%}"
     )
-    return head.append("\n" + summary(comparison), style="not bold")
+    lines = (
+        plain(f"tfcompare run {plan.run}", style="bold"),
+        plain(facts, style="dim"),
+        plain(legend(columns), style="dim"),
+        *map(plain, summary(comparison).split("\n")),
+    )
+    return Text("\n").join(line for line in lines if line)
 
 
 def summary(comparison: Comparison) -> str:
@@ -72,64 +77,71 @@ def summary(comparison: Comparison) -> str:
 
 def _warned(comparison: Comparison) -> Iterable[RenderableType]:
     for text in (*comparison.broken, *comparison.warnings):
-        yield Text(f"warning: {text}", style="yellow")
+        yield plain(f"warning: {text}", style="yellow")
 
 
-class _Notes:
-    """Footnotes: each reason once, numbered in the order of first use."""
+def _fitted(draw: Callable[[Sequence[Column]], Table], columns: Sequence[Column], width: int) -> list[RenderableType]:
+    """One table, or several with the same rows: squeezed into too narrow a line, a figure would lose its last digits
+    and look like another."""
+    if not columns:
+        return []
+    table = draw(columns)
+    if table.row_count == 0:
+        return []
+    if len(columns) > 1 and _least_width(table) > width:
+        half = (len(columns) + 1) // 2
+        return [*_fitted(draw, columns[:half], width), *_fitted(draw, columns[half:], width)]
+    return [Padding(table, (1, 0, 0, 0))]
 
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
 
-    def mark(self, reason: str) -> str:
-        return f" ({self._numbers.setdefault(reason, len(self._numbers) + 1)})" if reason else ""
-
-    def lines(self) -> list[Text]:
-        return [Text(f"({number}) {reason}", style="dim") for reason, number in self._numbers.items()]
+def _least_width(table: Table) -> int:
+    # The box takes a blank on each side, and each column one more for its padding.
+    name, *others = (max(cell_len(str(cell)) for cell in (one.header, *one.cells)) + 2 for one in table.columns)
+    return min(name, NARROWEST_NAME + 2) + sum(others)
 
 
-def _frame(title: str, shared: str, columns: Sequence[str]) -> Table:
-    caption = Text(title, style="bold").append(f"  {shared}" if shared else "", style="not bold dim")
+def _frame(title: str, shared: str, names: Sequence[str], columns: Sequence[Column]) -> Table:
+    caption = plain(title, style="bold").append_text(plain(f"  {shared}" if shared else "", style="not bold dim"))
     table = Table(box=SIMPLE_HEAD, title=caption, title_justify="left", title_style="", padding=(0, 1, 0, 0))
     table.pad_edge = False
-    for position, name in enumerate(columns):
-        justify: JustifyMethod = "right" if name in NUMBERS else "left"
-        table.add_column(Text(name), justify=justify, no_wrap=position > 0, overflow="fold")
+    for position, name in enumerate(names):
+        table.add_column(plain(name), no_wrap=position > 0, overflow="fold")
+    for column in columns:
+        table.add_column(plain(column.header), justify=column.justify, no_wrap=True, overflow="fold")
     return table
 
 
-def _versions_table(
-    workload: str,
-    arms: Sequence[Arm],
-    contrasts: dict[tuple[tuple[str, str], tuple[str, str]], Contrast],
-    versions: Sequence[str],
-    notes: _Notes,
-    wide: bool,
-) -> RenderableType:
+def _add(table: Table, *cells: str | Text) -> None:
+    table.add_row(*(plain(cell) if isinstance(cell, str) else cell for cell in cells))
+
+
+def _versions_table(comparison: Comparison, arms: Sequence[Arm], notes: Notes, columns: Sequence[Column]) -> Table:
+    baseline = comparison.plan.versions[0]
+    contrasts = {contrast.pair.arms: contrast for contrast in comparison.contrasts if contrast.pair.kind == "version"}
     shared, names, own = split_params([arm.case for arm in arms])
-    columns = (names, "version", "time", "ratio", "interval", "verdict", *(["seed %"] if wide else []))
-    table = _frame(workload, shared, columns)
+    table = _frame(arms[0].case.workload, shared, (names, "version"), columns)
     for case, of_case in groupby(arms, key=lambda arm: arm.case):
         for arm in of_case:
-            first = arm.version == versions[0]
-            # An arm without a time says why in its own cell.
-            judged = not first and arm.median_ms is not None
-            contrast = contrasts.get(((case.label, versions[0]), (case.label, arm.version))) if judged else None
-            row: list[str | Text] = [Text(own[case] if first else ""), arm.version, _time(arm, notes)]
-            table.add_row(*row, *(_judged(contrast, notes, wide) if contrast else _fate(arm, notes)))
+            contrast = contrasts.get(((case.label, baseline), (case.label, arm.version)))
+            name = own[case] if arm.version == baseline else ""
+            if arm.median_ms is None:
+                _add(table, name, arm.version, f"{arm.outcome}{notes.mark(arm.reason)}")
+            else:
+                _add(table, name, arm.version, *(column.cell(arm, contrast, notes) for column in columns))
         table.add_section()
-    return Padding(table, (1, 0, 0, 0))
+    return table
 
 
-def _cases_table(contrasts: Sequence[Contrast], notes: _Notes, wide: bool) -> RenderableType:
-    columns = ("case", "version", "ratio", "interval", "verdict", *(["seed %"] if wide else []))
-    table = _frame("inside each version", "", columns)
+def _cases_table(comparison: Comparison, notes: Notes, columns: Sequence[Column]) -> Table:
+    arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
+    contrasts = [contrast for contrast in comparison.contrasts if contrast.pair.kind == "case"]
+    table = _frame("inside each version", "", ("case", "version"), columns)
     for name, group in groupby(contrasts, key=_differences(contrasts)):
         for position, contrast in enumerate(group):
-            name_once = Text(name if position == 0 else "")
-            table.add_row(name_once, contrast.pair.version or "", *_judged(contrast, notes, wide))
+            cells = (column.cell(arms[contrast.pair.arms[1]], contrast, notes) for column in columns)
+            _add(table, name if position == 0 else "", contrast.pair.version or "", *cells)
         table.add_section()
-    return Padding(table, (1, 0, 0, 0))
+    return table
 
 
 def _differences(contrasts: Sequence[Contrast]) -> Callable[[Contrast], str]:
@@ -150,46 +162,6 @@ def _differences(contrasts: Sequence[Contrast]) -> Callable[[Contrast], str]:
 
 def _parameters(label: str) -> list[str]:
     return label.partition("[")[2].rstrip("]").split(",")
-
-
-def _time(arm: Arm, notes: _Notes) -> str:
-    if arm.median_ms is not None:
-        return duration(arm.median_ms)
-    return f"{arm.outcome}{notes.mark(arm.reason)}"
-
-
-def _fate(arm: Arm, notes: _Notes) -> list[str | Text]:
-    """The verdict cell of an arm that has no contrast of its own: empty unless it died after some rounds."""
-    died = arm.outcome == "died" and arm.median_ms is not None
-    return ["", "", f"died{notes.mark(arm.reason)}" if died else ""]
-
-
-def _judged(contrast: Contrast, notes: _Notes, wide: bool) -> list[str | Text]:
-    """The cells from the ratio on; a contrast without a ratio still has a verdict, with its reason."""
-    verdict = Text(f"{MARKS[contrast.verdict]} {contrast.verdict}{notes.mark(contrast.reason)}")
-    verdict.stylize(STYLES[contrast.verdict])
-    if contrast.ratio is None or contrast.ci_low is None or contrast.ci_high is None:
-        return ["", "", verdict, *([""] if wide else [])]
-    low, high = (ratio(bound).removesuffix("x") for bound in (contrast.ci_low, contrast.ci_high))
-    cells: list[str | Text] = [ratio(contrast.ratio), f"{low}-{high}", verdict]
-    if wide:
-        cells.append(f"{round(contrast.seed_percent):+d}" if contrast.seed_percent is not None else "")
-    return cells
-
-
-def ratio(value: float) -> str:
-    """Two or three figures, as many as such a measurement bears."""
-    if value < 0.1:
-        return f"{value:.2g}x"
-    return f"{value:.0f}x" if value >= 100 else f"{value:.1f}x" if value >= 10 else f"{value:.2f}x"
-
-
-def duration(milliseconds: float) -> str:
-    for unit, factor in (("s", 1e3), ("ms", 1.0), ("µs", 1e-3)):
-        if milliseconds >= factor or unit == "µs":
-            value = milliseconds / factor
-            return f"{value:.0f} {unit}" if value >= 99.95 else f"{value:#.3g} {unit}"
-    raise AssertionError(milliseconds)
 
 
 def split_params(cases: Iterable[Case]) -> tuple[str, str, dict[Case, str]]:

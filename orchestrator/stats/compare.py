@@ -8,7 +8,7 @@ from scipy import stats
 
 from orchestrator.model import Arm, Contrast, Pair, Plan
 from orchestrator.stats.paired import Estimate, estimate
-from orchestrator.stats.second import disagrees, hodges_lehmann
+from orchestrator.stats.second import disagrees, hodges_lehmann, sign_flip_p
 from orchestrator.stats.verdict import judge, seed_percent
 
 # Log of the median steady time by round, by (case label, version).
@@ -20,13 +20,20 @@ FALSE_DISCOVERIES = 0.05
 SHORTEST_MS = 0.005
 
 
-def compare(plan: Plan, samples: Samples, arms: Sequence[Arm]) -> tuple[Contrast, ...]:
+def compare(plan: Plan, samples: Samples, arms: Sequence[Arm], *, flip: bool = False) -> tuple[Contrast, ...]:
+    """`flip` adds the sign-flip p, which no verdict waits for."""
     by_name = {(arm.case.label, arm.version): arm for arm in arms}
     found = [estimate(*(samples.get(name, {}) for name in pair.arms)) for pair in plan.pairs]
     chance = _by_chance(plan, found)
-    return tuple(
+    contrasts = (
         _contrast(plan, pair, one, chance[place], [by_name[name] for name in pair.arms])
         for place, (pair, one) in enumerate(zip(plan.pairs, found, strict=True))
+    )
+    if not flip:
+        return tuple(contrasts)
+    return tuple(
+        replace(contrast, sign_flip_p=sign_flip_p(one.differences)) if one else contrast
+        for contrast, one in zip(contrasts, found, strict=True)
     )
 
 
@@ -44,7 +51,7 @@ def _by_chance(plan: Plan, found: Sequence[Estimate | None]) -> list[float]:
 def _contrast(plan: Plan, pair: Pair, found: Estimate | None, chance: float, arms: Sequence[Arm]) -> Contrast:
     missing = next((arm for arm in arms if arm.outcome != "measured"), None)
     if found is None:
-        reason = f"{missing.version} {missing.outcome}" if missing else "fewer than two rounds were measured"
+        reason = f"{missing.version}: {missing.reason}" if missing else "fewer than two rounds were measured"
         return Contrast(
             pair=pair, ratio=None, ci_low=None, ci_high=None, rounds=0,
             verdict="inconclusive", reason=reason, mde=None, seed_percent=None,

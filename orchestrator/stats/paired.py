@@ -2,12 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from scipy import stats
 
 POWER = 0.9
+
+
+@cache
+def quantile(probability: float, freedom: int) -> float:
+    """Student's; kept, since a run asks for a few of them for every contrast at every look."""
+    return float(stats.t.ppf(probability, freedom))
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class Estimate:
 
     def half_width(self, alpha: float) -> float:
         """Half the two-sided t interval at level 1 - alpha."""
-        return float(stats.t.ppf(1 - alpha / 2, self.rounds - 1)) * self.standard_error
+        return quantile(1 - alpha / 2, self.rounds - 1) * self.standard_error
 
     @property
     def standard_error(self) -> float:
@@ -45,15 +51,15 @@ class Estimate:
 
     def smallest_visible(self, alpha: float) -> float:
         """The relative slowdown that these rounds would show with a probability of 0.9."""
-        quantiles = stats.t.ppf(1 - alpha / 2, self.rounds - 1) + stats.t.ppf(POWER, self.rounds - 1)
-        return math.exp(float(quantiles) * self.standard_error) - 1
+        quantiles = quantile(1 - alpha / 2, self.rounds - 1) + quantile(POWER, self.rounds - 1)
+        return math.exp(quantiles * self.standard_error) - 1
 
     def rounds_for(self, effect: float, alpha: float) -> int:
         """About how many rounds it takes until an effect on the log scale can be seen."""
         needed = self.rounds
         while needed < 10_000:
-            quantiles = stats.t.ppf(1 - alpha / 2, needed - 1) + stats.t.ppf(POWER, needed - 1)
-            if float(quantiles) * self.spread / math.sqrt(needed) <= effect:
+            quantiles = quantile(1 - alpha / 2, needed - 1) + quantile(POWER, needed - 1)
+            if quantiles * self.spread / math.sqrt(needed) <= effect:
                 break
             needed = max(needed + 1, int(needed * 1.1))
         return needed

@@ -59,11 +59,12 @@ class Bench:
     def ask(self, kind: str, **values: Any) -> dict[str, Any]:
         return self.say(contract.encode({"kind": kind, **values}))
 
-    def hello(self, *, run: str = RUN, threads: Sequence[int] = ()) -> Ready:
+    def hello(self, *, run: str = RUN, threads: Sequence[int] = (), fork: bool = True) -> Ready:
         return self.client.hello(
             run=run,
             device="cpu",
             threads=threads,
+            fork=fork,
             folders=[str(self.workloads)],
             results=str(self.stream),
             timeout_s=PATIENCE_S,

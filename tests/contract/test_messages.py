@@ -7,7 +7,7 @@ import pytest
 
 from workloads import contract
 
-EXAMPLES = {int: 7, float: 1.5, str: 'text with \n, " and µ', list: ["a", 1], dict: {"loop": "fit"}}
+EXAMPLES = {int: 7, float: 1.5, bool: True, str: 'text with \n, " and µ', list: ["a", 1], dict: {"loop": "fit"}}
 KINDS = [
     *((contract.COMMANDS, kind) for kind in contract.COMMANDS),
     *((contract.EVENTS, kind) for kind in contract.EVENTS),

@@ -18,6 +18,7 @@ HELLO = {
     "version": stub.VERSION,
     "device": "cpu",
     "threads": [],
+    "fork": True,
     "folders": [],
 }
 
@@ -178,3 +179,40 @@ def test_a_workload_that_is_nowhere_dies_by_name(veteran: Bench):
     assert isinstance(died, Died)
     assert f"no file nowhere.py in {veteran.workloads}" in died.reason
     veteran.measure()
+
+
+def test_a_worker_that_may_not_fork_is_its_replicate_itself(fresh: Bench):
+    """Its rows are those of any other; its process is the one that said hello."""
+    fresh.workload(
+        "whoami", "import os\ndef build(tf, params):\n    print('built by', os.getpid())\n    return lambda: 1.0"
+    )
+    pid = fresh.ask(
+        "hello", **{**HELLO, "fork": False, "folders": [str(fresh.workloads)], "results": str(fresh.stream)}
+    )["pid"]
+    number = fresh.measure("whoami")
+    assert f"built by {pid}" in fresh.log.read_text()
+    with pytest.raises(WorkerDied, match="has had its one replicate"):
+        fresh.open("good")
+    (replicate,) = results.load([fresh.stream], RUN).replicates
+    assert replicate.number == number
+
+
+@pytest.mark.parametrize(
+    ("body", "answer"),
+    [
+        ("def refuse(tf, params):\n    return 'no'\ndef build(tf, params): pass", Refused("no")),
+        ("def build(tf, params):\n    raise ValueError('x')", Died("raised", "ValueError: x (raised in build)")),
+    ],
+)
+def test_without_a_fork_a_refusal_and_an_exception_are_answers_too(fresh: Bench, body: str, answer):
+    fresh.workload("own", body)
+    fresh.hello(fork=False)
+    assert fresh.open("own")[1] == answer
+    assert fresh.client.quit()
+
+
+def test_without_a_fork_a_workload_that_exits_takes_its_worker_along(fresh: Bench):
+    fresh.workload("own", "import os\ndef build(tf, params):\n    os._exit(7)")
+    fresh.hello(fork=False)
+    with pytest.raises(WorkerDied, match="exit code 7"):
+        fresh.open("own")

@@ -20,6 +20,7 @@ from orchestrator.judge import judge_run
 from orchestrator.measure import Measurement
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Plan
 from orchestrator.progress import Quiet
+from orchestrator.run import first_stretch
 from orchestrator.rundir import RunDir
 from tests.unit.builders import MS, rows, run_directory
 from workloads import contract
@@ -55,6 +56,7 @@ class Stage:
     log: list[Event] = field(default_factory=list)
     broken: tuple[str, ...] = ()
     rude: tuple[str, ...] = ()
+    forks: list[bool] = field(default_factory=list)
 
     def visits(self) -> list[str]:
         """The log with one line a visit: `round case: open:version ...`."""
@@ -96,6 +98,7 @@ class Actor:
     def _play(self, order: dict[str, Any]) -> dict[str, Any]:
         if order["kind"] == "hello":
             self._run = order["run"]
+            self._stage.forks.append(order["fork"])
             return {"kind": "ready", "facts": {"python": "3.11.7"}, "import_ns": MS, "pid": 1}
         if order["kind"] == "quit":
             if self._version in self._stage.rude:
@@ -169,7 +172,7 @@ def play(folder: Path, plan: Plan, stage: Stage, **measurement: Any) -> Play:
     crew = Crew(plan, environments, run, None, lambda text: None)
     try:
         crew.start_all()
-        measuring = Measurement(plan, crew, run, Quiet(), judge=lambda: judge_run(run), **measurement)
+        measuring = Measurement(plan, crew, run, Quiet(), lambda: judge_run(run), first_stretch(plan), **measurement)
         ending = measuring.measure()
         with suppress(ChannelClosed):
             crew.dismiss()

@@ -6,39 +6,6 @@ import sys
 import pytest
 
 from orchestrator import cli
-from orchestrator.errors import UsageError
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("90", 90), ("90s", 90), ("10m", 600), ("1h", 3600), ("1.5m", 90), ("0.5s", 0.5), (" 2h ", 7200)],
-)
-def test_a_duration_is_a_number_and_perhaps_a_unit(text: str, seconds: float):
-    assert cli._seconds("--budget", text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "s", "ten", "10 m", "-5s", "1e3", "5d", "1m30s", "0", "0.0h", "inf", "nan"])
-def test_what_is_no_duration_is_refused_by_its_flag(text: str):
-    with pytest.raises(UsageError, match=r"--budget .*: a duration, e\.g\. 90s, 10m or 1h"):
-        cli._seconds("--budget", text)
-
-
-def test_threads_are_inter_and_intra():
-    assert cli._threads("1,2") == (1, 2)
-    assert cli._threads("0,0") == (0, 0)
-
-
-@pytest.mark.parametrize("text", ["", "2", "1,2,3", "1, 2", "a,b", "-1,2", "1.5,2"])
-def test_what_are_no_two_numbers_are_no_threads(text: str):
-    with pytest.raises(UsageError, match=r"--threads .*: two numbers, inter-op and intra-op, e\.g\. 1,2"):
-        cli._threads(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "names"), [("1.14,2.0", ("1.14", "2.0")), (" 1.14 , 2.0, ", ("1.14", "2.0")), (",", ()), ("", ())]
-)
-def test_names_are_cut_at_commas(text: str, names: tuple[str, ...]):
-    assert cli._names(text) == names
 
 
 def called(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
@@ -66,6 +33,23 @@ BAD_CALLS = {
     "an unknown request": (["--gpu-request", "cuda"], 2, "it is runtime or device"),
     "a folder that is not there": (["--workloads", "no/such/folder"], 2, "no such folder"),
     "one round": (["--rounds", "1"], 2, "--rounds"),
+    "a margin that is no number": (["--margin", "nan"], 2, "--margin nan"),
+    "a budget of years": (["--budget", "9999h"], 2, "at most 30 days"),
+    "a seed below zero": (["--seed", "-1"], 2, "--seed"),
+    "a seed too large": (["--seed", "2147483648"], 2, "--seed"),
+    "a bad set of CPUs": (["--cpuset", "3-1"], 2, "--cpuset '3-1': numbers of CPUs"),
+    "CPUs that are not there": (["--cpuset", "4095", "--engine", "venv", "--dry-run"], 2, "--cpuset: CPU 4095 cannot"),
+    "too little memory": (["--memory", "10m"], 2, "at least 512m"),
+    "more memory than there is": (
+        ["--memory", "999999g", "--engine", "venv", "--dry-run"],
+        2,
+        "--memory: 1023998976 MB",
+    ),
+    "an unknown isolation": (["--isolation", "vm"], 2, "it is fork, process, container"),
+    "a container without docker": (["--isolation", "container", "--engine", "venv", "--dry-run"], 2, "--engine docker"),
+    "an unknown column": (["--columns", "tmie"], 2, "did you mean time?"),
+    "columns of no table": (["--columns", "time", "--format", "json"], 2, "--columns goes with --format table"),
+    "more of nothing": (["--more", "nowhere"], 2, "leave --versions out"),
     "a flag that does not exist": (["--round", "1"], 2, "No such option"),
 }
 
@@ -79,6 +63,13 @@ def test_a_bad_call_ends_before_any_work(monkeypatch, capsys, tmp_path, flags: l
     assert words in streams.err
     assert streams.out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_versions_are_needed_but_to_go_on_with_a_run(monkeypatch, capsys, tmp_path):
+    assert called(monkeypatch, "run") == 2
+    assert "--versions is missing" in capsys.readouterr().err
+    assert called(monkeypatch, "run", "--more", str(tmp_path)) == 2
+    assert "holds no run" in capsys.readouterr().err
 
 
 def test_a_report_of_what_is_no_run_is_wrong_usage(monkeypatch, capsys, tmp_path):

@@ -1,8 +1,59 @@
-"""What others do to the machine, from the kernel's own counters, against fixed limits."""
+"""What the machine is, what moves on it and what others do to it, from the kernel's own words and fixed limits."""
 
 import os
+from pathlib import Path
 
-from orchestrator.host import Meanwhile, Reading, host_facts, read_counters
+import pytest
+
+from orchestrator.gpu import Gpu, GpuReading
+from orchestrator.host import TICKS_A_SECOND, Meanwhile, Reading, host_facts, moment, read_counters
+
+MOVING = {"load", "psi_cpu"}
+CARD = Gpu(0, "GPU-4d6a", "NVIDIA H200", "9.0", "570.1", 143771, 700, True, False)
+FILES = {
+    "proc/cpuinfo": """\
+processor\t: 0
+model name\t: AMD EPYC 7763
+microcode\t: 0xa0011d1
+cpu MHz\t\t: 2400.000
+flags\t\t: fpu sse hypervisor lahf_lm
+
+processor\t: 1
+model name\t: AMD EPYC 7763
+microcode\t: 0xa0011d1
+cpu MHz\t\t: 2600.000
+""",
+    "proc/meminfo": "MemTotal: 16384000 kB\nMemAvailable: 8192000 kB\nSwapTotal: 2048000 kB\n",
+    "proc/loadavg": "1.42 0.42 0.20 3/105 12852\n",
+    "proc/pressure/cpu": "some avg10=7.25 avg60=4.38 avg300=5.01 total=2500000\nfull avg10=0.00 total=0\n",
+    "proc/pressure/memory": "some avg10=0.50 avg60=0.00 avg300=0.00 total=0\nfull avg10=9.00 total=0\n",
+    "proc/pressure/io": "some avg10=1.50 avg60=0.00 avg300=0.00 total=0\nfull avg10=9.00 total=0\n",
+    "proc/sys/kernel/randomize_va_space": "2\n",
+    "proc/stat": """\
+cpu  300 0 100 9000 10 0 0 50 0 0
+cpu0 200 0 50 4500 5 0 0 20 0 0
+cpu1 50 0 25 4500 5 0 0 30 0 0
+cpu10 50 0 25 4500 5 0 0 0 0 0
+intr 435695 0 0
+""",
+    "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
+    "sys/devices/system/cpu/smt/active": "1\n",
+    "sys/devices/system/cpu/intel_pstate/no_turbo": "1\n",
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
+    "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq": "3500000\n",
+    "sys/class/thermal/thermal_zone0/temp": "41500\n",
+    "sys/class/thermal/thermal_zone1/temp": "57000\n",
+    "run/.containerenv": "",
+}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """The files of a machine that shows everything."""
+    for path, text in FILES.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    return tmp_path
 
 
 def test_cpu_time_that_is_not_ours_is_foreign() -> None:
@@ -27,11 +78,120 @@ def test_a_moment_is_too_short_to_tell() -> None:
     assert Reading(10.0, 100.0, 5.0).until(Reading(10.1, 101.0, 5.0), own=0.0) is None
 
 
+@pytest.mark.parametrize(("clock", "jump"), [(1005.2, "3.2"), (998.8, "3.2"), (1002.5, "0.5")])
+def test_a_clock_that_jumps_either_way_is_a_disturbance(clock: float, jump: str) -> None:
+    found = Reading(10.0, 100.0, 5.0, clock=1000.0).until(Reading(12.0, 100.0, 5.0, clock=clock), own=0.0)
+    assert found is not None
+    assert found.disturbance == f"the clock jumped by {jump} s"
+
+
+def test_a_clock_that_is_only_slewed_disturbs_nobody() -> None:
+    found = Reading(10.0, 100.0, 5.0, clock=1000.0).until(Reading(12.0, 100.0, 5.0, clock=1002.4), own=0.0)
+    assert found is not None
+    assert found.disturbance == ""
+
+
+def test_a_machine_that_slept_is_told_before_the_clock_that_moved_with_it() -> None:
+    asleep = Reading(10.0, 100.0, 5.0, clock=1000.0, since_boot=10.0)
+    found = asleep.until(Reading(12.0, 100.0, 5.0, clock=1092.0, since_boot=102.0), own=0.0)
+    assert found is not None
+    assert found.disturbance == "the machine was suspended for 90.0 s"
+
+
+def test_waiting_for_a_cpu_is_recorded_and_not_judged() -> None:
+    found = Reading(10.0, 100.0, 5.0, waited=1.0).until(Reading(12.0, 102.0, 5.0, waited=2.5), own=2.0)
+    assert found is not None
+    assert found.waiting_share == 0.75
+    assert found.disturbance == ""
+
+
+def test_counters_are_those_of_all_cpus_or_of_some(machine: Path) -> None:
+    for cpus, busy, steal in ((None, 400, 50), ({0}, 250, 20), ({1}, 75, 30), ({0, 10}, 325, 20)):
+        found = read_counters(None if cpus is None else frozenset(cpus), machine)
+        assert found is not None
+        assert (found.busy * TICKS_A_SECOND, found.steal * TICKS_A_SECOND) == (busy, steal)
+        assert found.waited == 2.5
+
+
+def test_cpus_that_the_kernel_does_not_know_have_no_counters(machine: Path, tmp_path: Path) -> None:
+    assert read_counters(frozenset({7}), machine) is None
+    assert read_counters(root=tmp_path / "nowhere") is None
+
+
 def test_counters_move_on_and_the_host_is_the_same_twice() -> None:
     before, after = read_counters(), read_counters()
     assert before is not None
     assert after is not None
     assert after.busy >= before.busy > 0
     one, other = host_facts(), host_facts()
-    assert {key: one[key] for key in one if key != "load"} == {key: other[key] for key in other if key != "load"}
+    assert {key: one[key] for key in one.keys() - MOVING} == {key: other[key] for key in other.keys() - MOVING}
     assert one["cores"] == os.cpu_count()
+
+
+def test_the_clocks_of_two_readings_agree() -> None:
+    before, after = read_counters(), read_counters()
+    assert before is not None
+    assert after is not None
+    assert None not in (before.clock, before.since_boot, after.clock, after.since_boot)
+    assert before.wall <= after.wall
+
+
+def test_facts_are_what_the_kernel_says(machine: Path) -> None:
+    facts = host_facts(machine, lambda: (CARD, CARD))
+    expected = {
+        "cpu": "AMD EPYC 7763",
+        "microcode": "0xa0011d1",
+        "swap_mb": 2000,
+        "thp": "madvise",
+        "aslr": "2",
+        "smt": "1",
+        "turbo": "off",
+        "governor": "powersave",
+        "mhz_max": 3500,
+        "virtual": "yes",
+        "container": "yes",
+        "psi_cpu": 7.25,
+        "load": 1.42,
+        "gpus": f"{CARD}; {CARD}",
+    }
+    assert {fact: facts[fact] for fact in expected} == expected
+
+
+def test_facts_that_a_machine_does_not_show_are_none(tmp_path: Path) -> None:
+    facts = host_facts(tmp_path, lambda: ())
+    hidden = ("microcode", "swap_mb", "thp", "aslr", "turbo", "mhz_max", "psi_cpu", "load", "gpus")
+    assert [facts[fact] for fact in hidden] == [None] * len(hidden)
+    assert (facts["virtual"], facts["container"]) == ("no", "no")
+
+
+def test_another_card_makes_another_machine_and_another_clock_rate_does_not(machine: Path) -> None:
+    one = host_facts(machine, lambda: (CARD,))["id"]
+    (machine / "proc/cpuinfo").write_text(FILES["proc/cpuinfo"].replace("2400", "1200"))
+    assert host_facts(machine, lambda: (CARD,))["id"] == one
+    assert host_facts(machine, lambda: ())["id"] != one
+
+
+def test_a_moment_is_what_moves(machine: Path) -> None:
+    card = GpuReading(1, 1980, 3201, 41, 122, 35, (), (4711,))
+    assert moment(machine, lambda: (card,)) == {
+        "load": 1.42,
+        "running": 3,
+        "psi_cpu": 7.25,
+        "psi_memory": 0.5,
+        "psi_io": 1.5,
+        "mhz": 2500,
+        "temperature_c": 57.0,
+        "available_mb": 8000,
+        "gpu1": str(card),
+    }
+
+
+def test_a_moment_of_a_machine_that_shows_nothing_is_empty(tmp_path: Path) -> None:
+    assert set(moment(tmp_path, lambda: ()).values()) == {None}
+
+
+def test_a_moment_of_this_machine_can_be_taken() -> None:
+    now = moment()
+    assert isinstance(now["available_mb"], int)
+    assert now["available_mb"] > 0
+    assert isinstance(now["running"], int)

@@ -204,14 +204,51 @@ def test_a_case_that_all_versions_refuse_has_no_rounds(tmp_path: Path):
 def test_the_budget_ends_the_run_but_not_before_two_rounds(tmp_path: Path):
     """Two rounds are the least that an interval can be drawn from."""
     stage = Stage({("a", NEW): NOISY})
-    long_ago = time.monotonic() - 1000
-    played = play(tmp_path, plan([A], budget_s=60.0), stage, started=long_ago)
+    begun = time.monotonic() - 70
+    played = play(tmp_path, plan([A], budget_s=60.0), stage, started=begun)
     assert played.ending == "the budget of 60 s ended the run after 2 rounds"
     assert max(event.round for event in stage.log) == 2
     assert played.comparison.contrasts[0].rounds == 2
+
+
+def test_a_budget_that_the_pilot_has_used_up_twice_over_ends_the_run_with_nothing_invented(tmp_path: Path):
+    """Calls of minutes: the pilot alone may take longer than anybody asked for."""
+    stage = Stage({("a", NEW): NOISY})
+    played = play(tmp_path, plan([A], budget_s=60.0), stage, started=time.monotonic() - 1000)
+    assert played.ending == "the budget of 60 s ended the run after 0 rounds"
+    (contrast,) = played.comparison.contrasts
+    assert (contrast.verdict, contrast.ratio) == ("inconclusive", None)
+    assert contrast.reason == "1.0.0: the run ended before it was measured"
+
+
+def test_a_case_that_ends_after_one_round_has_a_reason_and_no_ratio(tmp_path: Path):
+    stage = Stage({("a", NEW): Part(dies=("burst", 2))})
+    (contrast,) = play(tmp_path, plan([A]), stage).comparison.contrasts
+    assert (contrast.verdict, contrast.ratio, contrast.mde) == ("inconclusive", None, None)
+    assert contrast.reason == "2.0.0: ended with exit code 3"
 
 
 def test_a_budget_that_is_not_used_up_changes_nothing(tmp_path: Path):
     stage = Stage({("a", NEW): NOISY})
     assert play(tmp_path, plan([A], looks=(3,), budget_s=1e6), stage).ending == ""
     assert max(event.round for event in stage.log) == 3
+
+
+def test_isolated_every_replicate_has_a_worker_of_its_own(tmp_path: Path):
+    """A stream a replicate; none of the workers outlives its replicate."""
+    stage = Stage({("a", NEW): NOISY})
+    played = play(tmp_path, plan([A], looks=(3,), isolation="process"), stage)
+    names = {path.name for path in played.run.streams()}
+    assert names == {f"{version}-{part}.arrow" for version in (OLD, NEW) for part in range(1, 5)}
+    assert played.comparison.contrasts[0].rounds == 3
+    assert stage.forks == [False] * 8
+
+
+def test_isolated_a_death_costs_its_arm_alone_however_often(tmp_path: Path):
+    cases = [case(name) for name in "abcd"]
+    stage = Stage({(name, NEW): killing(number) for number, name in enumerate("abcd", 1)})
+    played = play(tmp_path, plan(cases, looks=(5,), isolation="process"), stage)
+    assert not any(isinstance(entry, Lost) for entry in played.run.entries())
+    outcomes = {(arm.case.label, arm.version): (arm.outcome, arm.rounds) for arm in played.comparison.arms}
+    assert [outcomes[name, NEW] for name in "abcd"] == [("died", number - 1) for number in range(1, 5)]
+    assert {outcomes[name, OLD] for name in "abcd"} == {("measured", 5)}

@@ -9,6 +9,7 @@ import pytest
 from orchestrator import errors, run
 from orchestrator.engines import EngineOptions
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
+from orchestrator.measure import Ledger
 from orchestrator.model import Arm, EnvironmentFacts, Finished
 from orchestrator.progress import Quiet
 from orchestrator.run import Options
@@ -119,7 +120,8 @@ def conducted(directory: RunDir, stage: Stage, *, without: tuple[str, ...] = ())
         for version in asked.plan.versions
         if version not in without
     }
-    return run.conduct(asked, asked.plan, environments, directory, Quiet(), options)
+    directory.write_manifest(run.make_manifest(options, asked, environments))
+    return run.conduct(asked.plan, environments, directory, Quiet(), None, run.first_stretch(asked.plan), Ledger())
 
 
 def ending(directory: RunDir) -> str:

@@ -1,10 +1,11 @@
-"""Comparisons that reports are drawn from in tests: one of everything, and one that fights back."""
+"""Comparisons that reports are drawn from in tests: one of everything, and some that fight back."""
 
+import math
 from dataclasses import replace
 
-from orchestrator.model import Case, Comparison
+from orchestrator.model import Case, Comparison, Drift
 from orchestrator.plan import plan_pairs
-from tests.unit.builders import arm, case, contrast, manifest, plan, unmeasured, workload
+from tests.unit.builders import NEW, OLD, arm, case, case_pair, contrast, manifest, plan, unmeasured, workload
 
 VERSIONS = ("1.14.0", "2.0.0", "2.13.0")
 LOOP = workload("train_loop", params={"loop": (), "mode": (), "model": ()}, contrasts={"mode": "eager"})
@@ -24,15 +25,15 @@ def everything() -> Comparison:
     killed = "killed by SIGKILL; often the kernel, out of memory"
     jit = "tf.function has no jit switch before TensorFlow 2.1."
     arms = (
-        arm(FIT_GRAPH, "1.14.0", median_ms=5.41),
-        arm(FIT_GRAPH, "2.0.0", median_ms=5.93),
-        arm(FIT_GRAPH, "2.13.0", median_ms=1353.0),
-        arm(FIT_EAGER, "1.14.0", median_ms=6.2),
-        arm(FIT_EAGER, "2.0.0", median_ms=22.6, outcome="died", reason=killed, rounds=3),
-        arm(FIT_EAGER, "2.13.0", median_ms=0.0186),
+        arm(FIT_GRAPH, "1.14.0", median_ms=5.41, second_ms=5.92, train_s=0.61),
+        arm(FIT_GRAPH, "2.0.0", median_ms=5.93, second_ms=6.31, train_s=0.68),
+        arm(FIT_GRAPH, "2.13.0", median_ms=1353.0, second_ms=1401.0, train_s=152.0, drift=Drift(rise=math.log(1.12))),
+        arm(FIT_EAGER, "1.14.0", median_ms=6.2, second_ms=6.6, train_s=0.72),
+        arm(FIT_EAGER, "2.0.0", median_ms=22.6, second_ms=24.1, train_s=2.4, outcome="died", reason=killed, rounds=3),
+        arm(FIT_EAGER, "2.13.0", median_ms=0.0186, second_ms=0.0312, build_s=4100.0, train_s=0.052),
         unmeasured(POWER_JIT, "1.14.0", "refused", jit),
         unmeasured(POWER_JIT, "2.0.0", "refused", jit),
-        arm(POWER_JIT, "2.13.0", median_ms=0.25),
+        arm(POWER_JIT, "2.13.0", median_ms=0.25, second_ms=0.31, train_s=0.08),
     )
     judged = {
         (FIT_GRAPH.label, "2.0.0"): (1.096, "inconclusive", noisy),
@@ -53,6 +54,46 @@ def everything() -> Comparison:
         contrasts=tuple(found),
         warnings=("Python differs between versions (1.14.0 on 3.7.16, 2.13.0 on 3.11.7): it is part of every ratio",),
         broken=(),
+    )
+
+
+def exploratory() -> Comparison:
+    """One contrast as it was judged in time, one that went on after the error was spent."""
+    tiny, large = (case("predict", model=model) for model in ("tiny", "large"))
+    asked = plan([tiny, large])
+    noisy = "too noisy for 26 rounds; about 60 would show 5%"
+    return Comparison(
+        plan=asked,
+        manifest=manifest(),
+        arms=tuple(arm(of, version) for of in asked.cases for version in asked.versions),
+        contrasts=(
+            contrast(asked.pairs[0], 1.31, "slower", exploratory=True, sign_flip_p=0.0005),
+            contrast(asked.pairs[1], 1.04, "inconclusive", noisy, exploratory=True),
+        ),
+        warnings=(),
+    )
+
+
+def poisoned(text: str) -> Comparison:
+    """This text wherever a workload, a log, an environment or a machine may put one."""
+    cases = (
+        case(f"w{text}", **{f"p{text}": f"a{text}", "shared": text}),
+        case(f"w{text}", **{f"p{text}": "b", "shared": text}),
+    )
+    asked = plan(cases)
+    pairs = (*asked.pairs, case_pair(*cases))
+    return Comparison(
+        plan=replace(asked, pairs=pairs, run=f"run{text}", device=f"cpu{text}"),
+        manifest=manifest(host={"cpu": f"CPU{text}", "usable_cores": 2}),
+        arms=(
+            arm(cases[0], OLD),
+            arm(cases[0], NEW),
+            unmeasured(cases[1], OLD, "refused", f"refused{text}"),
+            arm(cases[1], NEW, outcome="died", reason=f"died{text}"),
+        ),
+        contrasts=tuple(contrast(pair, 1.0, "inconclusive", f"noisy{text}") for pair in (pairs[0], pairs[-1])),
+        warnings=(f"warned{text}",),
+        broken=(f"broken{text}",),
     )
 
 

@@ -6,17 +6,16 @@ from typing import Any
 import pytest
 
 from orchestrator.reports import REPORTS
-from orchestrator.reports.json import render
+from orchestrator.reports.json import as_object, render
 from tests.unit.reports import scenes
 
-# DESIGN.md, section 7.
 ARM = {
-    "workload", "params", "version", "outcome", "reason", "rounds", "median_ms", "build_s", "import_s", "peak_rss_mb",
-    "traces",
+    "workload", "params", "version", "outcome", "reason", "rounds", "median_ms", "first_ms", "second_ms", "build_s",
+    "train_s", "import_s", "peak_rss_mb", "traces", "drift",
 }  # fmt: skip
 CONTRAST = {
     "workload", "params", "kind", "version", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",
-    "verdict", "reason", "mde", "seed_percent",
+    "verdict", "reason", "mde", "seed_percent", "second_ratio", "sign_flip_p", "exploratory",
 }  # fmt: skip
 RUN = {"id", "engine", "device", "created", "suite", "margin", "host"}
 
@@ -31,8 +30,8 @@ def report() -> dict[str, Any]:
     return json.loads(render(scenes.everything()), parse_constant=refuse)
 
 
-def test_it_has_exactly_the_keys_of_the_design(report: dict[str, Any]):
-    assert report.keys() == {"schema", "run", "arms", "contrasts"}
+def test_it_has_exactly_the_keys_that_readers_rely_on(report: dict[str, Any]):
+    assert report.keys() == {"schema", "run", "arms", "contrasts", "warnings"}
     assert report["schema"] == "tfcompare.comparison/1"
     assert report["run"].keys() == RUN
     assert {frozenset(arm) for arm in report["arms"]} == {frozenset(ARM)}
@@ -57,8 +56,25 @@ def test_a_contrast_inside_a_version_names_case_labels_and_what_both_share(repor
 def test_an_arm_that_was_refused_is_an_arm_with_its_reason_and_nulls(report: dict[str, Any]):
     refused = next(arm for arm in report["arms"] if arm["outcome"] == "refused")
     assert refused["reason"] == "tf.function has no jit switch before TensorFlow 2.1."
-    assert [refused[key] for key in ("median_ms", "build_s", "import_s", "peak_rss_mb", "traces")] == [None] * 5
+    figures = ARM - {"workload", "params", "version", "outcome", "reason", "rounds"}
+    assert {refused[key] for key in figures} == {None}
     assert refused["rounds"] == 0
+
+
+def test_an_arm_tells_its_phases_and_its_drift_as_a_fraction(report: dict[str, Any]):
+    settled, drifting = report["arms"][0], report["arms"][2]
+    assert [settled[key] for key in ("first_ms", "second_ms", "train_s", "drift")] == [50.0, 5.92, 0.61, None]
+    assert drifting["drift"] == pytest.approx(0.12)
+
+
+def test_a_contrast_tells_whether_it_is_exploratory_and_what_else_was_estimated():
+    found = as_object(scenes.exploratory())["contrasts"][0]
+    assert [found[key] for key in ("exploratory", "sign_flip_p", "second_ratio")] == [True, 0.0005, None]
+
+
+def test_what_stands_above_the_table_as_a_warning_stands_here_too(report: dict[str, Any]):
+    assert report["warnings"] == list(scenes.everything().warnings)
+    assert as_object(scenes.poisoned("!"))["warnings"] == ["broken!", "warned!"]
 
 
 def test_what_has_no_reason_has_null_for_it(report: dict[str, Any]):
@@ -78,7 +94,7 @@ def test_arms_and_contrasts_come_in_the_order_of_the_table(report: dict[str, Any
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_every_format_draws_every_scene_without_an_end_of_line_too_many(name: str):
-    for scene in (scenes.everything, scenes.hostile):
+    for scene in (scenes.everything, scenes.hostile, scenes.exploratory):
         text = REPORTS[name](scene())
         assert text
         assert text == text.strip("\n")

@@ -1,35 +1,52 @@
 """The table, to the letter; `UPDATE_SNAPSHOTS=1 pytest tests/unit/reports` writes it anew for review."""
 
+import io
 import os
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+from rich.console import Console
 
+from orchestrator.errors import UsageError
 from orchestrator.model import Comparison
 from orchestrator.reports import table
-from tests.unit.builders import arm, case, comparison, contrast, version_pair
+from orchestrator.reports.columns import COLUMNS, MARKS
+from tests.unit.builders import arm, case, comparison, contrast, unmeasured, version_pair
 from tests.unit.reports import scenes
 
 SNAPSHOTS = Path(__file__).parent.parent / "snapshots"
-WIDTHS = (80, 100, 140)
-SCENES = {"everything": scenes.everything, "hostile": scenes.hostile}
+WIDTHS = (80, 100, 130)
+PICKED = ("build", "train", "verdict")
+SCENES = {"everything": scenes.everything, "hostile": scenes.hostile, "exploratory": scenes.exploratory}
 
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch):
-    def draw(of: Comparison, width: int) -> str:
+    def draw(of: Comparison, width: int, columns: Sequence[str] | None = None) -> str:
         monkeypatch.setenv("COLUMNS", str(width))
-        return table.render(of)
+        return table.render(of, columns)
 
     return draw
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_it_is_what_the_snapshot_shows(drawn, width: int):
-    found = drawn(scenes.everything(), width) + "\n"
-    snapshot = SNAPSHOTS / f"everything-{width}.txt"
+@pytest.mark.parametrize(
+    ("name", "scene", "width", "columns"),
+    [
+        ("everything-80", scenes.everything, 80, None),
+        ("everything-100", scenes.everything, 100, None),
+        ("everything-130", scenes.everything, 130, None),
+        ("picked-80", scenes.everything, 80, PICKED),
+        ("all-columns-80", scenes.everything, 80, tuple(COLUMNS)),
+        ("exploratory-80", scenes.exploratory, 80, None),
+    ],
+)
+def test_it_is_what_the_snapshot_shows(drawn, name: str, scene, width: int, columns: Sequence[str] | None):
+    found = drawn(scene(), width, columns) + "\n"
+    snapshot = SNAPSHOTS / f"{name}.txt"
     if os.environ.get("UPDATE_SNAPSHOTS") == "1":
         snapshot.write_text(found)
     assert found == snapshot.read_text()
@@ -49,7 +66,7 @@ def test_every_contrast_has_its_verdict_in_words_unless_the_arm_itself_says_why_
     timed = {(arm.case.label, arm.version) for arm in both.arms if arm.median_ms is not None}
     verdicts = re.findall(r"[▲▼=?] (slower|faster|same|inconclusive)", drawn(both, width))
     assert verdicts == [contrast.verdict for contrast in both.contrasts if contrast.pair.arms[1] in timed]
-    assert set(verdicts) == table.MARKS.keys()
+    assert set(verdicts) == MARKS.keys()
 
 
 def test_without_a_terminal_width_it_is_drawn_for_eighty_columns(monkeypatch: pytest.MonkeyPatch):
@@ -72,12 +89,37 @@ def test_markup_in_a_parameters_name_and_in_what_all_cases_share_is_shown_as_it_
     assert "\n [red]  version" in text
 
 
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("\x1b[2J", r"\x1b[2J"), ("\r", r"\r"), ("\a", r"\x07"), ("\b", r"\x08"), ("\x9b31m", r"\x9b31m"),
+        ("\u202e", r"\u202e"), ("\u2066", r"\u2066"), ("\u200b", r"\u200b"), ("\udc80", r"\udc80"), ("\x00", r"\x00"),
+        ("\x1b]8;;http://x\x1b\\", r"\x1b]8;;http://x\x1b"), ("[red]", "[red]"), (":smile:", ":smile:"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("terminal", [False, True])
+def test_no_text_from_elsewhere_steers_the_terminal(text: str, seen: str, terminal: bool):
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=200, force_terminal=terminal, color_system="standard" if terminal else None)
+    console.print(table.layout(scenes.poisoned(text), 200, tuple(COLUMNS)))
+    shown = re.sub(r"\x1b\[[\d;]*m", "", buffer.getvalue()) if terminal else buffer.getvalue()
+    assert {character for character in shown if not character.isprintable()} == {"\n"}
+    for place in ("run", "cpu", "CPU", "w", "p", "a", "refused", "died", "noisy", "warned", "broken", "shared="):
+        assert f"{place}{seen}" in shown
+
+
+def test_a_reason_of_several_lines_forges_no_row(drawn):
+    reason = "boom\n\n  2.0.0  1.00 ms\n"
+    text = drawn(comparison(arms=(unmeasured(case(), "1.0.0", "died", reason), arm(case(), "2.0.0"))), 80)
+    assert text.endswith("\n(1) boom 2.0.0  1.00 ms")
+
+
 def test_there_is_no_colour_in_a_pipe(drawn):
     assert "\x1b" not in drawn(scenes.everything(), 100)
 
 
 def test_a_reason_stands_once_however_many_rows_it_explains(drawn):
-    text = drawn(scenes.everything(), 140)
+    text = drawn(scenes.everything(), 130)
     assert text.count("too noisy for 6 rounds") == 1
     assert text.count("? inconclusive (1)") == 2
 
@@ -87,13 +129,68 @@ def test_broken_streams_and_warnings_come_before_any_figure(drawn):
     assert text.index("warning: stream x") < text.index("warning: cut short") < text.index("10.0 ms")
 
 
-def test_the_head_says_on_what_and_how_sure(drawn):
-    head = drawn(comparison(), 80).splitlines()[:3]
+def test_the_head_says_on_what_how_sure_and_what_a_time_is(drawn):
+    head = drawn(comparison(), 80).splitlines()[:4]
     assert head == [
         "tfcompare run 20260102-030405-abcd",
         "venv · cpu · A CPU, 2 cores · margin 5% · intervals at 98.75%",
+        "time: steady state, per step · ratios and verdicts: of steady times, by round",
         "2.0.0 against 1.0.0: 1 same.",
     ]
+
+
+@pytest.mark.parametrize("width", range(40, 131, 5))
+def test_no_figure_loses_a_digit_however_narrow_the_terminal(drawn, width: int):
+    text = drawn(scenes.everything(), width, tuple(COLUMNS))
+    for figure in ("5.41 ms", "2.53 min", "1.14 h", "0.0029-0.0031", "+33233", "250x", "300 MiB", "? inconclusive (2)"):
+        assert figure in text
+
+
+def test_columns_that_do_not_fit_beside_each_other_stand_in_a_second_table(drawn):
+    columns = ("time", "build", "first", "second", "train", "rss")
+    assert drawn(scenes.everything(), 80, columns).count("train_loop  loop=fit") == 1
+    narrow = drawn(scenes.everything(), 50, columns)
+    assert narrow.count("train_loop  loop=fit") == 2
+    assert narrow.count("refused (1)") == 4
+
+
+def test_an_arm_that_was_not_measured_says_why_whichever_columns_are_shown(drawn):
+    for columns in (("build",), ("verdict",), ("rounds", "time")):
+        text = drawn(scenes.everything(), 80, columns)
+        assert text.count("refused (") == 2
+        assert "tf.function has no jit switch" in text
+
+
+def test_an_arm_that_died_after_some_rounds_keeps_its_time_and_says_so(drawn):
+    only = case()
+    both = comparison(
+        arms=(arm(only, "1.0.0", outcome="died", reason="out of memory"), arm(only, "2.0.0")), contrasts=()
+    )
+    assert re.search(r"1\.0\.0 +10\.0 ms +died \(1\)\n", drawn(both, 80))
+
+
+def test_without_a_column_of_contrasts_there_is_no_table_inside_versions(drawn):
+    assert "inside each version" not in drawn(scenes.everything(), 80, ("build", "time"))
+    assert "inside each version" in drawn(scenes.everything(), 80, ("build", "verdict"))
+
+
+def test_the_star_is_explained_once_and_only_where_one_is_shown(drawn):
+    shown = drawn(scenes.exploratory(), 80)
+    assert shown.count("▲ slower*") == 1
+    assert "? inconclusive* (1)" in shown
+    assert shown.count("* exploratory: more rounds were taken after the error of 5 % was spent") == 1
+    assert "*" not in drawn(scenes.exploratory(), 80, ("time", "ratio"))
+    assert "*" not in drawn(scenes.everything(), 130)
+
+
+def test_the_star_tells_the_error_of_the_plan(drawn):
+    strict = replace(scenes.exploratory(), plan=replace(scenes.exploratory().plan, alpha=0.01))
+    assert "the error of 1 % was spent" in drawn(strict, 130)
+
+
+def test_a_name_that_is_no_column_is_wrong_usage():
+    with pytest.raises(UsageError, match=r"unknown column 'tiem' \(did you mean time\?\)"):
+        table.layout(comparison(), 80, ("tiem",))
 
 
 def test_a_version_without_any_contrast_is_said_to_have_measured_nothing():
@@ -108,23 +205,3 @@ def test_a_lone_case_needs_no_name_and_shows_its_parameters_in_the_title(drawn):
     text = drawn(both, 80)
     assert "power  style=jit\n" in text
     assert "▲ slower" in text
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "text"),
-    [
-        (0.0000123, "0.0123 µs"), (0.0186, "18.6 µs"), (0.25, "250 µs"), (0.9994, "999 µs"), (1.0, "1.00 ms"),
-        (5.414, "5.41 ms"), (99.96, "100 ms"), (123.4, "123 ms"), (1000.0, "1.00 s"), (1353.0, "1.35 s"),
-        (600_000.0, "600 s"),
-    ],
-)  # fmt: skip
-def test_a_time_has_three_figures_and_the_unit_that_fits(milliseconds: float, text: str):
-    assert table.duration(milliseconds) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.003, "0.003x"), (0.0312, "0.031x"), (0.5, "0.50x"), (1.0, "1.00x"), (12.34, "12.3x"), (250.1, "250x")],
-)
-def test_a_ratio_has_the_figures_that_it_bears(value: float, text: str):
-    assert table.ratio(value) == text

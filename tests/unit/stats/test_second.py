@@ -1,4 +1,4 @@
-"""The Hodges-Lehmann estimate, against its definition and against what it is there for."""
+"""The second opinion, against its definition and against what it is there for."""
 
 import itertools
 import statistics
@@ -6,7 +6,7 @@ import statistics
 import pytest
 
 from orchestrator.stats.paired import Estimate
-from orchestrator.stats.second import disagrees, hodges_lehmann
+from orchestrator.stats.second import disagrees, hodges_lehmann, sign_flip_p
 
 
 def test_it_is_the_median_of_all_pairwise_means() -> None:
@@ -23,3 +23,17 @@ def test_it_agrees_with_the_mean_of_symmetric_rounds() -> None:
 def test_it_disagrees_where_two_rounds_carry_the_mean() -> None:
     values = (*[0.001 * number for number in range(18)], 3.0, 3.0)
     assert disagrees(hodges_lehmann(values), Estimate(values))
+
+
+def test_sign_flips_of_six_rounds_of_one_sign_leave_two_of_all_sixty_four() -> None:
+    assert sign_flip_p((0.1, 0.2, 0.15, 0.12, 0.3, 0.2)) == 2 / 64
+
+
+def test_rounds_without_a_difference_are_no_evidence() -> None:
+    assert sign_flip_p((0.0, 0.0, 0.0)) == 1.0
+
+
+def test_sign_flips_of_many_rounds_are_the_same_at_every_call() -> None:
+    values = tuple(0.01 * number for number in range(-8, 12))
+    assert sign_flip_p(values) == sign_flip_p(values)
+    assert 0.05 < sign_flip_p(values) < 1

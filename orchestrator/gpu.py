@@ -1,0 +1,167 @@
+"""NVIDIA cards: the stable facts of each, and what it was doing at one moment; nothing where NVML is missing."""
+
+import importlib
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+# The driver's bits. An idle card, application clocks and display clocks are left out: those are how it was set up.
+REASONS = {
+    0x004: "power cap",
+    0x008: "hardware slowdown",
+    0x010: "sync boost",
+    0x020: "thermal slowdown",
+    0x040: "thermal slowdown",
+    0x080: "power brake",
+    0x200: "board limit",
+    0x400: "reliability limit",
+}
+# A power cap is not among them: every busy card works at its cap, so it holds all arms of a round alike.
+DISTURBING = ("thermal slowdown", "power brake", "hardware slowdown")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A card. None is what it cannot tell."""
+
+    index: int
+    uuid: str | None
+    name: str | None
+    capability: str | None
+    driver: str | None
+    memory_mb: int | None
+    power_limit_w: int | None
+    persistence: bool | None
+    mig: bool | None
+
+    def __str__(self) -> str:
+        facts = (
+            self.uuid,
+            self.driver and f"driver {self.driver}",
+            self.power_limit_w and f"limit {self.power_limit_w} W",
+            self.persistence is False and "no persistence mode",
+            self.mig and "MIG",
+        )
+        return f"{self.name or 'GPU'} ({', '.join(fact for fact in facts if fact)})"
+
+
+@dataclass(frozen=True)
+class GpuReading:
+    """A card at one moment. None is what it cannot tell; `throttled` are the reasons why its clocks were held back."""
+
+    index: int
+    sm_mhz: int | None
+    memory_mhz: int | None
+    temperature_c: int | None
+    power_w: int | None
+    busy_percent: int | None
+    throttled: tuple[str, ...] | None
+    pids: tuple[int, ...] | None
+
+    def __str__(self) -> str:
+        known = (
+            (self.sm_mhz, f"{self.sm_mhz} MHz"),
+            (self.memory_mhz, f"memory {self.memory_mhz} MHz"),
+            (self.temperature_c, f"{self.temperature_c} C"),
+            (self.power_w, f"{self.power_w} W"),
+            (self.busy_percent, f"{self.busy_percent}% busy"),
+            (self.pids, f"processes: {len(self.pids or ())}"),
+        )
+        return ", ".join([words for value, words in known if value is not None] + list(self.throttled or ()))
+
+
+def gpus(nvml: Any = None) -> tuple[Gpu, ...]:
+    """The cards of this machine, none of them left out by CUDA_VISIBLE_DEVICES."""
+    nvml = nvml or _package()
+    return tuple(_gpu(nvml, index, card) for index, card in _cards(nvml))
+
+
+def read_gpus(nvml: Any = None) -> tuple[GpuReading, ...]:
+    nvml = nvml or _package()
+    return tuple(_reading(nvml, index, card) for index, card in _cards(nvml))
+
+
+def disturbance(before: tuple[GpuReading, ...], after: tuple[GpuReading, ...], own_pids: frozenset[int] | None) -> str:
+    """In words, or nothing where nothing disturbed. NVML tells the pids of the host, a container counts its own:
+    `own_pids` is None where ours are unknown on the host, and then no process is judged."""
+    readings = (*before, *after)
+    for reading in readings:
+        for reason in DISTURBING:
+            if reason in (reading.throttled or ()):
+                return f"GPU {reading.index} was throttled ({reason})"
+    if own_pids is not None:
+        for reading in readings:
+            if foreign := sorted(set(reading.pids or ()) - own_pids):
+                return f"another process (pid {foreign[0]}) was on GPU {reading.index}"
+    return ""
+
+
+def _gpu(nvml: Any, index: int, card: Any) -> Gpu:
+    capability = _ask(nvml, "nvmlDeviceGetCudaComputeCapability", card)
+    memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", card)
+    persistence = _ask(nvml, "nvmlDeviceGetPersistenceMode", card)
+    mig = _ask(nvml, "nvmlDeviceGetMigMode", card)
+    return Gpu(
+        index=index,
+        uuid=_ask(nvml, "nvmlDeviceGetUUID", card),
+        name=_ask(nvml, "nvmlDeviceGetName", card),
+        capability=capability and "{}.{}".format(*capability),
+        driver=_ask(nvml, "nvmlSystemGetDriverVersion"),
+        memory_mb=memory and memory.total // 2**20,
+        power_limit_w=_watts(_ask(nvml, "nvmlDeviceGetEnforcedPowerLimit", card)),
+        persistence=None if persistence is None else bool(persistence),
+        mig=mig and bool(mig[0]),  # what holds now; the second is what the next reset brings
+    )
+
+
+def _reading(nvml: Any, index: int, card: Any) -> GpuReading:
+    busy = _ask(nvml, "nvmlDeviceGetUtilizationRates", card)
+    mask = _ask(nvml, "nvmlDeviceGetCurrentClocksEventReasons nvmlDeviceGetCurrentClocksThrottleReasons", card)
+    processes = _ask(nvml, "nvmlDeviceGetComputeRunningProcesses_v3 nvmlDeviceGetComputeRunningProcesses_v2", card)
+    return GpuReading(
+        index=index,
+        sm_mhz=_ask(nvml, "nvmlDeviceGetClockInfo", card, nvml.NVML_CLOCK_SM),
+        memory_mhz=_ask(nvml, "nvmlDeviceGetClockInfo", card, nvml.NVML_CLOCK_MEM),
+        temperature_c=_ask(nvml, "nvmlDeviceGetTemperatureV nvmlDeviceGetTemperature", card, nvml.NVML_TEMPERATURE_GPU),
+        power_w=_watts(_ask(nvml, "nvmlDeviceGetPowerUsage", card)),
+        busy_percent=busy and busy.gpu,
+        throttled=None if mask is None else tuple(dict.fromkeys(word for bit, word in REASONS.items() if mask & bit)),
+        pids=None if processes is None else tuple(process.pid for process in processes),
+    )
+
+
+def _watts(milliwatts: int | None) -> int | None:
+    return None if milliwatts is None else round(milliwatts / 1000)
+
+
+def _ask(nvml: Any, functions: str, *arguments: Any) -> Any:
+    """The newest of some names for one question: old drivers lack the new name, new drivers drop the old one. None
+    where the card, the driver or the package has no answer."""
+    for function in functions.split():
+        try:
+            return getattr(nvml, function)(*arguments)
+        except (AttributeError, nvml.NVMLError):
+            continue
+    return None
+
+
+@cache
+def _package() -> Any:
+    try:
+        return importlib.import_module("pynvml")
+    except ImportError:
+        return None
+
+
+@cache
+def _cards(nvml: Any) -> tuple[tuple[int, Any], ...]:
+    """Once in a process: to start NVML and find its cards costs more than to read them."""
+    if nvml is None:
+        return ()
+    try:
+        nvml.nvmlInit()
+        count = nvml.nvmlDeviceGetCount()
+    except nvml.NVMLError:
+        return ()
+    cards = ((index, _ask(nvml, "nvmlDeviceGetHandleByIndex", index)) for index in range(count))
+    return tuple((index, card) for index, card in cards if card is not None)

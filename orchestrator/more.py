@@ -1,0 +1,186 @@
+"""More rounds for a run that has ended: `tfcompare run --more RUN`."""
+
+import secrets
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from orchestrator import catalog, results, suites
+from orchestrator.engines import EngineOptions, Environment, engines
+from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
+from orchestrator.host import host_facts
+from orchestrator.judge import judge_run
+from orchestrator.measure import Ledger, Stretch, undecided
+from orchestrator.model import CONTROL, Calibrated, Disturbed, Ended, Entry, Extended, Lost, Manifest, Plan
+from orchestrator.plan import looks_left
+from orchestrator.progress import View
+from orchestrator.run import Done, briefly, conduct, prepare, verdict_on
+from orchestrator.rundir import RunDir
+from workloads import contract
+
+# Rounds that an extension takes where no planned look is left and no number was asked for.
+EXPLORATORY_ROUNDS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoreOptions:
+    """What was asked on the command line; everything else stands in the run's plan."""
+
+    run: Path
+    rounds: int | None = None
+    budget_s: float | None = None
+    own_workloads: Path | None = None
+    environments: EngineOptions = field(default_factory=EngineOptions)
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Past:
+    """What the journal says of the rounds that were measured already."""
+
+    ledger: Ledger
+    judged: tuple[int, ...]
+    rounds: int
+
+
+def read_past(plan: Plan, entries: Iterable[Entry]) -> Past:
+    ledger = Ledger()
+    looks, rounds = set(plan.looks), 0
+    judged: set[int] = set()
+    for entry in entries:
+        if isinstance(entry, Calibrated):
+            ledger.calibration[entry.case] = entry
+        elif isinstance(entry, Ended):
+            ledger.replicates = max(ledger.replicates, entry.replicate)
+            rounds = max(rounds, entry.round)
+            if entry.outcome != "measured":
+                ledger.ended.add((entry.case, entry.version))
+        elif isinstance(entry, Disturbed) and entry.redone:
+            ledger.redone[entry.case] += 1
+        elif isinstance(entry, Extended):
+            judged |= {look for look in looks if look <= rounds} | {rounds}
+            looks = set(entry.looks)
+    judged |= {look for look in looks if look <= rounds} | {rounds}
+    # Fewer than two rounds have shown nobody anything.
+    return Past(ledger, tuple(sorted(judged - {0, 1})), rounds)
+
+
+def extension(options: MoreOptions, plan: Plan, past: Past) -> Extended:
+    """What the new rounds are, decided before the first of them."""
+    planned = looks_left(plan.looks, past.judged, past.rounds)
+    if options.rounds:
+        looks: tuple[int, ...] = (past.rounds + options.rounds,)
+    else:
+        looks = planned or (past.rounds + EXPLORATORY_ROUNDS,)
+    return Extended(
+        created=datetime.now(UTC).replace(microsecond=0),
+        command=options.command,
+        seed=secrets.randbelow(2**31),
+        first_round=past.rounds + 1,
+        looks=looks,
+        budget_s=options.budget_s or (None if options.rounds else plan.budget_s),
+        exploratory=len(past.judged) >= len(plan.looks),
+    )
+
+
+def more_rounds(options: MoreOptions, view: View) -> Done:
+    directory = RunDir.open(options.run)
+    with ExitStack() as held:
+        held.enter_context(directory.hold())
+        plan, manifest = directory.read_plan(), directory.read_manifest()
+        _same_sources(plan, manifest, options.own_workloads)
+        _same_machine(manifest, view.say)
+        past = read_past(plan, directory.entries())
+        # A host that was killed may have journaled less than its workers wrote.
+        written = results.load(directory.streams(), plan.run).replicates
+        past.ledger.replicates = max([past.ledger.replicates, *(replicate.number for replicate in written)])
+        cases = undecided(judge_run(directory), plan.cases, lambda arm: arm in past.ledger.ended)
+        if not cases:
+            raise NothingSelected(
+                f"every contrast of {options.run} that can have a verdict has one; more rounds could only undo it. "
+                "To confirm it, run anew"
+            )
+        ahead = extension(options, plan, past)
+        view.say(_outline(ahead, plan, len(cases)))
+        environments, failures = _environments(options, plan, manifest, directory, view, held)
+        directory.record(ahead)
+        for version, failure in failures.items():
+            directory.record(Lost(version=version, stage="environment", reason=briefly(version, failure)))
+        stretch = Stretch(
+            cases=tuple(cases),
+            looks=ahead.looks,
+            budget_s=ahead.budget_s,
+            seed=ahead.seed,
+            first_round=ahead.first_round,
+        )
+        error = conduct(plan, environments, directory, view, options.own_workloads, stretch, past.ledger)
+        comparison = judge_run(directory)
+        return Done(comparison, directory.path, error or verdict_on(comparison, list(failures.values())))
+
+
+def _outline(ahead: Extended, plan: Plan, cases: int) -> str:
+    text = (
+        f"more: rounds {ahead.first_round} to {ahead.looks[-1]} for {cases} cases with a contrast that has no verdict"
+    )
+    if ahead.exploratory:
+        text += f"; the error of {plan.alpha:.0%} was spent before, so what they show is exploratory"
+    return text
+
+
+def _same_sources(plan: Plan, manifest: Manifest, own: Path | None) -> None:
+    if manifest.contract != contract.FINGERPRINT:
+        raise UsageError(
+            f"{plan.run} was measured under contract {manifest.contract}, this tfcompare has {contract.FINGERPRINT}; "
+            f"take tfcompare {manifest.tool}, or run anew"
+        )
+    workloads = suites.all_workloads(own)
+    names = dict.fromkeys(case.workload for case in plan.cases)
+    if absent := [name for name in names if name not in workloads]:
+        raise UsageError(
+            f"{plan.run} has workloads of its own ({', '.join(absent)}): name their folder with --workloads"
+        )
+    now = suites.source_hashes([workloads[name] for name in names])
+    if changed := [name for name, digest in now.items() if manifest.sources.get(name) != digest]:
+        raise UsageError(
+            f"changed since {plan.run} was measured: {', '.join(changed)}; old and new times do not mix, so run anew"
+        )
+
+
+def _same_machine(manifest: Manifest, say: Callable[[str], None]) -> None:
+    here = host_facts()
+    if manifest.host.get("id") != here["id"]:
+        raise UsageError(
+            f"the run was measured on another machine ({manifest.host.get('cpu')}): its rounds go on only there; "
+            "run anew here"
+        )
+    if manifest.host.get("boot") != here["boot"]:
+        say("warning: this machine was started anew since the run; ratios are still formed inside each round")
+
+
+def _environments(
+    options: MoreOptions, plan: Plan, manifest: Manifest, directory: RunDir, view: View, held: ExitStack
+) -> tuple[dict[str, Environment], dict[str, EnvironmentFailed]]:
+    """The run's own environments again; one that has become another must not go on under its name."""
+    gpu = plan.device == "gpu"
+    engine = engines()[plan.engine](replace(options.environments, gpu=gpu, cpus=plan.cpus, memory_mb=plan.memory_mb))
+    held.callback(engine.close)
+    view.say(f"engine: {engine.check()}")
+    numbers = [
+        version for version in plan.versions if version in manifest.environments and not version.endswith(CONTROL)
+    ]
+    environments, failures = prepare(catalog.resolve(numbers), engine, directory, view)
+    for version in list(environments):
+        was, now = manifest.environments[version].identity, environments[version].facts.identity
+        if was != now:
+            del environments[version]
+            failures[version] = EnvironmentFailed(f"{version}: its environment was {was} and is {now}; run anew")
+    for failure in failures.values():
+        view.say(f"warning: {failure}")
+    if not environments:
+        raise EnvironmentFailed("no version could be made ready:\n" + "\n".join(map(str, failures.values())))
+    for version in plan.versions:
+        if version.endswith(CONTROL) and (original := environments.get(version.removesuffix(CONTROL))):
+            environments[version] = original
+    return environments, failures

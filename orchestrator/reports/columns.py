@@ -1,0 +1,207 @@
+"""The columns of the tables: what each is called, what it means, and how it is drawn from an arm and its contrast."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.console import JustifyMethod
+from rich.text import Text
+
+from orchestrator.catalog import did_you_mean
+from orchestrator.errors import UsageError
+from orchestrator.model import Arm, Contrast, VerdictName
+from orchestrator.reports.plain import plain
+
+STYLES: dict[VerdictName, str] = {"slower": "bold red", "faster": "bold green", "same": "", "inconclusive": "yellow"}
+MARKS: dict[VerdictName, str] = {"slower": "▲", "faster": "▼", "same": "=", "inconclusive": "?"}
+STAR = "*"
+
+
+class Notes:
+    """Footnotes: each reason once, numbered in the order of first use, and what the star means if one was set."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._starred = False
+
+    def mark(self, reason: str) -> str:
+        return f" ({self._numbers.setdefault(reason, len(self._numbers) + 1)})" if reason else ""
+
+    def star(self) -> str:
+        self._starred = True
+        return STAR
+
+    def lines(self, alpha: float) -> list[Text]:
+        told = [plain(f"({number}) {reason}", style="dim") for reason, number in self._numbers.items()]
+        if self._starred:
+            told.append(
+                Text(
+                    f"{STAR} exploratory: more rounds were taken after the error of {alpha * 100:g} % was spent; "
+                    "confirm it by a new run",
+                    style="dim",
+                )
+            )
+        return told
+
+
+Cell = Callable[[Arm, Contrast | None, Notes], str | Text]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column. `since` is the width of the terminal from which it is shown unasked."""
+
+    name: str
+    header: str
+    of: Literal["arm", "contrast"]
+    cell: Cell
+    meaning: str = ""
+    since: int | None = None
+    justify: JustifyMethod = "right"
+
+
+def duration(milliseconds: float) -> str:
+    units = (("h", 3.6e6), ("min", 6e4), ("s", 1e3), ("ms", 1.0), ("µs", 1e-3))
+    unit, factor = next((one for one in units if milliseconds >= one[1]), units[-1])
+    value = milliseconds / factor
+    return f"{value:.0f} {unit}" if value >= 99.95 else f"{value:#.3g} {unit}"
+
+
+def ratio(value: float) -> str:
+    """Two or three figures, as many as such a measurement bears."""
+    if value < 0.1:
+        return f"{value:.2g}x"
+    return f"{value:.0f}x" if value >= 100 else f"{value:.1f}x" if value >= 10 else f"{value:.2f}x"
+
+
+def _seconds(seconds: float) -> str:
+    return duration(seconds * 1e3)
+
+
+def _of_arm(take: Callable[[Arm], float | None], told: Callable[[float], str]) -> Cell:
+    def cell(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
+        value = take(arm)
+        return "" if value is None else told(value)
+
+    return cell
+
+
+def _of_contrast(take: Callable[[Contrast], float | None], told: Callable[[float], str]) -> Cell:
+    def cell(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
+        value = take(contrast) if contrast else None
+        return "" if value is None else told(value)
+
+    return cell
+
+
+def _interval(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
+    if contrast is None or contrast.ci_low is None or contrast.ci_high is None:
+        return ""
+    return "-".join(ratio(bound).removesuffix("x") for bound in (contrast.ci_low, contrast.ci_high))
+
+
+def _verdict(arm: Arm, contrast: Contrast | None, notes: Notes) -> Text:
+    """A contrast without a ratio still has a verdict, with its reason; an arm without a contrast may have died late."""
+    if contrast is None:
+        return Text(f"died{notes.mark(arm.reason)}" if arm.outcome == "died" else "")
+    star = notes.star() if contrast.exploratory else ""
+    return Text(
+        f"{MARKS[contrast.verdict]} {contrast.verdict}{star}{notes.mark(contrast.reason)}",
+        style=STYLES[contrast.verdict],
+    )
+
+
+PHASES_FROM, SEED_FROM = 130, 100
+
+COLUMNS: Mapping[str, Column] = {
+    column.name: column
+    for column in (
+        Column(
+            name="build", header="build", of="arm", since=PHASES_FROM,
+            cell=_of_arm(lambda arm: arm.build_s, _seconds), meaning="before the first call",
+        ),
+        Column(
+            name="first", header="first", of="arm", since=PHASES_FROM,
+            cell=_of_arm(lambda arm: arm.first_ms, duration), meaning="the first call, per step",
+        ),
+        Column(
+            name="second", header="second", of="arm", since=PHASES_FROM,
+            cell=_of_arm(lambda arm: arm.second_ms, duration), meaning="the second call, per step",
+        ),
+        Column(
+            name="time", header="time", of="arm", since=0,
+            cell=_of_arm(lambda arm: arm.median_ms, duration), meaning="steady state, per step",
+        ),
+        Column(
+            name="train", header="train", of="arm",
+            cell=_of_arm(lambda arm: arm.train_s, _seconds), meaning="all calls of a replicate, the first included",
+        ),
+        Column(
+            name="ratio", header="ratio", of="contrast", since=0,
+            cell=_of_contrast(lambda contrast: contrast.ratio, ratio),
+        ),
+        Column(name="interval", header="interval", of="contrast", since=0, cell=_interval),
+        Column(name="verdict", header="verdict", of="contrast", since=0, cell=_verdict, justify="left"),
+        Column(
+            name="seed", header="seed %", of="contrast", since=SEED_FROM,
+            cell=_of_contrast(lambda contrast: contrast.seed_percent, lambda percent: f"{round(percent):+d}"),
+            meaning="as the published study counts, + is faster",
+        ),
+        Column(name="rounds", header="rounds", of="arm", cell=_of_arm(lambda arm: arm.rounds, str)),
+        Column(
+            name="mde", header="mde", of="contrast",
+            cell=_of_contrast(lambda contrast: contrast.mde, lambda slowdown: f"{slowdown:.1%}"),
+            meaning="the smallest slowdown that would have been visible",
+        ),
+        Column(
+            name="second-opinion", header="second opinion", of="contrast",
+            cell=_of_contrast(lambda contrast: contrast.second_ratio, ratio), meaning="the ratio by Hodges and Lehmann",
+        ),
+        Column(
+            name="import", header="import", of="arm",
+            cell=_of_arm(lambda arm: arm.import_s, _seconds), meaning="of TensorFlow, once a worker",
+        ),
+        Column(
+            name="rss", header="rss", of="arm",
+            cell=_of_arm(lambda arm: arm.peak_rss_mb, lambda size: f"{size:.0f} MiB"),
+            meaning="a replicate's peak memory",
+        ),
+        Column(
+            name="traces", header="traces", of="arm",
+            cell=_of_arm(lambda arm: arm.traces, str), meaning="functions traced into graphs by a replicate",
+        ),
+    )
+}  # fmt: skip
+
+
+def known_columns(text: str) -> tuple[str, ...]:
+    """The names in `time,ratio,verdict`, or in `+build,first`, which adds to what is shown unasked."""
+    names = tuple(name.strip() for name in text.split(","))
+    _parse(names)
+    return names
+
+
+def choose(width: int, asked: Sequence[str] | None) -> tuple[Column, ...]:
+    """What is asked for, in that order; additions stand where the list above has them."""
+    usual = [column for column in COLUMNS.values() if column.since is not None and width >= column.since]
+    if not asked:
+        return tuple(usual)
+    adding, named = _parse(asked)
+    return tuple(column for column in COLUMNS.values() if column in usual or column in named) if adding else named
+
+
+def _parse(names: Sequence[str]) -> tuple[bool, tuple[Column, ...]]:
+    adding = names[0].startswith("+")
+    bare = [name.removeprefix("+").strip() if place == 0 else name for place, name in enumerate(names)]
+    for name in bare:
+        if name not in COLUMNS:
+            raise UsageError(f"unknown column {name!r}{did_you_mean(name, COLUMNS)}; they are {', '.join(COLUMNS)}")
+    return adding, tuple(COLUMNS[name] for name in dict.fromkeys(bare))
+
+
+def legend(columns: Sequence[Column]) -> str:
+    """What the columns shown mean, where their headers do not say it."""
+    told = [f"{column.header}: {column.meaning}" for column in columns if column.meaning]
+    if any(column.of == "contrast" for column in columns):
+        told.append("ratios and verdicts: of steady times, by round")
+    return " · ".join(told)

@@ -1,0 +1,115 @@
+"""Columns: what each shows, which are shown unasked, and how they are asked for."""
+
+import pytest
+
+from orchestrator.errors import UsageError
+from orchestrator.reports.columns import COLUMNS, Notes, choose, duration, known_columns, legend, ratio
+from tests.unit.builders import arm, case, contrast, unmeasured, version_pair
+
+NARROW = ["time", "ratio", "interval", "verdict"]
+
+
+def names(width: int, asked: tuple[str, ...] | None = None) -> list[str]:
+    return [column.name for column in choose(width, asked)]
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (20, NARROW), (80, NARROW), (99, NARROW), (100, [*NARROW, "seed"]), (129, [*NARROW, "seed"]),
+        (130, ["build", "first", "second", *NARROW, "seed"]),
+    ],
+)  # fmt: skip
+def test_a_wider_terminal_shows_more_unasked(width: int, shown: list[str]):
+    assert names(width) == shown
+
+
+def test_what_is_asked_for_is_shown_in_that_order_and_once():
+    assert names(80, known_columns("verdict, build,time,build")) == ["verdict", "build", "time"]
+
+
+def test_what_is_added_joins_what_the_width_shows_unasked():
+    added = known_columns("+first,build,mde")
+    assert names(80, added) == ["build", "first", *NARROW, "mde"]
+    assert names(130, added) == ["build", "first", "second", *NARROW, "seed", "mde"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tiem", r"unknown column 'tiem' \(did you mean time\?\); they are build, first, second, time, train, ratio,"),
+        ("+biuld", r"unknown column 'biuld' \(did you mean build\?\)"),
+        ("time,+build", r"unknown column '\+build' \(did you mean build\?\)"),
+        ("", "unknown column ''; they are build,"),
+        ("+", "unknown column ''; they are build,"),
+        ("time,", "unknown column ''; they are build,"),
+    ],
+)
+def test_a_name_that_is_no_column_is_wrong_usage_with_the_names_that_are(text: str, message: str):
+    with pytest.raises(UsageError, match=message):
+        known_columns(text)
+
+
+def test_each_column_shows_its_own_figure():
+    one = arm(
+        case(), build_s=0.5, first_ms=50.0, second_ms=20.0, median_ms=10.0, train_s=95.0, rounds=7, import_s=2.0,
+        peak_rss_mb=300.4, traces=3,
+    )  # fmt: skip
+    judged = contrast(
+        version_pair(case()), ratio=2.0, verdict="slower", ci_low=1.9, ci_high=2.12, mde=0.043, seed_percent=-100.0,
+        second_ratio=1.98,
+    )  # fmt: skip
+    assert {name: str(column.cell(one, judged, Notes())) for name, column in COLUMNS.items()} == {
+        "build": "500 ms",
+        "first": "50.0 ms",
+        "second": "20.0 ms",
+        "time": "10.0 ms",
+        "train": "1.58 min",
+        "ratio": "2.00x",
+        "interval": "1.90-2.12",
+        "verdict": "▲ slower",
+        "seed": "-100",
+        "rounds": "7",
+        "mde": "4.3%",
+        "second-opinion": "1.98x",
+        "import": "2.00 s",
+        "rss": "300 MiB",
+        "traces": "3",
+    }
+
+
+def test_what_is_not_known_is_an_empty_cell():
+    refused = unmeasured(case(), "1.0.0", "refused", "why")
+    unjudged = contrast(version_pair(case()), ratio=None, verdict="inconclusive")
+    for judged in (None, unjudged):
+        cells = {name: str(column.cell(refused, judged, Notes())) for name, column in COLUMNS.items()}
+        assert {cell for name, cell in cells.items() if name not in ("verdict", "rounds")} == {""}
+
+
+def test_the_legend_explains_what_is_shown_and_nothing_else():
+    assert legend(choose(80, ("build", "rounds"))) == "build: before the first call"
+    assert legend(choose(80, ("ratio",))) == "ratios and verdicts: of steady times, by round"
+    assert "first: the first call, per step · second: the second call, per step · time: steady state" in legend(
+        choose(130, None)
+    )
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0.0000123, "0.0123 µs"), (0.0186, "18.6 µs"), (0.25, "250 µs"), (0.9994, "999 µs"), (1.0, "1.00 ms"),
+        (5.414, "5.41 ms"), (99.96, "100 ms"), (123.4, "123 ms"), (1000.0, "1.00 s"), (1353.0, "1.35 s"),
+        (59_900.0, "59.9 s"), (60_000.0, "1.00 min"), (120_000.0, "2.00 min"), (600_000.0, "10.0 min"),
+        (3_600_000.0, "1.00 h"), (5_400_000.0, "1.50 h"), (400_000_000.0, "111 h"),
+    ],
+)  # fmt: skip
+def test_a_time_has_three_figures_and_the_unit_that_fits(milliseconds: float, text: str):
+    assert duration(milliseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.003, "0.003x"), (0.0312, "0.031x"), (0.5, "0.50x"), (1.0, "1.00x"), (12.34, "12.3x"), (250.1, "250x")],
+)
+def test_a_ratio_has_the_figures_that_it_bears(value: float, text: str):
+    assert ratio(value) == text

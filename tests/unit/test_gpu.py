@@ -1,0 +1,226 @@
+"""What NVML says of a card, from the package's own names and constants; only the driver is made up."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pynvml
+import pytest
+
+from orchestrator.gpu import REASONS, GpuReading, disturbance, gpus, read_gpus
+
+HAS_DRIVER = Path("/proc/driver/nvidia/version").exists()
+ALL_FACTS = {
+    "nvmlDeviceGetUUID": "GPU-4d6a",
+    "nvmlDeviceGetName": "NVIDIA H200",
+    "nvmlDeviceGetCudaComputeCapability": (9, 0),
+    "nvmlDeviceGetMemoryInfo": SimpleNamespace(total=143771 * 2**20),
+    "nvmlDeviceGetEnforcedPowerLimit": 700_000,
+    "nvmlDeviceGetPersistenceMode": pynvml.NVML_FEATURE_ENABLED,
+    "nvmlDeviceGetMigMode": [pynvml.NVML_DEVICE_MIG_DISABLE, pynvml.NVML_DEVICE_MIG_ENABLE],
+    "nvmlDeviceGetClockInfo": {pynvml.NVML_CLOCK_SM: 1980, pynvml.NVML_CLOCK_MEM: 3201},
+    "nvmlDeviceGetTemperatureV": 41,
+    "nvmlDeviceGetPowerUsage": 121_700,
+    "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=35, memory=4),
+    "nvmlDeviceGetCurrentClocksEventReasons": pynvml.nvmlClocksEventReasonSwPowerCap,
+    "nvmlDeviceGetComputeRunningProcesses_v3": [SimpleNamespace(pid=4711, usedGpuMemory=None)],
+}
+QUIET = GpuReading(
+    index=0,
+    sm_mhz=1980,
+    memory_mhz=3201,
+    temperature_c=41,
+    power_w=122,
+    busy_percent=35,
+    throttled=(),
+    pids=(4711,),
+)
+
+
+class MadeUpDriver:
+    """The package over a driver whose cards know some answers; whatever else they are asked is not supported."""
+
+    def __init__(self, *cards: dict[str, Any], fails: Exception | None = None) -> None:
+        self.cards = cards
+        self.fails = fails
+        self.started = 0
+
+    def nvmlInit(self) -> None:
+        self.started += 1
+        if self.fails:
+            raise self.fails
+
+    def nvmlDeviceGetCount(self) -> int:
+        return len(self.cards)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> dict[str, Any]:
+        if not self.cards[index]:
+            raise pynvml.NVMLError_NoPermission
+        return self.cards[index]
+
+    def nvmlSystemGetDriverVersion(self) -> str:
+        return "570.1"
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(pynvml, name)
+        if not name.startswith("nvmlDeviceGet"):
+            return real
+
+        def answer(card: dict[str, Any], *which: int) -> Any:
+            if name not in card:
+                raise pynvml.NVMLError_NotSupported
+            return card[name][which[0]] if isinstance(card[name], dict) else card[name]
+
+        return answer
+
+
+def throttled(mask: int) -> tuple[str, ...] | None:
+    (reading,) = read_gpus(MadeUpDriver({"nvmlDeviceGetCurrentClocksEventReasons": mask}))
+    return reading.throttled
+
+
+def test_a_card_tells_its_facts() -> None:
+    (card,) = gpus(MadeUpDriver(ALL_FACTS))
+    assert (card.uuid, card.name, card.driver, card.capability) == ("GPU-4d6a", "NVIDIA H200", "570.1", "9.0")
+    assert (card.memory_mb, card.power_limit_w, card.persistence) == (143771, 700, True)
+    assert card.mig is False, "what the next reset brings does not hold yet"
+    assert str(card) == "NVIDIA H200 (GPU-4d6a, driver 570.1, limit 700 W)"
+
+
+def test_a_card_that_is_split_or_sleeps_between_runs_says_so() -> None:
+    (card,) = gpus(MadeUpDriver(ALL_FACTS))
+    odd = replace(card, power_limit_w=None, persistence=False, mig=True)
+    assert str(odd) == "NVIDIA H200 (GPU-4d6a, driver 570.1, no persistence mode, MIG)"
+
+
+def test_a_card_tells_what_it_does_now() -> None:
+    (reading,) = read_gpus(MadeUpDriver(ALL_FACTS))
+    assert reading == replace(QUIET, throttled=("power cap",))
+    assert str(reading) == "1980 MHz, memory 3201 MHz, 41 C, 122 W, 35% busy, processes: 1, power cap"
+
+
+def test_what_a_card_does_not_support_is_none() -> None:
+    driver = MadeUpDriver({"nvmlDeviceGetName": "Tesla K80"})
+    (card,), (reading,) = gpus(driver), read_gpus(driver)
+    assert str(card) == "Tesla K80 (driver 570.1)"
+    assert (card.uuid, card.capability, card.memory_mb, card.power_limit_w) == (None, None, None, None)
+    assert (card.persistence, card.mig) == (None, None)
+    assert reading == GpuReading(0, None, None, None, None, None, None, None)
+    assert str(reading) == ""
+
+
+def test_an_old_driver_is_asked_by_the_old_names() -> None:
+    new_names = {
+        "nvmlDeviceGetTemperatureV": "nvmlDeviceGetTemperature",
+        "nvmlDeviceGetCurrentClocksEventReasons": "nvmlDeviceGetCurrentClocksThrottleReasons",
+        "nvmlDeviceGetComputeRunningProcesses_v3": "nvmlDeviceGetComputeRunningProcesses_v2",
+    }
+    old = {new_names.get(name, name): answer for name, answer in ALL_FACTS.items()}
+    assert read_gpus(MadeUpDriver(old)) == read_gpus(MadeUpDriver(ALL_FACTS))
+
+
+def test_a_card_that_may_not_be_opened_keeps_the_others_and_their_numbers() -> None:
+    assert [card.index for card in gpus(MadeUpDriver({}, ALL_FACTS))] == [1]
+
+
+def test_a_driver_that_does_not_start_is_asked_once_and_has_no_cards() -> None:
+    driver = MadeUpDriver(ALL_FACTS, fails=pynvml.NVMLError_DriverNotLoaded())
+    assert (gpus(driver), read_gpus(driver)) == ((), ())
+    assert driver.started == 1
+
+
+def test_nvml_is_started_once_for_all_readings() -> None:
+    driver = MadeUpDriver(ALL_FACTS)
+    gpus(driver)
+    for _ in range(3):
+        read_gpus(driver)
+    assert driver.started == 1
+
+
+def test_the_bits_are_those_of_the_package() -> None:
+    words = {
+        "SwPowerCap": "power cap",
+        "HwSlowdown": "hardware slowdown",
+        "SyncBoost": "sync boost",
+        "SwThermalSlowdown": "thermal slowdown",
+        "HwThermalSlowdown": "thermal slowdown",
+        "HwPowerBrakeSlowdown": "power brake",
+        "BoardLimit": "board limit",
+        "Reliability": "reliability limit",
+    }
+    assert {getattr(pynvml, f"nvmlClocksThrottleReason{name}"): word for name, word in words.items()} == REASONS
+
+
+def test_several_reasons_are_told_once_each() -> None:
+    both = pynvml.nvmlClocksEventReasonSwThermalSlowdown | pynvml.nvmlClocksEventReasonHwThermalSlowdown
+    assert throttled(both | pynvml.nvmlClocksEventReasonHwSlowdown) == ("hardware slowdown", "thermal slowdown")
+
+
+@pytest.mark.parametrize("setting", ["GpuIdle", "ApplicationsClocksSetting", "DisplayClockSetting", "None"])
+def test_an_idle_card_and_a_setting_are_no_throttling(setting: str) -> None:
+    assert throttled(getattr(pynvml, f"nvmlClocksEventReason{setting}")) == ()
+
+
+@pytest.mark.parametrize("reason", ["thermal slowdown", "power brake", "hardware slowdown"])
+def test_throttling_before_or_after_is_a_disturbance(reason: str) -> None:
+    hot = replace(QUIET, index=1, throttled=("power cap", reason))
+    for before, after in (((QUIET, hot), (QUIET, QUIET)), ((QUIET, QUIET), (QUIET, hot))):
+        assert disturbance(before, after, own_pids=None) == f"GPU 1 was throttled ({reason})"
+
+
+def test_the_cause_is_told_rather_than_the_slowdown_that_it_brings() -> None:
+    hot = replace(QUIET, throttled=("hardware slowdown", "thermal slowdown"))
+    assert disturbance((QUIET,), (hot,), own_pids=None) == "GPU 0 was throttled (thermal slowdown)"
+
+
+def test_a_busy_card_at_its_power_cap_is_no_disturbance() -> None:
+    capped = replace(QUIET, throttled=("power cap",))
+    assert disturbance((capped,), (capped,), own_pids=frozenset({4711})) == ""
+
+
+def test_a_process_that_is_not_ours_is_a_disturbance() -> None:
+    shared = replace(QUIET, pids=(4711, 815))
+    assert disturbance((QUIET,), (shared,), frozenset({4711})) == "another process (pid 815) was on GPU 0"
+    assert disturbance((shared,), (QUIET,), frozenset({4711})) == "another process (pid 815) was on GPU 0"
+
+
+def test_processes_are_not_judged_where_our_own_are_unknown() -> None:
+    assert disturbance((QUIET,), (QUIET,), own_pids=None) == ""
+
+
+def test_nothing_known_and_no_cards_disturb_nobody() -> None:
+    silent = replace(QUIET, throttled=None, pids=None)
+    assert disturbance((silent,), (silent,), own_pids=frozenset()) == ""
+    assert disturbance((), (), own_pids=frozenset()) == ""
+
+
+def asked_elsewhere(first: str) -> str:
+    """A process of its own, so that what NVML or the package would print is seen."""
+    asked = subprocess.run(
+        [sys.executable, "-c", f"{first}; from orchestrator.gpu import gpus, read_gpus; print(gpus(), read_gpus())"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert asked.stderr == ""
+    return asked.stdout
+
+
+@pytest.mark.skipif(HAS_DRIVER, reason="this machine has an NVIDIA driver")
+def test_without_a_driver_there_are_no_cards_and_no_complaint() -> None:
+    assert asked_elsewhere("import pynvml") == "() ()\n"
+
+
+def test_without_the_package_there_are_no_cards_and_no_complaint() -> None:
+    assert asked_elsewhere("import sys; sys.modules['pynvml'] = None") == "() ()\n"
+
+
+@pytest.mark.skipif(not HAS_DRIVER, reason="NO NVIDIA DRIVER: no real card can be asked")
+def test_a_real_card_tells_what_it_is_and_what_it_does() -> None:
+    for card, reading in zip(gpus(), read_gpus(), strict=True):
+        assert card.uuid
+        assert card.uuid.startswith("GPU-")
+        assert card.name in str(card)
+        assert reading.index == card.index
+        assert reading.throttled is not None

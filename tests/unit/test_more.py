@@ -1,0 +1,241 @@
+"""More rounds: what they are called, which cases they are for, and what of the error is left for them."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator import engines, more, suites
+from orchestrator.errors import NothingSelected, UsageError
+from orchestrator.host import host_facts
+from orchestrator.judge import judge_run
+from orchestrator.model import Calibrated, Disturbed, Ended, EnvironmentFacts, Extended
+from orchestrator.more import MoreOptions, extension, more_rounds, read_past
+from orchestrator.plan import looks_left
+from orchestrator.progress import Quiet
+from orchestrator.rundir import RunDir
+from tests.unit.actors import Dressing, Part, Stage, play
+from tests.unit.builders import NEW, OLD, case, manifest, plan
+
+LOOKS = (6, 10, 15, 20)
+OPEN, DECIDED = case("power", style="eager"), case("power", style="function")
+
+
+@pytest.mark.parametrize(
+    ("taken", "rounds", "left"),
+    [
+        ((), 0, (6, 10, 15, 20)),
+        ((6,), 6, (10, 15, 20)),
+        ((6, 8), 8, (15, 20)),
+        ((4,), 4, (10, 15, 20)),
+        ((6, 10, 15, 20), 20, ()),
+        ((6, 10, 12), 12, (20,)),
+        ((6, 7, 8, 9), 9, ()),
+        ((6, 8, 28), 28, ()),
+    ],
+)
+def test_a_look_where_none_was_planned_takes_the_place_of_the_next(taken, rounds: int, left):
+    assert looks_left(LOOKS, taken, rounds) == left
+
+
+def ended(round: int, outcome: str = "measured", version: str = OLD) -> Ended:
+    return Ended(version=version, case="a", round=round, replicate=round + 1, outcome=outcome)
+
+
+def extended(first: int, *looks: int, exploratory: bool = False) -> Extended:
+    return Extended(
+        created=plan().created,
+        command=(),
+        seed=1,
+        first_round=first,
+        looks=looks,
+        budget_s=None,
+        exploratory=exploratory,
+    )
+
+
+def test_the_past_is_what_the_journal_says():
+    calibrated = Calibrated(case="a", warmup=1, bursts=2, calls=3)
+    disturbed = Disturbed(case="a", round=3, replicates=(4,), cause="x", redone=True)
+    past = read_past(plan(), [calibrated, *map(ended, range(9)), ended(8, "died", NEW), disturbed])
+    assert past.ledger.calibration == {"a": calibrated}
+    assert past.ledger.ended == {("a", NEW)}
+    assert (past.ledger.redone["a"], past.ledger.replicates) == (1, 9)
+    assert (past.judged, past.rounds) == ((6, 8), 8)
+
+
+def test_every_stretch_adds_the_looks_that_it_took():
+    entries = [*map(ended, range(7)), extended(7, 10, 15, 20), *map(ended, range(7, 13))]
+    assert read_past(plan(), entries).judged == (6, 10, 12)
+    assert read_past(plan(), [*entries, extended(13, 20), *map(ended, range(13, 21))]).judged == (6, 10, 12, 20)
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_a_run_that_showed_nothing_has_spent_nothing(rounds: int):
+    past = read_past(plan(), [*map(ended, range(rounds + 1))])
+    assert past.judged == ()
+    assert extension(MoreOptions(run=Path()), plan(), past).looks == LOOKS
+
+
+def test_the_unspent_error_is_for_the_planned_looks_that_are_ahead():
+    ahead = extension(MoreOptions(run=Path()), plan(), read_past(plan(), map(ended, range(9))))
+    assert (ahead.first_round, ahead.looks, ahead.exploratory) == (9, (15, 20), False)
+
+
+def test_rounds_that_are_asked_for_are_one_look():
+    ahead = extension(MoreOptions(run=Path(), rounds=30), plan(), read_past(plan(), map(ended, range(9))))
+    assert (ahead.looks, ahead.exploratory) == ((38,), False)
+
+
+def test_what_comes_after_the_last_look_is_exploratory():
+    ahead = extension(MoreOptions(run=Path()), plan(), read_past(plan(), map(ended, range(21))))
+    assert (ahead.looks, ahead.exploratory) == ((30,), True)
+    fixed = plan(looks=(8,))
+    assert extension(MoreOptions(run=Path()), fixed, read_past(fixed, map(ended, range(9)))).exploratory
+
+
+def test_orders_and_data_are_drawn_anew():
+    past = read_past(plan(), [])
+    seeds = {extension(MoreOptions(run=Path()), plan(), past).seed for _ in range(5)}
+    assert len(seeds) == 5
+
+
+def noisy(number: int) -> float:
+    return 10.0 * (2.5 if number % 2 else 0.4)
+
+
+class Theatre:
+    """An engine whose environments are played; its versions are the real ones of the plan."""
+
+    def __init__(self, stage: Stage, identity: str = "") -> None:
+        self.stage, self.identity, self.options = stage, identity, None
+
+    def __call__(self, options) -> "Theatre":
+        self.options = options
+        return self
+
+    def check(self) -> str:
+        return "a theatre"
+
+    def prepare(self, version, log) -> Dressing:
+        facts = EnvironmentFacts(version=version.number, kind="venv", identity=self.identity, lock="", python="")
+        return Dressing(self.stage, facts)
+
+    def outlook(self, version) -> str:
+        return "ready"
+
+    def close(self) -> None:
+        pass
+
+
+VERSIONS = ("1.14.0", "2.0.0")
+STAGE = {(OPEN.label, "2.0.0"): Part(noisy)}
+
+
+@pytest.fixture
+def theatre(monkeypatch: pytest.MonkeyPatch) -> Theatre:
+    made = Theatre(Stage(dict(STAGE)))
+    monkeypatch.setattr(more, "engines", lambda: {"venv": made})
+    return made
+
+
+def first(folder: Path, *, looks=(6, 10), sources: dict[str, str] | None = None, **host: str) -> RunDir:
+    """A run of a case that is decided at its first look and one that stays open to its last."""
+    return dressed(play(folder, plan([OPEN, DECIDED], VERSIONS, looks=looks), Stage(dict(STAGE))).run, sources, **host)
+
+
+def dressed(run: RunDir, sources: dict[str, str] | None = None, **host: str) -> RunDir:
+    """With the manifest of a run of this machine and these sources."""
+    environments = {
+        version: EnvironmentFacts(version=version, kind="venv", identity="", lock="", python="") for version in VERSIONS
+    }
+    own = sources or suites.source_hashes([suites.all_workloads()["power"]])
+    run.write_manifest(manifest(VERSIONS, host={**host_facts(), **host}, sources=own, environments=environments))
+    return run
+
+
+def test_more_rounds_go_to_the_open_cases_of_the_same_run(tmp_path: Path, theatre: Theatre):
+    run = first(tmp_path)
+    done = more_rounds(MoreOptions(run=run.path, rounds=4), Quiet())
+    assert theatre.stage.opened(OPEN.label, "2.0.0") == [11, 12, 13, 14]
+    assert theatre.stage.opened(DECIDED.label, "2.0.0") == []
+    rounds = {arm.case.label: arm.rounds for arm in done.comparison.arms if arm.version == "2.0.0"}
+    assert rounds == {OPEN.label: 14, DECIDED.label: 6}
+    assert not done.comparison.broken
+
+
+def test_more_rounds_are_calibrated_by_the_runs_own_pilot_and_have_numbers_of_their_own(
+    tmp_path: Path, theatre: Theatre
+):
+    run = first(tmp_path)
+    more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+    entries = list(run.entries())
+    assert sum(isinstance(entry, Calibrated) for entry in entries) == 2
+    numbers = [entry.replicate for entry in entries if isinstance(entry, Ended)]
+    assert len(numbers) == len(set(numbers))
+    names = [path.name for path in run.streams()]
+    assert names == [f"{version}-{part}.arrow" for version in VERSIONS for part in (1, 2)]
+
+
+def test_beyond_the_last_look_the_report_says_exploratory_and_only_of_what_was_looked_at_again(
+    tmp_path: Path, theatre: Theatre
+):
+    run = first(tmp_path)
+    comparison = more_rounds(MoreOptions(run=run.path), Quiet()).comparison
+    told = {one.pair.arms[0][0]: one.exploratory for one in comparison.contrasts if one.pair.kind == "version"}
+    assert told == {OPEN.label: True, DECIDED.label: False}
+    assert judge_run(run) == comparison
+
+
+def test_a_run_that_was_interrupted_goes_on_at_its_next_look_without_exploring(tmp_path: Path, theatre: Theatre):
+    def until(number: int) -> float:
+        if number == 4:
+            raise KeyboardInterrupt
+        return noisy(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        play(tmp_path, plan([OPEN], VERSIONS), Stage({(OPEN.label, "2.0.0"): Part(until)}))
+    run = dressed(RunDir.open(tmp_path / "run"))
+    comparison = more_rounds(MoreOptions(run=run.path), Quiet()).comparison
+    assert not any(one.exploratory for one in comparison.contrasts)
+    assert {arm.rounds for arm in comparison.arms} == {20}
+
+
+def test_nothing_open_is_nothing_to_do(tmp_path: Path, theatre: Theatre):
+    played = play(tmp_path, plan([DECIDED], VERSIONS), Stage())
+    dressed(played.run)
+    with pytest.raises(NothingSelected, match="more rounds could only undo it"):
+        more_rounds(MoreOptions(run=played.run.path), Quiet())
+
+
+def test_old_times_do_not_mix_with_those_of_a_changed_workload(tmp_path: Path, theatre: Theatre):
+    run = first(tmp_path, sources={"worker": "0", "power": "0"})
+    with pytest.raises(UsageError, match=r"changed since .* was measured: worker, power; .* run anew"):
+        more_rounds(MoreOptions(run=run.path), Quiet())
+
+
+def test_another_machine_takes_no_part_in_a_run(tmp_path: Path, theatre: Theatre):
+    run = first(tmp_path, id="elsewhere", cpu="Another CPU")
+    with pytest.raises(UsageError, match=r"another machine \(Another CPU\)"):
+        more_rounds(MoreOptions(run=run.path), Quiet())
+
+
+def test_an_environment_that_has_become_another_is_left_out_and_told(tmp_path: Path, theatre: Theatre):
+    run = first(tmp_path)
+    theatre.identity = "rebuilt"
+    with pytest.raises(more.EnvironmentFailed, match="its environment was  and is rebuilt; run anew"):
+        more_rounds(MoreOptions(run=run.path), Quiet())
+    assert not any(isinstance(entry, Extended) for entry in run.entries())
+
+
+def test_two_do_not_measure_into_one_run_at_once(tmp_path: Path, theatre: Theatre):
+    run = first(tmp_path)
+    with run.hold(), pytest.raises(UsageError, match="another tfcompare is measuring into"):
+        more_rounds(MoreOptions(run=run.path), Quiet())
+
+
+def test_limits_of_the_plan_hold_for_more_rounds_too(tmp_path: Path, theatre: Theatre):
+    run = first(tmp_path)
+    asked = run.read_plan()
+    run.write_plan(more.replace(asked, cpus=(0,), memory_mb=4096))
+    more_rounds(MoreOptions(run=run.path, rounds=2, environments=engines.EngineOptions(base="b")), Quiet())
+    assert (theatre.options.cpus, theatre.options.memory_mb, theatre.options.base) == ((0,), 4096, "b")
