@@ -27,7 +27,7 @@ lint: .venv/dev
 
 # Measures tfcompare itself and writes docs/benchmarks.md; let nothing else run meanwhile.
 bench: .venv/dev
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench $(ARGS)
 
 locks: .venv/dev
 	tools/lock-host

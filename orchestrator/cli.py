@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator import catalog, flags
+from orchestrator import catalog, doctor, flags
 from orchestrator.engines import EngineOptions
 from orchestrator.errors import ContractBroken, FoundSlower, TfCompareError, UsageError
 from orchestrator.judge import judge_run
@@ -65,6 +65,15 @@ REPORT_EXAMPLES = """Redraw a run's report from its directory.
   tfcompare report runs/first
 
   tfcompare report runs/first --format json --output first.json
+"""
+
+DOCTOR_EXAMPLES = """Say how noisy this machine is right now, what could be seen on it, and what would help.
+
+[bold]Examples[/bold]
+
+  tfcompare doctor
+
+  tfcompare doctor --cpuset 2-3 --format json
 """
 
 LIST_EXAMPLES = """List what there is: versions, workloads or suites.
@@ -235,6 +244,23 @@ def report(
     _show(comparison, shown, None if output == "-" else Path(output))
     if comparison.broken:
         raise ContractBroken("\n".join(comparison.broken))
+
+
+@app.command("doctor", help=DOCTOR_EXAMPLES)
+def examine_machine(
+    duration: Annotated[str, typer.Option(help="How long to probe.")] = "30s",
+    cpuset: Annotated[str | None, typer.Option(help="CPUs that the probe runs on, e.g. 0,2-3.")] = None,
+    format: Annotated[str, typer.Option(help="table or json.")] = "table",
+) -> None:
+    _known_format(format)
+    seconds = flags.seconds("--duration", duration)
+    Console(stderr=True).print(Text(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
+    examination = doctor.examine(seconds, flags.cpus(cpuset) if cpuset else None)
+    if format == "json":
+        print(json.dumps(doctor.as_object(examination), indent=2))
+        return
+    console = Console()
+    console.print(doctor.layout(examination, console.width))
 
 
 @app.command("list", help=LIST_EXAMPLES)

@@ -1,6 +1,6 @@
 """The workers of a run: a resident one a version, started again after a death; or a fresh one a replicate."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ MOST_DEATHS = 3
 class Member:
     environment: Environment
     parts: int
+    isolated: bool
     client: WorkerClient | None = None
     stream: Path | None = None
     deaths: int = 0
@@ -34,14 +35,15 @@ class Crew:
         run: RunDir,
         own: Path | None,
         say: Callable[[str], None],
+        isolated: Collection[str] = (),
     ) -> None:
         self._plan = plan
         self._run = run
         self._own = own
         self._say = say
-        self._isolated = plan.isolation != "fork"
         self._members = {
-            version: Member(environment, run.parts(version)) for version, environment in environments.items()
+            version: Member(environment, run.parts(version), isolated=version in isolated)
+            for version, environment in environments.items()
         }
 
     def versions(self) -> list[str]:
@@ -54,13 +56,13 @@ class Crew:
     def engage(self, version: str) -> WorkerClient | None:
         """The worker that a new replicate goes to."""
         member = self._members.get(version)
-        if member and self._isolated and not member.client and not member.lost:
+        if member and member.isolated and not member.client and not member.lost:
             self._start(version)
         return self.client(version)
 
     def release(self, version: str) -> None:
         """After a replicate's end: a worker that was the replicate's own leaves with it."""
-        if self._isolated:
+        if self._members[version].isolated:
             self._leave(self._members[version])
 
     def start_all(self) -> dict[str, Ready]:
@@ -88,7 +90,7 @@ class Crew:
                 run=self._plan.run,
                 device=self._plan.device,
                 threads=self._plan.threads,
-                fork=not self._isolated,
+                fork=not member.isolated,
                 folders=started.folders,
                 results=started.results,
                 timeout_s=START_TIMEOUT_S,
@@ -125,7 +127,7 @@ class Crew:
         if member.client:
             member.client.channel.close()
         member.client = None
-        if self._isolated:
+        if member.isolated:
             return
         member.deaths += 1
         if member.deaths >= MOST_DEATHS:

@@ -2,8 +2,8 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from orchestrator import results
@@ -32,17 +32,17 @@ from workloads import contract
 class Endings:
     """What the journal tells of the arms that are not simply measured."""
 
-    refused: dict[tuple[str, str], str]
-    died: dict[tuple[str, str], str]
-    lost: dict[str, str]
-    redone: set[int]
-    disturbed: list[Disturbed]
-    exploratory_from: int | None
-    finished: Finished | None
+    refused: dict[tuple[str, str], str] = field(default_factory=dict)
+    died: dict[tuple[str, str], str] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
+    redone: set[int] = field(default_factory=set)
+    disturbed: list[Disturbed] = field(default_factory=list)
+    exploratory_from: int | None = None
+    finished: Finished | None = None
 
 
 def read_endings(run: RunDir) -> Endings:
-    endings = Endings({}, {}, {}, set(), [], None, None)
+    endings = Endings()
     finished = None
     exploratory_from = None
     for entry in run.entries():
@@ -69,30 +69,40 @@ def judge_run(run: RunDir, *, at_look: bool = False) -> Comparison:
     plan, manifest = run.read_plan(), run.read_manifest()
     endings = read_endings(run)
     loaded = results.load(run.streams(), plan.run)
-    by_arm: dict[tuple[str, str], list[Replicate]] = defaultdict(list)
-    for replicate in loaded.replicates:
-        if replicate.round != contract.PILOT_ROUND and replicate.number not in endings.redone:
-            by_arm[replicate.case, replicate.version].append(replicate)
-    arms = [
-        _arm(case, version, by_arm.get((case.label, version), []), endings)
-        for case in plan.cases
-        for version in plan.versions
+    kept = [
+        replicate
+        for replicate in loaded.replicates
+        if replicate.round != contract.PILOT_ROUND and replicate.number not in endings.redone
     ]
-    samples = {
-        name: {replicate.round: math.log(max(replicate.steady_ns, 1.0)) for replicate in replicates}
-        for name, replicates in by_arm.items()
-    }
-    contrasts = tuple(
-        _explored(one, samples, endings.exploratory_from) for one in compare(plan, samples, arms, flip=not at_look)
-    )
+    arms, contrasts = compared(plan, kept, endings, flip=not at_look)
     return Comparison(
         plan=plan,
         manifest=manifest,
-        arms=tuple(arms),
+        arms=arms,
         contrasts=contrasts,
         warnings=(*_control(contrasts), *_warnings(plan, manifest, endings, loaded.problems)),
         broken=loaded.broken,
     )
+
+
+def compared(
+    plan: Plan, replicates: Iterable[Replicate], endings: Endings, *, flip: bool
+) -> tuple[tuple[Arm, ...], tuple[Contrast, ...]]:
+    """What replicates and endings come to, without a look at any file."""
+    by_arm: dict[tuple[str, str], list[Replicate]] = defaultdict(list)
+    for replicate in replicates:
+        by_arm[replicate.case, replicate.version].append(replicate)
+    arms = tuple(
+        _arm(case, version, by_arm.get((case.label, version), []), endings)
+        for case in plan.cases
+        for version in plan.versions
+    )
+    samples = {
+        name: {replicate.round: math.log(max(replicate.steady_ns, 1.0)) for replicate in of_arm}
+        for name, of_arm in by_arm.items()
+    }
+    contrasts = compare(plan, samples, arms, flip=flip)
+    return arms, tuple(_explored(contrast, samples, endings.exploratory_from) for contrast in contrasts)
 
 
 def _explored(contrast: Contrast, samples: Samples, first: int | None) -> Contrast:

@@ -23,6 +23,7 @@ FEWEST_PILOT_CALLS, MOST_PILOT_CALLS = 6, 60
 BURST_TIMEOUT_S = 60.0
 # Beyond its budget a run still makes two rounds, if they take no longer than this.
 TWO_ROUNDS_S = 60.0
+LONGER = " (--timeout allows longer)"
 # Of the rounds of a case; a machine that is never left alone has to be taken as it is.
 MOST_REDONE = 0.2
 
@@ -224,7 +225,7 @@ class Measurement:
         else:
             ended = Ended(
                 version=version, case=case.label, round=number, replicate=replicate, outcome="died",
-                how=answer.how, reason=answer.reason, log=answer.log,
+                how=answer.how, reason=answer.reason + (LONGER if answer.how == "timeout" else ""), log=answer.log,
             )  # fmt: skip
         self.run.record(ended)
         self.crew.release(version)

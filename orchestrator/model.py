@@ -253,7 +253,7 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """The run's own end; a run without one was cut short."""
+    """The run's own end, and how long it measured once the workers were up; a run without one was cut short."""
 
     __pydantic_config__ = STRICT
 

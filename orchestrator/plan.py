@@ -10,6 +10,11 @@ from orchestrator.catalog import did_you_mean
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import CONTROL, Case, Pair, Params, Workload
 
+# Rounds after which a run is judged, the error that these looks share, and what counts as a difference.
+LOOKS = (6, 10, 15, 20)
+ALPHA = 0.05
+MARGIN = 0.05
+
 SELECTOR = re.compile(r"(?P<name>[\w.-]+)(\[(?P<params>[^\]]*)\])?")
 
 

@@ -40,14 +40,12 @@ from orchestrator.model import (
     Version,
     Workload,
 )
-from orchestrator.plan import plan_pairs, select_cases
+from orchestrator.plan import ALPHA, LOOKS, MARGIN, plan_pairs, select_cases
 from orchestrator.progress import View
 from orchestrator.rundir import RunDir
 from orchestrator.threads import side_by_side
 from workloads import contract
 
-LOOKS = (6, 10, 15, 20)
-ALPHA = 0.05
 # Half a second of building, warming up and calls; measured on two cores with the quick suite. A process or a container
 # of its own imports TensorFlow first.
 REPLICATE_S, ISOLATED_S = 0.6, 3.0
@@ -68,7 +66,7 @@ class Options:
     out: Path | None = None
     rounds: int | None = None
     budget_s: float | None = None
-    margin: float = 0.05
+    margin: float = MARGIN
     control: bool = False
     threads: tuple[int, int] | None = None
     timeout_s: float = 600.0
@@ -272,7 +270,8 @@ def conduct(
 ) -> TfCompareError | None:
     """Starts the workers, measures, ends the workers whatever happens; what cuts it short is returned."""
     begun = time.monotonic()
-    crew = Crew(plan, environments, directory, own_workloads, view.say)
+    isolated = environments if plan.isolation != "fork" else ()
+    crew = Crew(plan, environments, directory, own_workloads, view.say, isolated)
     how = "an error ended the run"
     error: TfCompareError | None = None
     directory.record(Machine(when="begin", readings=moment()))
@@ -280,6 +279,7 @@ def conduct(
         for version in environments:
             view.preparing(version, "starting its worker")
         ready = crew.start_all()
+        begun = time.monotonic()
         manifest = directory.read_manifest()
         workers = {version: answer.facts for version, answer in ready.items()}
         directory.write_manifest(replace(manifest, workers={**manifest.workers, **workers}))

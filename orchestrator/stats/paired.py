@@ -49,10 +49,11 @@ class Estimate:
     def standard_error(self) -> float:
         return self.spread / math.sqrt(self.rounds)
 
-    def smallest_visible(self, alpha: float) -> float:
-        """The relative slowdown that these rounds would show with a probability of 0.9."""
-        quantiles = quantile(1 - alpha / 2, self.rounds - 1) + quantile(POWER, self.rounds - 1)
-        return math.exp(quantiles * self.standard_error) - 1
+    def smallest_visible(self, alpha: float, rounds: int | None = None) -> float:
+        """The relative slowdown that these rounds, or so many like them, would show with a probability of 0.9."""
+        rounds = rounds or self.rounds
+        quantiles = quantile(1 - alpha / 2, rounds - 1) + quantile(POWER, rounds - 1)
+        return math.expm1(quantiles * self.spread / math.sqrt(rounds))
 
     def rounds_for(self, effect: float, alpha: float) -> int:
         """About how many rounds it takes until an effect on the log scale can be seen."""

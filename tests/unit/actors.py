@@ -169,7 +169,8 @@ def play(folder: Path, plan: Plan, stage: Stage, **measurement: Any) -> Play:
         version: Dressing(stage, EnvironmentFacts(version=version, kind="venv", identity="", lock="", python=""))
         for version in plan.versions
     }
-    crew = Crew(plan, environments, run, None, lambda text: None)
+    isolated = environments if plan.isolation != "fork" else ()
+    crew = Crew(plan, environments, run, None, lambda text: None, isolated)
     try:
         crew.start_all()
         measuring = Measurement(plan, crew, run, Quiet(), lambda: judge_run(run), first_stretch(plan), **measurement)

@@ -1,0 +1,336 @@
+"""How noisy this machine is right now: an A/A probe and the machine's facts, as findings with what helps."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any, Literal
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.host import MOST_FOREIGN_CORES, MOST_STEAL, Facts, host_facts, moment
+from orchestrator.plan import ALPHA, LOOKS, MARGIN
+from orchestrator.probe import Neighbour, Probe, measure
+from orchestrator.stats.paired import Estimate
+from orchestrator.stats.verdict import judge
+
+SCHEMA = "tfcompare.doctor/1"
+# What each look of a run without --rounds may spend of the error; its default budget is good for about the second.
+LOOK_ALPHA = ALPHA / len(LOOKS)
+FIRST_LOOK, BUDGETED, *_, LAST_LOOK = LOOKS
+# What is beyond these is no advice: nobody waits so long, and such a margin lets everything pass.
+MOST_ROUNDS = 100
+MOST_MARGIN = 50
+# From here on steal is worth a word; a run repeats a round only from MOST_STEAL on.
+LEAST_STEAL = 0.01
+# Less than a run repeats a round for, but enough to make some of its calls slow.
+LEAST_FOREIGN_CORES = 0.1
+# One CPU for what is measured, one for everything else.
+NEEDED_CPUS = 2
+# Both of the probe's processes start at once; afterwards only one of them works.
+PROBE_LOAD = 2.0
+WIDE = 100
+
+Level = Literal["problem", "note", "fine"]
+STYLES: dict[Level, str] = {"problem": "bold red", "note": "yellow", "fine": "green"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was seen, how good it is, and what to do about it."""
+
+    subject: str
+    level: Level
+    seen: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examination:
+    """The facts of this machine, the probe, and what moved on the machine at the probe's end."""
+
+    host: Facts
+    probe: Probe
+    moment: Facts
+
+    @property
+    def disturbed(self) -> bool:
+        meanwhile = self.probe.meanwhile
+        return meanwhile is not None and bool(meanwhile.disturbance)
+
+    @property
+    def alone(self) -> bool:
+        meanwhile, load = self.probe.meanwhile, _number(self.moment, "load")
+        others = meanwhile is None or meanwhile.foreign_cores > LEAST_FOREIGN_CORES
+        return not others and load is not None and load <= PROBE_LOAD
+
+    @property
+    def can_pin(self) -> bool:
+        usable = _number(self.host, "usable_cores")
+        return self.probe.cpus is None and usable is not None and usable > NEEDED_CPUS
+
+
+def examine(seconds: float, cpus: tuple[int, ...] | None = None) -> Examination:
+    host = host_facts()
+    probe = measure(seconds, cpus)
+    return Examination(host=host, probe=probe, moment=moment())
+
+
+def findings(examination: Examination) -> tuple[Finding, ...]:
+    """The problems first."""
+    return tuple(sorted(_find(examination), key=lambda finding: list(STYLES).index(finding.level)))
+
+
+def _find(seen: Examination) -> Iterator[Finding]:
+    yield _spread(seen)
+    yield _equal_arms(seen.probe.estimate)
+    yield from _others(seen)
+    yield from _steal(seen)
+    yield from _interrupted(seen)
+    yield from _load(seen)
+    yield from _cores(seen)
+    yield from _quota(seen)
+    yield from _settings(seen)
+    yield from _virtual(seen)
+
+
+def _spread(seen: Examination) -> Finding:
+    estimate = seen.probe.estimate
+    told = f"equal arms differ by {estimate.spread:.1%} from round to round"
+    soon, late = (estimate.smallest_visible(LOOK_ALPHA, rounds) for rounds in (BUDGETED, LAST_LOOK))
+    if late > MARGIN:
+        if seen.disturbed:
+            return Finding("spread", "problem", told, "first see to what disturbs, then probe again")
+        if seen.alone:
+            told += ", and nothing that runs here explains it"
+        return Finding("spread", "problem", told, _remedy(seen))
+    if soon > MARGIN:
+        advice = f"give a longer `--budget`: {LAST_LOOK} rounds would show {MARGIN:.0%}"
+        return Finding("spread", "note", told, "see to what disturbs, or " + advice if seen.disturbed else advice)
+    if estimate.rounds < FIRST_LOOK:
+        return Finding("spread", "note", f"{told}, in {estimate.rounds} rounds", "probe longer to be sure of it")
+    return Finding("spread", "fine", told)
+
+
+def _remedy(seen: Examination) -> str:
+    estimate = seen.probe.estimate
+    # With --rounds there is a single look, which has the whole error to spend.
+    enough = (
+        rounds for rounds in range(LAST_LOOK, MOST_ROUNDS + 1) if estimate.smallest_visible(ALPHA, rounds) <= MARGIN
+    )
+    margin = math.ceil(estimate.smallest_visible(LOOK_ALPHA, BUDGETED) * 100)
+    offers = [
+        *(["`--cpuset`"] if seen.can_pin else []),
+        *[f"`--rounds {rounds}`" for rounds in islice(enough, 1)],
+        *([f"`--margin {margin}`"] if margin <= MOST_MARGIN else []),
+        "another hour",
+    ]
+    return f"try {' or '.join(offers)}"
+
+
+def _equal_arms(estimate: Estimate) -> Finding:
+    verdict, _ = judge(estimate, MARGIN, LOOK_ALPHA)
+    low, high = interval(estimate)
+    told = f"{math.exp(estimate.theta):.3f}x, {low:.3f}-{high:.3f}"
+    if verdict == "same":
+        return Finding("A/A", "fine", f"equal arms come out the same: {told}")
+    if verdict == "inconclusive" and low <= 1 <= high:
+        return Finding("A/A", "note", f"equal arms are not shown to be the same: {told}")
+    return Finding(
+        "A/A", "problem", f"equal arms come out different: {told}",
+        "probe again; if they stay different, trust no verdict from this machine",
+    )  # fmt: skip
+
+
+def _others(seen: Examination) -> Iterator[Finding]:
+    meanwhile = seen.probe.meanwhile
+    if meanwhile is None or meanwhile.foreign_cores <= MOST_FOREIGN_CORES:
+        return
+    named = ", ".join(map(_named, seen.probe.neighbours)) or "none that is still there"
+    where = "" if seen.probe.cpus is None else " of these CPUs"
+    advice = "measure in a quieter hour"
+    if seen.can_pin:
+        advice += ", or pin with `--cpuset` to CPUs that they leave alone"
+    yield Finding(
+        "other processes", "problem", f"they kept {meanwhile.foreign_cores:.1f} cores{where} busy: {named}", advice
+    )
+
+
+def _named(neighbour: Neighbour) -> str:
+    # A process names itself as it likes, and this goes to a terminal.
+    name = "".join(letter if letter.isprintable() else "?" for letter in neighbour.name)
+    return f"{name} (pid {neighbour.pid}) {neighbour.cores:.0%} of one"
+
+
+def _steal(seen: Examination) -> Iterator[Finding]:
+    meanwhile = seen.probe.meanwhile
+    if meanwhile is None or meanwhile.steal_share < LEAST_STEAL:
+        return
+    level: Level = "problem" if meanwhile.steal_share > MOST_STEAL else "note"
+    yield Finding(
+        "steal", level, f"the hypervisor took {meanwhile.steal_share:.0%} of the time",
+        "measure in a quieter hour, or on a machine that is not shared",
+    )  # fmt: skip
+
+
+def _interrupted(seen: Examination) -> Iterator[Finding]:
+    meanwhile = seen.probe.meanwhile
+    if meanwhile is None or meanwhile.steal_share > MOST_STEAL or meanwhile.foreign_cores > MOST_FOREIGN_CORES:
+        return
+    # What else a run repeats a round for: the machine slept, or its clock was set.
+    if cause := meanwhile.disturbance:
+        yield Finding("interruption", "problem", cause, "probe again")
+
+
+def _load(seen: Examination) -> Iterator[Finding]:
+    load = _number(seen.moment, "load")
+    if load is not None and load > PROBE_LOAD:
+        yield Finding(
+            "load", "note", f"{load:.1f}, where the probe alone makes {PROBE_LOAD:.0f} at most",
+            "see with `top` what runs or waits for a disk, and measure after it",
+        )  # fmt: skip
+
+
+def _cores(seen: Examination) -> Iterator[Finding]:
+    usable = _number(seen.host, "usable_cores")
+    if usable is not None and usable < NEEDED_CPUS:
+        yield Finding(
+            "CPUs", "problem", "only one can be used, and everything takes turns on it",
+            f"let tfcompare use {NEEDED_CPUS} or more",
+        )  # fmt: skip
+
+
+def _quota(seen: Examination) -> Iterator[Finding]:
+    cpus = len(seen.probe.cpus) if seen.probe.cpus else _number(seen.host, "usable_cores")
+    quota, _, period = str(seen.host.get("cgroup_quota") or "max").partition(" ")
+    if quota == "max" or cpus is None or (granted := int(quota) / int(period)) >= cpus:
+        return
+    advice = "raise it (`docker run --cpus`, or systemd's CPUQuota)"
+    if seen.can_pin and granted >= 1:
+        advice += f", or pin with `--cpuset` to {int(granted)} of them"
+    yield Finding(
+        "cgroup quota", "note", f"{granted:g} of {cpus:g} CPUs; beyond that, everything here is made to wait", advice
+    )
+
+
+def _settings(seen: Examination) -> Iterator[Finding]:
+    governor = seen.host.get("governor")
+    if governor not in (None, "performance"):
+        yield Finding(
+            "governor", "note", f"{governor}: clock rates follow the load",
+            "`sudo cpupower frequency-set --governor performance`",
+        )  # fmt: skip
+    if seen.host.get("turbo") == "on":
+        yield Finding(
+            "turbo", "note", "on: clock rates follow temperature and neighbours",
+            "switch it off for small effects: under /sys/devices/system/cpu, 1 into intel_pstate/no_turbo or 0 into "
+            "cpufreq/boost",
+        )  # fmt: skip
+    if seen.host.get("smt") == "1":
+        yield Finding(
+            "SMT", "note", "active: two CPUs share a core",
+            "pin with `--cpuset` to one CPU of each core; `lscpu --extended` shows them" if seen.can_pin else "",
+        )  # fmt: skip
+
+
+def _virtual(seen: Examination) -> Iterator[Finding]:
+    if seen.host.get("virtual") == "yes":
+        yield Finding(
+            "virtual machine", "note", "its neighbours cannot be seen from here, and not all they do shows as steal",
+            "compare inside a run, never the times of two runs",
+        )  # fmt: skip
+
+
+def _number(facts: Facts, name: str) -> float | None:
+    value = facts.get(name)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def interval(estimate: Estimate) -> tuple[float, float]:
+    """Of the ratio, as each look of a run would give it."""
+    width = estimate.half_width(LOOK_ALPHA)
+    return math.exp(estimate.theta - width), math.exp(estimate.theta + width)
+
+
+def visible(estimate: Estimate) -> dict[int, float]:
+    """The smallest slowdown that a run would see on such a machine, by rounds."""
+    return {rounds: estimate.smallest_visible(LOOK_ALPHA, rounds) for rounds in (FIRST_LOOK, BUDGETED, LAST_LOOK)}
+
+
+def level(examination: Examination) -> Level:
+    """Any problem is one of the machine; notes leave it as good as its spread."""
+    worst = findings(examination)[0].level
+    return worst if worst == "problem" else _spread(examination).level
+
+
+def layout(examination: Examination, width: int) -> RenderableType:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    wide = width >= WIDE
+    for name in ("", "finding", "what was seen", *(["what to do"] if wide else [])):
+        table.add_column(name, no_wrap=name == "")
+    for finding in findings(examination):
+        mark = Text(finding.level, style=STYLES[finding.level])
+        if wide:
+            table.add_row(mark, Text(finding.subject), Text(finding.seen), Text(finding.advice))
+        else:
+            told = f"{finding.seen}\n→ {finding.advice}" if finding.advice else finding.seen
+            table.add_row(mark, Text(finding.subject), Text(told))
+    return Group(_head(examination), table)
+
+
+def _head(examination: Examination) -> Text:
+    host, probe = examination.host, examination.probe
+    pressure = _number(examination.moment, "psi_cpu")
+    told = [
+        f"{host.get('cpu')}, {host.get('usable_cores')} of {host.get('cores')} CPUs",
+        f"{host.get('system')} {host.get('kernel')}",
+        f"load {examination.moment.get('load')}",
+        *([] if pressure is None else [f"CPU pressure {pressure:.0f}%"]),
+    ]
+    pinned = "" if probe.cpus is None else f", pinned to CPU {', '.join(map(str, probe.cpus))}"
+    one, other = probe.call_ms
+    shown = visible(probe.estimate)
+    found = level(examination)
+    head = Text("tfcompare doctor", style="bold")
+    head.append("\n" + " · ".join(told), style="not bold dim")
+    head.append(
+        f"\nA/A probe: {probe.estimate.rounds} rounds in {probe.seconds:.0f} s{pinned}; "
+        f"{one:.2f} and {other:.2f} ms a call",
+        style="not bold dim",
+    )
+    head.append(f"\n{found}", style=STYLES[found])
+    return head.append(
+        f": at best, slowdowns show from {shown[BUDGETED]:.1%} on in about {BUDGETED} rounds, the default budget; from "
+        f"{shown[FIRST_LOOK]:.1%} in {FIRST_LOOK}, from {shown[LAST_LOOK]:.1%} in {LAST_LOOK}. "
+        "What TensorFlow scatters by itself comes on top.",
+        style="not bold",
+    )
+
+
+def as_object(examination: Examination) -> dict[str, Any]:
+    probe, estimate = examination.probe, examination.probe.estimate
+    low, high = interval(estimate)
+    return {
+        "schema": SCHEMA,
+        "level": level(examination),
+        "host": examination.host,
+        "moment": examination.moment,
+        "probe": {
+            "seconds": probe.seconds,
+            "rounds": estimate.rounds,
+            "cpus": None if probe.cpus is None else list(probe.cpus),
+            "call_ms": list(probe.call_ms),
+            "ratio": math.exp(estimate.theta),
+            "ci_low": low,
+            "ci_high": high,
+            "spread": estimate.spread,
+            "foreign_cores": probe.meanwhile.foreign_cores if probe.meanwhile else None,
+            "steal_share": probe.meanwhile.steal_share if probe.meanwhile else None,
+            "neighbours": [asdict(neighbour) for neighbour in probe.neighbours],
+        },
+        "visible": [{"rounds": rounds, "slowdown": slowdown} for rounds, slowdown in visible(estimate).items()],
+        "findings": [asdict(finding) for finding in findings(examination)],
+    }

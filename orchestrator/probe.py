@@ -1,0 +1,151 @@
+"""The A/A probe: the design of a run with two arms that are the very same thing, so that all it sees is the machine."""
+
+import math
+import os
+import secrets
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.engines.channel import ChannelClosed, ChannelTimeout, ProcessChannel
+from orchestrator.errors import EnvironmentFailed, UsageError
+from orchestrator.host import TICKS_A_SECOND, Meanwhile, read_counters
+from orchestrator.plan import round_order
+from orchestrator.stats.paired import Estimate, estimate
+
+BODY = Path(__file__).with_name("probed.py")
+ARMS = ("A", "A again")
+FEWEST_ROUNDS = 3
+# Together a fifth of a second an arm, about what a replicate of the quick suite spends on its calls.
+BURSTS, CALLS = 4, 10
+ANSWER_S = 60.0
+# More threads would measure how they meet, which is each TensorFlow's own affair.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+# Who keeps less of a core busy does not disturb.
+LEAST_CORES = 0.05
+MOST_NAMED = 2
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A process that is not ours, and how many cores it kept busy."""
+
+    pid: int
+    name: str
+    cores: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """What two equal arms differed by, and what others did to the machine meanwhile."""
+
+    estimate: Estimate
+    call_ms: tuple[float, float]
+    seconds: float
+    cpus: tuple[int, ...] | None
+    meanwhile: Meanwhile | None
+    neighbours: tuple[Neighbour, ...]
+
+
+def measure(seconds: float, cpus: tuple[int, ...] | None) -> Probe:
+    """Rounds until the time is spent."""
+    usable = os.sched_getaffinity(0)
+    if absent := sorted(set(cpus or ()) - usable):
+        raise UsageError(
+            f"CPU {', '.join(map(str, absent))} cannot be used here; "
+            f"those that can are {', '.join(map(str, sorted(usable)))}"
+        )
+    pinned = frozenset(cpus) if cpus else None
+    seed = secrets.randbelow(2**31)
+    logs: dict[str, dict[int, float]] = {arm: {} for arm in ARMS}
+    number, took = 0, 0.0
+    processes, counters, own_s, begun = read_processes(), read_counters(pinned), _own_s(pinned), time.monotonic()
+    while number < FEWEST_ROUNDS or time.monotonic() - begun + took <= seconds:
+        number += 1
+        started = time.monotonic()
+        for arm, log in _round(round_order(ARMS, seed, "probe", number), cpus).items():
+            logs[arm][number] = log
+        took = time.monotonic() - started
+    elapsed, counted, spent_s = time.monotonic() - begun, read_counters(pinned), _own_s(pinned) - own_s
+    found = estimate(*(logs[arm] for arm in ARMS))
+    assert found is not None
+    one, other = (math.exp(statistics.median(logs[arm].values())) / 1e6 for arm in ARMS)
+    return Probe(
+        estimate=found,
+        call_ms=(one, other),
+        seconds=elapsed,
+        cpus=cpus,
+        meanwhile=counters.until(counted, spent_s) if counters and counted else None,
+        neighbours=busiest(processes, read_processes(), elapsed),
+    )
+
+
+def _round(order: Sequence[str], cpus: tuple[int, ...] | None) -> dict[str, float]:
+    """The log of each arm's median call, from a fresh process each, their bursts alternating forth and back."""
+    times: dict[str, list[int]] = {arm: [] for arm in order}
+    try:
+        with ExitStack() as held:
+            processes = {arm: held.enter_context(closing(_start(cpus))) for arm in order}
+            for process in processes.values():
+                process.receive(ANSWER_S)
+            for burst in range(BURSTS):
+                for arm in order if burst % 2 == 0 else order[::-1]:
+                    processes[arm].send(f"{CALLS}\n")
+                    times[arm] += map(int, processes[arm].receive(ANSWER_S).split())
+    except ChannelTimeout as error:
+        raise EnvironmentFailed(
+            f"a process of the probe gave no answer for {ANSWER_S:.0f} s; "
+            "see with `top` whether this machine is swapping or overloaded, and probe again"
+        ) from error
+    except (ChannelClosed, OSError) as error:
+        raise EnvironmentFailed(
+            f"a process of the probe died: {error}; "
+            "see with `dmesg` whether this machine ran out of memory or of processes, and probe again"
+        ) from error
+    return {arm: math.log(statistics.median(walls)) for arm, walls in times.items()}
+
+
+def _start(cpus: tuple[int, ...] | None) -> ProcessChannel:
+    return ProcessChannel([sys.executable, "-P", str(BODY)], {**os.environ, **ONE_THREAD}, Path(os.devnull), cpus)
+
+
+def _own_s(pinned: frozenset[int] | None) -> float:
+    """CPU time of this process and of the children that it has waited for; of them alone on the CPUs they are pinned
+    to."""
+    user, system, children_user, children_system, _ = os.times()
+    return children_user + children_system + (0.0 if pinned else user + system)
+
+
+# By pid and start time, since a pid is given out again: the name, and the seconds of CPU time so far.
+Processes = Mapping[tuple[int, int], tuple[str, float]]
+
+
+def read_processes() -> Processes:
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            stat = Path("/proc", pid, "stat").read_text(errors="replace")
+        except OSError:
+            # It has ended meanwhile.
+            continue
+        # A name is whatever the process likes, brackets and blanks among it.
+        name, _, rest = stat.partition("(")[2].rpartition(")")
+        fields = rest.split()
+        ticks, started = int(fields[11]) + int(fields[12]), int(fields[19])
+        found[int(pid), started] = (name, ticks / TICKS_A_SECOND)
+    return found
+
+
+def busiest(before: Processes, after: Processes, seconds: float) -> tuple[Neighbour, ...]:
+    """The busiest that are not this process; the probe's own have ended when they are read again."""
+    neighbours = (
+        Neighbour(pid, name, (spent - before.get((pid, started), (name, 0.0))[1]) / seconds)
+        for (pid, started), (name, spent) in after.items()
+        if pid != os.getpid()
+    )
+    busy = [neighbour for neighbour in neighbours if neighbour.cores >= LEAST_CORES]
+    return tuple(sorted(busy, key=lambda neighbour: neighbour.cores, reverse=True)[:MOST_NAMED])

@@ -1,0 +1,86 @@
+"""What every arm may use, and processes and containers of a replicate's own: asked of the real thing, from inside."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import run_command
+from tests.end_to_end import Answer, compare, parse
+
+OWN = Path(__file__).parent / "workloads"
+VERSIONS = ("1.14.0", "2.0.0")
+SHARED = ("--versions", "1.14,2.0", "--workloads", OWN, "--quiet")
+
+
+def told(run: Path) -> list[tuple[str, str, str]]:
+    """(CPUs, limit of data, limit of the control group) of every replicate of both versions."""
+    logs = [run / "logs" / f"worker-{version}.log" for version in VERSIONS]
+    return [
+        match for log in logs for match in re.findall(r"whoami cpus=(\S+) data=(\S+) cgroup=(\S+)", log.read_text())
+    ]
+
+
+def streams(run: Path) -> list[str]:
+    """The versions of all streams; each is closed."""
+    names = [path.name for path in (run / "results").iterdir()]
+    assert all(name.endswith(".arrow") for name in names)
+    return sorted(name.rpartition("-")[0] for name in names)
+
+
+def a_stream_a_replicate(run: Path) -> bool:
+    """A pilot and two rounds, and perhaps one that was redone: a stream each."""
+    return len(streams(run)) == len(told(run)) >= 3 * 2 and set(streams(run)) == set(VERSIONS)
+
+
+@pytest.fixture(scope="module")
+def limited(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("limited") / "run"
+    flags = ("--isolation", "process", "--cpuset", "0", "--memory", "6g", "--rounds", "2", "--workload", "whoami")
+    code, answer, stderr = compare(tfcompare, *SHARED, *flags, "--engine", "auto", "--out", run)
+    assert code == 0, stderr
+    assert answer["run"]["engine"] == "venv"
+    return run
+
+
+def test_a_process_a_replicate_leaves_a_stream_each(limited: Path) -> None:
+    assert a_stream_a_replicate(limited), (streams(limited), told(limited))
+
+
+def test_every_process_has_the_cpus_and_the_memory_that_were_asked_for(limited: Path) -> None:
+    assert {(cpus, data) for cpus, data, _ in told(limited)} == {("0", str(6 * 2**30))}
+
+
+def test_more_rounds_keep_the_limits_and_are_exploratory_after_a_single_look(limited: Path, tfcompare: str) -> None:
+    replicates = len(told(limited))
+    before = parse(run_command(tfcompare, "report", limited, "--format", "json"))
+    assert [contrast["exploratory"] for contrast in before["contrasts"]] == [False]
+    done = run_command(tfcompare, "run", "--more", limited, "--rounds", "2", "--workloads", OWN, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert "so what they show is exploratory" in done.stderr
+    after = parse(done)
+    assert {arm["rounds"] for arm in after["arms"]} == {4}
+    assert [contrast["exploratory"] for contrast in after["contrasts"]] == [True]
+    assert {(cpus, data) for cpus, data, _ in told(limited)} == {("0", str(6 * 2**30))}
+    assert len(told(limited)) >= replicates + 4
+
+
+def test_a_workload_that_wants_more_memory_than_there_is_dies_with_that_reason(tfcompare: str, tmp_path: Path) -> None:
+    flags = ("--memory", "5g", "--rounds", "2", "--workload", "greedy", "--engine", "venv", "--out", tmp_path / "run")
+    code, answer, _ = compare(tfcompare, *SHARED, *flags)
+    assert code == 6
+    assert {arm["outcome"] for arm in answer["arms"]} == {"died"}
+    assert all("MemoryError" in arm["reason"] for arm in answer["arms"])
+    assert all("MemoryError" in contrast["reason"] for contrast in answer["contrasts"])
+
+
+def test_a_container_a_replicate_has_the_limits_too(tfcompare: str, docker_base: str, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    flags = ("--isolation", "container", "--cpuset", "1", "--memory", "3g", "--rounds", "2", "--workload", "whoami")
+    answer: Answer
+    code, answer, stderr = compare(tfcompare, *SHARED, *flags, "--base", docker_base, "--out", run)
+    assert code == 0, stderr
+    assert answer["run"]["engine"] == "docker"
+    assert a_stream_a_replicate(run), (streams(run), told(run))
+    assert {cpus for cpus, _, _ in told(run)} == {"1"}
+    assert {cgroup for _, _, cgroup in told(run)} <= {str(3 * 2**30), "none"}

@@ -1,0 +1,350 @@
+"""The doctor's page: what it finds in hand-made examinations, what it advises, and how it is drawn."""
+
+import io
+import json
+import math
+import os
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from orchestrator import doctor
+from orchestrator.doctor import (
+    Examination,
+    Finding,
+    Level,
+    as_object,
+    examine,
+    findings,
+    layout,
+    level,
+)
+from orchestrator.host import Facts, Meanwhile
+from orchestrator.plan import ALPHA, LOOKS
+from orchestrator.probe import Neighbour, Probe
+from orchestrator.stats.paired import Estimate
+
+HOST: Facts = {
+    "cpu": "A CPU",
+    "system": "Linux",
+    "kernel": "6.1",
+    "cores": 8,
+    "usable_cores": 8,
+    "virtual": "no",
+    "governor": "performance",
+    "turbo": "off",
+    "smt": "0",
+    "cgroup_quota": "max 100000",
+}
+MOMENT: Facts = {"load": 0.9, "psi_cpu": 0.4}
+LEFT_ALONE = Meanwhile(foreign_cores=0.01, steal_share=0.0)
+
+
+def equal_arms(spread: float, rounds: int = 20, shift: float = 0.0) -> Estimate:
+    """Differences around `shift`, half of them above and half below, with this spread."""
+    step = spread * math.sqrt((rounds - 1) / rounds)
+    return Estimate(tuple(shift + (step if number % 2 else -step) for number in range(rounds)))
+
+
+def examination(
+    spread: float = 0.01,
+    *,
+    host: Facts | None = None,
+    moment: Facts | None = None,
+    **probed: Any,
+) -> Examination:
+    """Of a machine that is quiet but for what is named."""
+    probe = Probe(
+        estimate=equal_arms(spread), call_ms=(4.66, 4.65), seconds=30.1, cpus=None, meanwhile=LEFT_ALONE, neighbours=(),
+    )  # fmt: skip
+    return Examination(
+        host={**HOST, **(host or {})}, moment={**MOMENT, **(moment or {})}, probe=replace(probe, **probed)
+    )
+
+
+def drawn(seen: Examination, width: int) -> str:
+    buffer = io.StringIO()
+    Console(file=buffer, width=width, color_system=None).print(layout(seen, width))
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
+
+
+def finding(seen: Examination, subject: str) -> Finding | None:
+    return next((found for found in findings(seen) if found.subject == subject), None)
+
+
+def advice(seen: Examination, subject: str) -> str:
+    found = finding(seen, subject)
+    assert found is not None
+    return found.advice
+
+
+QUIET = examination()
+NOISY = examination(
+    0.12,
+    host={"usable_cores": 2, "cores": 2, "virtual": "yes"},
+    moment={"load": 5.25, "psi_cpu": None},
+    meanwhile=Meanwhile(foreign_cores=1.31, steal_share=0.07),
+    neighbours=(Neighbour(4711, "cc1plus", 0.84), Neighbour(4712, "ld", 0.2)),
+)
+PINNED = examination(
+    0.045,
+    host={"governor": "powersave", "turbo": "on", "smt": "1", "cgroup_quota": "150000 100000"},
+    cpus=(2, 3),
+)
+
+QUIET_PAGE = """\
+tfcompare doctor
+A CPU, 8 of 8 CPUs · Linux 6.1 · load 0.9 · CPU pressure 0%
+A/A probe: 20 rounds in 30 s; 4.66 and 4.65 ms a call
+fine: at best, slowdowns show from 1.4% on in about 10 rounds, the default
+budget; from 2.2% in 6, from 0.9% in 20. What TensorFlow scatters by itself
+comes on top.
+
+       finding  what was seen
+ ────────────────────────────────────────────────────────────────
+ fine  spread   equal arms differ by 1.0% from round to round
+ fine  A/A      equal arms come out the same: 1.000x, 0.994-1.006
+"""
+NOISY_PAGE = """\
+tfcompare doctor
+A CPU, 2 of 2 CPUs · Linux 6.1 · load 5.25
+A/A probe: 20 rounds in 30 s; 4.66 and 4.65 ms a call
+problem: at best, slowdowns show from 18.6% on in about 10 rounds, the default
+budget; from 29.6% in 6, from 11.6% in 20. What TensorFlow scatters by itself
+comes on top.
+
+          finding          what was seen
+ ──────────────────────────────────────────────────────────────────────────────
+ problem  spread           equal arms differ by 12.0% from round to round
+                           → first see to what disturbs, then probe again
+ problem  other processes  they kept 1.3 cores busy: cc1plus (pid 4711) 84% of
+                           one, ld (pid 4712) 20% of one
+                           → measure in a quieter hour
+ problem  steal            the hypervisor took 7% of the time
+                           → measure in a quieter hour, or on a machine that is
+                           not shared
+ note     A/A              equal arms are not shown to be the same: 1.000x,
+                           0.929-1.077
+ note     load             5.2, where the probe alone makes 2 at most
+                           → see with `top` what runs or waits for a disk, and
+                           measure after it
+ note     virtual machine  its neighbours cannot be seen from here, and not all
+                           they do shows as steal
+                           → compare inside a run, never the times of two runs
+"""
+PINNED_PAGE = """\
+tfcompare doctor
+A CPU, 8 of 8 CPUs · Linux 6.1 · load 0.9 · CPU pressure 0%
+A/A probe: 20 rounds in 30 s, pinned to CPU 2, 3; 4.66 and 4.65 ms a call
+note: at best, slowdowns show from 6.6% on in about 10 rounds, the default budget; from 10.2% in 6, from 4.2% in 20.
+What TensorFlow scatters by itself comes on top.
+
+       finding       what was seen                                    what to do
+ ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ note  spread        equal arms differ by 4.5% from round to round    give a longer `--budget`: 20 rounds would show 5%
+ note  cgroup quota  1.5 of 2 CPUs; beyond that, everything here is   raise it (`docker run --cpus`, or systemd's
+                     made to wait                                     CPUQuota)
+ note  governor      powersave: clock rates follow the load           `sudo cpupower frequency-set --governor
+                                                                      performance`
+ note  turbo         on: clock rates follow temperature and           switch it off for small effects: under
+                     neighbours                                       /sys/devices/system/cpu, 1 into
+                                                                      intel_pstate/no_turbo or 0 into cpufreq/boost
+ note  SMT           active: two CPUs share a core
+ fine  A/A           equal arms come out the same: 1.000x,
+                     0.973-1.028
+"""
+
+
+@pytest.mark.parametrize(
+    ("seen", "width", "page"),
+    [(QUIET, 80, QUIET_PAGE), (NOISY, 80, NOISY_PAGE), (PINNED, 120, PINNED_PAGE)],
+    ids=["quiet", "noisy", "pinned"],
+)
+def test_the_page_is_as_it_was_last_approved(seen: Examination, width: int, page: str):
+    assert drawn(seen, width) + "\n" == page
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+@pytest.mark.parametrize("seen", [QUIET, NOISY, PINNED], ids=["quiet", "noisy", "pinned"])
+def test_no_line_is_wider_than_the_terminal(seen: Examination, width: int):
+    assert max(map(cell_len, drawn(seen, width).splitlines())) <= width
+
+
+def test_a_quiet_machine_is_fine_and_nothing_is_advised():
+    assert level(QUIET) == "fine"
+    assert {found.level for found in findings(QUIET)} == {"fine"}
+    assert not any(found.advice for found in findings(QUIET))
+
+
+def test_a_quiet_machine_stays_fine_beside_notes_on_what_it_is():
+    seen = examination(host={"virtual": "yes", "turbo": "on"})
+    assert level(seen) == "fine"
+    assert [found.level for found in findings(seen)].count("note") == 2
+
+
+def test_problems_come_first():
+    ranks: dict[Level, int] = {"problem": 0, "note": 1, "fine": 2}
+    levels = [ranks[found.level] for found in findings(NOISY)]
+    assert levels == sorted(levels)
+    assert level(NOISY) == "problem"
+
+
+def test_more_rounds_see_smaller_slowdowns():
+    first, budgeted, last = doctor.visible(equal_arms(0.03)).values()
+    assert first > budgeted > last > 0
+
+
+@pytest.mark.parametrize(("spread", "expected"), [(0.0, "fine"), (0.03, "fine"), (0.045, "note"), (0.06, "problem")])
+def test_a_spread_is_judged_by_the_rounds_that_show_the_margin(spread: float, expected: Level):
+    found = finding(examination(spread), "spread")
+    assert found is not None
+    assert found.level == expected
+
+
+def test_a_spread_of_a_few_rounds_is_not_called_fine():
+    seen = examination(estimate=equal_arms(0.01, rounds=4))
+    assert finding(seen, "spread") == Finding(
+        "spread", "note", "equal arms differ by 1.0% from round to round, in 4 rounds", "probe longer to be sure of it"
+    )
+
+
+def test_the_rounds_that_it_advises_are_the_fewest_that_show_the_margin():
+    rounds = int(advice(examination(0.08), "spread").partition("--rounds ")[2].partition("`")[0])
+    estimate = equal_arms(0.08)
+    assert estimate.smallest_visible(ALPHA, rounds) <= 0.05 < estimate.smallest_visible(ALPHA, rounds - 1)
+
+
+def test_a_margin_that_it_advises_is_one_that_ten_rounds_can_show():
+    margin = int(advice(examination(0.06), "spread").partition("--margin ")[2].partition("`")[0])
+    assert margin / 100 >= equal_arms(0.06).smallest_visible(ALPHA / len(LOOKS), 10) > (margin - 1) / 100
+
+
+def test_rounds_and_margins_that_nobody_wants_are_not_advised():
+    assert advice(examination(0.8, host={"usable_cores": 2}), "spread") == "try another hour"
+
+
+@pytest.mark.parametrize(
+    ("foreign_cores", "load", "unexplained"), [(0.01, 0.9, True), (0.2, 0.9, False), (0.01, 3.4, False)]
+)
+def test_a_spread_is_unexplained_only_where_the_probe_was_alone(foreign_cores: float, load: float, unexplained: bool):
+    meanwhile = Meanwhile(foreign_cores=foreign_cores, steal_share=0.0)
+    found = finding(examination(0.08, meanwhile=meanwhile, moment={"load": load}), "spread")
+    assert found is not None
+    assert found.seen.endswith("and nothing that runs here explains it") is unexplained
+
+
+def test_where_something_disturbs_it_is_to_be_ended_before_rounds_are_bought():
+    assert advice(NOISY, "spread") == "first see to what disturbs, then probe again"
+
+
+@pytest.mark.parametrize("subject", ["spread", "other processes", "cgroup quota", "SMT"])
+@pytest.mark.parametrize(
+    ("usable", "cpus", "pins"), [(8, None, True), (2, None, False), (8, (2, 3), False)], ids=["spare", "few", "pinned"]
+)
+def test_pinning_is_advised_only_where_there_are_cpus_to_spare(
+    subject: str, usable: int, cpus: tuple[int, ...] | None, pins: bool
+):
+    busy = Meanwhile(foreign_cores=1.0, steal_share=0.0) if subject == "other processes" else LEFT_ALONE
+    host: Facts = {"usable_cores": usable, "smt": "1", "cgroup_quota": "150000 100000"}
+    seen = examination(0.08, host=host, cpus=cpus, meanwhile=busy)
+    assert ("--cpuset" in advice(seen, subject)) is pins
+
+
+@pytest.mark.parametrize("shift", [0.2, -0.2])
+def test_equal_arms_that_come_out_different_are_a_problem(shift: float):
+    found = finding(examination(estimate=equal_arms(0.02, shift=shift)), "A/A")
+    assert found is not None
+    assert found.level == "problem"
+    assert "trust no verdict" in found.advice
+
+
+def test_equal_arms_that_noise_hides_are_a_note():
+    found = finding(examination(0.12), "A/A")
+    assert found is not None
+    assert found.level == "note"
+    assert "not shown to be the same" in found.seen
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.005, None), (0.03, "note"), (0.06, "problem")])
+def test_steal_is_told_by_how_much_it_is(share: float, expected: Level | None):
+    found = finding(examination(meanwhile=Meanwhile(foreign_cores=0.0, steal_share=share)), "steal")
+    assert (found.level if found else None) == expected
+
+
+def test_a_machine_that_slept_is_to_be_probed_again():
+    slept = Meanwhile(foreign_cores=0.0, steal_share=0.0, suspended_s=4.0)
+    assert finding(examination(meanwhile=slept), "interruption") == Finding(
+        "interruption", "problem", "the machine was suspended for 4.0 s", "probe again"
+    )
+    assert finding(NOISY, "interruption") is None
+
+
+def test_others_that_have_gone_again_are_told_without_a_name():
+    found = finding(examination(meanwhile=Meanwhile(foreign_cores=0.5, steal_share=0.0)), "other processes")
+    assert found is not None
+    assert found.seen == "they kept 0.5 cores busy: none that is still there"
+
+
+def test_a_process_cannot_write_to_the_terminal_by_its_name():
+    seen = replace(NOISY, probe=replace(NOISY.probe, neighbours=(Neighbour(1, "\x1b[2J[red]x\n", 0.5),)))
+    text = drawn(seen, 140)
+    assert "\x1b" not in text
+    assert "?[2J[red]x? (pid 1)" in text
+
+
+@pytest.mark.parametrize(
+    ("facts", "subject"),
+    [
+        ({"governor": "powersave"}, "governor"),
+        ({"turbo": "on"}, "turbo"),
+        ({"smt": "1"}, "SMT"),
+        ({"virtual": "yes"}, "virtual machine"),
+        ({"cgroup_quota": "150000 100000"}, "cgroup quota"),
+        ({"usable_cores": 1}, "CPUs"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_fact_is_a_finding_only_where_it_is_seen(facts: Facts, subject: str):
+    assert finding(examination(), subject) is None
+    assert finding(examination(host=dict.fromkeys(HOST)), subject) is None
+    assert finding(examination(host=facts), subject) is not None
+
+
+@pytest.mark.parametrize(("quota", "cpus"), [("800000 100000", None), ("200000 100000", (2, 3))])
+def test_a_quota_that_all_cpus_in_use_fit_into_holds_nobody_up(quota: str, cpus: tuple[int, ...] | None):
+    assert finding(examination(host={"cgroup_quota": quota}, cpus=cpus), "cgroup quota") is None
+
+
+def test_a_load_that_the_probe_cannot_have_made_is_told():
+    assert finding(examination(moment={"load": 1.9}), "load") is None
+    assert finding(examination(moment={"load": 3.4}), "load") is not None
+
+
+def test_a_kernel_that_counts_nothing_still_gets_a_page():
+    seen = examination(host=dict.fromkeys(HOST), moment={"load": None, "psi_cpu": None}, meanwhile=None)
+    assert level(seen) == "fine"
+    assert "fine: " in drawn(seen, 80)
+    assert as_object(seen)["probe"]["foreign_cores"] is None
+
+
+@pytest.mark.parametrize("seen", [QUIET, NOISY, PINNED], ids=["quiet", "noisy", "pinned"])
+def test_the_object_is_json_and_says_what_the_page_says(seen: Examination):
+    found = json.loads(json.dumps(as_object(seen), allow_nan=False))
+    assert found["schema"] == "tfcompare.doctor/1"
+    assert found["level"] == level(seen)
+    assert [item["seen"] for item in found["findings"]] == [item.seen for item in findings(seen)]
+    assert [item["rounds"] for item in found["visible"]] == [6, 10, 20]
+    assert found["probe"]["ci_low"] <= found["probe"]["ratio"] <= found["probe"]["ci_high"]
+    assert found["probe"]["cpus"] == (list(seen.probe.cpus) if seen.probe.cpus else None)
+
+
+def test_this_machine_can_be_examined():
+    cpu = min(os.sched_getaffinity(0))
+    seen = examine(1.0, (cpu,))
+    assert seen.probe.cpus == (cpu,)
+    assert seen.probe.estimate.rounds >= 3
+    assert {"spread", "A/A"} <= {found.subject for found in findings(seen)}
+    assert f"pinned to CPU {cpu}" in drawn(seen, 120)
