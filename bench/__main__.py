@@ -1,25 +1,56 @@
-"""`python -m bench`: runs every bench and writes docs/benchmarks.md. Nothing else may run meanwhile."""
+"""`python -m bench [PART...]`: runs every bench, or those named, and writes their sections of docs/benchmarks.md.
 
+Nothing else may run meanwhile.
+"""
+
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import overhead
+from bench import detect, isolation, overhead, peers
 from orchestrator.host import host_facts
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
+HEAD = """# Benchmarks of tfcompare itself
+
+Written by `make bench`; no figure by hand. Each part names its day and its machine."""
 FACTS = ("cpu", "usable_cores", "smt", "virtual", "memory_mb", "governor", "turbo", "kernel", "load")
+PARTS = {
+    "detect": ("Detection", detect.section),
+    "overhead": ("Overhead", overhead.section),
+    "isolation": ("Isolation", isolation.section),
+    "peers": ("Peers", peers.section),
+}
 
 
 def main() -> None:
-    host = host_facts()
-    facts = ", ".join(f"{name} {host[name]}" for name in FACTS if host[name] is not None)
-    parts = [
-        "# Benchmarks of tfcompare itself",
-        f"Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}; no figure by hand. Machine: {facts}.",
-        overhead.section(("1.14", "2.0", "2.13")),
-    ]
-    PAGE.write_text("\n\n".join(parts) + "\n")
+    asked = sys.argv[1:] or list(PARTS)
+    if unknown := sorted(set(asked) - set(PARTS)):
+        sys.exit(f"no bench named {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    for name in asked:
+        title, measure = PARTS[name]
+        made = stamp(name)
+        body = measure()
+        # Written at once: what follows may take an hour, or fail.
+        write({**kept(), title: f"{made}\n\n{body}"})
     print(PAGE.read_text())
+
+
+def stamp(name: str) -> str:
+    host = host_facts()
+    facts = ", ".join(f"{fact} {host[fact]}" for fact in FACTS if host[fact] is not None)
+    return f"`make bench ARGS={name}` on {datetime.now(UTC):%Y-%m-%d}: {facts}."
+
+
+def kept() -> dict[str, str]:
+    """The page's sections as they stand, by title."""
+    parts = PAGE.read_text().split("\n## ")[1:] if PAGE.exists() else []
+    return {title: body.strip("\n") for title, _, body in (part.partition("\n") for part in parts)}
+
+
+def write(sections: dict[str, str]) -> None:
+    parts = [f"## {title}\n\n{sections[title]}" for title, _ in PARTS.values() if title in sections]
+    PAGE.write_text("\n\n".join([HEAD, *parts]) + "\n")
 
 
 if __name__ == "__main__":

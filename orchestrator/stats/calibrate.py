@@ -10,12 +10,17 @@ MAD_TO_SIGMA = 1.4826
 # A call is settled when it and the next two are like the later half.
 CALM = 3
 MOST_WARMUP = 20
-FEWEST_CALLS, MOST_CALLS = 6, 200
+FEWEST_CALLS, MOST_CALLS = 6, 1000
 # The spread of replicates around their arm that calls are weighed against; what shared cores show, and a pilot of one
 # replicate an arm cannot tell.
 BETWEEN = 0.05
-# Of what it takes to open a replicate: the least that its calls may take.
-LEAST_SHARE = 0.25
+# The least that a replicate's calls take: a share of what it takes to open it, and a time.
+LEAST_SHARE, LEAST_CALLS_S = 0.5, 0.1
+# A burst is as short as it can be without its first call, which finds the caches cold, carrying the median: then what a
+# neighbour does hits all arms alike. On two shared cores, of the same calls, twelve bursts of four left two thirds of
+# the spread between equal arms that four bursts of twelve left.
+BURST_S = 0.008
+FEWEST_IN_BURST, ENOUGH_IN_BURST = 3, 6
 # Beyond this a replicate's calls cost more patience than they bring certainty.
 REPLICATE_CALLS_S = 2.0
 
@@ -49,18 +54,32 @@ def effort(pilots: Sequence[Pilot]) -> Effort:
     affordable = max(1, int(REPLICATE_CALLS_S / max(slowest, 1e-9)))
     calls = min(_worth(pilots), affordable)
     warmup = min(max(settled(pilot.calls_ns) for pilot in pilots), MOST_WARMUP, affordable - 1)
-    # Their alternation makes a noisy second hit all arms; but a burst's first call finds the caches cold.
-    bursts = 4 if calls >= 20 else min(calls, 2)
+    # An even number of them: forth and back.
+    bursts = max(2 * round(calls / _burst(pilots) / 2), min(calls, 2))
     return Effort(warmup, bursts, math.ceil(calls / bursts))
+
+
+def _burst(pilots: Sequence[Pilot]) -> int:
+    """Calls in a burst: as many as take its time on average over the arms, and enough for the quickest of them."""
+    average = max(_mean_call_s(pilots), 1e-9)
+    quickest = max(min(pilot.call_s for pilot in pilots), 1e-9)
+    enough = min(math.ceil(BURST_S / quickest), ENOUGH_IN_BURST)
+    return max(math.ceil(BURST_S / average), enough, FEWEST_IN_BURST)
+
+
+def _mean_call_s(pilots: Sequence[Pilot]) -> float:
+    return sum(pilot.call_s for pilot in pilots) / len(pilots)
 
 
 def _worth(pilots: Sequence[Pilot]) -> int:
     """Kalibera and Jones: more calls where they scatter, or where opening another replicate is dear."""
-    dear = sum(pilot.open_s for pilot in pilots) / max(sum(pilot.call_s for pilot in pilots), 1e-9)
+    call_s = max(_mean_call_s(pilots), 1e-9)
+    dear = sum(pilot.open_s for pilot in pilots) / len(pilots) / call_s
     within = math.sqrt(sum(scatter(pilot.calls_ns) ** 2 for pilot in pilots) / len(pilots))
     best = math.sqrt(dear) * within / BETWEEN
     # Their calls are independent; here a busy neighbour slows all calls of a moment alike, and only time averages it.
-    return min(max(math.ceil(best), math.ceil(dear * LEAST_SHARE), FEWEST_CALLS), MOST_CALLS)
+    least = max(dear * LEAST_SHARE, LEAST_CALLS_S / call_s, FEWEST_CALLS)
+    return min(math.ceil(max(best, least)), MOST_CALLS)
 
 
 def settled(calls_ns: Sequence[int]) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import run_command
-from tests.end_to_end import Answer, compare, parse
+from tests.end_to_end import Answer, compare, contrast, parse
 
 OWN = Path(__file__).parent / "workloads"
 VERSIONS = ("1.14.0", "2.0.0")
@@ -72,6 +72,27 @@ def test_a_workload_that_wants_more_memory_than_there_is_dies_with_that_reason(t
     assert {arm["outcome"] for arm in answer["arms"]} == {"died"}
     assert all("MemoryError" in arm["reason"] for arm in answer["arms"])
     assert all("MemoryError" in contrast["reason"] for contrast in answer["contrasts"])
+
+
+@pytest.fixture(scope="module")
+def odd(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
+    run = tmp_path_factory.mktemp("odd") / "run"
+    flags = ("--workload", "instant", "--workload", "leaks", "--rounds", "6", "--engine", "venv", "--out", run)
+    code, answer, stderr = compare(tfcompare, *SHARED, *flags)
+    assert code == 0, stderr
+    return answer
+
+
+def test_calls_that_are_too_short_for_a_clock_have_no_verdict(odd: Answer) -> None:
+    found = contrast(odd, "instant", "version", {"candidate": "2.0.0"})
+    assert found["verdict"] == "inconclusive"
+    assert "too short to be timed one by one" in found["reason"]
+
+
+def test_calls_that_take_longer_and_longer_are_told_with_their_slope(odd: Answer) -> None:
+    drifts = [arm["drift"] for arm in odd["arms"] if arm["workload"] == "leaks"]
+    assert all(drift > 0.1 for drift in drifts)
+    assert all(arm["drift"] is None for arm in odd["arms"] if arm["workload"] == "instant")
 
 
 def test_a_container_a_replicate_has_the_limits_too(tfcompare: str, docker_base: str, tmp_path: Path) -> None:

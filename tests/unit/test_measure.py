@@ -35,10 +35,10 @@ def test_pilots_come_first_then_rounds_of_mirrored_orders_and_alternating_bursts
     expected = """\
         0 a: open:1 burst:1 close:1 open:2 burst:2 close:2
         0 b: open:1 burst:1 close:1 open:2 burst:2 close:2
-        1 b: open:1 open:2 burst:1 burst:2 burst:2 burst:1 close:1 close:2
-        1 a: open:2 open:1 burst:2 burst:1 burst:1 burst:2 close:2 close:1
-        2 b: open:2 open:1 burst:2 burst:1 burst:1 burst:2 close:2 close:1
-        2 a: open:1 open:2 burst:1 burst:2 burst:2 burst:1 close:1 close:2
+        1 b: open:1 open:2 burst:1 burst:2 burst:2 burst:1 burst:1 burst:2 burst:2 burst:1 close:1 close:2
+        1 a: open:2 open:1 burst:2 burst:1 burst:1 burst:2 burst:2 burst:1 burst:1 burst:2 close:2 close:1
+        2 b: open:2 open:1 burst:2 burst:1 burst:1 burst:2 burst:2 burst:1 burst:1 burst:2 close:2 close:1
+        2 a: open:1 open:2 burst:1 burst:2 burst:2 burst:1 burst:1 burst:2 burst:2 burst:1 close:1 close:2
         """
     assert stage.visits() == dedent(expected).splitlines()
 

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from orchestrator.stats.calibrate import (
+    BURST_S,
+    LEAST_CALLS_S,
+    LEAST_SHARE,
     MOST_CALLS,
     MOST_WARMUP,
     REPLICATE_CALLS_S,
@@ -28,13 +31,14 @@ def timed(pilots: list[Pilot]) -> int:
 
 
 def test_scattered_calls_are_made_more_often() -> None:
-    assert timed([pilot(spread=0.02)]) < timed([pilot(spread=0.2)]) < timed([pilot(spread=0.5)])
+    assert timed([pilot(spread=0.02)]) < timed([pilot(spread=0.3)]) < timed([pilot(spread=0.6)])
 
 
 def test_cheap_replicates_still_time_calls_for_a_while() -> None:
     """Calls of a moment are slowed alike: where they cost little, more of them average more time."""
-    one = pilot(1.0, open_s=0.2, spread=0.0)
-    assert timed([one]) * one.call_s >= 0.25 * one.open_s
+    cheap, dear = pilot(1.0, open_s=0.01, spread=0.0), pilot(1.0, open_s=0.6, spread=0.0)
+    assert timed([cheap]) * cheap.call_s >= LEAST_CALLS_S
+    assert timed([dear]) * dear.call_s >= LEAST_SHARE * dear.open_s
 
 
 def test_dear_replicates_make_more_calls() -> None:
@@ -42,9 +46,22 @@ def test_dear_replicates_make_more_calls() -> None:
 
 
 def test_kalibera_and_jones_rule_holds_between_the_bounds() -> None:
-    one = pilot(5.0, open_s=2.0, spread=0.2)
-    best = np.sqrt(2.0 / one.call_s) * scatter(one.calls_ns) / 0.05
-    assert timed([one]) == pytest.approx(max(best, 0.25 * 2.0 / one.call_s), abs=4)
+    one = pilot(5.0, open_s=0.5, spread=0.5)
+    best = np.sqrt(0.5 / one.call_s) * scatter(one.calls_ns) / 0.05
+    found = effort([one])
+    assert timed([one]) == pytest.approx(best, abs=found.bursts)
+
+
+@pytest.mark.parametrize("call_ms", [0.1, 1.0, 2.0, 5.0, 20.0])
+def test_bursts_are_many_and_short_and_go_forth_and_back(call_ms: float) -> None:
+    found = effort([pilot(call_ms)])
+    assert found.bursts % 2 == 0
+    assert found.calls >= 3
+    assert found.calls * call_ms <= max(1.5 * BURST_S * 1e3, 4 * call_ms)
+
+
+def test_a_quick_arm_beside_a_slow_one_has_bursts_that_outlast_cold_caches() -> None:
+    assert effort([pilot(0.4), pilot(30.0)]).calls > effort([pilot(15.0), pilot(15.4)]).calls
 
 
 def test_a_slow_arm_makes_the_calls_of_all_dear() -> None:

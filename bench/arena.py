@@ -1,0 +1,112 @@
+"""Arms whose true ratio is known: the same environment, and a workload that is slowed by an exact share in each arm.
+
+What measures them is the product's own crew, measurement and judge; only the arms' names and folders are of here.
+"""
+
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from orchestrator import catalog
+from orchestrator.crew import Crew
+from orchestrator.engines import EngineOptions, Environment, Started, WorkerPlace
+from orchestrator.engines.setting import BuildLog
+from orchestrator.engines.venv import VenvEngine
+from orchestrator.errors import TfCompareError
+from orchestrator.judge import judge_run
+from orchestrator.measure import Measurement
+from orchestrator.model import Case, Comparison, EnvironmentFacts, Manifest, Plan
+from orchestrator.plan import ALPHA, LOOKS, plan_pairs
+from orchestrator.progress import Quiet
+from orchestrator.run import first_stretch
+from orchestrator.rundir import RunDir
+from orchestrator.suites import all_workloads
+from workloads import contract
+
+WORKLOADS = Path(__file__).parent / "workloads"
+MATMUL, TRAIN = (Case("slowed", (("body", body),)) for body in ("matmul", "train"))
+
+
+@dataclass(frozen=True)
+class Arm:
+    """An environment under another name, with a folder of workloads of its own."""
+
+    environment: Environment
+    folder: Path
+
+    @property
+    def facts(self) -> EnvironmentFacts:
+        return self.environment.facts
+
+    def start(self, place: WorkerPlace, stream: Path) -> Started:
+        return self.environment.start(replace(place, own_workloads=self.folder), stream)
+
+
+def environment(number: str, scratch: Path) -> Environment:
+    (version,) = [version for version in catalog.all_versions() if number in (version.number, *version.aliases)]
+    return VenvEngine(EngineOptions()).prepare(version, BuildLog(scratch / "build.log", lambda line: None))
+
+
+def slowed(number: str, slowdowns: Mapping[str, float], scratch: Path) -> dict[str, Arm]:
+    """An arm a slowdown, by name, all in one environment."""
+    made = environment(number, scratch)
+    arms = {}
+    for name, slowdown in slowdowns.items():
+        folder = scratch / f"slowed-{name}"
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(WORKLOADS / "slowed.py", folder)
+        (folder / "slowdown.txt").write_text(str(slowdown))
+        arms[name] = Arm(made, folder)
+    return arms
+
+
+def run(
+    arms: Mapping[str, Environment],
+    cases: Sequence[Case],
+    *,
+    folder: Path,
+    seed: int,
+    looks: tuple[int, ...] = LOOKS,
+    alpha: float = ALPHA,
+    budget_s: float | None = None,
+    isolated: Collection[str] = (),
+) -> Comparison:
+    """A whole run into a new folder, the first arm its baseline; an arm that dies is an error here."""
+    workloads = all_workloads(WORKLOADS)
+    plan = Plan(
+        run=folder.name,
+        created=datetime.now(UTC).replace(microsecond=0),
+        suite="bench",
+        engine="venv",
+        device="cpu",
+        versions=tuple(arms),
+        cases=tuple(cases),
+        pairs=plan_pairs(cases, tuple(arms), workloads),
+        looks=looks,
+        alpha=alpha,
+        margin=0.05,
+        budget_s=budget_s,
+        seed=seed,
+        threads=None,
+        timeout_s=300,
+    )
+    directory = RunDir.create(folder)
+    directory.write_plan(plan)
+    directory.write_manifest(
+        Manifest(
+            tool="bench", contract=contract.FINGERPRINT, command=(), host={}, sources={}, environments={}, workers={}
+        )
+    )
+    crew = Crew(plan, dict(arms), directory, WORKLOADS, lambda text: None, isolated)
+    try:
+        crew.start_all()
+        Measurement(plan, crew, directory, Quiet(), lambda: judge_run(directory), first_stretch(plan)).measure()
+        crew.dismiss()
+    finally:
+        crew.kill()
+    comparison = judge_run(directory)
+    if comparison.died:
+        raise TfCompareError("\n".join(f"{arm.version}: {arm.reason}" for arm in comparison.died))
+    return comparison

@@ -1,0 +1,70 @@
+"""Whether a forked replicate, a fresh process and a fresh container give the same times: all of them in every round."""
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench import arena
+from bench.overhead import TRAIN
+from orchestrator import catalog
+from orchestrator.engines import EngineOptions, Environment
+from orchestrator.engines.docker import DockerEngine
+from orchestrator.engines.setting import BuildLog
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.model import Contrast
+
+VERSION = "2.13"
+ROUNDS = 40
+ALPHA, MARGIN = 0.05, 0.05
+ISOLATED = ("process", "container")
+TOLD = {
+    "process": "fresh process",
+    "forked-in-container": "fork in a resident container",
+    "container": "fresh container",
+}
+
+
+def arms(scratch: Path, held: ExitStack) -> tuple[dict[str, Environment], str]:
+    """The four ways to a replicate, the fork in a virtual environment first; and why there are only two, if so."""
+    venv = arena.environment(VERSION, scratch)
+    found: dict[str, Environment] = {"fork": venv, "process": venv}
+    (version,) = [version for version in catalog.all_versions() if VERSION in version.aliases]
+    try:
+        engine = DockerEngine(EngineOptions(base=os.environ.get("TFCOMPARE_BASE")))
+        held.callback(engine.close)
+        engine.check()
+        image = engine.prepare(version, BuildLog(scratch / "image.log", lambda line: None))
+    except (EngineUnavailable, EnvironmentFailed) as error:
+        return found, f"Containers were left out: {str(error).splitlines()[0]}"
+    return {**found, "forked-in-container": image, "container": image}, ""
+
+
+def section() -> str:
+    with TemporaryDirectory() as scratch, ExitStack() as held:
+        found, left_out = arms(Path(scratch), held)
+        comparison = arena.run(
+            found, [TRAIN], folder=Path(scratch) / "run", seed=1, looks=(ROUNDS,), alpha=2 * ALPHA, isolated=ISOLATED
+        )
+    rows = [_row(contrast) for contrast in comparison.contrasts]
+    return "\n".join(
+        [
+            f"`{TRAIN.label}` in TensorFlow {VERSION}, {ROUNDS} rounds;",
+            "every round holds a replicate of each kind, whose bursts alternate. Times are against those of a fork in",
+            "a virtual environment; a 90 % interval inside 0.952-1.050 is equivalence within 5 % (two one-sided tests",
+            f"at {ALPHA:.0%}).",
+            *([left_out] if left_out else []),
+            "",
+            "| replicate | ratio to a fork | 90 % interval | within 5 % |",
+            "|---|---|---|---|",
+            *rows,
+        ]
+    )
+
+
+def _row(contrast: Contrast) -> str:
+    if not (contrast.ratio and contrast.ci_low and contrast.ci_high):
+        return f"| {TOLD[contrast.pair.candidate]} | {contrast.reason} | | |"
+    same = "yes" if max(contrast.ci_high, 1 / contrast.ci_low) < 1 + MARGIN else "not shown"
+    interval = f"{contrast.ci_low:.3f}-{contrast.ci_high:.3f}"
+    return f"| {TOLD[contrast.pair.candidate]} | {contrast.ratio:.3f} | {interval} | {same} |"

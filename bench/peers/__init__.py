@@ -1,0 +1,99 @@
+"""tfcompare beside asv and pyperf: the same cases, the same three environments, the same wall time.
+
+The cases are those of `bench/workloads/slowed.py`, whose true ratio is exact: a body, then a spin for a known share of
+what this very call of the body took. All three tools time the steps that this one file builds.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench import arena
+from bench.peers import cost, places, truth
+from bench.peers.asv import AFTER, BEFORE, Asv
+from bench.peers.contestants import THRESHOLD, ByAsv, ByPyperf, ByTfcompare, Contestant
+from bench.peers.cost import Cost
+from bench.peers.places import Places
+
+# The last is the one in which the true ratios are set.
+VERSIONS = ("1.14", "2.0", "2.13")
+CASES = {"matmul": arena.MATMUL, "train": arena.TRAIN}
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The wall time that each tool gets for a comparison, and how often all of them are repeated; a repetition takes
+    nine times the wall time."""
+
+    wall_s: float
+    repetitions: int
+
+
+# Together with the costs, about a quarter of an hour.
+CONTESTS = {"matmul": Contest(wall_s=10, repetitions=5), "train": Contest(wall_s=14, repetitions=3)}
+
+
+def section() -> str:
+    with TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        found = places.prepare(VERSIONS, scratch)
+        return "\n".join([*_costs(found, scratch), *_truths(VERSIONS[-1], found, scratch)])
+
+
+def _costs(found: Places, scratch: Path) -> list[str]:
+    folder = arena.slowed(VERSIONS[0], {"cost": 0.0}, scratch)["cost"].folder
+    workload = folder / "slowed.py"
+    asv = Asv.create(found.asv, scratch / "asv")
+    first = _told(cost.by_asv(asv, found, list(CASES), workload))
+    own = _told(cost.by_tfcompare(VERSIONS, CASES, folder, first.wall_s, scratch))
+    last = _told(cost.by_pyperf(found, list(CASES), workload, first.wall_s, scratch))
+    refusals = [
+        f"`asv {' '.join(command)}` says *{asv.refusal(found.inside[VERSIONS[0]], *command)}*."
+        for command in (("run", "--interleave-rounds"), ("continuous", BEFORE, AFTER))
+    ]
+    pyperfs = ", ".join(f"{places.release(python, 'pyperf')} in {name}" for name, python in found.inside.items())
+    return [
+        f"asv {places.release(found.asv, 'asv')} and pyperf ({pyperfs}) on the environments that tfcompare keeps;",
+        "asv calls them existing ones. All three time the steps of one workload file: `matmul`, a product of two",
+        "matrices in numpy, and `train`, `train_on_batch` of two Dense layers. Existing environments cost asv its",
+        "alternation of arms:",
+        *refusals,
+        "",
+        "### What replicates cost",
+        "",
+        "asv with its defaults over the cases in the three versions; then the others, set to its wall time. tfcompare",
+        "imports TensorFlow once a version and forks; asv and pyperf start a Python for each process, and only `train`",
+        "makes it import TensorFlow.",
+        "",
+        *cost.table([own, first, last], VERSIONS, list(CASES)),
+        "",
+    ]
+
+
+def _told(one: Cost) -> Cost:
+    print(f"{one.tool}, {one.setting}: {one.wall_s:.1f} s", file=sys.stderr)
+    return one
+
+
+def _truths(version: str, found: Places, scratch: Path) -> list[str]:
+    lines = [
+        "### False alarms and detection",
+        "",
+        f"Two arms in the environment of {version} whose true ratio is exact. Each tool gets the same wall time",
+        "for a comparison, its start and end included: as many fresh processes (asv's `rounds`, pyperf's",
+        "`--processes`), or as large a `--budget`, as fit it. The order of tools and slowdowns is drawn anew in each",
+        f"repetition. Every tool is judged under its own default and under a threshold of {THRESHOLD} % on the same",
+        "files. In brackets: 95 % intervals.",
+    ]
+    for name, contest in CONTESTS.items():
+        own = scratch / f"truth-{name}"
+        own.mkdir()
+        contestants: list[Contestant] = [
+            ByTfcompare.rehearsed(version, CASES[name], contest.wall_s, own),
+            ByAsv.rehearsed(found, version, name, contest.wall_s, own),
+            ByPyperf.rehearsed(found, version, name, contest.wall_s, own),
+        ]
+        trials = truth.trials(version, name, contestants, contest.repetitions, own)
+        lines += ["", f"`{name}`, {contest.wall_s:g} s a comparison:", "", *truth.table(contestants, trials)]
+    return lines

@@ -1,0 +1,1 @@
+"""What asv reads as its benchmark suite, and pyperf runs as a script."""

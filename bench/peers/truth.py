@@ -1,0 +1,67 @@
+"""How often each tool is right about two arms whose true ratio is known."""
+
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+from scipy import stats
+
+from bench import arena
+from bench.peers.asv import AFTER, BEFORE
+from bench.peers.contestants import Compared, Contestant
+
+SLOWDOWNS = (0.0, 0.05, 0.10)
+
+
+@dataclass(frozen=True)
+class Trial:
+    tool: str
+    slowdown: float
+    compared: Compared
+
+
+def trials(version: str, case: str, contestants: Sequence[Contestant], repetitions: int, scratch: Path) -> list[Trial]:
+    """In every repetition each tool meets each slowdown once, in an order drawn anew."""
+    done = []
+    for repetition in range(1, repetitions + 1):
+        jobs = [(contestant, slowdown) for contestant in contestants for slowdown in SLOWDOWNS]
+        random.Random(f"{case}/{repetition}").shuffle(jobs)
+        for contestant, slowdown in jobs:
+            folder = scratch / f"{repetition}-{contestant.name}-{slowdown:.0%}"
+            arms = arena.slowed(version, {BEFORE: 0.0, AFTER: slowdown}, folder / "workloads")
+            compared = contestant.compare(arms, folder / "files", repetition)
+            done.append(Trial(contestant.name, slowdown, compared))
+            print(
+                f"{case} {repetition}/{repetitions}: {contestant.name} on +{slowdown:.0%}: "
+                f"{', '.join(compared.words)} ({compared.wall_s:.1f} s, {compared.processes} processes an arm)",
+                file=sys.stderr,
+            )
+    return done
+
+
+def table(contestants: Sequence[Contestant], found: Sequence[Trial]) -> list[str]:
+    called = ["A/A called different", *(f"+{slowdown:.0%} called slower" for slowdown in SLOWDOWNS[1:])]
+    lines = [
+        "| tool | setting | " + " | ".join(called) + " | wall time of a comparison | fresh processes an arm |",
+        "|---|---|" + "---|" * (len(called) + 2),
+    ]
+    for contestant in contestants:
+        own = [trial for trial in found if trial.tool == contestant.name]
+        wall = mean(trial.compared.wall_s for trial in own)
+        processes = mean(trial.compared.processes for trial in own)
+        for place, setting in enumerate(contestant.settings):
+            shares = [_share(own, place, slowdown) for slowdown in SLOWDOWNS]
+            cells = (contestant.name, setting, *shares, f"{wall:.1f} s", f"{processes:.1f}")
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def _share(own: Sequence[Trial], place: int, slowdown: float) -> str:
+    """With its 95 % interval after Clopper and Pearson."""
+    wanted = ("slower",) if slowdown else ("slower", "faster")
+    hits = [trial.compared.words[place] in wanted for trial in own if trial.slowdown == slowdown]
+    bounds = stats.binomtest(sum(hits), len(hits)).proportion_ci()
+    return f"{sum(hits)} of {len(hits)} ({bounds.low:.0%} to {bounds.high:.0%})"

@@ -1,0 +1,41 @@
+"""A body, and after it a spin of a known share of the body's own time: the true ratio to the body alone is exact.
+
+The share stands in the file `slowdown.txt` beside this one, so that one and the same case is slower in one arm.
+"""
+import os
+import time
+
+import numpy as np
+
+PARAMS = {"body": ("matmul", "train")}
+
+
+def build(tf, params):
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "slowdown.txt")) as given:
+        slowdown = float(given.read())
+    body = {"matmul": _matmul, "train": _train}[params["body"]](tf)
+    clock = time.perf_counter
+
+    def step():
+        begun = clock()
+        body()
+        ended = clock()
+        until = ended + (ended - begun) * slowdown
+        while clock() < until:
+            pass
+
+    return step
+
+
+def _matmul(tf):
+    # Whole numbers: no BLAS, hence no threads of its own.
+    left = np.random.RandomState(1).randint(0, 9, (150, 150))
+    return lambda: left.dot(left)
+
+
+def _train(tf):
+    layers = tf.keras.layers
+    model = tf.keras.Sequential([layers.Dense(30, activation="relu", input_shape=(30,)), layers.Dense(1)])
+    model.compile(optimizer="sgd", loss="mse")
+    inputs, targets = np.random.normal(size=(32, 30)), np.random.normal(size=(32, 1))
+    return lambda: model.train_on_batch(inputs, targets)
