@@ -36,7 +36,8 @@ def arms(scratch: Path, held: ExitStack) -> tuple[dict[str, Environment], str]:
         engine.check()
         image = engine.prepare(version, BuildLog(scratch / "image.log", lambda line: None))
     except (EngineUnavailable, EnvironmentFailed) as error:
-        return found, f"Containers were left out: {str(error).splitlines()[0]}"
+        # What follows in brackets names hosts of this machine's own network.
+        return found, f"Containers were left out: {str(error).partition('(')[0].strip()}."
     return {**found, "forked-in-container": image, "container": image}, ""
 
 

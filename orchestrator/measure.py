@@ -17,8 +17,8 @@ from orchestrator.stats import calibrate
 from orchestrator.stats.calibrate import Pilot
 from workloads.contract import PILOT_ROUND
 
-# What the pilot spends on an arm's calls, and how many it makes at most.
-PILOT_S = 0.3
+# What the pilot spends on an arm's calls, of a budget at most this share, and how many it makes at most.
+PILOT_S, PILOT_SHARE = 0.3, 0.05
 FEWEST_PILOT_CALLS, MOST_PILOT_CALLS = 6, 60
 BURST_TIMEOUT_S = 60.0
 # Beyond its budget a run still makes two rounds, if they take no longer than this.
@@ -64,9 +64,7 @@ class Measurement:
 
     def measure(self) -> str:
         """Runs to the stretch's end; what it returns, if anything, is a sentence on why it ended early."""
-        for case in self.stretch.cases:
-            if case.label not in self.ledger.calibration:
-                self._pilot(case)
+        self._calibrate([case for case in self.stretch.cases if case.label not in self.ledger.calibration])
         open_cases = [case for case in self.stretch.cases if self._alive(case)]
         took = 0.0
         for number in range(self.stretch.first_round, self.stretch.looks[-1] + 1):
@@ -111,8 +109,20 @@ class Measurement:
             if version in self.plan.versions and (case.label, version) not in self.ledger.ended
         ]
 
-    def _pilot(self, case: Case) -> None:
+    def _calibrate(self, cases: Sequence[Case]) -> None:
         """One replicate of each arm, by which the effort of all later ones is set."""
+        arms = sum(len(self._alive(case)) for case in cases)
+        budget = self.stretch.budget_s
+        calls_s = PILOT_S if budget is None else min(PILOT_S, budget * PILOT_SHARE / max(arms, 1))
+        pilots = {case.label: self._pilot(case, calls_s) for case in cases}
+        rounds = self.stretch.looks[0] - self.stretch.first_round + 1
+        round_s = None if budget is None else (budget - self._elapsed()) / rounds
+        for label, effort in calibrate.efforts(pilots, round_s).items():
+            calibrated = Calibrated(case=label, warmup=effort.warmup, bursts=effort.bursts, calls=effort.calls)
+            self.ledger.calibration[label] = calibrated
+            self.run.record(calibrated)
+
+    def _pilot(self, case: Case, calls_s: float) -> list[Pilot]:
         pilots = []
         for position, version in enumerate(self._alive(case)):
             self.view.measuring(version, case, PILOT_ROUND)
@@ -122,13 +132,10 @@ class Measurement:
             if replicate is None:
                 continue
             number, opened = replicate
-            burst = self._burst(case, version, PILOT_ROUND, number, _pilot_calls(opened.second_ns))
+            burst = self._burst(case, version, PILOT_ROUND, number, _pilot_calls(opened.second_ns, calls_s))
             if burst and self._close(case, version, PILOT_ROUND, number):
                 pilots.append(Pilot(took, (opened.second_ns, *burst.walls_ns)))
-        effort = calibrate.effort(pilots)
-        calibrated = Calibrated(case=case.label, warmup=effort.warmup, bursts=effort.bursts, calls=effort.calls)
-        self.ledger.calibration[case.label] = calibrated
-        self.run.record(calibrated)
+        return pilots
 
     def _round(self, case: Case, number: int) -> None:
         """A round of a case, done again where others disturbed it: for all arms, and whatever the times were."""
@@ -245,7 +252,7 @@ def undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[t
     return [case for case in cases if case.label in wanted]
 
 
-def _pilot_calls(call_ns: int) -> int:
+def _pilot_calls(call_ns: int, calls_s: float) -> int:
     """As many as the pilot's time allows: a handful of slow calls, and of calls of seconds just one."""
-    affordable = int(PILOT_S * 1e9 / max(call_ns, 1))
+    affordable = int(calls_s * 1e9 / max(call_ns, 1))
     return min(MOST_PILOT_CALLS, max(affordable, FEWEST_PILOT_CALLS if call_ns < PILOT_S * 1e9 else 1))

@@ -167,10 +167,9 @@ def _environments(
     engine = engines()[plan.engine](replace(options.environments, gpu=gpu, cpus=plan.cpus, memory_mb=plan.memory_mb))
     held.callback(engine.close)
     view.say(f"engine: {engine.check()}")
-    numbers = [
-        version for version in plan.versions if version in manifest.environments and not version.endswith(CONTROL)
-    ]
-    environments, failures = prepare(catalog.resolve(numbers), engine, directory, view)
+    by_number = {version.number: version for version in catalog.all_versions()}
+    asked = [by_number[number] for number in plan.versions if number in by_number and number in manifest.environments]
+    environments, failures = prepare(tuple(asked), engine, directory, view)
     for version in list(environments):
         was, now = manifest.environments[version].identity, environments[version].facts.identity
         if was != now:

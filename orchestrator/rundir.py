@@ -62,7 +62,11 @@ class RunDir:
     @contextmanager
     def hold(self) -> Iterator[None]:
         """For as long as somebody measures into it."""
-        with (self.path / ".lock").open("w") as handle:
+        try:
+            handle = (self.path / ".lock").open("w")
+        except OSError as error:
+            raise UsageError(f"cannot write into {self.path}: {error.strerror}") from error
+        with handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:

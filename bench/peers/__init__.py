@@ -5,20 +5,28 @@ what this very call of the body took. All three tools time the steps that this o
 """
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench import arena
+from bench.overhead import TRAIN
 from bench.peers import cost, places, truth
 from bench.peers.asv import AFTER, BEFORE, Asv
 from bench.peers.contestants import THRESHOLD, ByAsv, ByPyperf, ByTfcompare, Contestant
 from bench.peers.cost import Cost
 from bench.peers.places import Places
+from orchestrator.suites import BUILTIN
 
 # The last is the one in which the true ratios are set.
 VERSIONS = ("1.14", "2.0", "2.13")
 CASES = {"matmul": arena.MATMUL, "train": arena.TRAIN}
+# What replicates cost is asked of the product's own small training loops, which TensorFlow's users know.
+LOOPS = {
+    f"{loop}_{mode}": replace(TRAIN, params=tuple({**dict(TRAIN.params), "loop": loop, "mode": mode}.items()))
+    for loop in ("train_on_batch", "fit")
+    for mode in ("graph", "eager")
+}
 
 
 @dataclass(frozen=True)
@@ -42,31 +50,29 @@ def section() -> str:
 
 
 def _costs(found: Places, scratch: Path) -> list[str]:
-    folder = arena.slowed(VERSIONS[0], {"cost": 0.0}, scratch)["cost"].folder
-    workload = folder / "slowed.py"
+    suite = {name: (str(BUILTIN / "train_loop.py"), dict(case.params)) for name, case in LOOPS.items()}
     asv = Asv.create(found.asv, scratch / "asv")
-    first = _told(cost.by_asv(asv, found, list(CASES), workload))
-    own = _told(cost.by_tfcompare(VERSIONS, CASES, folder, first.wall_s, scratch))
-    last = _told(cost.by_pyperf(found, list(CASES), workload, first.wall_s, scratch))
+    first = _told(cost.by_asv(asv, found, suite))
+    own = _told(cost.by_tfcompare(VERSIONS, LOOPS, first.wall_s, scratch))
+    last = _told(cost.by_pyperf(found, suite, first.wall_s, scratch))
     refusals = [
-        f"`asv {' '.join(command)}` says *{asv.refusal(found.inside[VERSIONS[0]], *command)}*."
+        f"`asv {' '.join(command)}` says *{asv.refusal(found.inside[VERSIONS[0]], suite, *command)}*."
         for command in (("run", "--interleave-rounds"), ("continuous", BEFORE, AFTER))
     ]
     pyperfs = ", ".join(f"{places.release(python, 'pyperf')} in {name}" for name, python in found.inside.items())
     return [
         f"asv {places.release(found.asv, 'asv')} and pyperf ({pyperfs}) on the environments that tfcompare keeps;",
-        "asv calls them existing ones. All three time the steps of one workload file: `matmul`, a product of two",
-        "matrices in numpy, and `train`, `train_on_batch` of two Dense layers. Existing environments cost asv its",
-        "alternation of arms:",
+        "asv calls them existing ones. All three time the steps that the same workload files build. Existing",
+        "environments cost asv its alternation of arms:",
         *refusals,
         "",
         "### What replicates cost",
         "",
-        "asv with its defaults over the cases in the three versions; then the others, set to its wall time. tfcompare",
-        "imports TensorFlow once a version and forks; asv and pyperf start a Python for each process, and only `train`",
-        "makes it import TensorFlow.",
+        f"`{LOOPS['fit_eager'].label}` and its",
+        "three neighbours: asv with its defaults over these cases in the three versions; then the others, set to its",
+        "wall time. tfcompare imports TensorFlow once a version and forks; asv and pyperf import it in each process.",
         "",
-        *cost.table([own, first, last], VERSIONS, list(CASES)),
+        *cost.table([own, first, last], VERSIONS, list(LOOPS)),
         "",
     ]
 
@@ -80,6 +86,7 @@ def _truths(version: str, found: Places, scratch: Path) -> list[str]:
     lines = [
         "### False alarms and detection",
         "",
+        "`matmul` is a product of two matrices in numpy, `train` is `train_on_batch` of two Dense layers.",
         f"Two arms in the environment of {version} whose true ratio is exact. Each tool gets the same wall time",
         "for a comparison, its start and end included: as many fresh processes (asv's `rounds`, pyperf's",
         "`--processes`), or as large a `--budget`, as fit it. The order of tools and slowdowns is drawn anew in each",

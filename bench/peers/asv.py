@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.peers.places import HERE, attempt, call, surroundings
+from bench.peers.places import HERE, Suite, attempt, call, surroundings
 
 MACHINE = "bench"
 BEFORE, AFTER = "before", "after"
@@ -49,7 +49,7 @@ class Asv:
         call([python, "-m", "asv", "machine", "--yes", "--machine", MACHINE], env=surroundings(project), cwd=project)
         return asv
 
-    def run(self, pythons: list[Path], commit: str, workload: Path, *options: str) -> float:
+    def run(self, pythons: list[Path], commit: str, suite: Suite, *options: str) -> float:
         """Seconds that the whole command took."""
         begun = time.monotonic()
         call(
@@ -57,7 +57,7 @@ class Asv:
                 *(self.python, "-m", "asv", "run", "--machine", MACHINE, "--set-commit-hash", commit),
                 *("--record-samples", *options, *(f"--environment=existing:{python}" for python in pythons)),
             ],
-            env=surroundings(self.project, WORKLOAD=str(workload)),
+            env=surroundings(self.project, suite),
             cwd=self.project,
         )
         return time.monotonic() - begun
@@ -87,9 +87,9 @@ class Asv:
         found = json.loads((self.project / "results" / "benchmarks.json").read_text())
         return int(found[f"cases.time_{case}"]["rounds"])
 
-    def refusal(self, python: Path, *command: str) -> str:
+    def refusal(self, python: Path, suite: Suite, *command: str) -> str:
         """asv's own word on a command that it does not carry out in an existing environment."""
         argv = [self.python, "-m", "asv", *command, "--machine", MACHINE, f"--environment=existing:{python}"]
-        done = attempt(argv, surroundings(self.project), self.project)
+        done = attempt(argv, surroundings(self.project, suite), self.project)
         assert done.returncode, f"asv {' '.join(command)} is carried out after all"
         return done.stdout.strip().splitlines()[-1].strip("· ")

@@ -14,7 +14,7 @@ from typing import Protocol
 from bench import arena
 from bench.peers import pyperf
 from bench.peers.asv import AFTER, BEFORE, Asv
-from bench.peers.places import Places
+from bench.peers.places import Places, Suite
 from bench.peers.pyperf import Pyperf
 from orchestrator.judge import judge_run
 from orchestrator.model import Case
@@ -56,17 +56,17 @@ class ByAsv:
 
     @classmethod
     def rehearsed(cls, places: Places, version: str, case: str, wall_s: float, scratch: Path) -> "ByAsv":
-        python, workload = places.inside[version], _workload(_rehearsal(version, scratch)[BEFORE])
+        python, suite = places.inside[version], _suite(_rehearsal(version, scratch)[BEFORE], case)
         asv = Asv.create(places.asv, scratch / "asv")
-        wall = asv.run([python], BEFORE, workload, "--bench", f"time_{case}$")
+        wall = asv.run([python], BEFORE, suite)
         rounds = asv.rounds(case)
         each = asv.results(python)[case].took_s / rounds
         return cls(places.asv, python, case, _fitting(wall_s / 2, wall, rounds, each))
 
     def compare(self, arms: Arms, folder: Path, seed: int) -> Compared:
         asv = Asv.create(self.host, folder)
-        only = "--bench", f"time_{self.case}$", "--attribute", f"rounds={self.rounds}"
-        wall = sum(asv.run([self.python], name, _workload(arms[name]), *only) for name in (BEFORE, AFTER))
+        rounds = "--attribute", f"rounds={self.rounds}"
+        wall = sum(asv.run([self.python], name, _suite(arms[name], self.case), *rounds) for name in (BEFORE, AFTER))
         words = asv.compare(self.case), asv.compare(self.case, "--factor", str(1 + THRESHOLD / 100))
         return Compared(words, wall, self.rounds)
 
@@ -81,8 +81,8 @@ class ByPyperf:
 
     @classmethod
     def rehearsed(cls, places: Places, version: str, case: str, wall_s: float, scratch: Path) -> "ByPyperf":
-        python, workload = places.inside[version], _workload(_rehearsal(version, scratch)[BEFORE])
-        wall = Pyperf(scratch).run(python, case, workload, 1, scratch / "pyperf.json")
+        python, suite = places.inside[version], _suite(_rehearsal(version, scratch)[BEFORE], case)
+        wall = Pyperf(scratch).run(python, case, suite, 1, scratch / "pyperf.json")
         each = pyperf.result(scratch / "pyperf.json").another(wall)
         return cls(python, case, _fitting(wall_s / 2, wall, 1, each))
 
@@ -90,7 +90,7 @@ class ByPyperf:
         folder.mkdir(parents=True)
         tool, files = Pyperf(folder), {name: folder / f"{name}.json" for name in (BEFORE, AFTER)}
         wall = sum(
-            tool.run(self.python, self.case, _workload(arms[name]), self.processes, file)
+            tool.run(self.python, self.case, _suite(arms[name], self.case), self.processes, file)
             for name, file in files.items()
         )
         words = (
@@ -131,8 +131,8 @@ def _rehearsal(version: str, scratch: Path) -> dict[str, arena.Arm]:
     return arena.slowed(version, {BEFORE: 0.0, AFTER: 0.0}, scratch)
 
 
-def _workload(arm: arena.Arm) -> Path:
-    return arm.folder / "slowed.py"
+def _suite(arm: arena.Arm, case: str) -> Suite:
+    return {case: (str(arm.folder / "slowed.py"), {"body": case})}
 
 
 def _fitting(wall_s: float, rehearsed_s: float, processes: int, each_s: float) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from bench import arena
 from bench.peers import pyperf
 from bench.peers.asv import BEFORE, Asv
-from bench.peers.places import Places, call
+from bench.peers.places import Places, Suite, call
 from bench.peers.pyperf import DEFAULT_PROCESSES, Pyperf
 from orchestrator.model import Case
 
@@ -35,16 +35,16 @@ class Cost:
     cells: Cells
 
 
-def by_asv(asv: Asv, places: Places, cases: Sequence[str], workload: Path) -> Cost:
-    wall = asv.run(list(places.inside.values()), BEFORE, workload)
+def by_asv(asv: Asv, places: Places, suite: Suite) -> Cost:
+    wall = asv.run(list(places.inside.values()), BEFORE, suite)
     found = {version: asv.results(python) for version, python in places.inside.items()}
     cells = {
-        (case, version): Cell(found[version][case].seconds, asv.rounds(case)) for case in cases for version in found
+        (case, version): Cell(found[version][case].seconds, asv.rounds(case)) for case in suite for version in found
     }
     return Cost("asv", "its defaults", wall, cells)
 
 
-def by_pyperf(places: Places, cases: Sequence[str], workload: Path, wall_s: float, scratch: Path) -> Cost:
+def by_pyperf(places: Places, suite: Suite, wall_s: float, scratch: Path) -> Cost:
     """One number of processes for all, the largest that fits; it is learnt from a rehearsal with one process, which
     stands where no more fit."""
     cells: dict[tuple[str, str], Cell] = {}
@@ -53,9 +53,9 @@ def by_pyperf(places: Places, cases: Sequence[str], workload: Path, wall_s: floa
         """The wall time, and how much of it one more process of each case and version would add."""
         took = more = 0.0
         for version, python in places.inside.items():
-            for case in cases:
+            for case in suite:
                 output = scratch / f"pyperf-{processes}-{version}-{case}.json"
-                one = Pyperf(scratch).run(python, case, workload, processes, output)
+                one = Pyperf(scratch).run(python, case, suite, processes, output)
                 result = pyperf.result(output)
                 took += one
                 more += result.another(one)
@@ -73,15 +73,13 @@ def by_pyperf(places: Places, cases: Sequence[str], workload: Path, wall_s: floa
     return Cost("pyperf", setting, took, cells)
 
 
-def by_tfcompare(
-    versions: Sequence[str], cases: Mapping[str, Case], folder: Path, wall_s: float, scratch: Path
-) -> Cost:
+def by_tfcompare(versions: Sequence[str], cases: Mapping[str, Case], wall_s: float, scratch: Path) -> Cost:
     """The real command. What it takes beside its measuring is learnt from a run of an empty case and left out of the
     budget, so that the whole command stays within the wall time."""
-    beside, _ = _run(versions, ["empty"], arena.WORKLOADS, scratch / "empty", "--rounds", "2")
+    beside, _ = _run(versions, ["empty"], scratch / "empty", "--rounds", "2")
     budget = f"{max(1, wall_s - beside):.1f}s"
     selected = [f"{case.workload}[{_listed(case.params)}]" for case in cases.values()]
-    wall, arms = _run(versions, selected, folder, scratch / "tfcompare", "--budget", budget)
+    wall, arms = _run(versions, selected, scratch / "tfcompare", "--budget", budget)
     cells = {
         (name, version): Cell(arm["median_ms"] / 1e3, arm["rounds"])
         for name, case in cases.items()
@@ -97,13 +95,13 @@ def _listed(params: Sequence[tuple[str, str]]) -> str:
 
 
 def _run(
-    versions: Sequence[str], selected: Sequence[str], folder: Path, out: Path, *options: str
+    versions: Sequence[str], selected: Sequence[str], out: Path, *options: str
 ) -> tuple[float, list[dict[str, Any]]]:
     begun = time.monotonic()
     tool = Path(sys.executable).parent / "tfcompare"
     command = [tool, "run", "--engine", "venv", "--quiet", "--format", "json", "--versions", ",".join(versions)]
     cases = [part for case in selected for part in ("--workload", case)]
-    said = call([*command, "--workloads", folder, "--out", out, *cases, *options])
+    said = call([*command, "--workloads", arena.WORKLOADS, "--out", out, *cases, *options])
     return time.monotonic() - begun, json.loads(said)["arms"]
 
 

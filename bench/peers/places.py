@@ -6,6 +6,7 @@ packages and sees the version's environment, in which nothing is installed.
 """
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -19,8 +20,13 @@ from orchestrator.engines.setting import worker_variables
 from orchestrator.engines.venv import cache_folder
 
 HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parent.parent
 KEPT = cache_folder().parent / "bench"
 TAIL = 2000
+
+
+# By name, a workload file and its parameters: what suite/cases.py times.
+Suite = Mapping[str, tuple[str, dict[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -79,10 +85,10 @@ def release(python: Path, package: str) -> str:
     return found.stem.partition("-")[2]
 
 
-def surroundings(home: Path, **more: str) -> dict[str, str]:
+def surroundings(home: Path, suite: Suite | None = None, **more: str) -> dict[str, str]:
     """The variables of tfcompare's own workers, so that all tools measure under the same ones."""
     own = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2", "HOME": str(home), "PATH": os.environ["PATH"]}
-    return {**worker_variables(), **own, **more}
+    return {**worker_variables(), **own, "CASES": json.dumps(suite or {}), "REPOSITORY": str(REPOSITORY), **more}
 
 
 def call(argv: Sequence[object], env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:

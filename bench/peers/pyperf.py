@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.peers.places import HERE, call, surroundings
+from bench.peers.places import HERE, Suite, call, surroundings
 
 # What it does if nothing is said.
 DEFAULT_PROCESSES = 20
@@ -29,10 +29,10 @@ class Result:
 class Pyperf:
     home: Path
 
-    def run(self, python: Path, case: str, workload: Path, processes: int, output: Path) -> float:
+    def run(self, python: Path, case: str, suite: Suite, processes: int, output: Path) -> float:
         """Seconds that the whole command took."""
         begun = time.monotonic()
-        env = surroundings(self.home, CASE=case, WORKLOAD=str(workload))
+        env = surroundings(self.home, suite, CASE=case)
         # Named one by one, or its workers get next to none of them.
         command = [python, HERE / "suite" / "cases.py", "--quiet", "--inherit-environ", ",".join(env)]
         call([*command, "--processes", str(processes), "--output", output], env=env)

@@ -9,23 +9,32 @@ from rich.text import Text
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.model import Arm, Contrast, VerdictName
+from orchestrator.model import Arm, Contrast, Drift, VerdictName
 from orchestrator.reports.plain import plain
 
 STYLES: dict[VerdictName, str] = {"slower": "bold red", "faster": "bold green", "same": "", "inconclusive": "yellow"}
 MARKS: dict[VerdictName, str] = {"slower": "▲", "faster": "▼", "same": "=", "inconclusive": "?"}
-STAR = "*"
+STAR, WAVE = "*", "~"
 
 
 class Notes:
-    """Footnotes: each reason once, numbered in the order of first use, and what the star means if one was set."""
+    """Footnotes: each reason once, numbered in the order of first use; which arms drift; and what the star means if one
+    was set."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
+        self._drifts: dict[str, Drift] = {}
         self._starred = False
 
     def mark(self, reason: str) -> str:
         return f" ({self._numbers.setdefault(reason, len(self._numbers) + 1)})" if reason else ""
+
+    def drifting(self, arm: Arm) -> str:
+        """A mark before the time of an arm whose calls do not settle, whether a verdict rests on it or not."""
+        if arm.drift is None:
+            return ""
+        self._drifts[f"{arm.version} {arm.case.label}"] = arm.drift
+        return f"{WAVE} "
 
     def star(self) -> str:
         self._starred = True
@@ -33,6 +42,7 @@ class Notes:
 
     def lines(self, alpha: float) -> list[Text]:
         told = [plain(f"({number}) {reason}", style="dim") for reason, number in self._numbers.items()]
+        told += [plain(f"{WAVE} {arm}: {drift}", style="dim") for arm, drift in self._drifts.items()]
         if self._starred:
             told.append(
                 Text(
@@ -94,6 +104,10 @@ def _of_contrast(take: Callable[[Contrast], float | None], told: Callable[[float
     return cell
 
 
+def _time(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
+    return "" if arm.median_ms is None else notes.drifting(arm) + duration(arm.median_ms)
+
+
 def _interval(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
     if contrast is None or contrast.ci_low is None or contrast.ci_high is None:
         return ""
@@ -128,10 +142,7 @@ COLUMNS: Mapping[str, Column] = {
             name="second", header="second", of="arm", since=PHASES_FROM,
             cell=_of_arm(lambda arm: arm.second_ms, duration), meaning="the second call, per step",
         ),
-        Column(
-            name="time", header="time", of="arm", since=0,
-            cell=_of_arm(lambda arm: arm.median_ms, duration), meaning="steady state, per step",
-        ),
+        Column(name="time", header="time", of="arm", since=0, cell=_time, meaning="steady state, per step"),
         Column(
             name="train", header="train", of="arm",
             cell=_of_arm(lambda arm: arm.train_s, _seconds), meaning="all calls of a replicate, the first included",
@@ -156,6 +167,11 @@ COLUMNS: Mapping[str, Column] = {
         Column(
             name="second-opinion", header="second opinion", of="contrast",
             cell=_of_contrast(lambda contrast: contrast.second_ratio, ratio), meaning="the ratio by Hodges and Lehmann",
+        ),
+        Column(
+            name="sign-flip", header="sign-flip p", of="contrast",
+            cell=_of_contrast(lambda contrast: contrast.sign_flip_p, lambda p: f"{p:.3f}"),
+            meaning="how often arms swapped at random would differ as much",
         ),
         Column(
             name="import", header="import", of="arm",

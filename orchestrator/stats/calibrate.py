@@ -1,7 +1,7 @@
 """How much a replicate should do, from a pilot of every arm; the same for all arms, fixed before the first round."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,15 +45,32 @@ class Effort:
     bursts: int
     calls: int
 
+    @property
+    def in_all(self) -> int:
+        return self.warmup + self.bursts * self.calls
 
-def effort(pilots: Sequence[Pilot]) -> Effort:
-    """For the arms of one case together, since all make the same calls."""
+
+def efforts(pilots: Mapping[str, Sequence[Pilot]], round_s: float | None = None) -> dict[str, Effort]:
+    """By case. Where a round of them all may take so long and no longer, calls give way before rounds do: what tells is
+    the number of replicates."""
+    found = {case: effort(own) for case, own in pilots.items()}
+    if round_s is None:
+        return found
+    opening = sum(pilot.open_s for own in pilots.values() for pilot in own)
+    calling = sum(found[case].in_all * pilot.call_s for case, own in pilots.items() for pilot in own)
+    share = max(0.0, round_s - opening) / max(calling, 1e-9)
+    return {case: effort(own, min(share, 1.0)) for case, own in pilots.items()}
+
+
+def effort(pilots: Sequence[Pilot], share: float = 1.0) -> Effort:
+    """For the arms of one case together, since all make the same calls; a share of what would be best."""
     if not pilots:
         return Effort(0, 1, 1)
     slowest = max(pilot.call_s for pilot in pilots)
     affordable = max(1, int(REPLICATE_CALLS_S / max(slowest, 1e-9)))
-    calls = min(_worth(pilots), affordable)
-    warmup = min(max(settled(pilot.calls_ns) for pilot in pilots), MOST_WARMUP, affordable - 1)
+    calls = min(max(math.ceil(_worth(pilots) * share), FEWEST_CALLS), affordable)
+    settling = max(settled(pilot.calls_ns) for pilot in pilots)
+    warmup = min(math.ceil(settling * share), MOST_WARMUP, affordable - 1)
     # An even number of them: forth and back.
     bursts = max(2 * round(calls / _burst(pilots) / 2), min(calls, 2))
     return Effort(warmup, bursts, math.ceil(calls / bursts))

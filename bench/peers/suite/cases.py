@@ -1,31 +1,44 @@
-"""The cases as asv and pyperf want them: both time the steps that the workload file named by WORKLOAD builds, which is
-the file that tfcompare measures. It runs inside the versions' environments, on Python 3.7 too.
+"""The cases as asv and pyperf want them: both time the steps that a workload file builds, which is the file that
+tfcompare measures. It runs inside the versions' environments, on Python 3.7 too.
+
+CASES names them: by name, the file and the parameters. REPOSITORY is where the files find what they share.
 """
 
 import functools
 import importlib.util
+import json
 import os
+import sys
+
+CASES = json.loads(os.environ["CASES"])
+# At the end: nothing of an environment may be hidden by it.
+sys.path.append(os.environ["REPOSITORY"])
 
 
 # Once a process, at its first call, which both tools leave out: asv's `setup` would build anew for every sample, and
 # each would be timed while TensorFlow still traces it.
 @functools.lru_cache(maxsize=None)  # noqa: UP033 (functools.cache came after Python 3.7)
-def built(body):
-    spec = importlib.util.spec_from_file_location("workload", os.environ["WORKLOAD"])
+def built(name):
+    path, params = CASES[name]
+    spec = importlib.util.spec_from_file_location("workload", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     tf = None
-    if body != "matmul":
+    if params.get("body") != "matmul":
         import tensorflow as tf
-    return module.build(tf, {"body": body})
+    return module.build(tf, params)
 
 
-def time_matmul():
-    built("matmul")()
+def timed(name):
+    def call():
+        built(name)()
+
+    # asv goes by the names that functions have themselves.
+    call.__name__ = call.__qualname__ = "time_" + name
+    return call
 
 
-def time_train():
-    built("train")()
+globals().update({"time_" + name: timed(name) for name in CASES})
 
 
 def main():
@@ -33,7 +46,7 @@ def main():
 
     runner = pyperf.Runner()
     name = os.environ["CASE"]
-    case = {"matmul": time_matmul, "train": time_train}[name]
+    case = timed(name)
     if runner.parse_args().worker:
         case()  # pyperf would take the building for a slow call, and calibrate by it
     runner.bench_func(name, case)

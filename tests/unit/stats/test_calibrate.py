@@ -5,6 +5,7 @@ import pytest
 
 from orchestrator.stats.calibrate import (
     BURST_S,
+    FEWEST_CALLS,
     LEAST_CALLS_S,
     LEAST_SHARE,
     MOST_CALLS,
@@ -13,6 +14,7 @@ from orchestrator.stats.calibrate import (
     Effort,
     Pilot,
     effort,
+    efforts,
     scatter,
     settled,
 )
@@ -99,3 +101,18 @@ def test_one_spike_is_no_warm_up_and_no_scatter() -> None:
 
 def test_calls_that_never_settle_are_all_warm_up() -> None:
     assert settled([int(10 * 1.3**place) for place in range(8)]) > 0
+
+
+def test_where_time_is_short_calls_give_way_before_rounds_do() -> None:
+    """Six rounds of a second each, of which opening takes most; nothing changes where a round may take longer."""
+    pilots = {"a": [pilot(5.0, open_s=0.2)] * 2, "b": [pilot(20.0, open_s=0.3)] * 2}
+    free, ample, short, none = (efforts(pilots, round_s) for round_s in (None, 100.0, 1.2, 0.0))
+    assert free == ample
+    assert all(short[case].in_all < free[case].in_all for case in pilots)
+    assert {effort.bursts * effort.calls for effort in none.values()} == {FEWEST_CALLS}
+
+
+def test_what_a_short_round_leaves_for_calls_is_used() -> None:
+    pilots = {"a": [pilot(5.0, open_s=0.2, spread=0.6)] * 3}
+    found = efforts(pilots, 1.2)["a"]
+    assert 0.3 < sum(found.in_all * one.call_s for one in pilots["a"]) < 0.8
