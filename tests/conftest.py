@@ -5,6 +5,7 @@ What is missing here skips its tests with a loud line; REQUIRE_DOCKER=1 turns a 
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -16,6 +17,10 @@ from orchestrator.errors import EngineUnavailable
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCAL_BASE = "tfcompare-base:{python}"
+
+# A shell's background job ignores interrupts, and so would every program that it starts; some tests are about them.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def missing_docker(reason: str) -> None:
