@@ -3,14 +3,14 @@
 import json
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from orchestrator import catalog, doctor, flags
 from orchestrator.engines import EngineOptions
@@ -22,6 +22,7 @@ from orchestrator.more import MoreOptions, more_rounds
 from orchestrator.progress import view
 from orchestrator.reports import REPORTS, table
 from orchestrator.reports.columns import known_columns
+from orchestrator.reports.plain import drawn, lines, plain
 from orchestrator.run import Done, Options, forecast
 from orchestrator.run import run as run_comparison
 from orchestrator.rundir import RunDir
@@ -201,7 +202,7 @@ def run(
         command=command,
     )
     if dry_run:
-        say = (lambda text: None) if quiet else (lambda text: errors.print(Text(text), soft_wrap=True))
+        say = (lambda text: None) if quiet else (lambda text: errors.print(lines(text), soft_wrap=True))
         print("\n".join(forecast(options, say)))
         return
     with view(errors, quiet=quiet, verbose=verbose) as watching:
@@ -225,7 +226,7 @@ def _finish(done: Done, shown: Shown, fail_on: str | None, errors: Console | Non
     """Prints a run's comparison and raises what its exit code comes from."""
     _show(done.comparison, shown, None)
     if errors:
-        errors.print(Text(f"run directory: {done.path}"), soft_wrap=True)
+        errors.print(plain(f"run directory: {done.path}"), soft_wrap=True)
     if done.error:
         raise done.error
     if fail_on == "slower" and done.comparison.slower:
@@ -254,13 +255,12 @@ def examine_machine(
 ) -> None:
     _known_format(format)
     seconds = flags.seconds("--duration", duration)
-    Console(stderr=True).print(Text(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
+    Console(stderr=True).print(plain(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
     examination = doctor.examine(seconds, flags.cpus(cpuset) if cpuset else None)
     if format == "json":
         print(json.dumps(doctor.as_object(examination), indent=2))
         return
-    console = Console()
-    console.print(doctor.layout(examination, console.width))
+    _draw(lambda width: doctor.layout(examination, width))
 
 
 @app.command("list", help=LIST_EXAMPLES)
@@ -275,10 +275,10 @@ def list_things(
     if format == "json":
         print(json.dumps(listing.objects, indent=2))
         return
-    drawn = Table(*listing.columns, show_lines=any("\n" in cell for row in listing.rows for cell in row))
+    grid = Table(*listing.columns, show_lines=any("\n" in cell for row in listing.rows for cell in row))
     for row in listing.rows:
-        drawn.add_row(*(Text(cell) for cell in row))
-    Console().print(drawn)
+        grid.add_row(*(lines(cell) for cell in row))
+    Console().print(grid)
 
 
 def _shown(format: str, columns: str | None) -> Shown:
@@ -295,11 +295,18 @@ def _show(comparison: Comparison, shown: Shown, output: Path | None) -> None:
         except OSError as error:
             raise UsageError(f"--output {output}: {error.strerror}") from error
         return
-    console = Console()
-    if shown.format == "table" and console.is_terminal:
-        console.print(table.layout(comparison, console.width, shown.columns))
+    if shown.format == "table":
+        _draw(lambda width: table.layout(comparison, width, shown.columns))
     else:
         print(shown.text(comparison))
+
+
+def _draw(layout: Callable[[int], RenderableType]) -> None:
+    console = Console()
+    if console.is_terminal:
+        console.print(layout(console.width))
+    else:
+        print(drawn(layout))
 
 
 def _known_format(name: str) -> None:
@@ -318,7 +325,7 @@ def main() -> NoReturn:
         # What typer has caught itself, an interrupt among it, comes back as a code.
         sys.exit(app(standalone_mode=False) or 0)
     except TfCompareError as error:
-        Console(stderr=True).print(Text(f"tfcompare: {error}"), soft_wrap=True)
+        Console(stderr=True).print(lines(f"tfcompare: {error}"), soft_wrap=True)
         sys.exit(error.exit_code)
     except typer.Exit as error:
         sys.exit(error.exit_code)

@@ -14,6 +14,7 @@ from rich.text import Text
 from orchestrator.host import MOST_FOREIGN_CORES, MOST_STEAL, Facts, host_facts, moment
 from orchestrator.plan import ALPHA, LOOKS, MARGIN
 from orchestrator.probe import Neighbour, Probe, measure
+from orchestrator.reports.plain import plain
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import judge
 
@@ -160,9 +161,7 @@ def _others(seen: Examination) -> Iterator[Finding]:
 
 
 def _named(neighbour: Neighbour) -> str:
-    # A process names itself as it likes, and this goes to a terminal.
-    name = "".join(letter if letter.isprintable() else "?" for letter in neighbour.name)
-    return f"{name} (pid {neighbour.pid}) {neighbour.cores:.0%} of one"
+    return f"{neighbour.name} (pid {neighbour.pid}) {neighbour.cores:.0%} of one"
 
 
 def _steal(seen: Examination) -> Iterator[Finding]:
@@ -274,10 +273,10 @@ def layout(examination: Examination, width: int) -> RenderableType:
     for finding in findings(examination):
         mark = Text(finding.level, style=STYLES[finding.level])
         if wide:
-            table.add_row(mark, Text(finding.subject), Text(finding.seen), Text(finding.advice))
+            table.add_row(mark, plain(finding.subject), plain(finding.seen), plain(finding.advice))
         else:
-            told = f"{finding.seen}\n→ {finding.advice}" if finding.advice else finding.seen
-            table.add_row(mark, Text(finding.subject), Text(told))
+            told = [plain(finding.seen), *([plain(f"→ {finding.advice}")] if finding.advice else [])]
+            table.add_row(mark, plain(finding.subject), Text("\n").join(told))
     return Group(_head(examination), table)
 
 

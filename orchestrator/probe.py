@@ -11,8 +11,9 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.engines import check_cpus
 from orchestrator.engines.channel import ChannelClosed, ChannelTimeout, ProcessChannel
-from orchestrator.errors import EnvironmentFailed, UsageError
+from orchestrator.errors import EnvironmentFailed
 from orchestrator.host import TICKS_A_SECOND, Meanwhile, read_counters
 from orchestrator.plan import round_order
 from orchestrator.stats.paired import Estimate, estimate
@@ -53,12 +54,7 @@ class Probe:
 
 def measure(seconds: float, cpus: tuple[int, ...] | None) -> Probe:
     """Rounds until the time is spent."""
-    usable = os.sched_getaffinity(0)
-    if absent := sorted(set(cpus or ()) - usable):
-        raise UsageError(
-            f"CPU {', '.join(map(str, absent))} cannot be used here; "
-            f"those that can are {', '.join(map(str, sorted(usable)))}"
-        )
+    check_cpus(cpus, os.sched_getaffinity(0))
     pinned = frozenset(cpus) if cpus else None
     seed = secrets.randbelow(2**31)
     logs: dict[str, dict[int, float]] = {arm: {} for arm in ARMS}

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.model import Case
+from orchestrator.reports.plain import lines, plain
 
 
 class View(Protocol):
@@ -61,7 +62,7 @@ class Plain(Quiet):
         self._verbose = verbose
 
     def say(self, text: str) -> None:
-        self._console.print(Text(text), soft_wrap=True)
+        self._console.print(lines(text), soft_wrap=True)
 
     def preparing(self, version: str, text: str) -> None:
         if self._verbose:
@@ -106,11 +107,17 @@ class Animated(Plain):
     def _draw(self) -> None:
         grid = Table.grid(padding=(0, 1))
         for version, text in self._stages.items():
-            grid.add_row(Text(version, style="bold"), Text(text, overflow="ellipsis", no_wrap=True))
+            grid.add_row(Text(version, style="bold"), _one_line(text))
         if not self._stages:
-            grid.add_row(Text(self._where, overflow="ellipsis", no_wrap=True))
+            grid.add_row(_one_line(self._where))
             grid.add_row(Text(self._time, style="dim"))
         self._live.update(grid)
+
+
+def _one_line(text: str) -> Text:
+    shown = plain(text)
+    shown.overflow, shown.no_wrap = "ellipsis", True
+    return shown
 
 
 def clock(seconds: float) -> str:

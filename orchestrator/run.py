@@ -168,7 +168,8 @@ def _run(options: Options, asked: Asked, name: EngineName, engine: Engine, view:
     directory.write_plan(plan)
     view.say(outline(plan))
     environments, failures = prepare(asked.versions, engine, directory, view)
-    if not environments and options.engine == "auto" and name == "docker" and plan.device == "cpu":
+    anywhere = options.engine == "auto" and plan.device == "cpu" and plan.isolation == "fork"
+    if not environments and anywhere and name == "docker":
         first = next(iter(failures.values()))
         view.say(f"no image could be had ({first}); taking virtual environments instead")
         engine = engines()["venv"](options.environments)

@@ -11,6 +11,14 @@ from orchestrator.errors import UsageError
 from orchestrator.model import EngineName, EnvironmentFacts, GpuRequest, Version
 
 
+def check_cpus(asked: Collection[int] | None, usable: Collection[int]) -> None:
+    if absent := sorted(set(asked or ()) - set(usable)):
+        raise UsageError(
+            f"--cpuset: CPU {', '.join(map(str, absent))} cannot be used here; "
+            f"those that can are {', '.join(map(str, sorted(usable)))}"
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
     """What the user may say about environments, and what each worker may use of the machine."""
@@ -24,11 +32,7 @@ class EngineOptions:
 
     def check_limits(self, cpus: Collection[int], memory_mb: int) -> None:
         """That the CPUs and the memory asked for are there; raises UsageError."""
-        if absent := sorted(set(self.cpus or ()) - set(cpus)):
-            raise UsageError(
-                f"--cpuset: CPU {', '.join(map(str, absent))} cannot be used here; "
-                f"those that can are {', '.join(map(str, sorted(cpus)))}"
-            )
+        check_cpus(self.cpus, cpus)
         if self.memory_mb and self.memory_mb > memory_mb:
             raise UsageError(f"--memory: {self.memory_mb} MB is more than the {memory_mb} MB that there are")
 

@@ -1,7 +1,12 @@
-"""Text from elsewhere (workloads, logs, machines), made harmless for a terminal."""
+"""Text from elsewhere (workloads, logs, machines) made harmless for a terminal, and pages drawn without one."""
 
+import io
+import os
 import re
+import shutil
+from collections.abc import Callable
 
+from rich.console import Console, RenderableType
 from rich.style import StyleType
 from rich.text import Text
 
@@ -10,6 +15,20 @@ def plain(text: str, style: StyleType = "") -> Text:
     """Never markup, and nothing in it moves a cursor, rings, or turns the reading direction: what cannot be printed is
     shown as Python would write it. Line ends become blanks, or a reason could forge a row."""
     return Text("".join(map(_shown, re.sub(r"[ \t]*\n[ \t\n]*", " ", text))), style=style)
+
+
+def lines(text: str) -> Text:
+    """The same where line ends are the text's own, as in an error that quotes a log."""
+    return Text("\n").join(map(plain, text.splitlines()))
+
+
+def drawn(layout: Callable[[int], RenderableType]) -> str:
+    """For a file or a pipe: no colour, the width of COLUMNS or 80."""
+    width = shutil.get_terminal_size((80, 24)).columns if "COLUMNS" in os.environ else 80
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=width, color_system=None, force_terminal=False, legacy_windows=False)
+    console.print(layout(width))
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
 def _shown(character: str) -> str:

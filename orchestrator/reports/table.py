@@ -1,35 +1,26 @@
 """The comparison as tables for a terminal: a row a version, the verdict as a word, colour only on top of it."""
 
-import io
-import os
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import groupby
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from orchestrator.model import Arm, Case, Comparison, Contrast
 from orchestrator.reports.columns import MARKS, Column, Notes, choose, legend
-from orchestrator.reports.columns import known_columns as known_columns
-from orchestrator.reports.plain import plain
+from orchestrator.reports.plain import drawn, plain
 
 # A row's name may wrap down to this width before its columns are laid out in two tables.
 NARROWEST_NAME = 8
 
 
 def render(comparison: Comparison, columns: Sequence[str] | None = None) -> str:
-    """For a file or a pipe: no colour, the width of COLUMNS or 80."""
-    width = shutil.get_terminal_size((80, 24)).columns if "COLUMNS" in os.environ else 80
-    buffer = io.StringIO()
-    console = Console(file=buffer, width=width, color_system=None, force_terminal=False, legacy_windows=False)
-    console.print(layout(comparison, width, columns))
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
+    return drawn(lambda width: layout(comparison, width, columns))
 
 
 def layout(comparison: Comparison, width: int, columns: Sequence[str] | None = None) -> RenderableType:

@@ -19,8 +19,11 @@ def judge(estimate: Estimate, margin: float, alpha: float) -> tuple[VerdictName,
         return "faster", ""
     if abs(theta) > width:
         return "inconclusive", f"a difference is there, but not clearly beyond the margin of {margin:.0%}"
-    needed = estimate.rounds_for(bound, alpha)
-    return "inconclusive", f"too noisy for {estimate.rounds} rounds; about {needed} would show {margin:.0%}"
+    visible, needed = estimate.smallest_visible(alpha), estimate.rounds_for(bound, alpha)
+    return "inconclusive", (
+        f"too noisy: {estimate.rounds} rounds show slowdowns from {visible:.0%} on; "
+        f"about {needed} would show {margin:.0%}"
+    )
 
 
 def seed_percent(theta: float) -> float:

@@ -91,6 +91,11 @@ def test_versions_are_listed_with_the_keys_of_the_design(monkeypatch, capsys):
         assert {"version", "aliases", "python", "keras", "flavours"} <= entry.keys()
 
 
+def test_an_escape_in_a_message_is_shown_and_not_obeyed(monkeypatch, capsys):
+    assert called(monkeypatch, "report", "\x1b[2J") == 2
+    assert capsys.readouterr().err.startswith("tfcompare: \\x1b[2J holds no run")
+
+
 def test_markup_in_a_message_is_shown_as_it_is(monkeypatch, capsys):
     assert called(monkeypatch, "list", "[red]x[/red]") == 2
     assert "cannot list '[red]x[/red]'" in capsys.readouterr().err

@@ -42,6 +42,13 @@ def test_a_terminal_shows_where_the_run_is():
     assert "8 cases open · at most 1 min 1 s left" in text
 
 
+def test_what_a_workload_says_moves_no_cursor_and_keeps_its_lines():
+    buffer = io.StringIO()
+    with view(Console(file=buffer, color_system=None), quiet=False, verbose=False) as watching:
+        watching.say("died:\n  | \x1b[2Jgone")
+    assert buffer.getvalue() == "died:\n  | \\x1b[2Jgone\n"
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"), [(-3, "0 s"), (0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (3661, "61 min 1 s")]
 )

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors, run
-from orchestrator.engines import EngineOptions
+from orchestrator.engines import EngineOptions, Environment
+from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.measure import Ledger
-from orchestrator.model import Arm, EnvironmentFacts, Finished
+from orchestrator.model import Arm, EnvironmentFacts, Finished, Isolation, Version
 from orchestrator.progress import Quiet
 from orchestrator.run import Options
 from orchestrator.rundir import RunDir
@@ -62,6 +63,15 @@ class Engine:
             raise EngineUnavailable(f"{self.name} does not answer; start it")
         return self.name
 
+    def outlook(self, version: Version) -> str:
+        return "to be made"
+
+    def prepare(self, version: Version, log: BuildLog) -> Environment:
+        raise EnvironmentFailed(f"{version.number}: {self.name} cannot make it")
+
+    def close(self) -> None:
+        pass
+
 
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch):
@@ -95,6 +105,21 @@ def test_auto_never_takes_the_cpu_for_a_gpu(offered):
     offered(docker=False, venv=True)
     with pytest.raises(EngineUnavailable, match="docker does not answer"):
         chosen(replace(SMOKE, environments=EngineOptions(gpu=True)))
+
+
+@pytest.mark.parametrize(
+    ("isolation", "tried", "not_tried"),
+    [("fork", ("docker", "venv"), ()), ("container", ("docker",), ("venv",)), ("process", ("venv",), ("docker",))],
+)
+def test_where_no_image_can_be_had_only_a_fork_may_live_elsewhere(
+    offered, tmp_path: Path, isolation: Isolation, tried: tuple[str, ...], not_tried: tuple[str, ...]
+):
+    """A container of a replicate's own cannot become a process without anybody having asked for that."""
+    offered(docker=True, venv=True)
+    with pytest.raises(EnvironmentFailed) as failed:
+        run.run(replace(SMOKE, isolation=isolation, out=tmp_path / "run"), Quiet())
+    assert f"{tried[-1]} cannot make it" in str(failed.value)
+    assert not any(name in str(failed.value) for name in not_tried)
 
 
 def test_an_engine_that_was_named_is_taken_or_nothing(offered):

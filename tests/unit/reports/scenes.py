@@ -21,7 +21,7 @@ def everything() -> Comparison:
     cases = (FIT_GRAPH, FIT_EAGER, POWER_JIT)
     pairs = plan_pairs(cases, VERSIONS, {"train_loop": LOOP, "power": POWER})
     by_arms = {pair.arms: pair for pair in pairs}
-    noisy = "too noisy for 6 rounds; about 31 would show 5%"
+    noisy = "too noisy: 6 rounds show slowdowns from 12% on; about 31 would show 5%"
     killed = "killed by SIGKILL; often the kernel, out of memory"
     jit = "tf.function has no jit switch before TensorFlow 2.1."
     arms = (
@@ -61,7 +61,7 @@ def exploratory() -> Comparison:
     """One contrast as it was judged in time, one that went on after the error was spent."""
     tiny, large = (case("predict", model=model) for model in ("tiny", "large"))
     asked = plan([tiny, large])
-    noisy = "too noisy for 26 rounds; about 60 would show 5%"
+    noisy = "too noisy: 26 rounds show slowdowns from 8% on; about 60 would show 5%"
     return Comparison(
         plan=asked,
         manifest=manifest(),

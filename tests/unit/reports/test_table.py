@@ -120,7 +120,7 @@ def test_there_is_no_colour_in_a_pipe(drawn):
 
 def test_a_reason_stands_once_however_many_rows_it_explains(drawn):
     text = drawn(scenes.everything(), 130)
-    assert text.count("too noisy for 6 rounds") == 1
+    assert text.count("too noisy: 6 rounds") == 1
     assert text.count("? inconclusive (1)") == 2
 
 

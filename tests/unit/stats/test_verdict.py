@@ -65,7 +65,8 @@ def test_noise_is_said_to_be_noise_with_the_rounds_that_it_would_take():
     noisy = estimated(0.01, 0.2)
     word, reason = judge(noisy, MARGIN, ALPHA)
     assert word == "inconclusive"
-    assert reason == f"too noisy for 10 rounds; about {noisy.rounds_for(BOUND, ALPHA)} would show 5%"
+    visible, needed = noisy.smallest_visible(ALPHA), noisy.rounds_for(BOUND, ALPHA)
+    assert reason == f"too noisy: 10 rounds show slowdowns from {visible:.0%} on; about {needed} would show 5%"
 
 
 def test_an_a_a_comparison_is_called_a_difference_no_more_often_than_alpha_over_all_its_looks():
