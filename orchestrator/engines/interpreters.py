@@ -88,6 +88,8 @@ def _probe(path: Path) -> Interpreter | Unusable:
     except (OSError, subprocess.TimeoutExpired) as error:
         return Unusable(path, str(error))
     if done.returncode != 0:
-        return Unusable(path, (done.stderr.strip().splitlines() or ["it fails without a word"])[-1])
+        said = done.stderr.strip().splitlines() or ["it fails without a word"]
+        # Python names its error last, pyenv's shims say first what is the matter.
+        return Unusable(path, next((line for line in reversed(said) if "Error" in line), said[0]).strip())
     version, prefix = done.stdout.split("\n")[:2]
     return Interpreter(path, version, prefix)

@@ -51,7 +51,8 @@ def _by_chance(plan: Plan, found: Sequence[Estimate | None]) -> list[float]:
 def _contrast(plan: Plan, pair: Pair, found: Estimate | None, chance: float, arms: Sequence[Arm]) -> Contrast:
     missing = next((arm for arm in arms if arm.outcome != "measured"), None)
     if found is None:
-        reason = f"{missing.version}: {missing.reason}" if missing else "fewer than two rounds were measured"
+        # The arm's own words, so that a report tells them once.
+        reason = missing.reason if missing else "fewer than two rounds were measured"
         return Contrast(
             pair=pair, ratio=None, ci_low=None, ci_high=None, rounds=0,
             verdict="inconclusive", reason=reason, mde=None, seed_percent=None,

@@ -40,8 +40,8 @@ def everything() -> Comparison:
         (FIT_GRAPH.label, "2.13.0"): (250.1, "slower", ""),
         (FIT_EAGER.label, "2.0.0"): (3.645, "inconclusive", "2.0.0 died after 3 rounds"),
         (FIT_EAGER.label, "2.13.0"): (0.003, "faster", ""),
-        (POWER_JIT.label, "2.0.0"): (None, "inconclusive", "1.14.0 refused"),
-        (POWER_JIT.label, "2.13.0"): (None, "inconclusive", "1.14.0 refused"),
+        (POWER_JIT.label, "2.0.0"): (None, "inconclusive", "tf.function has no jit switch before TensorFlow 2.1."),
+        (POWER_JIT.label, "2.13.0"): (None, "inconclusive", "tf.function has no jit switch before TensorFlow 2.1."),
     }
     found = [contrast(pair, *judged[pair.arms[1]]) for pair in pairs if pair.kind == "version"]
     inside = {"1.14.0": (0.873, "faster", ""), "2.0.0": (12.34, "inconclusive", noisy), "2.13.0": (1.002, "same", "")}
