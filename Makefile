@@ -24,6 +24,7 @@ lint: .venv/dev
 	$(BIN)/lint-imports
 	$(BIN)/vermin --quiet --no-tips --violations --target=3.6- workloads
 	$(BIN)/python tools/lock.py --check
+	$(BIN)/python tools/docs.py --check
 
 # Measures tfcompare itself and writes docs/benchmarks.md; let nothing else run meanwhile.
 bench: .venv/dev

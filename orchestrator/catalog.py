@@ -57,7 +57,7 @@ def _sortable(number: str) -> tuple[int, ...]:
     return tuple(int(part) for part in number.split("."))
 
 
-def resolve(names: Sequence[str]) -> tuple[Version, ...]:
+def resolve(names: Sequence[str], fewest: int = 2) -> tuple[Version, ...]:
     """The versions named, in the order given: the first is the baseline."""
     known = {name: version for version in all_versions() for name in (version.number, *version.aliases)}
     found: list[Version] = []
@@ -71,7 +71,7 @@ def resolve(names: Sequence[str]) -> tuple[Version, ...]:
         if version in found:
             raise UsageError(f"version {version.number} is named twice (as {name!r}); name each version once")
         found.append(version)
-    if len(found) < 2:
+    if len(found) < fewest:
         raise UsageError("a comparison takes at least two versions, e.g. --versions 1.14,2.0")
     return tuple(found)
 

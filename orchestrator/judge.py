@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
@@ -19,6 +19,7 @@ from orchestrator.model import (
     Finished,
     Lost,
     Manifest,
+    Metric,
     Plan,
 )
 from orchestrator.results import Replicate
@@ -26,6 +27,14 @@ from orchestrator.rundir import RunDir
 from orchestrator.stats.compare import Samples, compare
 from orchestrator.stats.steady import drift
 from workloads import contract
+
+METRICS: Mapping[Metric, Callable[[Replicate], float]] = {
+    "steady": lambda replicate: replicate.steady_ns,
+    "first": lambda replicate: replicate.first_ns,
+    "build": lambda replicate: replicate.build_ns,
+    "peak_rss": lambda replicate: replicate.facts.peak_rss_kb or 0,
+    "traces": lambda replicate: replicate.facts.traces or 0,
+}
 
 
 @dataclass(frozen=True)
@@ -92,14 +101,11 @@ def compared(
     by_arm: dict[tuple[str, str], list[Replicate]] = defaultdict(list)
     for replicate in replicates:
         by_arm[replicate.case, replicate.version].append(replicate)
-    arms = tuple(
-        _arm(case, version, by_arm.get((case.label, version), []), endings)
-        for case in plan.cases
-        for version in plan.versions
-    )
+    arms = tuple(_arm(case, version, by_arm.get((case.label, version), []), endings) for case, version in plan.arms())
     samples = {
-        name: {replicate.round: math.log(max(replicate.steady_ns, 1.0)) for replicate in of_arm}
+        (*name, metric): {replicate.round: math.log(max(METRICS[metric](replicate), 1.0)) for replicate in of_arm}
         for name, of_arm in by_arm.items()
+        for metric in {pair.metric for pair in plan.pairs}
     }
     contrasts = compare(plan, samples, arms, flip=flip)
     return arms, tuple(_explored(contrast, samples, endings.exploratory_from) for contrast in contrasts)
@@ -108,7 +114,7 @@ def compared(
 def _explored(contrast: Contrast, samples: Samples, first: int | None) -> Contrast:
     if first is None:
         return contrast
-    baseline, candidate = (samples.get(name, {}) for name in contrast.pair.arms)
+    baseline, candidate = (samples.get((*name, contrast.pair.metric), {}) for name in contrast.pair.arms)
     return replace(contrast, exploratory=max(baseline.keys() & candidate.keys(), default=0) >= first)
 
 

@@ -1,9 +1,17 @@
 """What `tfcompare list` shows: each thing as rows for people and as objects for programs."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from orchestrator import catalog, suites
+from rich.console import Console
+from rich.table import Table
+
+from orchestrator import catalog, claims, suites
+from orchestrator.errors import UsageError
+from orchestrator.model import Claim
+from orchestrator.reports.claims import expected
+from orchestrator.reports.plain import lines
 
 
 @dataclass(frozen=True)
@@ -66,4 +74,45 @@ def _suites() -> Listing:
     return Listing(("suite", "what it is for, and its cases"), rows, objects)
 
 
-LISTINGS = {"versions": _versions, "workloads": _workloads, "suites": _suites}
+def list_claims(chosen: Iterable[Claim]) -> Listing:
+    objects: list[dict[str, object]] = []
+    rows = []
+    for claim in chosen:
+        said = expected(claim.expectations[0] if claim.expectations else None)
+        objects.append(
+            {
+                "claim": claim.name,
+                "title": claim.title,
+                "source": claim.source,
+                "suite": claim.suite,
+                "withdrawn": claim.withdrawn,
+                "versions": list(claim.versions),
+                "devices": list(claim.devices),
+                "expected": said,
+            }
+        )
+        rows.append((f"{claim.name}\n{claim.title}", said, ", ".join(claim.versions), ", ".join(claim.devices)))
+    return Listing(("claim, and what it says", "expected", "versions", "on"), rows, objects)
+
+
+def _claims() -> Listing:
+    return list_claims(claims.all_claims(suites.all_workloads()).values())
+
+
+LISTINGS = {"versions": _versions, "workloads": _workloads, "suites": _suites, "claims": _claims}
+
+
+def find_listing(what: str) -> Listing:
+    if what not in LISTINGS:
+        raise UsageError(f"cannot list {what!r}{catalog.did_you_mean(what, LISTINGS)}; it is {', '.join(LISTINGS)}")
+    return LISTINGS[what]()
+
+
+def draw_listing(listing: Listing, format: str) -> None:
+    if format == "json":
+        print(json.dumps(listing.objects, indent=2))
+        return
+    grid = Table(*listing.columns, show_lines=any("\n" in cell for row in listing.rows for cell in row))
+    for row in listing.rows:
+        grid.add_row(*(lines(cell) for cell in row))
+    Console().print(grid)

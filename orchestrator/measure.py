@@ -61,6 +61,10 @@ class Measurement:
     stretch: Stretch
     ledger: Ledger = field(default_factory=Ledger)
     started: float = field(default_factory=time.monotonic)
+    wanted: frozenset[tuple[str, str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.wanted = frozenset((case.label, version) for case, version in self.plan.arms())
 
     def measure(self) -> str:
         """Runs to the stretch's end; what it returns, if anything, is a sentence on why it ended early."""
@@ -106,7 +110,7 @@ class Measurement:
         return [
             version
             for version in self.crew.versions()
-            if version in self.plan.versions and (case.label, version) not in self.ledger.ended
+            if (case.label, version) in self.wanted and (case.label, version) not in self.ledger.ended
         ]
 
     def _calibrate(self, cases: Sequence[Case]) -> None:

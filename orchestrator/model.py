@@ -17,6 +17,9 @@ GpuRequest = Literal["runtime", "device"]
 Isolation = Literal["fork", "process", "container"]
 VerdictName = Literal["faster", "slower", "same", "inconclusive"]
 ContrastKind = Literal["version", "case"]
+# What of a replicate a contrast compares: its steady calls, unless a claim is about something else.
+Metric = Literal["steady", "first", "build", "peak_rss", "traces"]
+Effect = Literal["slower", "faster", "more", "less", "same"]
 
 Params = tuple[tuple[str, str], ...]
 
@@ -90,7 +93,8 @@ def params_label(params: Params) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """Two arms whose ratio is asked for: versions of one case, or cases in one version (`version` then says which)."""
+    """Two arms whose ratio is asked for: versions of one case, or cases in one version (`version` then says which). The
+    margin is the plan's unless it has one of its own."""
 
     __pydantic_config__ = STRICT
 
@@ -101,6 +105,8 @@ class Pair:
     case: Case | None
     workload: str
     params: Params
+    metric: Metric = "steady"
+    margin: float | None = None
 
     @property
     def arms(self) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -113,8 +119,47 @@ class Pair:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """One statement of a claim: how a pair is said to come out. `published` is the ratio that the source gives, as
+    slower or faster; the pair's margin holds how much of it has to be seen."""
+
+    __pydantic_config__ = STRICT
+
+    pair: Pair
+    effect: Effect
+    published: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A published statement and what tests it: expectations, the headline first, and arms that check themselves."""
+
+    __pydantic_config__ = STRICT
+
+    name: str
+    title: str
+    source: str
+    statement: str
+    suite: str
+    devices: tuple[str, ...]
+    withdrawn: bool
+    expectations: tuple[Expectation, ...]
+    holds: tuple[tuple[str, str], ...]
+
+    @property
+    def arms(self) -> tuple[tuple[str, str], ...]:
+        """(case label, version) of all that has to be measured."""
+        named = [arm for one in self.expectations for arm in one.pair.arms]
+        return tuple(dict.fromkeys((*named, *self.holds)))
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(version for _, version in self.arms))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a run is to do, fixed before its first measurement."""
+    """What a run is to do, fixed before its first measurement. With claims, only the arms that they name."""
 
     __pydantic_config__ = STRICT
 
@@ -136,6 +181,17 @@ class Plan:
     isolation: Isolation = "fork"
     cpus: tuple[int, ...] | None = None
     memory_mb: int | None = None
+    claims: tuple[Claim, ...] = ()
+
+    def arms(self) -> tuple[tuple[Case, str], ...]:
+        """What is measured: every case in every version, or what the claims name, as far as this device can show it."""
+        named = {arm for claim in self.claims if self.device in claim.devices for arm in claim.arms}
+        return tuple(
+            (case, version)
+            for case in self.cases
+            for version in self.versions
+            if not self.claims or (case.label, version) in named
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,7 +366,6 @@ class Contrast:
     reason: str
     mde: float | None
     seed_percent: float | None
-    metric: str = "steady"
     second_ratio: float | None = None
     sign_flip_p: float | None = None
     exploratory: bool = False

@@ -1,17 +1,16 @@
 """The story of a run, top to bottom: what is asked, what it takes, the measuring, the verdicts."""
 
-import secrets
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from orchestrator import catalog, suites
+from orchestrator import suites
+from orchestrator.ask import Asked, Options, ask
 from orchestrator.crew import Crew
-from orchestrator.engines import Engine, EngineOptions, Environment, engines
+from orchestrator.engines import Engine, Environment, engines
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import (
     ArmsDied,
@@ -38,9 +37,7 @@ from orchestrator.model import (
     Manifest,
     Plan,
     Version,
-    Workload,
 )
-from orchestrator.plan import ALPHA, LOOKS, MARGIN, plan_pairs, select_cases
 from orchestrator.progress import View
 from orchestrator.rundir import RunDir
 from orchestrator.threads import side_by_side
@@ -53,37 +50,6 @@ REPLICATE_S, ISOLATED_S = 0.6, 3.0
 ISOLATING: dict[Isolation, EngineName] = {"process": "venv", "container": "docker"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What was asked on the command line."""
-
-    versions: tuple[str, ...]
-    suite: str = "quick"
-    selected: tuple[str, ...] = ()
-    own_workloads: Path | None = None
-    engine: str = "auto"
-    environments: EngineOptions = field(default_factory=EngineOptions)
-    out: Path | None = None
-    rounds: int | None = None
-    budget_s: float | None = None
-    margin: float = MARGIN
-    control: bool = False
-    threads: tuple[int, int] | None = None
-    timeout_s: float = 600.0
-    seed: int | None = None
-    isolation: Isolation = "fork"
-    command: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Options checked against what there is, before any work."""
-
-    versions: tuple[Version, ...]
-    workloads: dict[str, Workload]
-    plan: Plan
-
-
 @dataclass(frozen=True)
 class Done:
     """A judged run, and the error that its exit code comes from."""
@@ -91,41 +57,6 @@ class Done:
     comparison: Comparison
     path: Path
     error: TfCompareError | None
-
-
-def ask(options: Options) -> Asked:
-    """Everything that can be wrong with the options is found here."""
-    versions = catalog.resolve(options.versions)
-    workloads = suites.all_workloads(options.own_workloads)
-    suite = suites.suite(options.suite)
-    cases = select_cases(options.selected, suite.cases, workloads)
-    if not cases:
-        raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
-    numbers = tuple(version.number for version in versions)
-    if options.control:
-        numbers = (numbers[0], numbers[0] + CONTROL, *numbers[1:])
-    created = datetime.now(UTC).replace(microsecond=0)
-    plan = Plan(
-        run=f"{created:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
-        created=created,
-        suite=options.suite,
-        engine="venv",
-        device="gpu" if options.environments.gpu else "cpu",
-        versions=numbers,
-        cases=cases,
-        pairs=plan_pairs(cases, numbers, workloads),
-        looks=(options.rounds,) if options.rounds else LOOKS,
-        alpha=ALPHA,
-        margin=options.margin,
-        budget_s=options.budget_s or (None if options.rounds else suite.budget_s),
-        seed=secrets.randbelow(2**31) if options.seed is None else options.seed,
-        threads=options.threads,
-        timeout_s=options.timeout_s,
-        isolation=options.isolation,
-        cpus=options.environments.cpus,
-        memory_mb=options.environments.memory_mb,
-    )
-    return Asked(versions, {case.workload: workloads[case.workload] for case in cases}, plan)
 
 
 def choose_engine(options: Options, say: Callable[[str], None]) -> tuple[EngineName, Engine]:
@@ -167,22 +98,9 @@ def _run(options: Options, asked: Asked, name: EngineName, engine: Engine, view:
     held.enter_context(directory.hold())
     directory.write_plan(plan)
     view.say(outline(plan))
-    environments, failures = prepare(asked.versions, engine, directory, view)
-    anywhere = options.engine == "auto" and plan.device == "cpu" and plan.isolation == "fork"
-    if not environments and anywhere and name == "docker":
-        first = next(iter(failures.values()))
-        view.say(f"no image could be had ({first}); taking virtual environments instead")
-        engine = engines()["venv"](options.environments)
-        held.callback(engine.close)
-        plan = replace(plan, engine="venv")
-        directory.write_plan(plan)
-        environments, failures = prepare(asked.versions, engine, directory, view)
-    for failure in failures.values():
-        view.say(f"warning: {failure}")
-    if not environments:
-        raise EnvironmentFailed("no version could be made ready:\n" + "\n".join(map(str, failures.values())))
-    for version, failure in failures.items():
-        directory.record(Lost(version=version, stage="environment", reason=briefly(version, failure)))
+    name, environments, failures = prepare_somewhere(options, asked.versions, name, engine, directory, view, held)
+    plan = replace(plan, engine=name)
+    directory.write_plan(plan)
     baseline = asked.versions[0].number
     if options.control and baseline in environments:
         environments[baseline + CONTROL] = environments[baseline]
@@ -192,23 +110,51 @@ def _run(options: Options, asked: Asked, name: EngineName, engine: Engine, view:
     return Done(comparison, directory.path, error or verdict_on(comparison, list(failures.values())))
 
 
+def prepare_somewhere(
+    options: Options,
+    versions: tuple[Version, ...],
+    name: EngineName,
+    engine: Engine,
+    directory: RunDir,
+    view: View,
+    held: ExitStack,
+) -> tuple[EngineName, dict[str, Environment], dict[str, EnvironmentFailed]]:
+    """The versions made ready on the engine chosen, or, where the choice was left open and Docker can make no image at
+    all, in virtual environments; with what failed journaled and told."""
+    environments, failures = prepare(versions, engine, directory, view)
+    anywhere = options.engine == "auto" and not options.environments.gpu and options.isolation == "fork"
+    if not environments and anywhere and name == "docker":
+        first = next(iter(failures.values()))
+        view.say(f"no image could be had ({first}); taking virtual environments instead")
+        name, engine = "venv", engines()["venv"](options.environments)
+        held.callback(engine.close)
+        environments, failures = prepare(versions, engine, directory, view)
+    for failure in failures.values():
+        view.say(f"warning: {failure}")
+    if not environments:
+        raise EnvironmentFailed("no version could be made ready:\n" + "\n".join(map(str, failures.values())))
+    for version, failure in failures.items():
+        directory.record(Lost(version=version, stage="environment", reason=briefly(version, failure)))
+    return name, environments, failures
+
+
 def briefly(version: str, failure: EnvironmentFailed) -> str:
     """A failure's first line, for the table: what follows it is the end of a log."""
     return str(failure).partition("\n")[0].removeprefix(f"{version}: ")
 
 
 def outline(plan: Plan) -> str:
-    arms = len(plan.cases) * len(plan.versions)
+    arms = len(plan.arms())
     each = REPLICATE_S if plan.isolation == "fork" else ISOLATED_S
     least, most = (arms * (looks + 1) * each / 60 for looks in (plan.looks[0], plan.looks[-1]))
     if plan.budget_s:
         least, most = min(least, plan.budget_s / 60), min(most, plan.budget_s / 60)
     rounds = f"{plan.looks[0]} to {plan.looks[-1]} rounds" if len(plan.looks) > 1 else f"{plan.looks[0]} rounds"
-    minutes = " to ".join(dict.fromkeys(f"{max(minutes, 0.1):.1g}" for minutes in (least, most)))
-    return (
-        f"plan: {len(plan.cases)} cases x {len(plan.versions)} versions, {rounds}, "
-        f"about {minutes} min once the environments are there"
-    )
+    minutes = " to ".join(dict.fromkeys(f"{max(value, 0.1):.{0 if value >= 10 else 1}f}" for value in (least, most)))
+    what = f"{len(plan.cases)} cases x {len(plan.versions)} versions"
+    if plan.claims:
+        what = f"{len(plan.claims)} claims, {arms} arms in {len(plan.versions)} versions"
+    return f"plan: {what}, {rounds}, about {minutes} min once the environments are there"
 
 
 def prepare(

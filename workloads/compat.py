@@ -213,6 +213,40 @@ def fix_weights(model, n):
     model.set_weights(weights)
 
 
+def model_input(tf, array):
+    """`array` as a model takes it when it is called: those of TensorFlow 1 do not cast to their own dtype."""
+    return array.astype(tf.keras.backend.floatx()) if version(tf) < (2,) else array
+
+
+def legacy_optimizer_refusal(tf, name):
+    """Why there is no `optimizers.legacy.NAME` here, or None."""
+    if keras_is_3(tf):
+        return "Keras 3 has no legacy optimizers."
+    if not hasattr(getattr(tf.keras.optimizers, "legacy", None), name):
+        return "Keras has no legacy optimizers before TensorFlow 2.9: {} has one implementation.".format(name)
+    return None
+
+
+def set_precision(tf, policy):
+    """Make a mixed precision policy, or float32, the global one of Keras; before layers are made."""
+    precision = getattr(tf.keras, "mixed_precision", None)
+    if hasattr(precision, "set_global_policy"):
+        precision.set_global_policy(policy)
+    elif version(tf) >= (2, 1):
+        precision.experimental.set_policy(policy)
+    elif policy != "float32":
+        raise Refused("Keras cannot train with {} before TensorFlow 2.1.".format(policy))
+
+
+def compile_jit(model, jit):
+    """The arguments that make `model.compile` use XLA, or not; Keras 3 would else decide by itself."""
+    if "jit_compile" in inspect.signature(model.compile).parameters:
+        return {"jit_compile": jit}
+    if jit:
+        raise Refused("model.compile of this Keras has no jit_compile.")
+    return {}
+
+
 # --------------------------------------------------------------------------------------------------- functions
 
 

@@ -7,9 +7,11 @@ One JSON object a line goes each way. The host sends commands and waits for one 
     open  -> opened | refused | died     a fork of the worker; or, where `hello` forbade forks, the worker itself, once
     burst -> measured | died     `calls` timed calls of the replicate's step
     close -> closed | died       the replicate's rows go to the stream as one flushed record batch
+    profile -> profiled | refused | died     a fork that runs its calls under a profiler and ends; no row comes of it
     quit  -> bye
 
-A line that is no known command is answered by `error`, and the worker lives on. `refused` and `died` end the replicate.
+A line that is no known command is answered by `error`, and the worker lives on. `refused`, `died` and
+`profiled` end the replicate.
 """
 import hashlib
 import json
@@ -86,6 +88,15 @@ COMMANDS = {
     },
     "burst": {"replicate": int, "calls": int, "timeout_s": float},
     "close": {"replicate": int, "timeout_s": float},
+    "profile": {
+        "replicate": int,
+        "case": str,
+        "workload": str,
+        "params": dict,
+        "seed": int,
+        "calls": int,
+        "timeout_s": float,
+    },
     "quit": {},
 }  # type: Dict[str, Dict[str, type]]
 
@@ -96,6 +107,7 @@ EVENTS = {
     "opened": {"replicate": int, "build_ns": int, "first_ns": int, "second_ns": int, "steps": int},
     "measured": {"replicate": int, "walls_ns": list, "cpu_ns": int},
     "closed": {"replicate": int, "rows": int},
+    "profiled": {"replicate": int, "profile": dict},
     "refused": {"replicate": int, "reason": str},
     "died": {"replicate": int, "how": str, "reason": str, "log": str},
     "error": {"message": str},

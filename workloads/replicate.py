@@ -83,7 +83,7 @@ def _psi_us():
         return None
 
 
-def _steps(step):
+def steps_of(step):
     """Into how many steps a call's time is divided; a slip in it must not reach the stream, which all rows share."""
     steps = getattr(step, "steps", 1)
     if not isinstance(steps, int) or steps < 1:
@@ -127,7 +127,7 @@ class Replicate:
         try:
             return act()
         except compat.Refused as refused:
-            return self._answer("refused", reason=str(refused))
+            return self._answer("refused", reason=str(refused)[:MESSAGE_LIMIT])
         except Exception as error:
             traceback.print_exc()
             reason = "{}: {} (raised in {})".format(type(error).__name__, str(error)[:MESSAGE_LIMIT], self.stage)
@@ -136,20 +136,26 @@ class Replicate:
     def _answer(self, kind, **values):
         return dict(values, kind=kind, replicate=self.order["replicate"])
 
-    def _open(self):
-        order = self.order
-        module = load(order["workload"], self.folders)
+    def _prepare(self):
+        """The workload's `build` with its parameters, in a process that is ready for it."""
+        params = self.order["params"]
+        module = load(self.order["workload"], self.folders)
         self.stage = "build"
         compat.grow_memory(self.tf)
         if self.threads:
             compat.set_threads(self.tf, *self.threads)
-        reason = module.refuse(self.tf, order["params"]) if hasattr(module, "refuse") else None
+        reason = module.refuse(self.tf, params) if hasattr(module, "refuse") else None
         if reason:
-            return self._answer("refused", reason=str(reason)[:MESSAGE_LIMIT])
-        compat.seed(self.tf, order["seed"])
+            raise compat.Refused(reason)
+        compat.seed(self.tf, self.order["seed"])
+        return lambda: module.build(self.tf, params)
+
+    def _open(self):
+        order = self.order
+        build = self._prepare()
         self.traces = compat.count_traces(self.tf)
-        build_ns, self.step = self.calls.time(lambda: module.build(self.tf, order["params"]), 0, "build")
-        self.steps = _steps(self.step)
+        build_ns, self.step = self.calls.time(build, 0, "build")
+        self.steps = steps_of(self.step)
         self.stage = "a call"
         first_ns, output = self._call(0, "first")
         self.checksum = compat.checksum(output)

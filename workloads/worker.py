@@ -1,4 +1,4 @@
-"""The resident process inside a version's environment: imports TensorFlow once, forks a replicate per `open`.
+"""The resident process inside a version's environment: imports TensorFlow once, forks a replicate per `open` or `profile`.
 
 Run by path (`python .../workloads/worker.py`) and never through PYTHONPATH: the folder above may be the site-packages
 of another Python. The protocol is in contract.py.
@@ -28,9 +28,12 @@ def _adopt_package():
 _adopt_package()
 
 from workloads import compat, contract  # noqa: E402
+from workloads.profile import ProfiledReplicate  # noqa: E402
 from workloads.replicate import Replicate  # noqa: E402
 
 LOG_TAIL_BYTES = 4000
+# The commands that begin a replicate; the others go to one that is open.
+BEGINNINGS = {"open": Replicate, "profile": ProfiledReplicate}
 
 
 class ChildDied(Exception):
@@ -48,7 +51,7 @@ class Child:
         down_read, self.orders = os.pipe()
         self.answers, up_write = os.pipe()
         self.prints = tempfile.TemporaryFile()
-        self.buffer = b""
+        self.buffer = bytearray()
         self.status = None
         self.pid = os.fork()
         if self.pid == 0:
@@ -66,7 +69,10 @@ class Child:
             except OSError:
                 raise self._end()
         deadline = time.monotonic() + timeout_s
-        while b"\n" not in self.buffer:
+        # A profile is a line of megabytes: what was searched is not searched again.
+        searched = 0
+        while self.buffer.find(b"\n", searched) < 0:
+            searched = len(self.buffer)
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.answers], [], [], left)[0]:
                 self._reap()
@@ -179,9 +185,9 @@ class Worker:
         if kind == "probe":
             return self._probe(command)
         number = command["replicate"]
-        if kind == "open" and number in self.children:
+        if kind in BEGINNINGS and number in self.children:
             raise contract.ContractError("replicate {} is open already".format(number))
-        if kind != "open" and number not in self.children:
+        if kind not in BEGINNINGS and number not in self.children:
             raise contract.ContractError("no replicate {} is open".format(number))
         return self._order(command, number)
 
@@ -232,13 +238,14 @@ class Worker:
             child.finish()
 
     def _order(self, command, number):
-        if command["kind"] == "open":
-            replicate = Replicate(self.tf, command, self.hello["folders"], self.hello["threads"])
+        begins = BEGINNINGS.get(command["kind"])
+        if begins:
+            replicate = begins(self.tf, command, self.hello["folders"], self.hello["threads"])
             self.children[number] = self._fork(replicate.live) if self.hello["fork"] else self._settle(replicate)
             self.orders[number] = command
         child = self.children[number]
         try:
-            answer = child.ask(None if command["kind"] == "open" else command, command["timeout_s"])
+            answer = child.ask(None if begins else command, command["timeout_s"])
         except ChildDied as death:
             answer = {"kind": "died", "replicate": number, "how": death.how, "reason": str(death), "log": ""}
         if answer["kind"] not in ("opened", "measured"):

@@ -8,6 +8,7 @@ import subprocess
 import threading
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import BinaryIO, Protocol
 
 
@@ -35,12 +36,15 @@ class Lines:
 
     def __init__(self) -> None:
         self._queue: queue.Queue[str | None] = queue.Queue()
-        self._rest = b""
+        # The parts of the line that has not ended: joined once, for a profile is a line of megabytes.
+        self._rest: list[bytes] = []
 
     def feed(self, chunk: bytes) -> None:
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
-            self._queue.put(line.decode("utf-8", "replace"))
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            self._queue.put(b"".join([*self._rest, end]).decode("utf-8", "replace"))
+            self._rest = []
+        self._rest.append(rest)
 
     def end(self) -> None:
         self._queue.put(None)
@@ -66,16 +70,13 @@ class ProcessChannel:
         cpus: tuple[int, ...] | None = None,
         memory_mb: int | None = None,
     ) -> None:
-        with log.open("ab") as stderr:
-            self._process = subprocess.Popen(
-                argv,
-                env=env,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                # A Ctrl-C is for the host alone: it ends its workers itself, after saving what they hold.
-                start_new_session=True,
-            )
+        # Forked replicates leave without their clean-up, and AutoGraph a file for each function that it has read.
+        self._scratch = TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True)
+        try:
+            self._process = _start(argv, {**env, "TMPDIR": self._scratch.name}, log)
+        except OSError:
+            self._scratch.cleanup()
+            raise
         # From outside and at once: a hook inside the child is unsafe beside threads, and TensorFlow is only imported
         # when the first line comes.
         if cpus is not None:
@@ -131,6 +132,20 @@ class ProcessChannel:
         kill_group(self._process.pid)
         self._process.wait()
         self._stdout.close()
+        self._scratch.cleanup()
+
+
+def _start(argv: list[str], env: dict[str, str], log: Path) -> "subprocess.Popen[bytes]":
+    with log.open("ab") as stderr:
+        return subprocess.Popen(
+            argv,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            # A Ctrl-C is for the host alone: it ends its workers itself, after saving what they hold.
+            start_new_session=True,
+        )
 
 
 def kill_group(leader: int) -> None:

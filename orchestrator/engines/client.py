@@ -126,6 +126,27 @@ class WorkerClient:
         event = self._ask(order, timeout_s + GRACE_S)
         return _died(event) if event["kind"] == "died" else Closed(self._expect(event, "closed")["rows"])
 
+    def profile(
+        self, case: Case, *, replicate: int, calls: int, seed: int, timeout_s: float
+    ) -> dict[str, Any] | Refused | Died:
+        """Where the time of so many calls went, as the worker tells it; the replicate has ended by then."""
+        order = {
+            "kind": "profile",
+            "replicate": replicate,
+            "case": case.label,
+            "workload": case.workload,
+            "params": dict(case.params),
+            "seed": seed,
+            "calls": calls,
+            "timeout_s": timeout_s,
+        }
+        event = self._ask(order, timeout_s + GRACE_S)
+        if event["kind"] == "refused":
+            return Refused(event["reason"])
+        if event["kind"] == "died":
+            return _died(event)
+        return dict(self._expect(event, "profiled")["profile"])
+
     def quit(self) -> bool:
         """Whether the worker closed its stream and left in order."""
         try:

@@ -108,10 +108,14 @@ def _time(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
     return "" if arm.median_ms is None else notes.drifting(arm) + duration(arm.median_ms)
 
 
-def _interval(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
-    if contrast is None or contrast.ci_low is None or contrast.ci_high is None:
+def interval(contrast: Contrast) -> str:
+    if contrast.ci_low is None or contrast.ci_high is None:
         return ""
     return "-".join(ratio(bound).removesuffix("x") for bound in (contrast.ci_low, contrast.ci_high))
+
+
+def _interval(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
+    return interval(contrast) if contrast else ""
 
 
 def _verdict(arm: Arm, contrast: Contrast | None, notes: Notes) -> Text:

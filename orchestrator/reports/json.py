@@ -14,21 +14,25 @@ def render(comparison: Comparison) -> str:
 
 
 def as_object(comparison: Comparison) -> dict[str, Any]:
-    plan = comparison.plan
     return {
         "schema": SCHEMA,
-        "run": {
-            "id": plan.run,
-            "engine": plan.engine,
-            "device": plan.device,
-            "created": plan.created.isoformat(),
-            "suite": plan.suite,
-            "margin": plan.margin,
-            "host": comparison.manifest.host,
-        },
+        "run": run_object(comparison),
         "arms": [_arm(arm) for arm in comparison.arms],
         "contrasts": [_contrast(contrast) for contrast in comparison.contrasts],
         "warnings": [*comparison.broken, *comparison.warnings],
+    }
+
+
+def run_object(comparison: Comparison) -> dict[str, Any]:
+    plan = comparison.plan
+    return {
+        "id": plan.run,
+        "engine": plan.engine,
+        "device": plan.device,
+        "created": plan.created.isoformat(),
+        "suite": plan.suite,
+        "margin": plan.margin,
+        "host": comparison.manifest.host,
     }
 
 
@@ -61,7 +65,7 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
         "version": pair.version,
         "baseline": pair.baseline,
         "candidate": pair.candidate,
-        "metric": contrast.metric,
+        "metric": pair.metric,
         "ratio": contrast.ratio,
         "ci_low": contrast.ci_low,
         "ci_high": contrast.ci_high,

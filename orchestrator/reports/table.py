@@ -26,7 +26,7 @@ def render(comparison: Comparison, columns: Sequence[str] | None = None) -> str:
 def layout(comparison: Comparison, width: int, columns: Sequence[str] | None = None) -> RenderableType:
     """`columns` are names that `known_columns` has parsed; without any, as many as the width has room for."""
     chosen, notes = choose(width, columns), Notes()
-    parts: list[RenderableType] = [_head(comparison, chosen), *_warned(comparison)]
+    parts: list[RenderableType] = [_head(comparison, chosen), *warned(comparison)]
     for _, arms in groupby(comparison.arms, key=lambda arm: arm.case.workload):
         parts.extend(_fitted(partial(_versions_table, comparison, list(arms), notes), chosen, width))
     judging = [column for column in chosen if column.of == "contrast"]
@@ -35,15 +35,19 @@ def layout(comparison: Comparison, width: int, columns: Sequence[str] | None = N
     return Group(*parts)
 
 
-def _head(comparison: Comparison, columns: Sequence[Column]) -> Text:
+def facts(comparison: Comparison) -> str:
+    """Where and how a run was measured, in one line."""
     plan, host = comparison.plan, comparison.manifest.host
-    facts = (
+    return (
         f"{plan.engine} · {plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores · "
         f"margin {plan.margin:.0%} · intervals at {1 - plan.alpha / len(plan.looks):.2%}"
     )
+
+
+def _head(comparison: Comparison, columns: Sequence[Column]) -> Text:
     lines = (
-        plain(f"tfcompare run {plan.run}", style="bold"),
-        plain(facts, style="dim"),
+        plain(f"tfcompare run {comparison.plan.run}", style="bold"),
+        plain(facts(comparison), style="dim"),
         plain(legend(columns), style="dim"),
         *map(plain, summary(comparison).split("\n")),
     )
@@ -66,7 +70,7 @@ def summary(comparison: Comparison) -> str:
     return "\n".join(sentences)
 
 
-def _warned(comparison: Comparison) -> Iterable[RenderableType]:
+def warned(comparison: Comparison) -> Iterable[RenderableType]:
     for text in (*comparison.broken, *comparison.warnings):
         yield plain(f"warning: {text}", style="yellow")
 
@@ -107,14 +111,17 @@ def _add(table: Table, *cells: str | Text) -> None:
 
 
 def _versions_table(comparison: Comparison, arms: Sequence[Arm], notes: Notes, columns: Sequence[Column]) -> Table:
-    baseline = comparison.plan.versions[0]
-    contrasts = {contrast.pair.arms: contrast for contrast in comparison.contrasts if contrast.pair.kind == "version"}
+    contrasts = {
+        contrast.pair.arms[1]: contrast
+        for contrast in comparison.contrasts
+        if contrast.pair.kind == "version" and contrast.pair.metric == "steady"
+    }
     shared, names, own = split_params([arm.case for arm in arms])
     table = _frame(arms[0].case.workload, shared, (names, "version"), columns)
     for case, of_case in groupby(arms, key=lambda arm: arm.case):
-        for arm in of_case:
-            contrast = contrasts.get(((case.label, baseline), (case.label, arm.version)))
-            name = own[case] if arm.version == baseline else ""
+        for position, arm in enumerate(of_case):
+            contrast = contrasts.get((case.label, arm.version))
+            name = own[case] if position == 0 else ""
             if arm.median_ms is None:
                 _add(table, name, arm.version, f"{arm.outcome}{notes.mark(arm.reason)}")
             else:
@@ -125,7 +132,11 @@ def _versions_table(comparison: Comparison, arms: Sequence[Arm], notes: Notes, c
 
 def _cases_table(comparison: Comparison, notes: Notes, columns: Sequence[Column]) -> Table:
     arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
-    contrasts = [contrast for contrast in comparison.contrasts if contrast.pair.kind == "case"]
+    contrasts = [
+        contrast
+        for contrast in comparison.contrasts
+        if contrast.pair.kind == "case" and contrast.pair.metric == "steady"
+    ]
     table = _frame("inside each version", "", ("case", "version"), columns)
     for name, group in groupby(contrasts, key=_differences(contrasts)):
         for position, contrast in enumerate(group):

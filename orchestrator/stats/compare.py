@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from scipy import stats
 
-from orchestrator.model import Arm, Contrast, Pair, Plan
+from orchestrator.model import Arm, Contrast, Metric, Pair, Plan
 from orchestrator.stats.paired import Estimate, estimate
 from orchestrator.stats.second import disagrees, hodges_lehmann, sign_flip_p
 from orchestrator.stats.verdict import judge, seed_percent
 
-# Log of the median steady time by round, by (case label, version).
-Samples = Mapping[tuple[str, str], dict[int, float]]
+# The log of a metric by round, by case label, version and metric.
+Samples = Mapping[tuple[str, str, Metric], dict[int, float]]
 
 # Of the contrasts that are called slower or faster, the share that may be so by chance.
 FALSE_DISCOVERIES = 0.05
@@ -23,7 +23,7 @@ SHORTEST_MS = 0.005
 def compare(plan: Plan, samples: Samples, arms: Sequence[Arm], *, flip: bool = False) -> tuple[Contrast, ...]:
     """`flip` adds the sign-flip p, which no verdict waits for."""
     by_name = {(arm.case.label, arm.version): arm for arm in arms}
-    found = [estimate(*(samples.get(name, {}) for name in pair.arms)) for pair in plan.pairs]
+    found = [estimate(*(samples.get((*name, pair.metric), {}) for name in pair.arms)) for pair in plan.pairs]
     chance = _by_chance(plan, found)
     contrasts = (
         _contrast(plan, pair, one, chance[place], [by_name[name] for name in pair.arms])
@@ -59,7 +59,8 @@ def _contrast(plan: Plan, pair: Pair, found: Estimate | None, chance: float, arm
         )  # fmt: skip
     alpha = plan.alpha / len(plan.looks)
     width = found.half_width(alpha)
-    verdict, reason = judge(found, plan.margin, alpha)
+    margin = plan.margin if pair.margin is None else pair.margin
+    verdict, reason = judge(found, margin, alpha)
     second = hodges_lehmann(found.differences)
     contrast = Contrast(
         pair=pair,
@@ -76,7 +77,7 @@ def _contrast(plan: Plan, pair: Pair, found: Estimate | None, chance: float, arm
     doubt = ""
     if missing:
         doubt = f"{missing.version} died after {found.rounds} rounds: {missing.reason}"
-    elif min(arm.median_ms or 0.0 for arm in arms) < SHORTEST_MS:
+    elif pair.metric == "steady" and min(arm.median_ms or 0.0 for arm in arms) < SHORTEST_MS:
         doubt = "its calls are too short to be timed one by one: let a call do more, and say how much with step.steps"
     elif verdict == "inconclusive":
         return contrast
@@ -84,8 +85,8 @@ def _contrast(plan: Plan, pair: Pair, found: Estimate | None, chance: float, arm
         doubt = f"unstable: the mean says {contrast.ratio:.2f}x, the Hodges-Lehmann estimate {math.exp(second):.2f}x"
     elif verdict != "same" and chance > FALSE_DISCOVERIES:
         doubt = f"one of {len(plan.pairs)} contrasts: so many would show such a difference by chance"
-    else:
-        doubt = _unsteady(found, arms, plan.margin)
+    elif pair.metric == "steady":
+        doubt = _unsteady(found, arms, margin)
     return replace(contrast, verdict="inconclusive", reason=doubt) if doubt else contrast
 
 

@@ -7,6 +7,8 @@ from orchestrator.stats.paired import Estimate
 
 # Exact up to ten rounds, and a random sample of as many flips beyond.
 FLIPS = 1024
+# Counts that are the same in every round have no standard error, and yet two sums of them may differ.
+ROUNDING = 1e-9
 
 
 def hodges_lehmann(differences: tuple[float, ...]) -> float:
@@ -17,7 +19,7 @@ def hodges_lehmann(differences: tuple[float, ...]) -> float:
 
 def disagrees(second: float, first: Estimate) -> bool:
     """Beyond the first one's standard error: a few rounds then carry the mean, and the verdict with it."""
-    return abs(second - first.theta) > first.standard_error
+    return abs(second - first.theta) > max(first.standard_error, ROUNDING)
 
 
 def sign_flip_p(differences: tuple[float, ...]) -> float:

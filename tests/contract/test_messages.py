@@ -36,7 +36,7 @@ def test_every_message_survives_the_way_there_and_back(table, kind: str):
         ('"burst"', "not an object with a kind"),
         ("{}", "not an object with a kind"),
         ('{"kind": 1}', "not an object with a kind"),
-        ('{"kind": "brust"}', "unknown kind 'brust'; known are burst, close, hello, open, probe, quit"),
+        ('{"kind": "brust"}', "unknown kind 'brust'; known are burst, close, hello, open, probe, profile, quit"),
         ('{"kind": "burst", "replicate": 1, "timeout_s": 1}', "burst lacks 'calls'"),
         ('{"kind": "burst", "replicate": "1", "calls": 1, "timeout_s": 1}', "burst.replicate is not int: '1'"),
         ('{"kind": "burst", "replicate": 1.0, "calls": 1, "timeout_s": 1}', "burst.replicate is not int: 1.0"),

@@ -134,7 +134,7 @@ def test_a_replicate_that_is_open_cannot_be_opened_again(veteran: Bench):
     assert isinstance(veteran.close(number), Closed)
 
 
-@pytest.mark.parametrize("kind", ["probe", "open", "burst", "close"])
+@pytest.mark.parametrize("kind", ["probe", "open", "burst", "close", "profile"])
 def test_nothing_is_done_before_hello(fresh: Bench, kind: str):
     examples = {int: 1, float: 1.0, str: "x", dict: {}}
     event = fresh.ask(kind, **{key: examples[wanted] for key, wanted in contract.COMMANDS[kind].items()})

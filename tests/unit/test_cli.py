@@ -18,7 +18,7 @@ def called(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
 
 
 BAD_CALLS = {
-    "an unknown version": (["--versions", "1.14,2.01"], 2, "did you mean 2.0?"),
+    "an unknown version": (["--versions", "1.14,2.130"], 2, "did you mean 2.13"),
     "one version": (["--versions", "2.0"], 2, "at least two versions"),
     "an unknown suite": (["--suite", "smoek"], 2, "did you mean smoke?"),
     "an unknown workload": (["--workload", "powr"], 2, "did you mean power?"),

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors, run
+from orchestrator.ask import Options
 from orchestrator.engines import EngineOptions, Environment
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.measure import Ledger
 from orchestrator.model import Arm, EnvironmentFacts, Finished, Isolation, Version
 from orchestrator.progress import Quiet
-from orchestrator.run import Options
 from orchestrator.rundir import RunDir
 from tests.unit.actors import Dressing, Part, Stage
 from tests.unit.builders import arm, case, comparison, unmeasured

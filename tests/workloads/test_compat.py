@@ -182,6 +182,17 @@ class Adam(unittest.TestCase):
         self.assertNotIsInstance(compat.adam(keras, 0.5, "eager"), self.Legacy)
 
 
+class ModelInput(unittest.TestCase):
+    def dtype(self, version):
+        tf = tensorflow(version)
+        tf.keras = types.SimpleNamespace(backend=types.SimpleNamespace(floatx=lambda: "float32"))
+        return compat.model_input(tf, numpy.zeros(3)).dtype
+
+    def test_it_is_cast_where_models_do_not(self):
+        self.assertEqual(self.dtype("1.14.0"), numpy.float32)
+        self.assertEqual(self.dtype("2.0.0"), numpy.float64)
+
+
 class FixedWeights(unittest.TestCase):
     class Model(object):
         def __init__(self, *shapes):

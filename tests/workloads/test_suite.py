@@ -33,9 +33,9 @@ class Workload(object):
             self.tree = ast.parse(source.read())
         self.name = os.path.splitext(os.path.basename(path))[0]
         self.constants = {
-            node.targets[0].id: node.value
+            getattr(node.targets[0], "id", ""): node.value
             for node in self.tree.body
-            if isinstance(node, ast.Assign) and node.targets[0].id in CONSTANTS
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in CONSTANTS
         }
 
     def literal(self, name, default):
@@ -60,7 +60,8 @@ class Contract(unittest.TestCase):
                 yield workload
 
     def test_the_built_in_workloads_are_here(self):
-        self.assertLessEqual({"power", "predict", "train_loop"}, set(ALL))
+        study = {"forward", "import", "power", "predict", "semantics", "tracing", "train_loop"}
+        self.assertLessEqual(study, set(ALL))
 
     def test_the_docstring_begins_with_a_summary(self):
         for workload in self.each():
@@ -119,9 +120,9 @@ class Contract(unittest.TestCase):
 class Refusals(unittest.TestCase):
     """The stand-in for TensorFlow has a version and nothing else: proves the plumbing, not what TensorFlow does."""
 
-    def refused(self, name, version):
+    def refused(self, name, version, **parts):
         module = importlib.import_module("workloads.suite." + name)
-        tf = types.SimpleNamespace(__version__=version)
+        tf = types.SimpleNamespace(__version__=version, **parts)
         reasons = [(case, module.refuse(tf, case)) for case in ALL[name].cases()]
         for _, reason in reasons:
             self.assertTrue(reason is None or reason.endswith("."), reason)
@@ -136,6 +137,22 @@ class Refusals(unittest.TestCase):
         self.assertEqual({case["call"] for case in self.refused("predict", "1.14.0")}, {"call"})
         self.assertEqual(self.refused("predict", "2.0.0"), [])
 
+    def forward_refused(self, version, *families):
+        applications = types.SimpleNamespace(**{family: None for family in families})
+        refused = self.refused("forward", version, keras=types.SimpleNamespace(applications=applications))
+        return {(case["net"], case["style"]) for case in refused}
+
+    def test_forward_refuses_nets_that_came_later(self):
+        refused = self.forward_refused("2.7.4", "mobilenet_v2")
+        self.assertEqual(refused, {("efficientnet_v2s", style) for style in ALL["forward"].params["style"]})
+        self.assertEqual(self.forward_refused("2.8.4", "mobilenet_v2", "efficientnet_v2"), set())
+
+    def test_forward_refuses_the_jit_switch_before_it_existed(self):
+        for version in ("1.14.0", "2.0.0"):
+            refused = self.forward_refused(version, "mobilenet_v2", "efficientnet_v2")
+            self.assertEqual({style for _, style in refused}, {"jit_false", "jit_true"})
+        self.assertEqual(self.forward_refused("2.1.4", "mobilenet_v2", "efficientnet_v2"), set())
+
     def test_train_loop_runs_all_of_tf_keras_before_keras_3(self):
         for version in ("1.14.0", "2.0.0", "2.13.0"):
             self.assertEqual({case["api"] for case in self.refused("train_loop", version)} - {"keras"}, set())
@@ -144,6 +161,57 @@ class Refusals(unittest.TestCase):
         refused = self.refused("train_loop", "2.20.0")
         measured = [case for case in ALL["train_loop"].cases() if case not in refused]
         self.assertEqual({(case["api"], case["mode"]) for case in measured}, {("tf.keras", "eager")})
+
+
+def same(value):
+    return value
+
+
+class Tracing(unittest.TestCase):
+    """Arguments as numpy arrays: what is new in them is decided before TensorFlow sees them."""
+
+    # As many calls as a replicate makes at most, and some.
+    CALLS = 1100
+
+    def signatures(self, argument):
+        module = importlib.import_module("workloads.suite.tracing")
+        arguments = module.NEW[argument](types.SimpleNamespace(constant=same))
+        calls = [next(arguments) for _ in range(self.CALLS)]
+        self.assertEqual({len(call) for call in calls}, {module.ARGUMENTS})
+        return [tuple((getattr(part, "dtype", part), getattr(part, "shape", None)) for part in call) for call in calls]
+
+    def test_tensors_look_alike_in_every_call(self):
+        self.assertEqual(len(set(self.signatures("tensor"))), 1)
+
+    def test_every_other_argument_is_new_in_each_call(self):
+        for argument in ("python_scalar", "shape", "dtype"):
+            self.assertEqual(len(set(self.signatures(argument))), self.CALLS, argument)
+
+
+class Semantics(unittest.TestCase):
+    def test_a_step_fails_where_its_statement_is_false(self):
+        module = importlib.import_module("workloads.suite.semantics")
+        without_graphs = types.SimpleNamespace(__version__="2.13.0", constant=same, function=same)
+        step = module.build(without_graphs, {"which": "print_side_effect"})
+        with self.assertRaisesRegex(AssertionError, "in a graph Python's side effects happen once"):
+            step()
+
+
+class Import(unittest.TestCase):
+    def setUp(self):
+        self.module = importlib.import_module("workloads.suite.import")
+
+    def test_a_step_is_a_process_from_start_to_end(self):
+        self.assertIsNone(self.module.build(None, {"what": "nothing"})())
+
+    def test_a_process_that_fails_fails_the_step(self):
+        self.module.PROGRAMS["nothing"] = "raise SystemExit(3)"
+        try:
+            step = self.module.build(None, {"what": "nothing"})
+        finally:
+            self.module.PROGRAMS["nothing"] = ""
+        with self.assertRaisesRegex(RuntimeError, "SystemExit.*exit code 3"):
+            step()
 
 
 @unittest.skipUnless(tomllib, "suites are read by the host, which has tomllib")
@@ -174,8 +242,17 @@ class Suites(unittest.TestCase):
         for suite in self.suites:
             self.assertEqual(len(self.cases(suite)), len(set(self.cases(suite))), suite)
 
-    def test_smoke_has_one_case_of_each_workload(self):
-        self.assertEqual(sorted(name for name, _ in self.cases("smoke")), sorted(ALL))
+    def test_smoke_has_one_case_of_each_workload_of_the_seed(self):
+        seed = {name for name, _ in self.cases("seed")}
+        self.assertEqual(sorted(name for name, _ in self.cases("smoke")), sorted(seed))
+        self.assertLessEqual(set(self.cases("smoke")), set(self.cases("seed")))
+
+    def test_seed_has_every_value_of_the_small_model(self):
+        cases = [dict(params) for name, params in self.cases("seed") if name == "train_loop"]
+        small = [case for case in cases if case["model"] == "small"]
+        for name, values in ALL["train_loop"].params.items():
+            if name != "model":
+                self.assertEqual({case[name] for case in small}, set(values), name)
 
     def test_quick_has_the_eight_cases_of_the_design(self):
         self.assertEqual(len(self.cases("quick")), 4 + 2 + 2)

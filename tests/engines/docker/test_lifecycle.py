@@ -11,11 +11,11 @@ import docker
 import pytest
 
 from orchestrator import run as story
+from orchestrator.ask import Options
 from orchestrator.engines import EngineOptions, WorkerPlace, container
 from orchestrator.engines.client import WorkerClient
 from orchestrator.engines.docker import DockerEnvironment
 from orchestrator.progress import Quiet
-from orchestrator.run import Options
 from tests.conftest import run_command
 from tests.engines.docker.conftest import OWN, MakeEngine, Start, containers, until
 

@@ -51,6 +51,16 @@ def test_lines_are_cut_where_they_end_and_not_where_chunks_do(chunks: list[bytes
         lines.take(0)
 
 
+def test_a_line_of_megabytes_comes_as_one():
+    """A profile is one; copied anew with each chunk it would take minutes."""
+    lines, chunk = Lines(), b"x" * 2**14
+    for _ in range(2**13):
+        lines.feed(chunk)
+    lines.feed(b"\nnext\n")
+    assert len(lines.take(0) or "") == 2**27
+    assert lines.take(0) == "next"
+
+
 def test_a_letter_that_is_cut_in_two_is_whole_again():
     lines = Lines()
     for byte in "µ\n".encode():
@@ -117,6 +127,21 @@ def test_its_stderr_goes_to_the_log(start, tmp_path: Path):
     channel = start("import sys; print('careful', file=sys.stderr); input()")
     channel.close()
     assert (tmp_path / "log").read_text().startswith("careful\n")
+
+
+def test_what_it_leaves_in_its_temporary_folder_goes_with_it(start):
+    channel = start("import tempfile; print(tempfile.mkstemp()[1]); input()")
+    left = Path(channel.receive(PATIENCE_S))
+    assert left.exists()
+    channel.close()
+    assert not left.parent.exists()
+
+
+def test_a_program_that_is_not_there_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(OSError, match="no/such/python"):
+        ProcessChannel(["no/such/python"], {}, tmp_path / "log")
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
 
 
 def test_sending_to_the_dead_tells_how_they_died(start):

@@ -80,6 +80,25 @@ def test_the_three_outcomes_of_an_order_are_three_types():
     assert client({"kind": "closed", "replicate": 1, "rows": 9})[0].close_replicate(1, 3.0) == Closed(9)
 
 
+def test_a_profile_is_asked_for_in_full_and_comes_as_it_is_or_not_at_all():
+    def profiling(of: WorkerClient) -> dict | Refused | Died:
+        return of.profile(case("power", style="jit"), replicate=1, calls=20, seed=4, timeout_s=6.0)
+
+    own, tape = client({"kind": "profiled", "replicate": 1, "profile": {"calls": 20}})
+    assert profiling(own) == {"calls": 20}
+    assert tape.waited == [6.0 + GRACE_S]
+    assert tape.told == [
+        {
+            "kind": "profile", "replicate": 1, "case": "power[style=jit]", "workload": "power",
+            "params": {"style": "jit"}, "seed": 4, "calls": 20, "timeout_s": 6.0,
+        }
+    ]  # fmt: skip
+    assert profiling(client({"kind": "refused", "replicate": 1, "reason": "no"})[0]) == Refused("no")
+    assert profiling(client(DIED)[0]) == Died("exit", "ended with exit code 3", "tail")
+    with pytest.raises(WorkerDied, match="closed instead of profiled"):
+        profiling(client({"kind": "closed", "replicate": 1, "rows": 1})[0])
+
+
 BROKEN = {
     "gone": (ChannelClosed("killed by SIGKILL"), "killed by SIGKILL", 0),
     "silent": (ChannelTimeout(), "timeout: no answer to open within 16 s; ended", 1),

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.reports import REPORTS
+from orchestrator.reports import json as report_json
+from orchestrator.reports import table
 from orchestrator.reports.json import as_object, render
 from tests.unit.reports import scenes
 
@@ -92,9 +93,9 @@ def test_arms_and_contrasts_come_in_the_order_of_the_table(report: dict[str, Any
     assert [found["candidate"] for found in report["contrasts"]] == [found.pair.candidate for found in both.contrasts]
 
 
-@pytest.mark.parametrize("name", REPORTS)
-def test_every_format_draws_every_scene_without_an_end_of_line_too_many(name: str):
+@pytest.mark.parametrize("render", [report_json.render, table.render])
+def test_every_format_draws_every_scene_without_an_end_of_line_too_many(render):
     for scene in (scenes.everything, scenes.hostile, scenes.exploratory):
-        text = REPORTS[name](scene())
+        text = render(scene())
         assert text
         assert text == text.strip("\n")

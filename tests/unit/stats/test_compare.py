@@ -22,7 +22,7 @@ def judged(asked: Plan, samples: dict, arms: list[Arm]):
 
 
 def test_a_contrast_is_the_candidates_time_over_the_baselines():
-    samples = {(CASE.label, OLD): logs(10), (CASE.label, NEW): logs(20)}
+    samples = {(CASE.label, OLD, "steady"): logs(10), (CASE.label, NEW, "steady"): logs(20)}
     found = judged(plan([CASE]), samples, [arm(CASE, OLD), arm(CASE, NEW)])
     assert found.verdict == "slower"
     assert found.ratio == pytest.approx(2, rel=0.01)
@@ -36,14 +36,14 @@ def test_a_contrast_is_the_candidates_time_over_the_baselines():
 def test_cases_are_compared_inside_a_version():
     eager, graph = case(style="eager"), case(style="graph")
     asked = plan([eager, graph], pairs=(case_pair(eager, graph, OLD),))
-    samples = {(eager.label, OLD): logs(20), (graph.label, OLD): logs(10)}
+    samples = {(eager.label, OLD, "steady"): logs(20), (graph.label, OLD, "steady"): logs(10)}
     found = judged(asked, samples, [arm(one, version) for one in (eager, graph) for version in (OLD, NEW)])
     assert (found.verdict, round(found.ratio, 2)) == ("faster", 0.5)
 
 
 def test_alpha_is_split_over_the_looks_that_are_planned():
     """More looks, a wider interval, from the same data."""
-    samples = {(CASE.label, OLD): logs(10), (CASE.label, NEW): logs(11)}
+    samples = {(CASE.label, OLD, "steady"): logs(10), (CASE.label, NEW, "steady"): logs(11)}
     arms = [arm(CASE, OLD), arm(CASE, NEW)]
     one, four = (judged(plan([CASE], looks=looks), samples, arms) for looks in ((6,), (6, 10, 15, 20)))
     assert four.ci_high - four.ci_low > one.ci_high - one.ci_low
@@ -51,20 +51,20 @@ def test_alpha_is_split_over_the_looks_that_are_planned():
 
 def test_an_arm_that_was_refused_leaves_no_ratio_and_the_reason():
     arms = [arm(CASE, OLD), unmeasured(CASE, NEW, "refused", "no such op")]
-    found = judged(plan([CASE]), {(CASE.label, OLD): logs(10)}, arms)
+    found = judged(plan([CASE]), {(CASE.label, OLD, "steady"): logs(10)}, arms)
     assert (found.ratio, found.ci_low, found.ci_high, found.mde, found.seed_percent) == (None,) * 5
     assert (found.verdict, found.reason, found.rounds) == ("inconclusive", "no such op", 0)
 
 
 def test_a_single_common_round_is_no_comparison():
-    samples = {(CASE.label, OLD): logs(10, 1), (CASE.label, NEW): logs(20, 6)}
+    samples = {(CASE.label, OLD, "steady"): logs(10, 1), (CASE.label, NEW, "steady"): logs(20, 6)}
     found = judged(plan([CASE]), samples, [arm(CASE, OLD), arm(CASE, NEW)])
     assert (found.ratio, found.verdict) == (None, "inconclusive")
     assert found.reason == "fewer than two rounds were measured"
 
 
 def test_an_arm_that_died_midway_shows_what_it_had_and_is_never_a_verdict():
-    samples = {(CASE.label, OLD): logs(10), (CASE.label, NEW): logs(20, 3)}
+    samples = {(CASE.label, OLD, "steady"): logs(10), (CASE.label, NEW, "steady"): logs(20, 3)}
     arms = [arm(CASE, OLD), arm(CASE, NEW, outcome="died", reason="killed by SIGKILL")]
     found = judged(plan([CASE]), samples, arms)
     assert found.ratio == pytest.approx(2, rel=0.01)
@@ -80,7 +80,7 @@ def test_there_is_one_contrast_a_pair_in_the_plans_order():
 
 def pair_of(old: dict[int, float], new: dict[int, float], **changes) -> tuple[dict, list[Arm]]:
     arms = [arm(CASE, OLD), arm(CASE, NEW, **changes)]
-    return {(CASE.label, OLD): old, (CASE.label, NEW): new}, arms
+    return {(CASE.label, OLD, "steady"): old, (CASE.label, NEW, "steady"): new}, arms
 
 
 def test_calls_of_nanoseconds_are_never_a_verdict():
@@ -122,8 +122,10 @@ def test_one_of_many_contrasts_needs_more_than_one_alone():
     shift = {1: 0.14, 2: 0.04, 3: 0.12, 4: 0.06, 5: 0.11, 6: 0.07}
     flat = {number: 0.03 * (-1) ** number for number in shift}
     zero = dict.fromkeys(shift, 0.0)
-    samples = {(wanted.label, OLD): zero, (wanted.label, NEW): shift}
-    samples |= {(one.label, version): zero if version == OLD else flat for one in others for version in (OLD, NEW)}
+    samples = {(wanted.label, OLD, "steady"): zero, (wanted.label, NEW, "steady"): shift}
+    samples |= {
+        (one.label, version, "steady"): zero if version == OLD else flat for one in others for version in (OLD, NEW)
+    }
     arms = [arm(one, version) for one in (wanted, *others) for version in (OLD, NEW)]
     alone = compare(plan([wanted]), samples, arms)
     among = compare(plan([wanted, *others]), samples, arms)

@@ -47,8 +47,10 @@ def replay(draw: random.Random, runs: list[list[list[float]]], slowdown: float) 
     for look in PLAN.looks:
         drawn = dict(enumerate(rounds[:look], 1))
         samples = {
-            (CASE.label, OLD): {number: baseline[place] for number, place in drawn.items()},
-            (CASE.label, NEW): {number: candidate[place] + math.log1p(slowdown) for number, place in drawn.items()},
+            (CASE.label, OLD, "steady"): {number: baseline[place] for number, place in drawn.items()},
+            (CASE.label, NEW, "steady"): {
+                number: candidate[place] + math.log1p(slowdown) for number, place in drawn.items()
+            },
         }
         (contrast,) = compare(PLAN, samples, ARMS)
         if contrast.verdict != "inconclusive":

@@ -1,6 +1,7 @@
 """The second opinion, against its definition and against what it is there for."""
 
 import itertools
+import math
 import statistics
 
 import pytest
@@ -37,3 +38,8 @@ def test_sign_flips_of_many_rounds_are_the_same_at_every_call() -> None:
     values = tuple(0.01 * number for number in range(-8, 12))
     assert sign_flip_p(values) == sign_flip_p(values)
     assert 0.05 < sign_flip_p(values) < 1
+
+
+def test_counts_that_never_vary_have_no_second_opinion_to_fear() -> None:
+    values = (math.log(41.0),) * 7
+    assert not disagrees(hodges_lehmann(values), Estimate(values))

@@ -1,0 +1,111 @@
+"""What was asked of a run, checked against what there is before any work."""
+
+import secrets
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from orchestrator import catalog, suites
+from orchestrator.claims import BUDGETS_S, cases_of
+from orchestrator.engines import EngineOptions
+from orchestrator.errors import NothingSelected
+from orchestrator.model import CONTROL, Case, Claim, Isolation, Pair, Plan, Version, Workload
+from orchestrator.plan import ALPHA, LOOKS, MARGIN, plan_pairs, select_cases
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What was asked on the command line."""
+
+    versions: tuple[str, ...] = ()
+    suite: str = "quick"
+    selected: tuple[str, ...] = ()
+    own_workloads: Path | None = None
+    engine: str = "auto"
+    environments: EngineOptions = field(default_factory=EngineOptions)
+    out: Path | None = None
+    rounds: int | None = None
+    budget_s: float | None = None
+    margin: float = MARGIN
+    control: bool = False
+    threads: tuple[int, int] | None = None
+    timeout_s: float = 600.0
+    seed: int | None = None
+    isolation: Isolation = "fork"
+    claims: tuple[Claim, ...] = ()
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Options checked against what there is, before any work."""
+
+    versions: tuple[Version, ...]
+    workloads: dict[str, Workload]
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which arms are to be measured, and which ratios are asked for; numbers are versions with the control arm."""
+
+    versions: tuple[Version, ...]
+    numbers: tuple[str, ...]
+    cases: tuple[Case, ...]
+    pairs: tuple[Pair, ...]
+    budget_s: float | None
+
+
+def ask(options: Options) -> Asked:
+    """Everything that can be wrong with the options is found here."""
+    workloads = suites.all_workloads(options.own_workloads)
+    device = "gpu" if options.environments.gpu else "cpu"
+    if options.claims:
+        chosen = _of_claims([claim for claim in options.claims if device in claim.devices], workloads, options.suite)
+    else:
+        chosen = _of_suite(options, workloads)
+    created = datetime.now(UTC).replace(microsecond=0)
+    plan = Plan(
+        run=f"{created:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
+        created=created,
+        suite=options.suite,
+        engine="venv",
+        device=device,
+        versions=chosen.numbers,
+        cases=chosen.cases,
+        pairs=chosen.pairs,
+        looks=(options.rounds,) if options.rounds else LOOKS,
+        alpha=ALPHA,
+        margin=options.margin,
+        budget_s=options.budget_s or (None if options.rounds else chosen.budget_s),
+        seed=secrets.randbelow(2**31) if options.seed is None else options.seed,
+        threads=options.threads,
+        timeout_s=options.timeout_s,
+        isolation=options.isolation,
+        cpus=options.environments.cpus,
+        memory_mb=options.environments.memory_mb,
+        claims=options.claims,
+    )
+    return Asked(chosen.versions, {case.workload: workloads[case.workload] for case in chosen.cases}, plan)
+
+
+def _of_suite(options: Options, workloads: dict[str, Workload]) -> Chosen:
+    versions = catalog.resolve(options.versions)
+    suite = suites.suite(options.suite)
+    cases = select_cases(options.selected, suite.cases, workloads)
+    if not cases:
+        raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
+    numbers = tuple(version.number for version in versions)
+    if options.control:
+        numbers = (numbers[0], numbers[0] + CONTROL, *numbers[1:])
+    return Chosen(versions, numbers, cases, plan_pairs(cases, numbers, workloads), suite.budget_s)
+
+
+def _of_claims(claims: list[Claim], workloads: dict[str, Workload], suite: str) -> Chosen:
+    if not claims:
+        raise NothingSelected("none of these claims is said of this device; `tfcompare list claims` shows which are")
+    named = {version for claim in claims for version in claim.versions}
+    versions = tuple(version for version in catalog.all_versions() if version.number in named)
+    pairs = dict.fromkeys(expectation.pair for claim in claims for expectation in claim.expectations)
+    numbers = tuple(version.number for version in versions)
+    return Chosen(versions, numbers, cases_of(claims, workloads), tuple(pairs), BUDGETS_S.get(suite))

@@ -1,0 +1,87 @@
+"""What a judged run says of each of its claims."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from orchestrator.model import Arm, Claim, Comparison, Contrast, Effect, Expectation
+
+Answer = Literal["reproduced", "not reproduced", "inconclusive", "needs a GPU"]
+
+# A check that failed is an exception of the workload, and this is the one by which a workload says so.
+FALSE = "AssertionError"
+
+# What a pair's margin makes of an effect: beyond it is slower or faster, inside it the same.
+SEEN: Mapping[Effect, str] = {
+    "slower": "slower", "more": "slower", "faster": "faster", "less": "faster", "same": "same",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One statement of a claim and what came of it: a contrast, or an arm that checks itself."""
+
+    tested: Contrast | Arm
+    expectation: Expectation | None
+    answer: Answer
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Judged:
+    claim: Claim
+    answer: Answer
+    findings: tuple[Finding, ...]
+
+    @property
+    def headline(self) -> Contrast | None:
+        """The contrast that stands for the claim in one line."""
+        tested = self.findings[0].tested if self.findings else None
+        return tested if isinstance(tested, Contrast) else None
+
+    @property
+    def reason(self) -> str:
+        """Why it is not simply reproduced."""
+        if not self.findings:
+            return "" if self.answer == "needs a GPU" else "it is said of a CPU: run it without --gpu"
+        return next((one.reason for one in self.findings if one.answer == self.answer), "")
+
+
+def judge_claims(comparison: Comparison, claims: Sequence[Claim]) -> tuple[Judged, ...]:
+    contrasts = {contrast.pair: contrast for contrast in comparison.contrasts}
+    arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
+    judged = []
+    for claim in claims:
+        if comparison.plan.device not in claim.devices:
+            judged.append(Judged(claim, "needs a GPU" if "gpu" in claim.devices else "inconclusive", ()))
+            continue
+        findings = (
+            *(_effect(one, contrasts[one.pair]) for one in claim.expectations),
+            *(_holds(arms[arm]) for arm in claim.holds),
+        )
+        judged.append(Judged(claim, _all(findings), findings))
+    return tuple(judged)
+
+
+def _all(findings: Sequence[Finding]) -> Answer:
+    """One statement that fails fails the claim; all have to hold."""
+    answers = {finding.answer for finding in findings}
+    return next((answer for answer in ("not reproduced", "inconclusive") if answer in answers), "reproduced")
+
+
+def _effect(expectation: Expectation, contrast: Contrast) -> Finding:
+    if contrast.verdict == SEEN[expectation.effect]:
+        return Finding(contrast, expectation, "reproduced")
+    if contrast.verdict == "inconclusive":
+        return Finding(contrast, expectation, "inconclusive", contrast.reason)
+    if contrast.verdict == "same":
+        return Finding(contrast, expectation, "not reproduced", "the difference is smaller than that")
+    opposite = expectation.effect != "same"
+    return Finding(contrast, expectation, "not reproduced", "it is the other way round" if opposite else "it differs")
+
+
+def _holds(arm: Arm) -> Finding:
+    if arm.outcome == "measured":
+        return Finding(arm, None, "reproduced")
+    failed = arm.outcome == "died" and arm.reason.startswith(FALSE)
+    return Finding(arm, None, "not reproduced" if failed else "inconclusive", arm.reason)

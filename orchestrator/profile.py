@@ -1,0 +1,273 @@
+"""The story of a profile: where the time of each case goes in each version. Nothing here is measured or judged."""
+
+import json
+import secrets
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from orchestrator import catalog, suites
+from orchestrator.ask import Options
+from orchestrator.crew import Crew
+from orchestrator.engines import EngineOptions, Environment
+from orchestrator.engines.client import Died, Ready, Refused, WorkerDied
+from orchestrator.errors import (
+    ArmsDied,
+    ContractBroken,
+    EngineUnavailable,
+    EnvironmentFailed,
+    Interrupted,
+    NothingSelected,
+    TfCompareError,
+    UsageError,
+)
+from orchestrator.host import host_facts
+from orchestrator.model import Case, Lost, Manifest, Plan, Version, Workload
+from orchestrator.plan import select_cases
+from orchestrator.profile_stacks import collapsed, speedscope
+from orchestrator.profiles import Heading, Profile, Profiled, ProfiledArm, stem
+from orchestrator.progress import View
+from orchestrator.run import choose_engine, prepare_somewhere
+from orchestrator.rundir import RunDir
+from workloads import contract
+
+CALLS, TOP = 20, 15
+# Fewer could not tell what is called once a step from what is called once or twice.
+FEWEST_CALLS = 3
+PROFILE_FILE = "profile.json"
+
+HEADING = TypeAdapter(Heading)
+PROFILE = TypeAdapter(Profile)
+ARM = TypeAdapter(ProfiledArm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileOptions:
+    """What was asked on the command line."""
+
+    versions: tuple[str, ...]
+    suite: str = "quick"
+    selected: tuple[str, ...] = ()
+    own_workloads: Path | None = None
+    engine: str = "auto"
+    environments: EngineOptions = field(default_factory=EngineOptions)
+    out: Path | None = None
+    calls: int = CALLS
+    top: int = TOP
+    threads: tuple[int, int] | None = None
+    timeout_s: float = 600.0
+    seed: int | None = None
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Options checked against what there is, before any work."""
+
+    versions: tuple[Version, ...]
+    workloads: dict[str, Workload]
+    plan: Plan
+
+
+def ask(options: ProfileOptions) -> Asked:
+    """Everything that can be wrong with the options is found here."""
+    if not options.versions:
+        raise UsageError("--versions names no version; e.g. --versions 1.14,2.0")
+    if options.calls < FEWEST_CALLS:
+        raise UsageError(f"--calls {options.calls}: a profile takes at least {FEWEST_CALLS} calls")
+    versions = catalog.resolve(options.versions, fewest=1)
+    workloads = suites.all_workloads(options.own_workloads)
+    cases = select_cases(options.selected, suites.suite(options.suite).cases, workloads)
+    if not cases:
+        raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
+    created = datetime.now(UTC).replace(microsecond=0)
+    # What workers are started with; there are no rounds, no pairs and nothing to judge.
+    plan = Plan(
+        run=f"{created:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
+        created=created,
+        suite=options.suite,
+        engine="venv",
+        device="gpu" if options.environments.gpu else "cpu",
+        versions=tuple(version.number for version in versions),
+        cases=cases,
+        pairs=(),
+        looks=(),
+        alpha=0.0,
+        margin=0.0,
+        budget_s=None,
+        seed=secrets.randbelow(2**31) if options.seed is None else options.seed,
+        threads=options.threads,
+        timeout_s=options.timeout_s,
+        cpus=options.environments.cpus,
+        memory_mb=options.environments.memory_mb,
+    )
+    return Asked(versions, {case.workload: workloads[case.workload] for case in cases}, plan)
+
+
+def profile(options: ProfileOptions, view: View) -> Profiled:
+    asked = ask(options)
+    wanted = Options(versions=options.versions, engine=options.engine, environments=options.environments)
+    name, engine = choose_engine(wanted, view.say)
+    with ExitStack() as held:
+        held.callback(engine.close)
+        directory = make_directory(options.out or Path("runs") / f"profile-{asked.plan.run}")
+        held.enter_context(directory.hold())
+        arms = len(asked.plan.cases) * len(asked.versions)
+        view.say(f"plan: {len(asked.plan.cases)} cases x {len(asked.versions)} versions, {arms} profiles")
+        _, environments, failures = prepare_somewhere(wanted, asked.versions, name, engine, directory, view, held)
+        return _profile(options, asked, environments, list(failures.values()), directory, view)
+
+
+def make_directory(path: Path) -> RunDir:
+    """A run directory that no report takes for a run."""
+    directory = RunDir.create(path)
+    (directory.path / "plan.json").unlink()
+    (directory.path / "profiles").mkdir()
+    return directory
+
+
+def _profile(
+    options: ProfileOptions,
+    asked: Asked,
+    environments: dict[str, Environment],
+    failures: list[EnvironmentFailed],
+    directory: RunDir,
+    view: View,
+) -> Profiled:
+    """Starts the workers, profiles, ends the workers whatever happens."""
+    plan = asked.plan
+    crew = Crew(plan, environments, directory, options.own_workloads, view.say)
+    heading: Heading | None = None
+    arms: list[ProfiledArm] = []
+    error: TfCompareError | None = None
+    try:
+        for version in environments:
+            view.preparing(version, "starting its worker")
+        heading = _head(options, asked, environments, crew.start_all(), directory)
+        for case in plan.cases:
+            for version in plan.versions:
+                view.preparing(version, f"profiling {case.label}")
+                arms.append(_arm(case, version, len(arms), crew, options, plan, directory))
+                _keep(arms[-1], directory)
+                reason = f": {arms[-1].reason}" if arms[-1].reason else ""
+                view.say(f"{version} {arms[-1].outcome} {case.label}{reason}")
+        crew.dismiss()
+    except EngineUnavailable as gone:
+        error = gone
+    except KeyboardInterrupt:
+        error = Interrupted("interrupted")
+    finally:
+        crew.kill()
+        # A worker opens its stream before it knows what for; no row has come of it.
+        shutil.rmtree(directory.results, ignore_errors=True)
+    if error and (heading is None or not any(arm.profile for arm in arms)):
+        raise error
+    assert heading is not None
+    return Profiled(heading=heading, arms=tuple(arms), path=directory.path, error=error or verdict_on(arms, failures))
+
+
+def _head(
+    options: ProfileOptions,
+    asked: Asked,
+    environments: dict[str, Environment],
+    ready: dict[str, Ready],
+    directory: RunDir,
+) -> Heading:
+    """Writes what is known before the first profile."""
+    plan = asked.plan
+    manifest = Manifest(
+        tool=installed_version("tfcompare"),
+        contract=contract.FINGERPRINT,
+        command=options.command,
+        host=host_facts(),
+        sources=suites.source_hashes(list(asked.workloads.values())),
+        environments={version: environment.facts for version, environment in environments.items()},
+        workers={version: answer.facts for version, answer in ready.items()},
+    )
+    heading = Heading(
+        run=plan.run,
+        created=plan.created,
+        engine=next(iter(environments.values())).facts.kind,
+        device=plan.device,
+        host=manifest.host,
+        versions=plan.versions,
+        cases=plan.cases,
+        calls=options.calls,
+        seed=plan.seed,
+        top=options.top,
+        pythons={version: str(answer.facts.get("python")) for version, answer in ready.items()},
+    )
+    directory.write_manifest(manifest)
+    (directory.path / PROFILE_FILE).write_bytes(HEADING.dump_json(heading, indent=1) + b"\n")
+    return heading
+
+
+def _arm(
+    case: Case, version: str, number: int, crew: Crew, options: ProfileOptions, plan: Plan, directory: RunDir
+) -> ProfiledArm:
+    client = crew.engage(version)
+    if client is None:
+        lost = [entry for entry in directory.entries() if isinstance(entry, Lost) and entry.version == version]
+        reason = "; ".join(f"{entry.stage}: {entry.reason}" for entry in lost[-1:])
+        return ProfiledArm(case=case, version=version, outcome="died", reason=reason)
+    try:
+        answer = client.profile(case, replicate=number, calls=options.calls, seed=plan.seed, timeout_s=plan.timeout_s)
+    except WorkerDied as death:
+        crew.bury(version)
+        return ProfiledArm(case=case, version=version, outcome="died", reason=f"its worker died: {death}")
+    if isinstance(answer, Refused):
+        return ProfiledArm(case=case, version=version, outcome="refused", reason=answer.reason)
+    if isinstance(answer, Died):
+        hint = " (--timeout allows longer, --calls fewer)" if answer.how == "timeout" else ""
+        return ProfiledArm(case=case, version=version, outcome="died", reason=answer.reason + hint, log=answer.log)
+    try:
+        found = PROFILE.validate_python(answer)
+    except ValidationError as error:
+        reason = f"its worker sent no profile: {error.errors()[0]['msg']}"
+        return ProfiledArm(case=case, version=version, outcome="died", reason=reason)
+    return ProfiledArm(case=case, version=version, outcome="profiled", profile=found)
+
+
+def _keep(arm: ProfiledArm, directory: RunDir) -> None:
+    """The arm's own files: all that is known of it, and its stacks for flame graphs."""
+    named = directory.path / "profiles" / stem(arm.case, arm.version)
+    Path(f"{named}.json").write_bytes(ARM.dump_json(arm, indent=1) + b"\n")
+    if arm.profile:
+        stacks = arm.profile.stacks
+        Path(f"{named}.collapsed.txt").write_text(collapsed(stacks))
+        Path(f"{named}.speedscope.json").write_text(json.dumps(speedscope(arm, stacks)) + "\n")
+
+
+def read(path: Path) -> Profiled:
+    """A profile as it was left in its directory."""
+    try:
+        heading = HEADING.validate_json((path / PROFILE_FILE).read_bytes())
+        files = [
+            path / "profiles" / f"{stem(case, version)}.json" for case in heading.cases for version in heading.versions
+        ]
+        arms = tuple(ARM.validate_json(file.read_bytes()) for file in files if file.exists())
+    except OSError as error:
+        raise UsageError(
+            f"{path} holds no profile ({error.strerror}); `tfcompare profile --out DIR` makes one"
+        ) from error
+    except ValidationError as error:
+        raise ContractBroken(f"{path} is not what this tfcompare writes: {error}") from error
+    return Profiled(heading=heading, arms=arms, path=path)
+
+
+def verdict_on(arms: list[ProfiledArm], failures: list[EnvironmentFailed]) -> TfCompareError | None:
+    """The error, if any, that the exit code comes from."""
+    if failures:
+        return EnvironmentFailed("\n".join(map(str, failures)))
+    if died := [arm for arm in arms if arm.outcome == "died"]:
+        told = [f"{arm.version} {arm.case.label}: {arm.reason}" for arm in died]
+        return ArmsDied(f"{len(told)} of {len(arms)} arms died:\n" + "\n".join(told))
+    if all(arm.outcome == "refused" for arm in arms):
+        reasons = sorted({arm.reason for arm in arms})
+        return NothingSelected("no version can run what was selected:\n" + "\n".join(reasons))
+    return None

@@ -1,0 +1,348 @@
+"""What a profile is, and what the profiles of several versions say of each other. Pure."""
+
+import hashlib
+import re
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from orchestrator.errors import TfCompareError
+from orchestrator.model import STRICT, Case, EngineName
+
+Outcome = Literal["profiled", "refused", "died"]
+# What is called so often over all calls was called to build something.
+MOST_BUILDING_CALLS = 2
+LONGEST_NAME = 150
+FILE_LABEL = re.compile(r"[\w.-]+(\[[\w.=,-]*\])?", re.ASCII)
+# The same file under its names in different versions; each is applied to what the one before has left.
+MOVED = (
+    (re.compile(r"^tensorflow_core/"), "tensorflow/"),
+    (re.compile(r"^tensorflow/python/keras/"), "keras/"),
+    (re.compile(r"^(tf_)?keras/src/"), "keras/"),
+    (re.compile(r"\.py$"), ""),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """How often a function was called, and what it took: itself, and with all that it called."""
+
+    __pydantic_config__ = STRICT
+
+    calls: int
+    own_ns: int
+    cumulative_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function:
+    """One function of a profile. `start` is until the third call, `steady` the calls after it; a function written in C
+    has no file."""
+
+    __pydantic_config__ = STRICT
+
+    file: str
+    line: int
+    name: str
+    start: Spent
+    steady: Spent
+
+
+class Frame(NamedTuple):
+    file: str
+    line: int
+    name: str
+
+
+class Node(NamedTuple):
+    """A frame reached by one stack: its caller's node comes before it, and -1 is nobody's."""
+
+    parent: int
+    frame: int
+    own_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stacks:
+    """Own time by stack, from a few calls under a tracer; a branch below a share of all is folded into its caller."""
+
+    __pydantic_config__ = STRICT
+
+    calls: int
+    fold_below: float
+    frames: tuple[Frame, ...]
+    nodes: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        for position, node in enumerate(self.nodes):
+            if not (-1 <= node.parent < position and 0 <= node.frame < len(self.frames)):
+                raise ValueError(f"node {position} is no node of a tree: {node}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """Where the time of a case went in one version. Its times were taken under a profiler: none is a measurement."""
+
+    __pydantic_config__ = STRICT
+
+    profiler: Literal["cProfile", "tracer"]
+    calls: int
+    steps: int
+    plain_ns: tuple[int, ...]
+    profiled_ns: tuple[int, ...]
+    functions: tuple[Function, ...]
+    stacks: Stacks
+
+    @property
+    def iterations(self) -> int:
+        """Steps under the profiler."""
+        return self.calls * self.steps
+
+    @property
+    def longer(self) -> float:
+        """By which factor the profiler made a call longer."""
+        return statistics.median(self.profiled_ns) / max(1.0, statistics.median(self.plain_ns))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfiledArm:
+    """A case in a version, and its profile or the reason why there is none."""
+
+    __pydantic_config__ = STRICT
+
+    case: Case
+    version: str
+    outcome: Outcome
+    reason: str = ""
+    log: str = ""
+    profile: Profile | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heading:
+    """What was profiled, and where."""
+
+    __pydantic_config__ = STRICT
+
+    run: str
+    created: datetime
+    engine: EngineName
+    device: str
+    host: dict[str, str | int | float | None]
+    versions: tuple[str, ...]
+    cases: tuple[Case, ...]
+    calls: int
+    seed: int
+    top: int
+    pythons: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profiled:
+    """A whole `tfcompare profile`: its arms by case, and where its files are. What cut it short, if anything, is the
+    error."""
+
+    heading: Heading
+    arms: tuple[ProfiledArm, ...]
+    path: Path
+    error: TfCompareError | None = None
+
+
+def stem(case: Case, version: str) -> str:
+    """A file name that says which arm; where a label cannot be one, a digest keeps two of them apart."""
+    name = case.label.removesuffix("]").replace("[", ",")
+    if len(name) > LONGEST_NAME or not FILE_LABEL.fullmatch(case.label):
+        digest = hashlib.sha256(case.label.encode()).hexdigest()[:8]
+        name = re.sub(r"[^\w.=,-]+", "-", name)[:LONGEST_NAME] + f"-{digest}"
+    return f"{name}-{version}"
+
+
+@dataclass(frozen=True)
+class Split:
+    """A profile in three parts, as the seed's study has it: what builds, what every step does once, and the rest."""
+
+    build_ns: int
+    train_ns: int
+    other_ns: int
+    iterations: int
+
+    @property
+    def step_ms(self) -> float:
+        """A step without the build: what every percentage is of."""
+        return (self.train_ns + self.other_ns) / self.iterations / 1e6
+
+    @property
+    def train_ms(self) -> float:
+        return self.train_ns / self.iterations / 1e6
+
+    @property
+    def other_ms(self) -> float:
+        return self.other_ns / self.iterations / 1e6
+
+
+def builds(function: Function) -> bool:
+    return function.steady.calls <= MOST_BUILDING_CALLS
+
+
+def split(profile: Profile) -> Split:
+    """Build: all until the third call, and functions called once or twice after it; train: functions called once a
+    step."""
+    build, train, other = 0, 0, 0
+    for function in profile.functions:
+        build += function.start.own_ns
+        if builds(function):
+            build += function.steady.own_ns
+        elif function.steady.calls == profile.iterations:
+            train += function.steady.own_ns
+        else:
+            other += function.steady.own_ns
+    return Split(build, train, other, profile.iterations)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a function takes of one step in one version."""
+
+    calls: float
+    own_ms: float
+    cumulative_ms: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A function across versions: a cell a version, None where it is not called. The place is that of the last version
+    which calls it."""
+
+    file: str
+    line: int
+    name: str
+    cells: tuple[Cell | None, ...]
+
+
+Key = tuple[str, str]
+Metric = Callable[[Cell], float]
+
+
+def own(cell: Cell) -> float:
+    return cell.own_ms
+
+
+def cumulative(cell: Cell) -> float:
+    return cell.cumulative_ms
+
+
+def module(file: str) -> str:
+    """A file's name without what moved between versions."""
+    for pattern, instead in MOVED:
+        file = pattern.sub(instead, file)
+    return file
+
+
+def align(profiles: Sequence[Profile]) -> tuple[Row, ...]:
+    """The functions of all versions, each in one row: by module and name; of what is left, by a name that is
+    unmistakable."""
+    rows: dict[Key, list[Function | None]] = {}
+    for position, profile in enumerate(profiles):
+        named = _by_key(profile.functions)
+        moved = _moved([key for key in rows if key not in named], [key for key in named if key not in rows])
+        for key, function in named.items():
+            rows.setdefault(moved.get(key, key), [None] * len(profiles))[position] = function
+    return tuple(_row(functions, profiles) for functions in rows.values())
+
+
+def _moved(gone: Sequence[Key], new: Sequence[Key]) -> dict[Key, Key]:
+    """Which of the new functions are old ones in another place: in a file of the same name, or a method of a class of
+    the same name. Where two could be meant, neither is."""
+    found: dict[Key, Key] = {}
+    for shortened in (_by_file, _by_class):
+        left = {side: [key for key in keys if shortened(key)] for side, keys in (("gone", gone), ("new", new))}
+        counts = {side: Counter(map(shortened, keys)) for side, keys in left.items()}
+        sure = {shortened(key): key for key in left["gone"] if counts["gone"][shortened(key)] == 1}
+        for key in left["new"]:
+            short = shortened(key)
+            if counts["new"][short] == 1 and short in sure and sure[short] not in found.values():
+                found.setdefault(key, sure[short])
+    return found
+
+
+def _by_file(key: Key) -> Key | None:
+    return key[0].rpartition("/")[2], key[1]
+
+
+def _by_class(key: Key) -> Key | None:
+    return ("", key[1]) if "." in key[1] else None
+
+
+def _by_key(functions: Iterable[Function]) -> dict[Key, Function]:
+    """The steady functions; those that a file has under one name are one."""
+    found: dict[Key, Function] = {}
+    for function in functions:
+        if builds(function):
+            continue
+        key = (module(function.file), function.name)
+        known = found.get(key)
+        found[key] = function if known is None else _together(known, function)
+    return found
+
+
+def _together(one: Function, other: Function) -> Function:
+    steady = Spent(
+        calls=one.steady.calls + other.steady.calls,
+        own_ns=one.steady.own_ns + other.steady.own_ns,
+        cumulative_ns=one.steady.cumulative_ns + other.steady.cumulative_ns,
+    )
+    return Function(file=one.file, line=one.line, name=one.name, start=one.start, steady=steady)
+
+
+def _row(functions: Sequence[Function | None], profiles: Sequence[Profile]) -> Row:
+    last = next(function for function in reversed(functions) if function)
+    cells = (
+        _cell(function.steady, profile.iterations) if function else None
+        for function, profile in zip(functions, profiles, strict=True)
+    )
+    return Row(last.file, last.line, last.name, tuple(cells))
+
+
+def _cell(spent: Spent, iterations: int) -> Cell:
+    return Cell(spent.calls / iterations, spent.own_ns / iterations / 1e6, spent.cumulative_ns / iterations / 1e6)
+
+
+def value(cell: Cell | None, metric: Metric) -> float:
+    return metric(cell) if cell else 0.0
+
+
+def growth(row: Row, metric: Metric) -> float:
+    """By how many milliseconds a step a function grew against the first version, in the version where it grew most; of
+    a single version, what it takes."""
+    first, *others = (value(cell, metric) for cell in row.cells)
+    return max(others) - first if others else first
+
+
+def shrinkage(row: Row, metric: Metric) -> float:
+    first, *others = (value(cell, metric) for cell in row.cells)
+    return first - min(others) if others else 0.0
+
+
+def grown(rows: Iterable[Row], metric: Metric, splits: Sequence[Split]) -> tuple[Row, ...]:
+    """The functions that are new or grown, largest first: by the part of its version's step that the growth is, so that
+    the slowest of several versions does not hide the others."""
+    steps = [parts.step_ms or 1.0 for parts in splits]
+
+    def part(row: Row) -> float:
+        first, *others = (value(cell, metric) for cell in row.cells)
+        return max((after - first) / step for after, step in zip(others, steps[1:], strict=True)) if others else first
+
+    return _largest(rows, part)
+
+
+def shrunk(rows: Iterable[Row], metric: Metric) -> tuple[Row, ...]:
+    """The functions that are gone or take less, and in no version more; largest first."""
+    return _largest((row for row in rows if growth(row, metric) <= 0), lambda row: shrinkage(row, metric))
+
+
+def _largest(rows: Iterable[Row], by: Callable[[Row], float]) -> tuple[Row, ...]:
+    return tuple(sorted((row for row in rows if by(row) > 0), key=lambda row: (-by(row), row.file, row.name)))

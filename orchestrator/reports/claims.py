@@ -1,0 +1,175 @@
+"""Claims and what came of them: what was said, what was measured here, and whether the two agree."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.claims.verdict import Answer, Finding, Judged, judge_claims
+from orchestrator.errors import UsageError
+from orchestrator.model import Comparison, Contrast, Expectation, Pair, params_label
+from orchestrator.reports import table
+from orchestrator.reports.columns import Notes, interval, ratio
+from orchestrator.reports.json import run_object
+from orchestrator.reports.plain import drawn, plain
+
+SCHEMA = "tfcompare.claims/1"
+
+STYLES: dict[Answer, str] = {
+    "reproduced": "bold green", "not reproduced": "bold red", "inconclusive": "yellow", "needs a GPU": "dim",
+}  # fmt: skip
+MARKS: dict[Answer, str] = {"reproduced": "✓", "not reproduced": "✗", "inconclusive": "?", "needs a GPU": "-"}
+
+OF = {"steady": "", "first": "first call, ", "build": "build, ", "peak_rss": "peak memory, ", "traces": "traces, "}
+
+
+def render(comparison: Comparison) -> str:
+    return drawn(lambda width: layout(comparison, width))
+
+
+def layout(comparison: Comparison, width: int) -> RenderableType:
+    judged, notes = judged_claims(comparison), Notes()
+    grid = _frame()
+    for one in judged:
+        _claim(grid, one, notes)
+        grid.add_section()
+    head = Text("\n").join(
+        [
+            plain(f"tfcompare reproduce {comparison.plan.run}", style="bold"),
+            plain(table.facts(comparison), style="dim"),
+            plain(summary(judged)),
+        ]
+    )
+    return Group(head, *table.warned(comparison), Padding(grid, (1, 0, 0, 0)), *notes.lines(comparison.plan.alpha))
+
+
+def judged_claims(comparison: Comparison) -> tuple[Judged, ...]:
+    if not comparison.plan.claims:
+        raise UsageError(f"run {comparison.plan.run} tested no claims; `tfcompare reproduce` does")
+    return judge_claims(comparison, comparison.plan.claims)
+
+
+def summary(judged: Sequence[Judged]) -> str:
+    counts = {answer: sum(1 for one in judged if one.answer == answer) for answer in MARKS}
+    told = ", ".join(f"{count} {answer}" for answer, count in counts.items() if count)
+    return f"{len(judged)} {'claim' if len(judged) == 1 else 'claims'}: {told}."
+
+
+def _frame() -> Table:
+    grid = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0))
+    grid.pad_edge = False
+    grid.add_column("verdict", no_wrap=True)
+    grid.add_column("claim: what was measured, and what is expected", overflow="fold", ratio=1)
+    return grid
+
+
+def _claim(grid: Table, judged: Judged, notes: Notes) -> None:
+    claim = judged.claim
+    withdrawn = " (withdrawn by its reporter)" if claim.withdrawn else ""
+    grid.add_row(
+        _told(judged.answer, judged.reason, notes),
+        Text.assemble(plain(claim.name, style="bold"), "\n", plain(claim.title + withdrawn)),
+    )
+    for finding in judged.findings:
+        mark = MARKS[finding.answer] if len(judged.findings) > 1 else " "
+        told = Text.assemble(_measured(finding), "\n", plain(subject(finding), style="dim"))
+        line = Table.grid(padding=(0, 1, 0, 0))
+        line.add_row(mark, told)
+        grid.add_row("", line)
+
+
+def _measured(finding: Finding) -> str:
+    contrast = finding.tested if isinstance(finding.tested, Contrast) else None
+    known = f"{ratio(contrast.ratio)} ({interval(contrast)}) · " if contrast and contrast.ratio else ""
+    return f"{known}expected: {expected(finding.expectation)}"
+
+
+def _told(answer: Answer, reason: str, notes: Notes) -> Text:
+    return Text(f"{MARKS[answer]} {answer}{notes.mark(reason)}", style=STYLES[answer])
+
+
+def subject(finding: Finding) -> str:
+    """What is compared with what, the candidate first."""
+    tested = finding.tested
+    if not isinstance(tested, Contrast):
+        return f"{tested.version}: {tested.case.label}"
+    return subject_of(tested.pair)
+
+
+def subject_of(pair: Pair) -> str:
+    if pair.kind == "version":
+        return f"{OF[pair.metric]}{pair.candidate} v {pair.baseline}: {pair.workload}{params_label(pair.params)}"
+    return f"{OF[pair.metric]}{pair.version}: {pair.workload} {_apart(pair)}"
+
+
+def _apart(pair: Pair) -> str:
+    old, new = (label.partition("[")[2].rstrip("]").split(",") for label in (pair.baseline, pair.candidate))
+    apart = " ".join(item.partition("=")[2] for item in new if item not in old)
+    return f"{apart} v {' '.join(item.partition('=')[2] for item in old if item not in new)}{params_label(pair.params)}"
+
+
+def expected(expectation: Expectation | None) -> str:
+    if expectation is None:
+        return "holds"
+    bound = ratio(1 + (expectation.pair.margin or 0.0))
+    if expectation.effect == "same":
+        return f"same, within {bound}"
+    if expectation.published is None:
+        return expectation.effect
+    return f"{expectation.effect}, at least {bound} (published {expectation.published:.3g}x)"
+
+
+def as_json(comparison: Comparison) -> str:
+    return json.dumps(as_object(comparison), indent=2)
+
+
+def as_object(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "run": run_object(comparison),
+        "claims": [_object(one) for one in judged_claims(comparison)],
+        "warnings": [*comparison.broken, *comparison.warnings],
+    }
+
+
+def _object(judged: Judged) -> dict[str, Any]:
+    claim, headline = judged.claim, judged.headline
+    return {
+        "claim": claim.name,
+        "title": claim.title,
+        "source": claim.source,
+        "suite": claim.suite,
+        "withdrawn": claim.withdrawn,
+        "verdict": judged.answer,
+        "expected": expected(claim.expectations[0] if claim.expectations else None),
+        "published": claim.expectations[0].published if claim.expectations else None,
+        "ratio": headline.ratio if headline else None,
+        "ci_low": headline.ci_low if headline else None,
+        "ci_high": headline.ci_high if headline else None,
+        "versions": list(claim.versions),
+        "reason": judged.reason or None,
+        "checks": [_check(finding) for finding in judged.findings],
+    }
+
+
+def _check(finding: Finding) -> dict[str, Any]:
+    tested, expectation = finding.tested, finding.expectation
+    contrast = tested if isinstance(tested, Contrast) else None
+    margin = expectation.pair.margin if expectation else None
+    return {
+        "subject": subject(finding),
+        "verdict": finding.answer,
+        "expected": expected(expectation),
+        "at_least": None if margin is None else 1 + margin,
+        "published": expectation.published if expectation else None,
+        "metric": contrast.pair.metric if contrast else None,
+        "ratio": contrast.ratio if contrast else None,
+        "ci_low": contrast.ci_low if contrast else None,
+        "ci_high": contrast.ci_high if contrast else None,
+        "reason": finding.reason or None,
+    }

@@ -1,0 +1,166 @@
+"""Tables in pieces: columns that are read together stay together, beside other pieces or, for want of width, below."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import JustifyMethod
+from rich.style import StyleType
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.reports.plain import plain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A time, and how it compares with another; either may be missing."""
+
+    time: str = ""
+    ratio: str = ""
+    interval: str = ""
+    percent: str = ""
+    mark: str = ""
+    style: StyleType = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One version's cells, one a row."""
+
+    version: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Parts that are read together, and the lead that the others are compared with."""
+
+    title: str
+    lead: tuple[Part, ...]
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What the rows are called: two words each, the first of them only where it changes."""
+
+    headers: tuple[str, str]
+    names: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    header: tuple[str, ...]
+    cells: tuple[Text, ...]
+    justify: JustifyMethod = "right"
+    # Only names may wrap: squeezed, a figure would lose digits and look like another.
+    wraps: bool = False
+    # Blanks before a piece, besides the one between any two columns.
+    gap: int = 0
+
+    @property
+    def width(self) -> int:
+        lines = [line for text in (*map(plain, self.header), *self.cells) for line in str(text).split("\n")]
+        return self.gap + max(map(cell_len, lines))
+
+
+Form = Callable[[Part], list[Column]]
+
+
+def flat(part: Part) -> list[Column]:
+    """A line a row."""
+    columns = [
+        ("time", [plain(cell.time) for cell in part.cells]),
+        ("ratio", [Text(cell.ratio) for cell in part.cells]),
+        ("interval", [Text(cell.interval) for cell in part.cells]),
+        ("%", _percents(part)),
+    ]
+    filled = [(header, cells) for header, cells in columns if any(cells)]
+    return [
+        Column(("", "" if place else part.version, header), tuple(cells), "left" if header == "%" else "right")
+        for place, (header, cells) in enumerate(filled)
+    ]
+
+
+def stacked(part: Part) -> list[Column]:
+    """Two lines a row: time and percent, and beneath them ratio and interval."""
+    compared = any(cell.mark for cell in part.cells)
+    times = tuple(plain(cell.time).append(f"\n{cell.ratio}") for cell in part.cells)
+    columns = [Column(("", part.version, "ratio" if compared else ""), times)]
+    if compared:
+        pairs = zip(_percents(part), part.cells, strict=True)
+        percents = tuple(Text("\n").join((percent, Text(cell.interval))) for percent, cell in pairs)
+        columns.append(Column(("", "%", "interval"), percents, "left"))
+    return columns
+
+
+def lines(rows: Rows, pieces: Iterable[Piece], form: Form, width: int) -> list[list[Column]]:
+    """The columns of as many tables as it takes, each with the names of the rows."""
+    names = _names(rows, 2 if form is stacked else 1)
+    found: list[list[Column]] = []
+    for piece in pieces:
+        for narrow in _narrowed(piece, form, width - _width(names) - 1):
+            columns = _columns(narrow, form)
+            if found and _width([*found[-1], *columns]) <= width:
+                found[-1] += columns
+            else:
+                found.append([*names, *columns])
+    return found
+
+
+def fits(line: Iterable[Column], width: int) -> bool:
+    return _width(line) <= width
+
+
+def table(rows: Rows, columns: Sequence[Column]) -> Table:
+    # The one blank between columns comes of the box.
+    drawn = Table(box=SIMPLE_HEAD, show_edge=False, padding=0)
+    for column in columns:
+        header = Text("\n").join(map(plain, column.header))
+        least = None if column.wraps else column.width
+        drawn.add_column(header, justify=column.justify, no_wrap=not column.wraps, overflow="fold", min_width=least)
+    for place, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
+        if place and rows.names[place][0] != rows.names[place - 1][0]:
+            drawn.add_section()
+        drawn.add_row(*cells)
+    return drawn
+
+
+def _names(rows: Rows, height: int) -> list[Column]:
+    firsts = [first for first, _ in rows.names]
+    once = ["" if place and first == firsts[place - 1] else first for place, first in enumerate(firsts)]
+    below = "\n" * (height - 1)
+    return [
+        Column(("", "", header), tuple(plain(name).append(below) for name in named), "left", wraps=True)
+        for header, named in zip(rows.headers, (once, [second for _, second in rows.names]), strict=True)
+    ]
+
+
+def _narrowed(piece: Piece, form: Form, width: int) -> list[Piece]:
+    """A piece that is too wide for a table of its own, part by part and at last without the lead."""
+    if fits(_columns(piece, form), width):
+        return [piece]
+    if len(piece.parts) > 1:
+        ones = (replace(piece, parts=(part,)) for part in piece.parts)
+        return [narrow for one in ones for narrow in _narrowed(one, form, width)]
+    return [replace(piece, parts=()), replace(piece, lead=())] if piece.lead and piece.parts else [piece]
+
+
+def _columns(piece: Piece, form: Form) -> list[Column]:
+    """The title stands above the first."""
+    first, *others = [column for part in (*piece.lead, *piece.parts) for column in form(part)]
+    return [replace(first, header=(piece.title, *first.header[1:]), gap=1), *others]
+
+
+def _width(columns: Iterable[Column]) -> int:
+    return sum(column.width + 1 for column in columns) - 1
+
+
+def _percents(part: Part) -> list[Text]:
+    """Each with its mark: figures end and marks begin below each other."""
+    longest = max(len(cell.percent) for cell in part.cells)
+    return [
+        Text(f"{cell.percent:>{longest}} {cell.mark}", style=cell.style) if cell.mark else Text() for cell in part.cells
+    ]

@@ -1,0 +1,310 @@
+"""Profiles of several versions side by side: where a step's time goes, and which functions are new or grown."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.model import Case
+from orchestrator.profiles import (
+    Metric,
+    Profile,
+    Profiled,
+    ProfiledArm,
+    Row,
+    Split,
+    align,
+    cumulative,
+    grown,
+    growth,
+    module,
+    own,
+    shrunk,
+    split,
+    stem,
+    value,
+)
+from orchestrator.reports.columns import duration
+from orchestrator.reports.plain import drawn, plain
+
+SCHEMA = "tfcompare.profile/1"
+# From this width on a function's line and its calls per step have columns.
+WIDE = 110
+MOST_SHRUNK = 3
+WRITTEN_IN_C = "C"
+# The least width of a function's name, and what a version's figures take beside it.
+NARROWEST_NAME, FIGURES, WIDE_FIGURES = 24, 15, 22
+FILES = {"profile": "json", "speedscope": "speedscope.json", "collapsed": "collapsed.txt"}
+CPROFILE_BUG = "https://github.com/python/cpython/issues/122029"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A case in all versions that have a profile of it."""
+
+    case: Case
+    versions: tuple[str, ...]
+    profiles: tuple[Profile, ...]
+    splits: tuple[Split, ...]
+    rows: tuple[Row, ...]
+
+
+def compared(profiled: Profiled) -> tuple[Compared, ...]:
+    found = []
+    for case, arms in groupby(profiled.arms, key=lambda arm: arm.case):
+        there = [(arm.version, arm.profile) for arm in arms if arm.profile]
+        profiles = tuple(profile for _, profile in there)
+        splits = tuple(split(profile) for profile in profiles)
+        found.append(Compared(case, tuple(version for version, _ in there), profiles, splits, align(profiles)))
+    return tuple(found)
+
+
+def render(profiled: Profiled) -> str:
+    return drawn(lambda width: layout(profiled, width))
+
+
+def layout(profiled: Profiled, width: int) -> RenderableType:
+    heading = profiled.heading
+    facts = (
+        f"{heading.engine} · {heading.device} · {heading.host.get('cpu')}, {heading.host.get('usable_cores')} cores · "
+        f"{heading.calls} calls of each case under a profiler"
+    )
+    parts: list[RenderableType] = [
+        plain(f"tfcompare profile {heading.run}", style="bold"),
+        plain(facts, style="dim"),
+        plain(
+            "Times under a profiler are longer, most where much Python runs. They say where the time goes; how much "
+            "it is, `tfcompare run` measures.",
+            style="yellow",
+        ),
+    ]
+    for one in compared(profiled):
+        parts.extend(_gap(parts))
+        parts.append(_title(one.case))
+        parts.extend(_unprofiled([arm for arm in profiled.arms if arm.case == one.case]))
+        if one.profiles:
+            parts.extend(_tables(one, heading.top, width))
+    if any(arm.profile for arm in profiled.arms):
+        parts.extend(_gap(parts))
+        parts.extend(plain(line, style="dim") for line in _legend(profiled))
+    return Group(*parts)
+
+
+def _gap(parts: Sequence[RenderableType]) -> list[Text]:
+    """An empty line, which a table brings with it."""
+    return [] if isinstance(parts[-1], Table) else [Text()]
+
+
+def _title(case: Case) -> Text:
+    params = " ".join(f"{name}={value}" for name, value in case.params)
+    return plain(case.workload, style="bold").append_text(plain(f"  {params}", style="dim"))
+
+
+def _unprofiled(arms: Sequence[ProfiledArm]) -> Iterable[Text]:
+    for arm in arms:
+        if arm.profile is None:
+            yield plain(f"{arm.version} {arm.outcome}: {arm.reason}", style="yellow")
+
+
+def _tables(one: Compared, top: int, width: int) -> Iterable[Table]:
+    yield _split_table(one)
+    first, others = one.versions[0], one.versions[1:]
+    against = f" against {first}" if others else ""
+    what = "new or grown functions" if others else "largest functions"
+    by_cumulative, by_own = (grown(one.rows, metric, one.splits)[:top] for metric in (cumulative, own))
+    less = shrunk(one.rows, own)[:MOST_SHRUNK]
+    for columns in _columns(one, width):
+        yield columns.table(f"{what}{against}, with all that they call", by_cumulative, cumulative)
+        yield columns.table(f"{what}{against}, by themselves", by_own, own, to_the_end=True)
+        if less:
+            yield columns.table(f"gone or shrunk{against}, by themselves", less, own)
+
+
+def _columns(one: Compared, width: int) -> Iterable["Columns"]:
+    """As many versions side by side as the width has room for, the first among them every time: a figure that loses its
+    last digits looks like another."""
+    wide = width >= WIDE
+    count, room = len(one.versions), max(2, (width - NARROWEST_NAME) // (WIDE_FIGURES if wide else FIGURES))
+    if count <= room:
+        yield Columns(one, tuple(range(count)), wide)
+        return
+    for begin in range(1, count, room - 1):
+        yield Columns(one, (0, *range(begin, min(begin + room - 1, count))), wide)
+
+
+def _frame(title: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, title=plain(title), title_justify="left", title_style="", padding=(0, 1, 0, 0))
+    table.pad_edge = False
+    return table
+
+
+def _split_table(one: Compared) -> Table:
+    table = _frame("a step under the profiler")
+    table.add_column("version", no_wrap=True)
+    for header in ("build", "train", "other", "step", "profiler"):
+        table.add_column(header, justify="right", no_wrap=True, overflow="fold")
+    for version, profile, parts in zip(one.versions, one.profiles, one.splits, strict=True):
+        table.add_row(
+            plain(version),
+            duration(parts.build_ns / 1e6),
+            _share(parts.train_ms, parts),
+            _share(parts.other_ms, parts),
+            duration(parts.step_ms),
+            # Less than one is the machine's noise.
+            f"{max(1.0, profile.longer):.1f}x",
+        )
+    return table
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Tables of functions with a column for each of these versions, given by their place."""
+
+    one: Compared
+    places: tuple[int, ...]
+    wide: bool
+
+    def table(self, title: str, rows: Sequence[Row], metric: Metric, *, to_the_end: bool = False) -> Table:
+        table = _frame(title)
+        table.add_column("function", overflow="fold")
+        if self.wide:
+            table.add_column("where", overflow="fold")
+        for place in self.places:
+            if self.wide:
+                table.add_column("calls", justify="right", no_wrap=True)
+            table.add_column(plain(self.one.versions[place]), justify="right", no_wrap=True)
+        for row in rows:
+            table.add_row(
+                *self._name(row), *(text for place in self.places for text in self._figures(row, place, metric))
+            )
+        if to_the_end:
+            self._close_accounts(table, rows, metric)
+        return table
+
+    def _name(self, row: Row) -> list[Text]:
+        """A function inside another is called by its own name, as in a traceback."""
+        name, file = row.name.rpartition(".<locals>.")[2], row.file.rpartition("/")[2]
+        if self.wide:
+            where = module(row.file).removeprefix("tensorflow/python/")
+            return [plain(name), plain(f"{where}:{row.line}" if row.file else WRITTEN_IN_C, style="dim")]
+        return [plain(name).append_text(plain(f"  {file or WRITTEN_IN_C}", style="dim"))]
+
+    def _figures(self, row: Row, place: int, metric: Metric) -> list[str]:
+        cell = row.cells[place]
+        if cell is None:
+            return ["", "-"] if self.wide else ["-"]
+        time = _share(metric(cell), self.one.splits[place])
+        calls = f"{cell.calls:.0f}" if cell.calls >= 100 else f"{cell.calls:.3g}"
+        return [calls, time] if self.wide else [time]
+
+    def _close_accounts(self, table: Table, shown: Sequence[Row], metric: Metric) -> None:
+        """What is not shown, so that the rows of each version add up to its step."""
+        table.add_section()
+        others, steps = [], []
+        for place in self.places:
+            parts, blank = self.one.splits[place], [""] if self.wide else []
+            told = sum(value(row.cells[place], metric) for row in shown)
+            others += [*blank, _share(parts.step_ms - told, parts)]
+            steps += [*blank, _share(parts.step_ms, parts)]
+        table.add_row("all others", *([""] if self.wide else []), *others)
+        table.add_row("step", *([""] if self.wide else []), *steps)
+
+
+def _share(milliseconds: float, parts: Split) -> str:
+    return f"{duration(max(milliseconds, 0.0))} {milliseconds / (parts.step_ms or 1.0):4.0%}"
+
+
+def _legend(profiled: Profiled) -> Iterable[str]:
+    yield (
+        "build: until the third call, and functions called once or twice after it; train: functions called once a "
+        "step; other: all the rest. Percentages are of the step: the time without the build."
+    )
+    yield "profiler: by how much it made a call longer. -: not called there. C: written in C, its work included."
+    yield "With all that they call, functions overlap; by themselves, they add up to the step."
+    yield (
+        "Only the thread that makes the calls is seen: the work of TensorFlow's own threads counts for the function "
+        "that waits for it."
+    )
+    yield (
+        f"Flame graphs: {profiled.path}/profiles/*.speedscope.json opens in https://www.speedscope.app, "
+        "*.collapsed.txt is for flamegraph.pl; they come of a few more calls under a tracer."
+    )
+    for version in dict.fromkeys(
+        arm.version for arm in profiled.arms if arm.profile and arm.profile.profiler == "tracer"
+    ):
+        python = profiled.heading.pythons.get(version, "")
+        yield (
+            f"{version}: cProfile of Python {python} loses track at functions written in C ({CPROFILE_BUG}), so a "
+            "tracer written in Python did its work and made calls still longer."
+        )
+
+
+def as_object(profiled: Profiled) -> dict[str, Any]:
+    heading = profiled.heading
+    return {
+        "schema": SCHEMA,
+        "run": {
+            "id": heading.run,
+            "engine": heading.engine,
+            "device": heading.device,
+            "created": heading.created.isoformat(),
+            "seed": heading.seed,
+            "host": heading.host,
+        },
+        "profiles": [_arm(arm) for arm in profiled.arms],
+        "functions": [
+            _function(one, row, metric.__name__, rank)
+            for one in compared(profiled)
+            for metric in (cumulative, own)
+            for rank, row in enumerate(grown(one.rows, metric, one.splits)[: heading.top], 1)
+        ],
+    }
+
+
+def _arm(arm: ProfiledArm) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "workload": arm.case.workload,
+        "params": dict(arm.case.params),
+        "version": arm.version,
+        "outcome": arm.outcome,
+        "reason": arm.reason,
+    }
+    if arm.profile is None:
+        return told
+    parts, named = split(arm.profile), f"profiles/{stem(arm.case, arm.version)}"
+    return {
+        **told,
+        "profiler": arm.profile.profiler,
+        "calls": arm.profile.calls,
+        "steps": arm.profile.steps,
+        "profiler_ratio": arm.profile.longer,
+        "build_ms": parts.build_ns / 1e6,
+        "train_ms": parts.train_ms,
+        "other_ms": parts.other_ms,
+        "step_ms": parts.step_ms,
+        "files": {kind: f"{named}.{end}" for kind, end in FILES.items()},
+    }
+
+
+def _function(one: Compared, row: Row, by: str, rank: int) -> dict[str, Any]:
+    metric = cumulative if by == "cumulative" else own
+    return {
+        "workload": one.case.workload,
+        "params": dict(one.case.params),
+        "baseline": one.versions[0],
+        "by": by,
+        "rank": rank,
+        "name": row.name,
+        "file": row.file,
+        "line": row.line,
+        "growth_ms": growth(row, metric),
+        "versions": {
+            version: cell and {"calls": cell.calls, "own_ms": cell.own_ms, "cumulative_ms": cell.cumulative_ms}
+            for version, cell in zip(one.versions, row.cells, strict=True)
+        },
+    }

@@ -1,0 +1,206 @@
+"""A run as the study of the training loops prints it: a block a loop, API and input, a row a size of model and data.
+
+Times and percent stand as the study has them; the ratio and its interval, which it lacks, beside or beneath them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from orchestrator.errors import UsageError
+from orchestrator.model import CONTROL, Arm, Case, Comparison, Contrast
+from orchestrator.reports.columns import COLUMNS, MARKS, STYLES, Notes
+from orchestrator.reports.pieces import Cell, Part, Piece, Rows, fits, flat, lines, stacked, table
+from orchestrator.reports.plain import drawn, plain
+from orchestrator.reports.table import facts, warned
+
+WORKLOAD = "train_loop"
+GRAPH, EAGER = MODES = ("graph", "eager")
+NOT_HELD = "·"
+
+Block = tuple[str, ...]
+Size = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Section:
+    """All that is told of one block."""
+
+    title: str
+    rows: Rows
+    pieces: tuple[Piece, ...]
+    unmeasured: tuple[str, ...]
+
+
+class Study:
+    """The run's cases of the study, and what came of them."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.plan = comparison.plan
+        self.versions = [version for version in self.plan.versions if not version.endswith(CONTROL)]
+        self._cases = {_place(case): case for case in self.plan.cases if case.workload == WORKLOAD}
+        self.blocks = list(dict.fromkeys(block for block, _, _ in self._cases))
+        self.modes = {mode for _, mode, _ in self._cases}
+        self._arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
+        steady = [contrast for contrast in comparison.contrasts if contrast.pair.metric == "steady"]
+        # A claim may ask for the same two arms with a margin of its own; the last one stays, which has the run's.
+        steady.sort(key=lambda contrast: contrast.pair.margin is None)
+        self._contrasts = {contrast.pair.arms: contrast for contrast in steady}
+
+    def sizes(self, block: Block | None = None) -> list[Size]:
+        """Of one block, or of all, in the order in which the run names models and data."""
+        found = list(dict.fromkeys(size for of, _, size in self._cases if block in (None, of)))
+        models, data = (list(dict.fromkeys(size[axis] for size in found)) for axis in (0, 1))
+        return sorted(found, key=lambda size: (models.index(size[0]), data.index(size[1])))
+
+    def arms(self, block: Block, mode: str, version: str) -> list[Arm | None]:
+        """One a size of the block."""
+        cases = (self._cases.get((block, mode, size)) for size in self.sizes(block))
+        return [self._arms.get((case.label, version)) if case else None for case in cases]
+
+    def contrast(self, baseline: Arm, candidate: Arm) -> Contrast | None:
+        return self._contrasts.get(((baseline.case.label, baseline.version), (candidate.case.label, candidate.version)))
+
+
+def render(comparison: Comparison) -> str:
+    return drawn(lambda width: layout(comparison, width))
+
+
+def layout(comparison: Comparison, width: int) -> RenderableType:
+    study, notes = Study(comparison), Notes()
+    if not study.blocks:
+        raise UsageError(
+            f"run {study.plan.run} holds no {WORKLOAD}, which the seed's tables are made of: --table verdicts shows "
+            f"what it holds, and `tfcompare run --workload {WORKLOAD}` measures them"
+        )
+    sections = [_section(study, block, notes) for block in study.blocks]
+    parts: list[RenderableType] = [_head(comparison, study), *warned(comparison)]
+    for section, tables in zip(sections, _tables(sections, width), strict=True):
+        parts += [Text(), plain(section.title, style="bold"), *tables, *map(plain, section.unmeasured)]
+    told = notes.lines(study.plan.alpha)
+    return Group(*parts, *([Text()] if told else []), *told)
+
+
+def _head(comparison: Comparison, study: Study) -> Text:
+    title = plain(f"tfcompare run {study.plan.run}, as the study prints it", style="bold")
+    told = (plain(line, style="dim") for line in (facts(comparison), *_legend(study)))
+    return Text("\n").join((title, *told))
+
+
+def _legend(study: Study) -> Iterator[str]:
+    first, *later = study.versions
+    yield "%: (1 - longer/shorter) * 100 in magnitude, as in the study; -260 takes 3.6 times as long"
+    if later:
+        yield f"{', '.join(later)}: ratio to {first} in the same mode, + if faster (TF2 v TF1 in the study)"
+    if study.modes == set(MODES):
+        yield "GvE: ratio of graph to eager in the same version, + if graph is faster"
+    yield "times: steady, per step; the study's %-less figures are seconds, here units stand beside"
+    yield "ratio and %: round by round, so not quite what the two times shown would give"
+    marks = " · ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items())
+    yield f"{marks}: the interval reaches too far, or a note says why"
+    held = study.sizes()
+    models, data = ({size[axis] for size in held} for axis in (0, 1))
+    if "large" in models and "small" in data and ("large", "small") not in held:
+        yield "the large model has no small data, as in the study"
+
+
+def _section(study: Study, block: Block, notes: Notes) -> Section:
+    pieces = [*(_versions(study, block, mode, notes) for mode in MODES), _modes(study, block, notes)]
+    return Section(
+        title=" · ".join(block),
+        rows=Rows(("model", "data"), tuple(study.sizes(block))),
+        pieces=tuple(piece for piece in pieces if piece.lead or piece.parts),
+        unmeasured=tuple(_unmeasured(study, block, notes)),
+    )
+
+
+def _tables(sections: Sequence[Section], width: int) -> list[list[RenderableType]]:
+    """In the same form for all: a line a row if every section then fits into one table, else two lines."""
+    wide = [lines(section.rows, section.pieces, flat, width) for section in sections]
+    one_each = all(len(found) < 2 and all(fits(line, width) for line in found) for found in wide)
+    chosen = wide if one_each else [lines(section.rows, section.pieces, stacked, width) for section in sections]
+    tables: list[list[RenderableType]] = []
+    for section, found in zip(sections, chosen, strict=True):
+        apart: list[RenderableType] = [part for line in found for part in (Text(), table(section.rows, line))]
+        tables.append(apart[1:])
+    return tables
+
+
+def _versions(study: Study, block: Block, mode: str, notes: Notes) -> Piece:
+    """One mode: the first version's times, and each later version against them."""
+    first, *later = study.versions
+    baselines = study.arms(block, mode, first)
+    lead = [Part(first, tuple(Cell(time=_time(arm, notes)) for arm in baselines))] if _timed(baselines) else []
+    parts = []
+    for version in later:
+        arms = study.arms(block, mode, version)
+        if _timed(arms):
+            pairs = zip(baselines, arms, strict=True)
+            parts.append(Part(version, tuple(_cell(study, *pair, _time(pair[1], notes), notes) for pair in pairs)))
+    return Piece(mode, tuple(lead), tuple(parts))
+
+
+def _modes(study: Study, block: Block, notes: Notes) -> Piece:
+    """Graph against eager; their times stand in the pieces before."""
+    parts = []
+    for version in study.versions:
+        pairs = zip(study.arms(block, EAGER, version), study.arms(block, GRAPH, version), strict=True)
+        part = Part(version, tuple(_cell(study, *pair, "", notes) for pair in pairs))
+        if any(cell.mark for cell in part.cells):
+            parts.append(part)
+    return Piece("GvE", (), tuple(parts))
+
+
+def _cell(study: Study, baseline: Arm | None, candidate: Arm | None, time: str, notes: Notes) -> Cell:
+    if not baseline or not candidate or baseline.median_ms is None or candidate.median_ms is None:
+        return Cell(time=time)
+    contrast = study.contrast(baseline, candidate)
+    if contrast is None:
+        return Cell(time=time)
+    ratio, interval, percent = (
+        str(COLUMNS[name].cell(candidate, contrast, notes)) for name in ("ratio", "interval", "seed")
+    )
+    star = notes.star() if contrast.exploratory else ""
+    reason = "" if _shows_why(contrast, study.plan.margin) else notes.mark(contrast.reason)
+    mark = f"{MARKS[contrast.verdict]}{star}{reason}"
+    return Cell(time=time, ratio=ratio, interval=interval, percent=percent, mark=mark, style=STYLES[contrast.verdict])
+
+
+def _time(arm: Arm | None, notes: Notes) -> str:
+    if arm is None:
+        return NOT_HELD
+    if arm.median_ms is None:
+        return f"{arm.outcome}{notes.mark(arm.reason)}"
+    died = notes.mark(arm.reason) if arm.outcome == "died" else ""
+    return f"{COLUMNS['time'].cell(arm, None, notes)}{died}"
+
+
+def _timed(arms: Iterable[Arm | None]) -> bool:
+    return any(arm is not None and arm.median_ms is not None for arm in arms)
+
+
+def _shows_why(contrast: Contrast, margin: float) -> bool:
+    """Whether the interval alone tells why nothing is decided: no difference is in it, and one beyond the margin."""
+    if contrast.ci_low is None or contrast.ci_high is None:
+        return False
+    bound = 1 + (margin if contrast.pair.margin is None else contrast.pair.margin)
+    return contrast.ci_low <= 1 <= contrast.ci_high and (contrast.ci_low * bound < 1 or contrast.ci_high > bound)
+
+
+def _unmeasured(study: Study, block: Block, notes: Notes) -> Iterator[str]:
+    """What has no column, for none of its sizes was measured."""
+    found: dict[str, list[str]] = {}
+    for version in study.versions:
+        for mode in MODES:
+            arms = study.arms(block, mode, version)
+            for outcome in dict.fromkeys(_time(arm, notes) for arm in arms if arm and not _timed(arms)):
+                found.setdefault(outcome, []).append(f"{version} {mode}")
+    for outcome, names in found.items():
+        yield f"{outcome}: {', '.join(names)}"
+
+
+def _place(case: Case) -> tuple[Block, str, Size]:
+    values = dict(case.params)
+    mode, model, data = (values.pop(name, "") for name in ("mode", "model", "data"))
+    return tuple(values.values()), mode, (model, data)

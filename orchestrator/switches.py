@@ -1,0 +1,56 @@
+"""The flags that several commands share, and the engine options that they come to."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator import flags
+from orchestrator.engines import EngineOptions
+from orchestrator.errors import UsageError
+
+EngineName = Annotated[str, typer.Option("--engine", help="auto, docker or venv.")]
+Gpu = Annotated[bool, typer.Option("--gpu", help="Measure on the GPU, through Docker's NVIDIA runtime.")]
+GpuRequest = Annotated[
+    str, typer.Option("--gpu-request", help="How the GPU is asked for: runtime (the runtime named nvidia) or device.")
+]
+Base = Annotated[
+    str | None,
+    typer.Option(
+        "--base", envvar="TFCOMPARE_BASE", help="Base image in place of the pinned one; {python} becomes e.g. 3.7."
+    ),
+]
+CaBundle = Annotated[
+    Path | None,
+    typer.Option("--ca-bundle", envvar="TFCOMPARE_CA_BUNDLE", help="Certificates to trust while installing."),
+]
+Cpuset = Annotated[str | None, typer.Option("--cpuset", help="CPUs that every version runs on, e.g. 0,2-3.")]
+Memory = Annotated[str | None, typer.Option("--memory", help="Memory that every version may use, e.g. 4g.")]
+Threads = Annotated[str | None, typer.Option("--threads", help="TensorFlow's threads for every version: inter,intra.")]
+Timeout = Annotated[str, typer.Option("--timeout", help="Longest that one step of a case may take.")]
+OwnWorkloads = Annotated[Path | None, typer.Option("--workloads", help="A folder with workload files of your own.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Run directory; runs/<stamp> if not given.")]
+Rounds = Annotated[int | None, typer.Option("--rounds", min=2, max=1000, help="Exactly so many rounds.")]
+Budget = Annotated[str | None, typer.Option("--budget", help="Time for the measuring, e.g. 90s or 10m.")]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, max=2**31 - 1, help="Seed of orders and data; random if not given."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show builds and installs as they go.")]
+
+
+def environments(
+    gpu: bool, gpu_request: str, base: str | None, ca_bundle: Path | None, cpuset: str | None, memory: str | None
+) -> EngineOptions:
+    if gpu_request not in ("runtime", "device"):
+        raise UsageError(f"--gpu-request {gpu_request!r}: it is runtime or device")
+    return EngineOptions(
+        gpu=gpu,
+        gpu_request="device" if gpu_request == "device" else "runtime",
+        base=base,
+        ca_bundle=ca_bundle,
+        cpus=flags.cpus(cpuset) if cpuset else None,
+        memory_mb=flags.memory_mb(memory) if memory else None,
+    )

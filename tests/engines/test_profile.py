@@ -1,0 +1,163 @@
+"""Profiles of real TensorFlows: what the published study found in 2.0 is found again, by name and by order."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.model import Case
+from orchestrator.profile import ProfileOptions, profile, read
+from orchestrator.profiles import Profiled, Row, cumulative, grown, growth, own, split
+from orchestrator.progress import Quiet
+from orchestrator.reports.profile import Compared, as_object, compared, render
+
+TRAIN = "train_loop[loop={},api=tf.keras,mode=eager,input=numpy,model=small,data=small]"
+PREDICT = "predict[call=predict,state={},model=tiny]"
+SELECTED = (PREDICT.format("compiled|uncompiled"), TRAIN.format("train_on_batch"), TRAIN.format("fit"))
+CALLS = 10
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Profiled:
+    return profile(
+        ProfileOptions(
+            versions=("1.14", "2.0"),
+            selected=SELECTED,
+            engine="venv",
+            out=tmp_path_factory.mktemp("profile") / "run",
+            calls=CALLS,
+            seed=1,
+        ),
+        Quiet(),
+    )
+
+
+def of(done: Profiled, label: str) -> Compared:
+    [found] = [one for one in compared(done) if one.case.label == label]
+    return found
+
+
+def grown_rank(one: Compared, name: str, file: str, metric=cumulative) -> int:
+    """The place of a function among the new and grown ones."""
+    rows = grown(one.rows, metric, one.splits)
+    [place] = [place for place, row in enumerate(rows) if row.name == name and row.file.endswith(file)]
+    return place
+
+
+def row(one: Compared, name: str) -> Row:
+    [found] = [row for row in one.rows if row.name == name]
+    return found
+
+
+def share(one: Compared, name: str, metric=cumulative) -> float:
+    """Of a step in TensorFlow 2.0."""
+    cell = row(one, name).cells[1]
+    assert cell is not None, name
+    return metric(cell) / one.splits[1].step_ms
+
+
+def test_every_arm_is_profiled(done: Profiled):
+    assert done.error is None
+    assert [arm.outcome for arm in done.arms] == ["profiled"] * 8
+    assert {arm.profile.profiler for arm in done.arms if arm.profile} == {"cProfile"}
+
+
+def test_predict_after_compile_makes_new_graph_functions_in_2_0(done: Profiled):
+    """The study: `_process_inputs` took 81 % of a predict, `_create_graph_function` in it 72 %, and uncompiled there is
+    neither."""
+    one = of(done, PREDICT.format("compiled"))
+    order = [
+        ("Loop.predict", "training_v2.py"),
+        ("_process_inputs", "training_v2.py"),
+        ("TensorLikeDataAdapter.__init__", "data_adapter.py"),
+        ("Function._create_graph_function", "eager/function.py"),
+        ("func_graph_from_py_func", "func_graph.py"),
+    ]
+    places = [grown_rank(one, *function) for function in order]
+    assert places == sorted(places)
+    assert places[-1] < 20
+    assert all(row(one, name).cells[0] is None for name, _ in order), "they are new in 2.0"
+    assert share(one, "_process_inputs") > 0.4
+    assert share(one, "Function._create_graph_function") > 0.3
+    calls = row(one, "Function._create_graph_function").cells[1]
+    assert calls is not None
+    assert calls.calls >= 1, "in every call anew"
+
+
+def test_uncompiled_predict_makes_none(done: Profiled):
+    names = {row.name for row in of(done, PREDICT.format("uncompiled")).rows}
+    assert not names & {"_process_inputs", "Function._create_graph_function", "TensorLikeDataAdapter.__init__"}
+
+
+def test_eager_fit_makes_an_adapter_and_its_functions_in_every_call_of_2_0(done: Profiled):
+    one = of(done, TRAIN.format("fit"))
+    for name in ("_process_inputs", "TensorLikeDataAdapter.__init__", "Function._create_graph_function"):
+        assert row(one, name).cells[0] is None
+        assert share(one, name) > 0.2
+
+
+def test_eager_train_on_batch_runs_op_by_op_in_2_0_and_uses_no_adapter(done: Profiled):
+    """A TensorFlow developer in the study: of train_on_batch, the execution function was left a pure Python one."""
+    one = of(done, TRAIN.format("train_on_batch"))
+    order = [("_process_single_batch", "training_eager.py"), ("GradientTape.gradient", "backprop.py")]
+    places = [grown_rank(one, *function) for function in order]
+    assert places == sorted(places)
+    assert share(one, "_process_single_batch") > 0.5
+    assert grown_rank(one, "TFE_Py_FastPathExecute", "", own) == 0
+    ops = row(one, "TFE_Py_FastPathExecute").cells
+    assert ops[0] is None
+    assert ops[1] is not None
+    assert ops[1].calls > 100, "that many ops a step, where 1.14 calls one function"
+    assert not [row for row in one.rows if "data_adapter" in row.file]
+
+
+def test_in_1_14_the_step_is_one_call_of_the_graph(done: Profiled):
+    first = row(of(done, TRAIN.format("train_on_batch")), "TFE_Py_Execute").cells[0]
+    assert first is not None
+    assert first.calls == 1.0
+
+
+def test_a_step_is_what_its_functions_take_by_themselves(done: Profiled):
+    for one in compared(done):
+        for place, parts in enumerate(one.splits):
+            together = sum(cell.own_ms for row in one.rows if (cell := row.cells[place]))
+            assert together == pytest.approx(parts.step_ms)
+            assert parts.train_ns > 0
+            assert parts.build_ns > 0
+
+
+def test_the_call_itself_takes_all_of_a_step(done: Profiled):
+    for one in compared(done):
+        [step] = [row for row in one.rows if row.file == f"{one.case.workload}.py" and "<lambda>" in row.name]
+        for cell, parts in zip(step.cells, one.splits, strict=True):
+            assert cell is not None
+            assert cell.calls == 1.0
+            assert 0.9 < cell.cumulative_ms / parts.step_ms < 1.1
+
+
+def test_keras_functions_are_one_row_in_both_versions(done: Profiled):
+    """tensorflow/python/keras has become tensorflow_core/python/keras."""
+    predict = row(of(done, PREDICT.format("compiled")), "Model.predict")
+    assert None not in predict.cells
+    assert growth(predict, cumulative) > 0
+
+
+def test_no_time_of_it_is_a_measurement(done: Profiled):
+    assert not list(done.path.rglob("*.arrow*"))
+    assert not (done.path / "plan.json").exists()
+    assert as_object(done)["schema"] == "tfcompare.profile/1"
+    assert "Times under a profiler are longer" in " ".join(render(done).split())
+
+
+def test_its_files_hold_it_and_no_folder_of_this_machine(done: Profiled):
+    again = read(done.path)
+    assert again.arms == done.arms
+    for path in (done.path / "profiles").iterdir():
+        text = path.read_text()
+        assert str(Path.home()) not in text
+        assert "site-packages" not in text
+    case = Case("predict", (("call", "predict"), ("state", "compiled"), ("model", "tiny")))
+    [arm] = [arm for arm in again.arms if arm.case == case and arm.version == "2.0.0"]
+    assert arm.profile is not None
+    assert split(arm.profile).step_ms > 0
+    frames = {frame.name for frame in arm.profile.stacks.frames}
+    assert {"_process_inputs", "Function._create_graph_function"} <= frames

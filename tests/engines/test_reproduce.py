@@ -1,0 +1,93 @@
+"""Claims tested for real: what was found in 2.0 is found here, and is not found where it is not said to be."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import run_command
+
+CLAIMS = ("predict-after-compile", "predict-after-compile-1-14", "predict-compiled-retraces", "non-strict-execution",
+          "python-scalars-retrace", "xla-on-gpu")  # fmt: skip
+Answer = dict[str, Any]
+
+
+def reproduced(tfcompare: str, *flags: str | Path) -> Answer:
+    done = run_command(tfcompare, "reproduce", *flags, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    answer: Answer = json.loads(done.stdout)
+    assert answer["schema"] == "tfcompare.claims/1"
+    return {claim["claim"]: claim for claim in answer["claims"]}
+
+
+@pytest.fixture(scope="module")
+def run(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("claims") / "run"
+    reproduced(tfcompare, *CLAIMS, "--engine", "venv", "--out", out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def found(tfcompare: str, run: Path) -> Answer:
+    done = run_command(tfcompare, "report", run, "--format", "json")
+    return {claim["claim"]: claim for claim in json.loads(done.stdout)["claims"]}
+
+
+def test_predict_after_compile_is_reproduced(found: Answer) -> None:
+    claim = found["predict-after-compile"]
+    assert claim["verdict"] == "reproduced"
+    assert claim["ci_low"] > 1
+    assert claim["ratio"] > 10**0.5
+    assert claim["versions"] == ["2.0.0"]
+
+
+def test_what_1_14_did_not_have_is_not_found_there(found: Answer) -> None:
+    assert found["predict-after-compile-1-14"]["verdict"] in ("reproduced", "inconclusive")
+    assert found["predict-after-compile-1-14"]["ratio"] < 1.5
+
+
+def test_traces_are_counted(found: Answer) -> None:
+    assert found["predict-compiled-retraces"]["verdict"] == "reproduced"
+    assert found["python-scalars-retrace"]["verdict"] == "reproduced"
+    assert found["python-scalars-retrace"]["checks"][0]["metric"] == "traces"
+
+
+def test_a_statement_that_checks_itself_holds(found: Answer) -> None:
+    assert found["non-strict-execution"]["verdict"] == "reproduced"
+    assert found["non-strict-execution"]["ratio"] is None
+
+
+def test_what_needs_a_gpu_says_so(found: Answer) -> None:
+    assert found["xla-on-gpu"]["verdict"] == "needs a GPU"
+
+
+def test_only_the_arms_that_claims_name_are_measured(tfcompare: str, run: Path) -> None:
+    done = run_command(tfcompare, "report", run, "--table", "verdicts", "--format", "json")
+    arms = {(arm["workload"], arm["version"]) for arm in json.loads(done.stdout)["arms"]}
+    assert arms == {
+        ("predict", "1.14.0"), ("predict", "2.0.0"), ("semantics", "2.0.0"), ("semantics", "2.13.0"),
+        ("tracing", "2.13.0"),
+    }  # fmt: skip
+
+
+def test_the_table_says_what_was_expected(tfcompare: str, run: Path) -> None:
+    shown = run_command(tfcompare, "report", run).stdout
+    assert "predict becomes slower after compile in TensorFlow 2.0" in shown
+    assert "published 10x" in shown
+    assert "1 needs a GPU" in shown
+
+
+def test_the_same_on_docker(tfcompare: str, docker_base: str, tmp_path: Path) -> None:
+    flags = ("--engine", "docker", "--base", docker_base, "--rounds", "3", "--out", tmp_path / "run")
+    found = reproduced(tfcompare, "predict-after-compile", "non-strict-execution", *flags)
+    assert {claim["verdict"] for claim in found.values()} == {"reproduced"}
+
+
+def test_claims_are_listed_without_measuring(tfcompare: str) -> None:
+    listed = run_command(tfcompare, "reproduce", "--list", "--suite", "seed")
+    assert listed.returncode == 0
+    assert "predict-after-compile" in listed.stdout
+    unknown = run_command(tfcompare, "reproduce", "predict-after-compil")
+    assert unknown.returncode == 2
+    assert "did you mean predict-after-compile" in unknown.stderr

@@ -1,0 +1,153 @@
+"""A claim file is read strictly: what it says becomes pairs of arms, and a slip is told with file and key."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator import claims
+from orchestrator.ask import Options, ask
+from orchestrator.engines import EngineOptions
+from orchestrator.errors import NothingSelected, UsageError
+from orchestrator.model import Claim, Plan
+from orchestrator.suites import all_workloads
+from tests.unit.builders import workload
+
+KNOWN = {"power": workload(params={"style": ("eager", "function")})}
+HEAD = 'title = "t"\nsource = "s"\nsuite = "seed"\nstatement = "x"\ndevices = ["cpu", "gpu"]\n'
+INSIDE = 'version = "2.0"\nbaseline = "power[style=eager]"\ncandidate = "power[style=function]"\n'
+ACROSS = 'case = "power[style=eager]"\nbaseline = "1.14"\ncandidate = "2.0"\n'
+
+
+@pytest.fixture
+def read(tmp_path: Path):
+    def from_text(text: str) -> Claim:
+        path = tmp_path / "a-claim.toml"
+        path.write_text(text)
+        return claims.read_claim(path, KNOWN)
+
+    return from_text
+
+
+def test_a_contrast_inside_a_version_is_a_pair_of_cases(read):
+    [expectation] = read(f'{HEAD}[[contrasts]]\n{INSIDE}expected = "faster"\npublished = 4.0\n').expectations
+    assert expectation.pair.arms == (("power[style=eager]", "2.0.0"), ("power[style=function]", "2.0.0"))
+    assert (expectation.effect, expectation.published) == ("faster", 4.0)
+
+
+def test_a_contrast_across_versions_is_a_pair_of_versions(read):
+    found = read(f'{HEAD}[[contrasts]]\n{ACROSS}expected = "more"\nmetric = "traces"\n')
+    [expectation] = found.expectations
+    assert expectation.pair.arms == (("power[style=eager]", "1.14.0"), ("power[style=eager]", "2.0.0"))
+    assert expectation.pair.metric == "traces"
+    assert found.versions == ("1.14.0", "2.0.0")
+
+
+def test_half_of_a_published_effect_has_to_be_seen(read):
+    def margin(line: str) -> float:
+        return read(f"{HEAD}[[contrasts]]\n{INSIDE}{line}").expectations[0].pair.margin
+
+    assert 1 + margin('expected = "slower"\npublished = 10.0') == pytest.approx(math.sqrt(10))
+    assert margin('expected = "slower"') == pytest.approx(0.05)
+    assert margin('expected = "slower"\npublished = 1.01') == pytest.approx(0.05)
+    assert margin('expected = "same"') == pytest.approx(0.05)
+    assert margin('expected = "same"\nwithin = 1.25') == pytest.approx(0.25)
+
+
+def test_a_case_may_check_itself(read):
+    found = read(f'{HEAD}[[holds]]\nversion = "2.13"\ncase = "power[style=eager]"\n')
+    assert found.arms == (("power[style=eager]", "2.13.0"),)
+    assert found.expectations == ()
+
+
+BAD = {
+    "no TOML": ("title", "cannot be read as TOML"),
+    "nothing that tests it": (HEAD, "needs [[contrasts]] or [[holds]]"),
+    "an unknown key": (HEAD + "titel = 1\n", "titel: Extra inputs"),
+    "a key too few": ('title = "t"\n', "source: Field required"),
+    "an unknown effect": (
+        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "quicker"',
+        "contrasts.0.expected: Input should be",
+    ),
+    "a ratio below one": (
+        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\npublished = 0.5',
+        "contrasts.0.published",
+    ),
+    "an infinite ratio": (
+        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\npublished = inf',
+        "contrasts.0.published",
+    ),
+    "both kinds at once": (f'{HEAD}[[contrasts]]\n{INSIDE}case = "power"\nexpected = "slower"', "names a case"),
+    "neither kind": (f'{HEAD}[[contrasts]]\nbaseline = "a"\ncandidate = "b"\nexpected = "slower"', "names a case"),
+    "more of a time": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "more"', "cannot be said of steady"),
+    "slower memory": (
+        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nmetric = "peak_rss"',
+        "cannot be said of peak_rss",
+    ),
+    "the same by a figure": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "same"\npublished = 2.0', "no published ratio"),
+    "slower within": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nwithin = 1.2', "goes with expected = 'same'"),
+    "an unknown version": (f'{HEAD}[[holds]]\nversion = "2.99"\ncase = "power[style=eager]"', "unknown version '2.99'"),
+    "a case left open": (f'{HEAD}[[holds]]\nversion = "2.0"\ncase = "power"', "names 2 cases"),
+    "an unknown workload": (f'{HEAD}[[holds]]\nversion = "2.0"\ncase = "powr[style=eager]"', "powr"),
+    "no device": (HEAD.replace('["cpu", "gpu"]', "[]"), "devices: Tuple should have at least 1 item"),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), BAD.values(), ids=BAD)
+def test_a_bad_file_is_told_with_its_path(read, text: str, words: str):
+    with pytest.raises(UsageError, match=r"a-claim\.toml: ") as told:
+        read(text)
+    assert words in str(told.value)
+
+
+BUILTIN = claims.all_claims(all_workloads())
+
+
+def test_every_claim_that_comes_with_tfcompare_can_be_read():
+    assert len([claim for claim in BUILTIN.values() if claim.suite == "seed"]) >= 20
+    assert len([claim for claim in BUILTIN.values() if claim.suite == "reported"]) >= 15
+    assert any(claim.withdrawn for claim in BUILTIN.values())
+    for claim in BUILTIN.values():
+        assert claim.title
+        assert not claim.title.endswith(".")
+        assert claim.statement.endswith(".")
+
+
+def planned(*names: str, gpu: bool = False, **changes: Any) -> Plan:
+    chosen = claims.choose(names, None, BUILTIN)
+    return ask(Options(claims=chosen, environments=EngineOptions(gpu=gpu), **changes)).plan
+
+
+def test_only_the_arms_that_a_claim_names_are_planned():
+    plan = planned("predict-after-compile", "eager-train-loops")
+    assert plan.versions == ("1.14.0", "2.0.0")
+    assert len(plan.arms()) == 2 + 2 * 2
+    assert len(plan.pairs) == 1 + 2
+
+
+def test_what_needs_a_gpu_is_kept_and_not_measured():
+    plan = planned("predict-after-compile", "xla-on-gpu")
+    assert [claim.name for claim in plan.claims] == ["predict-after-compile", "xla-on-gpu"]
+    assert {case.workload for case in plan.cases} == {"predict"}
+    with pytest.raises(NothingSelected, match="said of this device"):
+        planned("xla-on-gpu")
+    assert {case.workload for case in planned("xla-on-gpu", gpu=True).cases} == {"forward"}
+
+
+def test_a_pair_that_two_claims_share_is_asked_for_once():
+    both = [replace(BUILTIN["predict-after-compile"], name=name) for name in ("one", "other")]
+    assert len(ask(Options(claims=tuple(both))).plan.pairs) == 1
+
+
+def test_claims_are_chosen_by_name_and_suite():
+    assert claims.choose((), None, BUILTIN) == tuple(BUILTIN.values())
+    assert {claim.suite for claim in claims.choose((), "seed", BUILTIN)} == {"seed"}
+    assert [one.name for one in claims.choose(["xla-on-gpu", "xla-on-gpu"], None, BUILTIN)] == ["xla-on-gpu"]
+    with pytest.raises(UsageError, match=r"did you mean predict-after-compile"):
+        claims.choose(["predict-after-compil"], None, BUILTIN)
+    with pytest.raises(UsageError, match="seed and reported"):
+        claims.choose((), "quick", BUILTIN)
+    with pytest.raises(NothingSelected):
+        claims.choose(["xla-on-gpu"], "reported", BUILTIN)

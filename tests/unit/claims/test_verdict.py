@@ -1,0 +1,104 @@
+"""From contrasts to the answer on a claim: one statement that fails fails it, and doubt is never agreement."""
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.claims.verdict import judge_claims
+from orchestrator.model import Claim, Comparison, Contrast, Expectation
+from orchestrator.stats.compare import compare
+from tests.unit.builders import NEW, OLD, arm, case, comparison, contrast, plan, unmeasured, version_pair
+
+CASE = case()
+PAIR = replace(version_pair(CASE), margin=2.0)
+
+
+def claim(effect: str = "slower", **changes: object) -> Claim:
+    made = Claim(
+        name="a-claim", title="it is slower", source="somewhere", statement="It is slower.", suite="seed",
+        devices=("cpu", "gpu"), withdrawn=False, holds=(),
+        expectations=(Expectation(pair=PAIR, effect=effect, published=9.0),),
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+def judged(of: Claim, *contrasts: Contrast, **changes: object):
+    made: Comparison = comparison(plan=plan([CASE], claims=(of,)), contrasts=contrasts, **changes)
+    [found] = judge_claims(made, [of])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("effect", "verdict", "answer"),
+    [
+        ("slower", "slower", "reproduced"),
+        ("slower", "same", "not reproduced"),
+        ("slower", "faster", "not reproduced"),
+        ("slower", "inconclusive", "inconclusive"),
+        ("more", "slower", "reproduced"),
+        ("faster", "faster", "reproduced"),
+        ("less", "faster", "reproduced"),
+        ("faster", "slower", "not reproduced"),
+        ("same", "same", "reproduced"),
+        ("same", "slower", "not reproduced"),
+        ("same", "faster", "not reproduced"),
+        ("same", "inconclusive", "inconclusive"),
+    ],
+)
+def test_the_verdict_at_the_claims_own_margin_is_the_answer(effect: str, verdict: str, answer: str):
+    found = judged(claim(effect), contrast(PAIR, 4.0, verdict, "noisy" if verdict == "inconclusive" else ""))
+    assert found.answer == answer
+    assert bool(found.reason) == (answer != "reproduced")
+    assert found.headline.ratio == 4.0
+
+
+def logs(value: float, wobble: float = 0.01) -> dict[int, float]:
+    return {number: value + wobble * (-1) ** number for number in range(1, 7)}
+
+
+@pytest.mark.parametrize(
+    ("shift", "answer"),
+    [(2.3, "reproduced"), (0.69, "not reproduced"), (1.0986, "inconclusive"), (-2.3, "not reproduced")],
+)
+def test_how_much_must_be_seen_is_judged_by_the_interval(shift: float, answer: str):
+    """A margin of 2.0 asks for three times: ten times is enough, twice is too little, and the bound itself is open."""
+    asked = plan([CASE], pairs=(PAIR,))
+    samples = {(CASE.label, OLD, "steady"): logs(0), (CASE.label, NEW, "steady"): logs(shift, -0.05)}
+    [found] = compare(asked, samples, [arm(CASE, OLD), arm(CASE, NEW)])
+    assert judged(claim(), found).answer == answer
+
+
+def test_all_statements_have_to_hold():
+    other = replace(PAIR, metric="traces")
+    both = claim(
+        expectations=(
+            Expectation(pair=PAIR, effect="slower", published=None),
+            Expectation(pair=other, effect="same", published=None),
+        )
+    )
+    held, failed = contrast(PAIR, 4.0, "slower"), contrast(other, 9.0, "slower")
+    open_ = contrast(other, 9.0, "inconclusive", "noisy")
+    assert judged(both, held, replace(failed, verdict="same")).answer == "reproduced"
+    assert judged(both, held, failed).answer == "not reproduced"
+    assert judged(both, held, open_).answer == "inconclusive"
+    assert judged(both, held, open_).reason == "noisy"
+    assert judged(both, replace(open_, pair=PAIR), failed).answer == "not reproduced"
+
+
+def test_a_case_that_checks_itself():
+    def answer(of) -> str:
+        checked = claim(expectations=(), holds=((CASE.label, NEW),))
+        return judged(checked, arms=(arm(CASE, OLD), of)).answer
+
+    assert answer(arm(CASE, NEW)) == "reproduced"
+    assert answer(unmeasured(CASE, NEW, "died", "AssertionError: it ran (raised in a call)")) == "not reproduced"
+    assert answer(unmeasured(CASE, NEW, "died", "killed by SIGKILL")) == "inconclusive"
+    assert answer(unmeasured(CASE, NEW, "refused", "No such op.")) == "inconclusive"
+
+
+def test_what_is_said_of_another_device_is_not_judged():
+    assert judged(claim(devices=("gpu",))).answer == "needs a GPU"
+    on_gpu = comparison(plan=plan([CASE], device="gpu"))
+    [found] = judge_claims(on_gpu, [claim(devices=("cpu",))])
+    assert found.answer == "inconclusive"
+    assert "without --gpu" in found.reason

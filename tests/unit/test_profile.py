@@ -1,0 +1,320 @@
+"""The story of a profile, by real workers under a stub TensorFlow: what is asked, what is left behind, how it ends."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from orchestrator import profile as story
+from orchestrator.engines import EngineOptions, Started, WorkerPlace
+from orchestrator.engines.channel import ProcessChannel
+from orchestrator.engines.setting import BuildLog, worker_variables
+from orchestrator.errors import (
+    ArmsDied,
+    ContractBroken,
+    EngineUnavailable,
+    EnvironmentFailed,
+    Interrupted,
+    NothingSelected,
+    TfCompareError,
+    UsageError,
+)
+from orchestrator.judge import judge_run
+from orchestrator.model import EnvironmentFacts, Version
+from orchestrator.profile import ProfileOptions
+from orchestrator.profiles import Profiled
+from orchestrator.progress import Quiet
+from orchestrator.rundir import RunDir
+from orchestrator.suites import WORKLOADS
+from tests.contract import stub
+from tests.unit.builders import case
+
+VERSIONS = ("1.14", "2.0")
+FINE = """
+    '''Is fine.'''
+    PARAMS = {"size": ("1", "2")}
+
+    def build(tf, params):
+        return lambda: leaf(float(params["size"]))
+
+    def leaf(value):
+        return value
+"""
+# Ends as its version is told to.
+ENDING = """
+    '''Ends.'''
+    import os, time
+    PARAMS = {"how": ("refuses", "raises", "is killed", "takes its worker along", "hangs")}
+
+    def build(tf, params):
+        if params["how"] == "raises":
+            raise RuntimeError("on purpose")
+        if params["how"] == "is killed":
+            os.kill(os.getpid(), 9)
+        if params["how"] == "takes its worker along":
+            os.kill(os.getppid(), 9)
+        if params["how"] == "hangs":
+            time.sleep(600)
+
+    def refuse(tf, params):
+        return "no such op" if params["how"] == "refuses" else None
+"""
+
+
+@dataclass
+class Environment:
+    """A version whose TensorFlow is a stub; everything else of its worker is real."""
+
+    facts: EnvironmentFacts
+    stub: Path
+    fails: str = ""
+    act: Callable[[], None] = lambda: None
+
+    def start(self, place: WorkerPlace, stream: Path) -> Started:
+        if self.fails:
+            raise EnvironmentFailed(f"{self.facts.version}: {self.fails}")
+        self.act()
+        variables = {**worker_variables(), "PYTHONPATH": str(self.stub), "HOME": str(self.stub)}
+        channel = ProcessChannel([sys.executable, str(WORKLOADS / "worker.py")], variables, place.log)
+        return Started(channel, (str(place.own_workloads),), str(stream))
+
+
+@dataclass
+class Engine:
+    stub: Path
+    absent: tuple[str, ...] = ()
+    fails: dict[str, str] = field(default_factory=dict)
+    act: Callable[[], None] = lambda: None
+    closed: bool = False
+
+    def check(self) -> str:
+        return "stubs"
+
+    def outlook(self, version: Version) -> str:
+        return "ready"
+
+    def prepare(self, version: Version, log: BuildLog) -> Environment:
+        if version.number in self.absent:
+            raise EnvironmentFailed(f"{version.number}: no disk\n  | the end of a log")
+        facts = EnvironmentFacts(version=version.number, kind="venv", identity="x", lock="y", python="3.11.7")
+        return Environment(facts, self.stub, self.fails.get(version.number, ""), self.act)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class Said(Quiet):
+    lines: list[str] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    made = Engine(stub.write(tmp_path / "stub"))
+    monkeypatch.setattr(story, "choose_engine", lambda options, say: ("venv", made))
+    return made
+
+
+@pytest.fixture
+def options(tmp_path: Path, engine: Engine) -> ProfileOptions:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "fine.py").write_text(dedent(FINE))
+    (own / "ending.py").write_text(dedent(ENDING))
+    return ProfileOptions(
+        versions=VERSIONS, selected=("fine[size=1]",), own_workloads=own, out=tmp_path / "run", calls=4, seed=7
+    )
+
+
+def ended(done: Profiled) -> list[tuple[str, str, str]]:
+    return [(arm.case.label, arm.version, arm.outcome) for arm in done.arms]
+
+
+def test_every_case_is_profiled_in_every_version_in_turn(options: ProfileOptions, engine: Engine):
+    said = Said()
+    done = story.profile(replace(options, selected=("fine",)), said)
+    assert ended(done) == [
+        ("fine[size=1]", "1.14.0", "profiled"),
+        ("fine[size=1]", "2.0.0", "profiled"),
+        ("fine[size=2]", "1.14.0", "profiled"),
+        ("fine[size=2]", "2.0.0", "profiled"),
+    ]
+    assert done.error is None
+    assert engine.closed
+    assert "2.0.0 profiled fine[size=2]" in said.lines
+    for arm in done.arms:
+        assert arm.profile is not None
+        assert {function.name: function.steady.calls for function in arm.profile.functions}["leaf"] == 4
+
+
+def test_a_single_version_is_enough(options: ProfileOptions):
+    assert ended(story.profile(replace(options, versions=("2.0",)), Quiet())) == [("fine[size=1]", "2.0.0", "profiled")]
+
+
+def test_its_directory_holds_profiles_and_nothing_that_was_measured(options: ProfileOptions):
+    done = story.profile(options, Quiet())
+    files = {str(path.relative_to(done.path)) for path in done.path.rglob("*") if path.is_file()}
+    stems = [f"profiles/fine,size=1-{version}" for version in ("1.14.0", "2.0.0")]
+    ends = ("json", "speedscope.json", "collapsed.txt")
+    logs = {"logs/worker-1.14.0.log", "logs/worker-2.0.0.log"}
+    assert files == {f"{one}.{end}" for one in stems for end in ends} | logs | {
+        ".lock",
+        "manifest.json",
+        "profile.json",
+    }
+    speedscope = json.loads((done.path / f"{stems[0]}.speedscope.json").read_text())
+    assert speedscope["$schema"].endswith("file-format-schema.json")
+    assert (done.path / f"{stems[0]}.collapsed.txt").read_text()
+    assert RunDir(done.path).read_manifest().sources.keys() == {"worker", "fine"}
+
+
+def test_no_report_of_runs_takes_it_for_one(options: ProfileOptions):
+    done = story.profile(options, Quiet())
+    with pytest.raises(UsageError, match="holds no run"):
+        judge_run(RunDir.open(done.path))
+
+
+def test_it_is_read_as_it_was_left(options: ProfileOptions):
+    done = story.profile(replace(options, selected=("fine", "ending[how=refuses]")), Quiet())
+    again = story.read(done.path)
+    assert (again.heading, again.arms, again.path) == (done.heading, done.arms, done.path)
+
+
+def test_what_is_no_profile_is_not_read(tmp_path: Path):
+    with pytest.raises(UsageError, match="holds no profile"):
+        story.read(tmp_path)
+    (tmp_path / "profile.json").write_text("{}")
+    with pytest.raises(ContractBroken, match="is not what this tfcompare writes"):
+        story.read(tmp_path)
+
+
+ENDS = {
+    "refuses": ("refused", "no such op"),
+    "raises": ("died", "RuntimeError: on purpose (raised in build)"),
+    "is killed": ("died", "killed by SIGKILL; often the kernel, out of memory"),
+    "takes its worker along": ("died", "its worker died: killed by SIGKILL (often the kernel, out of memory)"),
+    "hangs": ("died", "no answer within 0 s; ended (--timeout allows longer, --calls fewer)"),
+}
+
+
+@pytest.mark.parametrize(("how", "outcome", "reason"), [(how, *rest) for how, rest in ENDS.items()], ids=ENDS)
+def test_an_arm_that_ends_otherwise_is_a_row_with_its_reason_and_the_next_is_profiled(
+    options: ProfileOptions, how: str, outcome: str, reason: str
+):
+    asked = replace(options, versions=("2.0",), selected=(f"ending[how={how}]", "fine[size=1]"))
+    # Where it hangs nothing else has to be done in so short a time.
+    asked = replace(asked, selected=asked.selected[:1], timeout_s=0.3) if how == "hangs" else asked
+    done = story.profile(asked, Quiet())
+    ending, *others = done.arms
+    assert (ending.outcome, ending.reason, ending.profile) == (outcome, reason, None)
+    assert all(arm.outcome == "profiled" for arm in others)
+    assert type(done.error) is {"died": ArmsDied, "refused": type(None)}[outcome]
+
+
+def test_a_version_that_cannot_be_made_costs_itself_only(options: ProfileOptions, engine: Engine):
+    engine.absent = ("1.14.0",)
+    done = story.profile(options, Quiet())
+    assert ended(done) == [("fine[size=1]", "1.14.0", "died"), ("fine[size=1]", "2.0.0", "profiled")]
+    assert done.arms[0].reason == "environment: no disk"
+    assert isinstance(done.error, EnvironmentFailed)
+
+
+def test_a_version_whose_worker_does_not_start_costs_itself_only(options: ProfileOptions, engine: Engine):
+    engine.fails = {"1.14.0": "its Python is gone"}
+    done = story.profile(options, Quiet())
+    assert [arm.outcome for arm in done.arms] == ["died", "profiled"]
+    assert "start: 1.14.0: its Python is gone" in done.arms[0].reason
+    assert isinstance(done.error, ArmsDied)
+
+
+def test_where_no_version_can_be_made_there_is_nothing_to_show(options: ProfileOptions, engine: Engine):
+    engine.absent = ("1.14.0", "2.0.0")
+    with pytest.raises(EnvironmentFailed, match="no version could be made ready"):
+        story.profile(options, Quiet())
+    assert engine.closed
+
+
+def test_where_no_version_can_run_it_nothing_was_selected(options: ProfileOptions):
+    done = story.profile(replace(options, selected=("ending[how=refuses]",)), Quiet())
+    assert isinstance(done.error, NothingSelected)
+    assert "no such op" in str(done.error)
+
+
+class Stops(Quiet):
+    """Raises as soon as something is said that holds these words."""
+
+    def __init__(self, words: str, error: BaseException) -> None:
+        self._words = words
+        self._error = error
+
+    def say(self, text: str) -> None:
+        if self._words in text:
+            raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"), [(KeyboardInterrupt(), Interrupted), (EngineUnavailable("no answer"), EngineUnavailable)]
+)
+def test_what_was_profiled_before_an_end_is_kept(options: ProfileOptions, error: BaseException, kind: type):
+    done = story.profile(options, Stops("1.14.0 profiled", error))
+    assert ended(done) == [("fine[size=1]", "1.14.0", "profiled")]
+    assert type(done.error) is kind
+    assert story.read(done.path).arms == done.arms
+
+
+def test_an_end_before_the_first_profile_is_an_error_and_no_report(options: ProfileOptions, engine: Engine):
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    engine.act = interrupt
+    with pytest.raises(Interrupted):
+        story.profile(options, Quiet())
+    assert engine.closed
+
+
+WRONG: dict[str, tuple[dict[str, Any], type[TfCompareError], str]] = {
+    "no version": ({"versions": ()}, UsageError, "names no version"),
+    "a version twice": ({"versions": ("2.0", "2.0.0")}, UsageError, "named twice"),
+    "an unknown version": ({"versions": ("0.1",)}, UsageError, "unknown version '0.1'"),
+    "too few calls": ({"calls": 2}, UsageError, "--calls 2: a profile takes at least 3 calls"),
+    "an unknown workload": ({"selected": ("fien",)}, UsageError, r"unknown workload 'fien' \(did you mean fine\?\)"),
+    "an unknown suite": ({"suite": "qiuck"}, UsageError, "unknown suite 'qiuck'"),
+}
+
+
+@pytest.mark.parametrize(("changes", "kind", "words"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_found_before_any_work(
+    options: ProfileOptions, changes: dict[str, Any], kind: type[TfCompareError], words: str
+):
+    with pytest.raises(kind, match=words):
+        story.profile(replace(options, **changes), Quiet())
+    assert options.out is not None
+    assert not options.out.exists()
+
+
+def test_a_directory_that_is_in_use_is_left_alone(options: ProfileOptions, tmp_path: Path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes.txt").touch()
+    with pytest.raises(UsageError, match="is not empty"):
+        story.profile(options, Quiet())
+
+
+def test_without_a_seed_there_is_one_and_it_is_told(options: ProfileOptions):
+    first, second = (story.ask(replace(options, seed=None)).plan.seed for _ in range(2))
+    assert first != second
+    assert story.ask(options).plan.seed == 7
+
+
+def test_limits_and_threads_reach_the_workers_plan(options: ProfileOptions):
+    environments = EngineOptions(cpus=(0,), memory_mb=1024)
+    plan = story.ask(replace(options, environments=environments, threads=(1, 2))).plan
+    assert (plan.cpus, plan.memory_mb, plan.threads, plan.device) == ((0,), 1024, (1, 2), "cpu")
+    assert plan.cases == (case("fine", size="1"),)

@@ -1,0 +1,291 @@
+"""A replicate under two profilers: cProfile for calls and times per function, a small tracer for whole stacks.
+
+Both see the thread that makes the calls and no other. A time under a profiler is longer than a measured one, so
+nothing of this goes into a stream; a few calls without one are timed only to tell how much longer.
+"""
+import cProfile
+import gc
+import os
+import re
+import sys
+import tempfile
+import time
+import types
+
+from workloads import compat
+from workloads.replicate import Replicate, steps_of
+
+# How many calls at most are made besides the profiled ones, and how long they may take together.
+PLAIN_CALLS, PLAIN_NS = 10, 2 * 10 ** 9
+TRACED_CALLS, TRACED_NS = 5, 5 * 10 ** 9
+# The bounds of the call tree while it grows, and the share of all time below which a branch is folded into its caller.
+DEEPEST = 200
+MOST_NODES = 200000
+FOLD_BELOW = 0.001
+
+GENERATED, NAMELESS = "<generated>", "<nameless>"
+# What switches cProfile off, as cProfile sees it.
+SWITCH = ("", 0, "Profiler.disable")
+
+
+class ProfiledReplicate(Replicate):
+    """Its first answer is its last: it builds, calls, and tells where the time went."""
+
+    def begin(self):
+        return self._guarded(self._profile)
+
+    def _profile(self):
+        build = self._prepare()
+        start, steady = cProfile.Profile(subcalls=False), cProfile.Profile(subcalls=False)
+        start.enable()
+        try:
+            step = build()
+        finally:
+            start.disable()
+        steps = steps_of(step)
+        self.stage = "a call"
+        # The first two calls trace, compile and allocate: what they do is building, and is kept apart.
+        for _ in range(2):
+            _timed(step, start)
+        plain, walls = [], []
+        while len(walls) < self.order["calls"]:
+            # In turn, so that whatever disturbs the machine disturbs both.
+            if len(plain) < PLAIN_CALLS and sum(plain) < PLAIN_NS:
+                plain.append(_timed(step))
+            walls.append(_timed(step, steady))
+        spent = spent_by_cprofile(steady)
+        whole = any(code is _outermost.__code__ and calls == len(walls) for code, calls, _, _ in spent)
+        if not whole:
+            # In some Pythons 3.12 and 3.13 cProfile loses track at C functions that are bound as methods.
+            counting = Tree()
+            walls = [_timed(step, counting) for _ in walls]
+            spent = counting.spent()
+        tree, traced = Tree(), []
+        while not traced or len(traced) < TRACED_CALLS and sum(traced) < TRACED_NS:
+            traced.append(_timed(step, tree))
+        places = Places(self.folders)
+        return self._answer(
+            "profiled",
+            profile={
+                "profiler": "cProfile" if whole else "tracer",
+                "calls": len(walls),
+                "steps": steps,
+                "plain_ns": plain,
+                "profiled_ns": walls,
+                "functions": functions(spent_by_cprofile(start), spent, places),
+                "stacks": dict(tree.stacks(places), calls=len(traced)),
+            },
+        )
+
+
+def _timed(step, profiler=None):
+    """The wall time of one call, in nanoseconds."""
+    begun = time.perf_counter()
+    if profiler is None:
+        _outermost(step)
+    else:
+        profiler.enable()
+        try:
+            _outermost(step)
+        finally:
+            profiler.disable()
+    return int((time.perf_counter() - begun) * 1e9)
+
+
+def _outermost(step):
+    """One call, its result pulled to the host as in every replicate. It stands in no profile."""
+    return compat.to_host(step())
+
+
+class Places:
+    """Where a function is, without a folder of this machine: relative to what Python imports from."""
+
+    def __init__(self, folders):
+        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        roots = set(map(os.path.abspath, [package] + list(folders) + [entry for entry in sys.path if entry]))
+        # The innermost first.
+        self.roots = [os.path.join(root, "") for root in sorted(roots, key=len, reverse=True)]
+        self.scratch = os.path.join(tempfile.gettempdir(), "")
+        self.names = _qualified_names()
+
+    def of(self, code):
+        """(file, line, name) of a code object; of a function written in C, only its name, as the profilers give it."""
+        if isinstance(code, str):
+            return "", 0, c_name(code)
+        name = getattr(code, "co_qualname", None) or self.names.get(id(code), code.co_name)
+        return self.file(code.co_filename), code.co_firstlineno, name
+
+    def file(self, path):
+        if path.startswith("<"):
+            return path
+        for root in self.roots:
+            if path.startswith(root):
+                return path[len(root):]
+        # AutoGraph writes what it converts into files with random names.
+        return GENERATED if path.startswith(self.scratch) else os.path.basename(path)
+
+
+def _qualified_names():
+    """`Model.predict` by its code's id, of all functions there are: a code object knows it from Python 3.11 on only."""
+    names = {}
+    for function in gc.get_objects():
+        if type(function) is types.FunctionType:
+            name, code = function.__qualname__, function.__code__
+            # A decorator's wrapper bears the name of what it wraps.
+            if name.rpartition(".")[2] == code.co_name:
+                _name_all(code, name, names)
+    return names
+
+
+def _name_all(code, name, names):
+    names[id(code)] = name
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            _name_all(inner, "{}.<locals>.{}".format(name, inner.co_name), names)
+
+
+def c_name(text):
+    """`list.append` of "<method 'append' of 'list' objects>", `len` of "<built-in method builtins.len>": the module that
+    holds a C function changes with the version, and its address with every process."""
+    method = re.match(r"<(?:method|slot wrapper) '(.+)' of '(.+)' objects>$", text)
+    if method:
+        return "{}.{}".format(method.group(2).rpartition(".")[2], method.group(1))
+    built_in = re.match(r"<built-in method (.*?)( of type object at 0x\w+)?>$", text)
+    if built_in:
+        text = built_in.group(1).rpartition(".")[2]
+    # What pybind11 binds says so in its qualified name, and may have no other.
+    return re.sub(r"^(PyCapsule|pybind11\w*)\.| at 0x\w+", "", text) or NAMELESS
+
+
+def spent_by_cprofile(profile):
+    """(code, calls, own seconds, cumulative seconds) of each function."""
+    return [(entry.code, entry.callcount, entry.inlinetime, entry.totaltime) for entry in profile.getstats()]
+
+
+def functions(start, steady, places):
+    """What each function spent until the third call, and in the steady calls."""
+    found = {}
+    for phase, spent in (("start", start), ("steady", steady)):
+        for code, calls, own_s, cumulative_s in spent:
+            place = places.of(code)
+            if code is _outermost.__code__ or place == SWITCH:
+                continue
+            # Functions that are made anew in each call are one function.
+            sums = found.setdefault(place, {"start": [0, 0.0, 0.0], "steady": [0, 0.0, 0.0]})[phase]
+            for position, value in enumerate((calls, own_s, cumulative_s)):
+                sums[position] += value
+    return [
+        dict(zip(("file", "line", "name"), place), start=_spent(*sums["start"]), steady=_spent(*sums["steady"]))
+        for place, sums in sorted(found.items())
+    ]
+
+
+def _spent(calls, own_s, cumulative_s):
+    return {"calls": calls, "own_ns": int(own_s * 1e9), "cumulative_ns": int(cumulative_s * 1e9)}
+
+
+class Node:
+    """A function reached by one stack."""
+
+    __slots__ = ("code", "children", "calls", "own", "total")
+
+    def __init__(self, code):
+        self.code = code
+        self.children = {}
+        self.calls = 0
+        self.own = 0.0
+
+    def add_up(self):
+        self.total = self.own + sum(child.add_up() for child in self.children.values())
+        return self.total
+
+
+class Tree:
+    """Calls and own time by stack. Beyond its bounds a call counts as its caller's time."""
+
+    def __init__(self):
+        self.root = Node(None)
+        self.nodes = 1
+
+    def enable(self):
+        self.path, self.keys = [self.root], [None]
+        self.last = time.perf_counter()
+        sys.setprofile(self._watch)
+
+    def disable(self):
+        sys.setprofile(None)
+        # It has seen itself being switched off.
+        self.root.children.pop(id(Tree.disable.__code__), None)
+
+    def _watch(self, frame, event, arg):
+        # What the tracer itself takes, from here to its last line, is nobody's.
+        self.path[-1].own += time.perf_counter() - self.last
+        if event == "call":
+            self._enter(id(frame.f_code), frame.f_code)
+        elif event == "return":
+            self._leave(id(frame.f_code))
+        else:
+            name = getattr(arg, "__qualname__", None) or type(arg).__name__
+            if event == "c_call":
+                self._enter(name, name)
+            elif name == self.keys[-1]:
+                # Some Pythons 3.12 tell of returns from C functions whose call they kept to themselves.
+                self._leave(name)
+        self.last = time.perf_counter()
+
+    def _enter(self, key, code):
+        top = self.path[-1]
+        child = top.children.get(key)
+        if child is None:
+            child = top
+            if len(self.path) <= DEEPEST and self.nodes < MOST_NODES:
+                child = top.children[key] = Node(code)
+                self.nodes += 1
+        child.calls += child is not top
+        self.path.append(child)
+        self.keys.append(key)
+
+    def _leave(self, key):
+        for depth in range(len(self.keys) - 1, 0, -1):
+            if self.keys[depth] == key:
+                del self.path[depth:], self.keys[depth:]
+                return
+
+    def spent(self):
+        """The same as of cProfile."""
+        found, above = {}, []
+
+        def add(node):
+            key = node.code if isinstance(node.code, str) else id(node.code)
+            sums = found.setdefault(key, [node.code, 0, 0.0, 0.0])
+            sums[1] += node.calls
+            sums[2] += node.own
+            sums[3] += 0.0 if key in above else node.total
+            above.append(key)
+            for child in node.children.values():
+                add(child)
+            above.pop()
+
+        self.root.add_up()
+        for node in self.root.children.values():
+            add(node)
+        return [tuple(sums) for sums in found.values()]
+
+    def stacks(self, places):
+        """Nodes as [parent, frame, own ns], each parent before its children; the parent of the outermost is -1."""
+        frames, nodes = {}, []
+        self.root.add_up()
+        called = [node for node in self.root.children.values() if node.code is _outermost.__code__]
+        floor = FOLD_BELOW * sum(node.total for node in called)
+
+        def add(children, parent):
+            for node in children:
+                kept = [child for child in node.children.values() if child.total >= floor]
+                own = node.total - sum(child.total for child in kept)
+                frame = frames.setdefault(places.of(node.code), len(frames))
+                nodes.append([parent, frame, int(own * 1e9)])
+                add(kept, len(nodes) - 1)
+
+        for node in called:
+            add(node.children.values(), -1)
+        return {"fold_below": FOLD_BELOW, "frames": [list(place) for place in frames], "nodes": nodes}

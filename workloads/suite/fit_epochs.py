@@ -1,0 +1,45 @@
+"""One epoch of a regression through ten points, out of many in one `fit`: almost nothing but overhead.
+
+mode        default: each version's own; graph: eager execution is switched off
+validation  none, or ten points more after each epoch
+
+The report trains for 2000 epochs. Here a `fit` has 20, so what it costs to begin one weighs more.
+"""
+
+import numpy
+
+from workloads import compat
+
+PARAMS = {
+    "validation": ("none", "plain"),
+    "mode": ("default", "graph"),
+}
+
+CONTRASTS = {"validation": "none", "mode": "graph"}
+
+EPOCHS = 20
+POINTS = 10
+
+
+def refuse(tf, params):
+    return compat.mode_refusal(tf, "graph") if params["mode"] == "graph" else None
+
+
+def build(tf, params):
+    if params["mode"] == "graph":
+        compat.use_mode(tf, "graph")
+    layers = tf.keras.layers
+    inputs = layers.Input(shape=(1,))
+    hidden = layers.Dense(16, activation="relu")(inputs)
+    model = tf.keras.models.Model(inputs, layers.Dense(1)(hidden))
+    adam_mode = "graph" if params["mode"] == "graph" else "eager"
+    model.compile(compat.adam(tf.keras, 1e-3, adam_mode), loss="mse")
+    x = numpy.linspace(-1, 1, POINTS, dtype="float32").reshape(-1, 1)
+    validation = (x + 0.1, x * x) if params["validation"] == "plain" else None
+
+    def step():
+        history = model.fit(x, x * x, epochs=EPOCHS, validation_data=validation, verbose=0)
+        return numpy.isfinite(history.history["loss"][-1])
+
+    step.steps = EPOCHS
+    return step

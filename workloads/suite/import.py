@@ -1,0 +1,36 @@
+"""The start of a Python process that imports TensorFlow, to its end.
+
+nothing     Python alone
+tensorflow  import tensorflow
+keras       the same, and one look at tensorflow.keras.layers, which newer versions import only then
+
+It is the interpreter and the environment of this version, with all files in the page cache from the second call on.
+Starting a process from one as large as this takes some milliseconds of every call.
+"""
+
+import subprocess
+import sys
+
+PARAMS = {
+    "what": ("nothing", "tensorflow", "keras"),
+}
+
+CONTRASTS = {"what": "nothing"}
+
+PROGRAMS = {
+    "nothing": "",
+    "tensorflow": "import tensorflow",
+    "keras": "import tensorflow; tensorflow.keras.layers.Dense",
+}
+
+
+def build(tf, params):
+    # Without -B it would write what it compiles, and a container's files are not to be written.
+    command = [sys.executable, "-B", "-c", PROGRAMS[params["what"]]]
+
+    def step():
+        code = subprocess.call(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if code:
+            raise RuntimeError("{!r} in a process of its own ended with exit code {}".format(command[-1], code))
+
+    return step
