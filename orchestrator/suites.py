@@ -110,8 +110,14 @@ def suite(name: str) -> Suite:
 
 def all_suites() -> dict[str, Suite]:
     table = tomllib.loads((WORKLOADS / "suites.toml").read_text())
+    everything = [path.stem for path in _files(BUILTIN)]
     return {
-        name: Suite(name=name, summary=entry["summary"], cases=tuple(entry["cases"]), budget_s=entry.get("budget_s"))
+        name: Suite(
+            name=name,
+            summary=entry["summary"],
+            cases=tuple(everything if entry["cases"] == ["*"] else entry["cases"]),
+            budget_s=entry.get("budget_s"),
+        )
         for name, entry in table.items()
     }
 
