@@ -10,7 +10,7 @@ from orchestrator.crew import Crew
 from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerDied
 from orchestrator.host import Witness
 from orchestrator.model import Calibrated, Case, Comparison, Disturbed, Ended, Plan
-from orchestrator.plan import round_order
+from orchestrator.plan import alternating, linked, round_order
 from orchestrator.progress import View
 from orchestrator.rundir import RunDir
 from orchestrator.stats import calibrate
@@ -28,6 +28,7 @@ LONGER = " (--timeout allows longer)"
 MOST_REDONE = 0.2
 
 Judge = Callable[[], Comparison]
+Arm = tuple[Case, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +78,9 @@ class Measurement:
             if self._spent(number, took):
                 return f"the budget of {self.stretch.budget_s:.0f} s ended the run after {number - 1} rounds"
             begun = time.monotonic()
-            order = random.Random(f"{self.stretch.seed}/{number}").sample(open_cases, len(open_cases))
-            for case in order:
-                self._round(case, number)
+            groups = self._groups(open_cases)
+            for group in random.Random(f"{self.stretch.seed}/{number}").sample(groups, len(groups)):
+                self._round(group, number)
             took = time.monotonic() - begun
             self.view.round_done(number, self.stretch.looks[-1], len(open_cases), took, self._left(took, number))
             open_cases = [case for case in open_cases if self._alive(case)]
@@ -141,40 +142,51 @@ class Measurement:
                 pilots.append(Pilot(took, (opened.second_ns, *burst.walls_ns)))
         return pilots
 
-    def _round(self, case: Case, number: int) -> None:
-        """A round of a case, done again where others disturbed it: for all arms, and whatever the times were."""
-        replicates, cause = self._visit(case, number)
+    def _groups(self, cases: Sequence[Case]) -> Sequence[tuple[Case, ...]]:
+        """What is compared stands together; a worker that is its replicate itself can hold one case only."""
+        if self.plan.isolation != "fork":
+            return [(case,) for case in cases]
+        return linked(cases, self.plan.pairs)
+
+    def _round(self, group: Sequence[Case], number: int) -> None:
+        """A round of cases that are compared with each other, done again where others disturbed it: for all arms, and
+        whatever the times were."""
+        replicates, cause = self._visit(group, number)
         if not cause:
             return
-        again = self.ledger.redone[case.label] < max(1, int(MOST_REDONE * self.stretch.looks[-1]))
-        self.run.record(Disturbed(case=case.label, round=number, replicates=replicates, cause=cause, redone=again))
+        most = max(1, int(MOST_REDONE * self.stretch.looks[-1]))
+        again = all(self.ledger.redone[case.label] < most for case in group)
+        for case in group:
+            self.run.record(
+                Disturbed(case=case.label, round=number, replicates=replicates[case], cause=cause, redone=again)
+            )
+            self.ledger.redone[case.label] += again
         if again:
-            self.ledger.redone[case.label] += 1
-            self._visit(case, number)
+            self._visit(group, number)
 
-    def _visit(self, case: Case, number: int) -> tuple[tuple[int, ...], str]:
-        """All arms of a case open at once, their bursts alternating forth and back; the replicates, and what disturbed
+    def _visit(self, group: Sequence[Case], number: int) -> tuple[dict[Case, tuple[int, ...]], str]:
+        """All arms of the group open at once, their bursts alternating; the replicates of each case, and what disturbed
         the bursts."""
-        calibrated = self.ledger.calibration[case.label]
-        order = round_order(self._alive(case), self.stretch.seed, case.label, number)
-        replicates: dict[str, int] = {}
-        for position, version in enumerate(order):
+        arms: list[Arm] = [(case, version) for case in group for version in self._alive(case)]
+        order = round_order(arms, self.stretch.seed, group[0].label, number)
+        replicates: dict[Arm, int] = {}
+        for position, (case, version) in enumerate(order):
             self.view.measuring(version, case, number)
-            if replicate := self._open(case, version, number, position, calibrated.warmup):
-                replicates[version] = replicate[0]
+            if replicate := self._open(case, version, number, position, self.ledger.calibration[case.label].warmup):
+                replicates[case, version] = replicate[0]
         witness, own_ns = Witness.begin(self.plan.cpus, gpu=self.plan.device == "gpu"), 0
-        for burst in range(calibrated.bursts):
-            for version in order if burst % 2 == 0 else order[::-1]:
-                if version in replicates:
-                    done = self._burst(case, version, number, replicates[version], calibrated.calls)
-                    if done is None:
-                        del replicates[version]
-                    else:
-                        own_ns += done.cpu_ns
+        for case, version in alternating(order, lambda arm: self.ledger.calibration[arm[0].label].bursts):
+            if (case, version) in replicates:
+                calls = self.ledger.calibration[case.label].calls
+                done = self._burst(case, version, number, replicates[case, version], calls)
+                if done is None:
+                    del replicates[case, version]
+                else:
+                    own_ns += done.cpu_ns
         cause = witness.disturbance(own_ns / 1e9)
-        for version, replicate_number in replicates.items():
+        for (case, version), replicate_number in replicates.items():
             self._close(case, version, number, replicate_number)
-        return tuple(replicates.values()), cause
+        return {case: tuple(found for arm, found in replicates.items() if arm[0] == case) for case in group}, cause
 
     def _open(self, case: Case, version: str, number: int, position: int, warmup: int) -> tuple[int, Opened] | None:
         client = self.crew.engage(version)

@@ -3,8 +3,9 @@
 import itertools
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import NothingSelected, UsageError
@@ -14,6 +15,8 @@ from orchestrator.model import CONTROL, Case, Pair, Params, Workload
 LOOKS = (6, 10, 15, 20)
 ALPHA = 0.05
 MARGIN = 0.05
+
+Item = TypeVar("Item")
 
 SELECTOR = re.compile(r"(?P<name>[\w.-]+)(\[(?P<params>[^\]]*)\])?")
 
@@ -125,7 +128,29 @@ def plan_pairs(cases: Sequence[Case], versions: Sequence[str], workloads: dict[s
     return tuple(pairs)
 
 
-def round_order(items: Sequence[str], seed: int, case: str, round_number: int) -> list[str]:
+def linked(cases: Sequence[Case], pairs: Iterable[Pair]) -> tuple[tuple[Case, ...], ...]:
+    """Cases that are compared with each other, however indirectly, together: their arms stand side by side in a round,
+    like the versions of one case."""
+    groups = {case.label: [case] for case in cases}
+    for pair in pairs:
+        one, other = (groups.get(label) for label, _ in pair.arms)
+        if one is not None and other is not None and one is not other:
+            one.extend(other)
+            groups.update((case.label, one) for case in other)
+    return tuple(tuple(group) for group in {id(group): group for group in groups.values()}.values())
+
+
+def alternating(order: Sequence[Item], bursts: Callable[[Item], int]) -> list[Item]:
+    """Each item's bursts spread evenly over the visit; those of items with equally many go forth and back."""
+    places = [
+        ((number + 0.5) / bursts(item), place if number % 2 == 0 else -place, item)
+        for place, item in enumerate(order)
+        for number in range(bursts(item))
+    ]
+    return [item for _, _, item in sorted(places, key=lambda entry: entry[:2])]
+
+
+def round_order(items: Sequence[Item], seed: int, case: str, round_number: int) -> list[Item]:
     """The order of a round: random, and in every second round the mirror of the round before, so that each item is
     as often early as late."""
     draw = random.Random(f"{seed}/{case}/{(round_number + 1) // 2}")

@@ -160,10 +160,9 @@ def test_what_a_workload_prints_goes_to_the_log_and_never_into_the_protocol(benc
     bench.measure("chatty")
     assert bench.client.quit()
     log = bench.log.read_text()
-    calls = 6
-    assert log.count("printed") == calls * 20000
-    assert log.count("written") == calls * 20000
-    assert log.count("echoed\n") == calls
+    calls = log.count("echoed\n")
+    assert calls >= 6, "the timed ones, and those that lead in"
+    assert log.count("printed") == log.count("written") == calls * 20000
     assert log.count("complained\n") == calls
 
 

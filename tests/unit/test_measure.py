@@ -8,8 +8,8 @@ from textwrap import dedent
 import pytest
 
 from orchestrator.model import Calibrated, Ended, Lost
-from tests.unit.actors import Part, Stage, play
-from tests.unit.builders import NEW, OLD, case, plan
+from tests.unit.actors import Event, Part, Stage, play
+from tests.unit.builders import NEW, OLD, case, case_pair, plan, version_pair
 
 A, B = case("a"), case("b")
 THIRD = "3.0.0"
@@ -58,6 +58,38 @@ def test_in_every_run_arms_of_a_case_stand_together_and_second_rounds_are_mirror
         assert all(sorted(order) == [OLD, NEW, THIRD] for order in orders.values())
         assert all(orders[number + 1] == orders[number][::-1] for number in range(1, 9, 2))
     assert len(stage.visits()) == 2 + 8 * 2, "a visit was torn apart"
+
+
+def test_cases_that_are_compared_stand_together_in_every_round(tmp_path: Path):
+    """All arms of both are open at once, and their bursts take turns."""
+    stage = Stage()
+    play(tmp_path, plan([A, B], pairs=(version_pair(A), case_pair(A, B)), looks=(4,), seed=0), stage)
+    for number in range(1, 5):
+        told = [event for event in stage.log if event.round == number]
+        kinds = [event.kind for event in told]
+        assert kinds == sorted(kinds, key=["open", "burst", "close"].index)
+        arms = [(event.case, event.version) for event in told if event.kind == "burst"]
+        assert len(set(arms[:4])) == 4
+        assert arms[4:8] == arms[3::-1]
+
+
+def test_a_replicate_with_a_worker_of_its_own_stands_alone(tmp_path: Path):
+    stage = Stage()
+    pairs = (version_pair(A), case_pair(A, B))
+    play(tmp_path, plan([A, B], pairs=pairs, looks=(2,), seed=0, isolation="process"), stage)
+    assert {len({event.case for event in visit}) for visit in visits_of(stage)} == {1}
+
+
+def visits_of(stage: Stage) -> list[list[Event]]:
+    """From the first opening to the last closing of what is open at once."""
+    visits: list[list[Event]] = [[]]
+    opened = 0
+    for event in stage.log:
+        visits[-1].append(event)
+        opened += {"open": 1, "close": -1}.get(event.kind, 0)
+        if not opened:
+            visits.append([])
+    return visits[:-1]
 
 
 def test_the_seed_of_the_plan_fixes_every_order(tmp_path: Path):

@@ -6,8 +6,8 @@ import pytest
 
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Case
-from orchestrator.plan import parse_selector, plan_pairs, round_order, select_cases
-from tests.unit.builders import case, workload
+from orchestrator.plan import alternating, linked, parse_selector, plan_pairs, round_order, select_cases
+from tests.unit.builders import case, case_pair, version_pair, workload
 
 TRAIN = workload(
     "train",
@@ -165,6 +165,25 @@ def test_the_seed_the_case_and_the_pair_of_rounds_fix_the_order_and_each_matters
     assert orders(7, "case") != orders(8, "case")
     assert orders(7, "case") != orders(7, "other")
     assert len({tuple(order) for order in orders(7, "case")}) > 3
+
+
+def test_cases_that_are_compared_are_linked_however_indirectly():
+    a, b, c, d = (case(name) for name in "abcd")
+    pairs = [case_pair(c, a), version_pair(b), case_pair(a, d)]
+    assert linked([a, b, c, d], pairs) == ((c, a, d), (b,))
+    assert linked([a, b], pairs) == ((a,), (b,)), "what has left the rotation links nothing"
+    assert linked([a, b], []) == ((a,), (b,))
+
+
+def test_bursts_of_equal_arms_go_forth_and_back():
+    assert "".join(alternating("abc", lambda arm: 4)) == "abccbaabccba"
+
+
+def test_fewer_bursts_are_spread_over_the_visit():
+    found = "".join(alternating("ab", {"a": 6, "b": 2}.__getitem__))
+    assert sorted(found) == sorted("aaaaaabb")
+    assert found.index("b") in (1, 2)
+    assert found.rindex("b") in (5, 6)
 
 
 def test_the_order_given_is_left_alone():
