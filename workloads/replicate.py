@@ -182,9 +182,9 @@ class Replicate:
 
     def _burst(self, calls):
         self.bursts += 1
+        cpu = _cpu_s()
         self._lead_in()
         self.usage.start()
-        cpu = _cpu_s()
         walls = [self._call(self.bursts, "steady")[0] for _ in range(calls)]
         cpu_ns = int((_cpu_s() - cpu) * 1e9)
         self.usage.stop()
