@@ -16,9 +16,9 @@ FEWEST_CALLS, MOST_CALLS = 6, 1000
 BETWEEN = 0.05
 # The least that a replicate's calls take: a share of what it takes to open it, and a time.
 LEAST_SHARE, LEAST_CALLS_S = 0.5, 0.1
-# A burst is as short as it can be without its first call, which finds the caches cold, carrying the median: then what a
-# neighbour does hits all arms alike. On two shared cores, of the same calls, twelve bursts of four left two thirds of
-# the spread between equal arms that four bursts of twelve left.
+# A burst is short: then what a neighbour does hits all arms alike. On two shared cores, of the same calls, twelve
+# bursts of four left two thirds of the spread between equal arms that four bursts of twelve left. But each is led in by
+# a call that is not timed, or by more of them, so few long calls stand in one burst.
 BURST_S = 0.008
 FEWEST_IN_BURST, ENOUGH_IN_BURST = 3, 6
 # Beyond this a replicate's calls cost more patience than they bring certainty.
@@ -39,7 +39,7 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Effort:
-    """Calls left out after the second, bursts, and calls a burst."""
+    """Calls left out after the second, bursts, and calls a burst, besides the one that leads it in."""
 
     warmup: int
     bursts: int
@@ -47,7 +47,7 @@ class Effort:
 
     @property
     def in_all(self) -> int:
-        return self.warmup + self.bursts * self.calls
+        return self.warmup + self.bursts * (self.calls + 1)
 
 
 def efforts(pilots: Mapping[str, Sequence[Pilot]], round_s: float | None = None) -> dict[str, Effort]:
@@ -72,7 +72,7 @@ def effort(pilots: Sequence[Pilot], share: float = 1.0) -> Effort:
     settling = max(settled(pilot.calls_ns) for pilot in pilots)
     warmup = min(math.ceil(settling * share), MOST_WARMUP, affordable - 1)
     # An even number of them: forth and back.
-    bursts = max(2 * round(calls / _burst(pilots) / 2), min(calls, 2))
+    bursts = max(2 * round(calls / _burst(pilots) / 2), 2 if calls >= 2 * FEWEST_IN_BURST else 1)
     return Effort(warmup, bursts, math.ceil(calls / bursts))
 
 
