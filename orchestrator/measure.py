@@ -178,7 +178,7 @@ class Measurement:
         for case, version in alternating(order, lambda arm: self.ledger.calibration[arm[0].label].bursts):
             if (case, version) in replicates:
                 calls = self.ledger.calibration[case.label].calls
-                done = self._burst(case, version, number, replicates[case, version], calls)
+                done = self._burst(case, version, number, replicates[case, version], calls, calibrate.BURST_S)
                 if done is None:
                     del replicates[case, version]
                 else:
@@ -206,12 +206,14 @@ class Measurement:
         self._end(case, version, number, self.ledger.replicates, answer)
         return None
 
-    def _burst(self, case: Case, version: str, number: int, replicate: int, calls: int) -> Burst | None:
+    def _burst(
+        self, case: Case, version: str, number: int, replicate: int, calls: int, least_s: float = 0.0
+    ) -> Burst | None:
         client = self.crew.client(version)
         if client is None:
             return None
         try:
-            answer = client.burst(replicate, calls, max(BURST_TIMEOUT_S, self.plan.timeout_s))
+            answer = client.burst(replicate, calls, max(BURST_TIMEOUT_S, self.plan.timeout_s), least_s)
         except WorkerDied as death:
             self._worker_died(case, version, number, replicate, death)
             return None

@@ -5,7 +5,7 @@ One JSON object a line goes each way. The host sends commands and waits for one 
     hello -> ready | failed      the worker imports TensorFlow and opens its Arrow stream
     probe -> probed | died       the GPUs that TensorFlow sees, asked in a fork so that the worker stays clean
     open  -> opened | refused | died     a fork of the worker; or, where `hello` forbade forks, the worker itself, once
-    burst -> measured | died     `calls` timed calls of the replicate's step
+    burst -> measured | died     `calls` timed calls of the replicate's step, and more until `least_s` have passed
     close -> closed | died       the replicate's rows go to the stream as one flushed record batch
     profile -> profiled | refused | died     a fork that runs its calls under a profiler and ends; no row comes of it
     quit  -> bye
@@ -86,7 +86,7 @@ COMMANDS = {
         "warmup": int,
         "timeout_s": float,
     },
-    "burst": {"replicate": int, "calls": int, "timeout_s": float},
+    "burst": {"replicate": int, "calls": int, "timeout_s": float, "least_s": float},
     "close": {"replicate": int, "timeout_s": float},
     "profile": {
         "replicate": int,

@@ -113,8 +113,9 @@ class WorkerClient:
         self._expect(event, "opened")
         return Opened(event["first_ns"], event["second_ns"], event["steps"])
 
-    def burst(self, replicate: int, calls: int, timeout_s: float) -> Burst | Died:
-        order = {"kind": "burst", "replicate": replicate, "calls": calls, "timeout_s": timeout_s}
+    def burst(self, replicate: int, calls: int, timeout_s: float, least_s: float = 0.0) -> Burst | Died:
+        """So many calls, and more of them where they are so short that less than `least_s` has passed."""
+        order = {"kind": "burst", "replicate": replicate, "calls": calls, "timeout_s": timeout_s, "least_s": least_s}
         event = self._ask(order, timeout_s + GRACE_S)
         if event["kind"] == "died":
             return _died(event)

@@ -1,4 +1,5 @@
-"""How much a replicate should do, from a pilot of every arm; the same for all arms, fixed before the first round."""
+"""How much a replicate should do, from a pilot of every arm: as many calls for all, or as much time for the quick ones,
+fixed before the first round."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -82,8 +82,10 @@ class Bench:
         )
         return number, answer
 
-    def burst(self, replicate: int, calls: int = 3, timeout_s: float = PATIENCE_S) -> int | Died:
-        return self.client.burst(replicate, calls, timeout_s)
+    def burst(
+        self, replicate: int, calls: int = 3, timeout_s: float = PATIENCE_S, least_s: float = 0.0
+    ) -> Burst | Died:
+        return self.client.burst(replicate, calls, timeout_s, least_s)
 
     def close(self, replicate: int) -> Closed | Died:
         return self.client.close_replicate(replicate, PATIENCE_S)

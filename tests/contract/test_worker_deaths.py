@@ -216,7 +216,7 @@ def test_a_worker_that_is_killed_in_a_burst_leaves_every_replicate_that_it_had_c
     bench.workload("telling", TELLING)
     sign = tmp_path / "in the burst"
     flying, _ = bench.open("telling", {"file": str(sign)})
-    bench.channel.send(f'{{"kind":"burst","replicate":{flying},"calls":1,"timeout_s":600}}\n')
+    bench.channel.send(f'{{"kind":"burst","replicate":{flying},"calls":1,"timeout_s":600,"least_s":0}}\n')
     while not sign.exists():
         time.sleep(0.01)
     os.kill(bench.channel.pid, signal.SIGKILL)

@@ -70,6 +70,17 @@ def test_two_replicates_are_open_at_once_and_their_bursts_alternate(bench: Bench
         assert [row["burst"] for row in rows if row["replicate"] == number] == [0, 0, 0, 0, 1, 1, 2, 2]
 
 
+def test_a_burst_of_short_calls_lasts_and_one_of_long_calls_is_as_it_was_asked_for(bench: Bench):
+    bench.workload("slow", "import time\n\n\ndef build(tf, params):\n    return lambda: time.sleep(0.01)\n")
+    (quick, _), (slow, _) = bench.open("good"), bench.open("slow")
+    lasting, asked = bench.burst(quick, 2, least_s=0.005), bench.burst(slow, 2, least_s=0.005)
+    assert isinstance(lasting, Burst)
+    assert isinstance(asked, Burst)
+    assert 2 < len(lasting.walls_ns) <= 50
+    assert len(asked.walls_ns) == 2
+    assert bench.close(slow) == Closed(rows=6)
+
+
 def test_the_same_seed_gives_every_replicate_the_same_numbers(bench: Bench):
     for seed in (1, 1, 2):
         number, _ = bench.open("good", seed=seed)
@@ -107,7 +118,10 @@ BAD_ORDERS = {
     "a missing key": ('{"kind":"burst","replicate":1}', "burst lacks"),
     "an unknown key": ('{"kind":"quit","hard":1}', "quit knows no hard"),
     "a bool for a number": ('{"kind":"close","replicate":true,"timeout_s":1}', "close.replicate is not int"),
-    "a burst of nothing": ('{"kind":"burst","replicate":999,"calls":1,"timeout_s":1}', "no replicate 999 is open"),
+    "a burst of nothing": (
+        '{"kind":"burst","replicate":999,"calls":1,"timeout_s":1,"least_s":0}',
+        "no replicate 999 is open",
+    ),
     "a close of nothing": ('{"kind":"close","replicate":999,"timeout_s":1}', "no replicate 999 is open"),
     "a second hello": (json.dumps({"kind": "hello", **HELLO, "results": "x"}), "hello was said already"),
 }
