@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from orchestrator.engines.channel import kill_group
+
 # Flags that a user sets on purpose; they reach every version alike.
 PASSED_ON = ("TF_", "OMP_", "KMP_", "XLA_", "MKL_")
 
@@ -32,17 +34,33 @@ class BuildLog:
         self._watch = watch
         self._tail: list[str] = []
         self._process: subprocess.Popen[str] | None = None
+        self._stopped = False
 
-    def follow(self, process: "subprocess.Popen[str]") -> None:
-        """Keeps every line that a program prints, to its end; `stop` ends it from another thread."""
-        self._process = process
-        for line in process.stdout or ():
-            self.line(line)
-        self._process = None
+    def run(self, argv: list[str], env: dict[str, str]) -> int:
+        """A program's exit code, every line that it prints kept; `stop` ends it from another thread."""
+        self.line("$ " + " ".join(argv))
+        # In a group of its own: pip and venv start programs too, which must not outlive an install that is ended.
+        with subprocess.Popen(
+            argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        ) as process:
+            self._process = process
+            try:
+                if self._stopped:
+                    kill_group(process.pid)
+                for line in process.stdout or ():
+                    self.line(line)
+            except BaseException:
+                kill_group(process.pid)
+                raise
+            finally:
+                self._process = None
+        return process.returncode
 
     def stop(self) -> None:
+        """What runs ends, with all that it started; what would come after it ends at once."""
+        self._stopped = True
         if process := self._process:
-            process.kill()
+            kill_group(process.pid)
 
     def line(self, text: str) -> None:
         text = text.rstrip()

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -144,18 +143,11 @@ def _locked(path: Path, log: BuildLog) -> Iterator[None]:
 
 
 def _run(version: Version, argv: list[str], log: BuildLog) -> None:
-    log.line("$ " + " ".join(argv))
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON") and name != "VIRTUAL_ENV"}
-    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        try:
-            log.follow(process)
-        except BaseException:
-            process.kill()
-            raise
-    if process.returncode == 0:
+    if (code := log.run(argv, env)) == 0:
         return
     raise EnvironmentFailed(
-        f"{version.number}: its environment could not be installed ({argv[0]} ended with {process.returncode}).\n"
+        f"{version.number}: its environment could not be installed ({argv[0]} ended with {code}).\n"
         f"{log.tail()}\n{install_hint(log)} The whole log is {log.path}"
     )
 

@@ -1,5 +1,7 @@
 """Workers get the same variables whoever starts them; a build's log is kept, shown and searched."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -32,3 +34,20 @@ def test_a_build_log_is_a_file_a_watcher_and_a_tail(tmp_path: Path):
     assert log.tail(2) == "  | line 98\n  | line 99"
     assert log.mentions("nothing", "line 99")
     assert not log.mentions("line 3"), "what lies far back explains no failure"
+
+
+def test_a_program_that_is_run_leaves_its_lines_and_its_exit_code(tmp_path: Path):
+    log = BuildLog(tmp_path / "build.log", lambda line: None)
+    assert log.run(["sh", "-c", "echo out; echo err >&2; exit 3"], {}) == 3
+    assert log.tail() == "  | $ sh -c echo out; echo err >&2; exit 3\n  | out\n  | err"
+
+
+def test_a_build_that_is_stopped_ends_with_what_it_started_and_runs_nothing_more(tmp_path: Path):
+    def watch(line: str) -> None:
+        if line == "begun":
+            log.stop()
+
+    log = BuildLog(tmp_path / "build.log", watch)
+    # The pipe ends with its last holder: were the inner sleep left alone, this would wait for it.
+    assert log.run(["sh", "-c", "sleep 600 & echo begun; wait"], dict(os.environ)) == -signal.SIGKILL
+    assert log.run(["sleep", "600"], dict(os.environ)) == -signal.SIGKILL
