@@ -56,14 +56,14 @@ class Chosen:
     budget_s: float | None
 
 
-def ask(options: Options) -> Asked:
-    """Everything that can be wrong with the options is found here."""
+def ask(options: Options, fewest: int = 2) -> Asked:
+    """Everything that can be wrong with the options is found here; `fewest` versions make sense."""
     workloads = suites.all_workloads(options.own_workloads)
     device = "gpu" if options.environments.gpu else "cpu"
     if options.claims:
         chosen = _of_claims([claim for claim in options.claims if device in claim.devices], workloads, options.suite)
     else:
-        chosen = _of_suite(options, workloads)
+        chosen = _of_suite(options, workloads, fewest)
     created = datetime.now(UTC).replace(microsecond=0)
     plan = Plan(
         run=f"{created:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
@@ -89,8 +89,8 @@ def ask(options: Options) -> Asked:
     return Asked(chosen.versions, {case.workload: workloads[case.workload] for case in chosen.cases}, plan)
 
 
-def _of_suite(options: Options, workloads: dict[str, Workload]) -> Chosen:
-    versions = catalog.resolve(options.versions)
+def _of_suite(options: Options, workloads: dict[str, Workload], fewest: int) -> Chosen:
+    versions = catalog.resolve(options.versions, fewest)
     suite = suites.suite(options.suite)
     cases = select_cases(options.selected, suite.cases, workloads)
     if not cases:

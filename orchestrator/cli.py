@@ -224,7 +224,7 @@ def profile_cases(
     verbose: Verbose = False,
 ) -> None:
     known_format(format)
-    options = ProfileOptions(
+    options = Options(
         versions=flags.names(versions),
         suite=suite,
         selected=tuple(workload or ()),
@@ -232,8 +232,6 @@ def profile_cases(
         engine=engine,
         environments=environments(gpu, gpu_request, base, ca_bundle, cpuset, memory),
         out=out,
-        calls=calls,
-        top=top,
         threads=flags.threads(threads) if threads else None,
         timeout_s=flags.seconds("--timeout", timeout),
         seed=seed,
@@ -241,7 +239,7 @@ def profile_cases(
     )
     errors = Console(stderr=True)
     with view(errors, quiet=quiet, verbose=verbose) as watching:
-        found = profile(options, watching)
+        found = profile(ProfileOptions(run=options, calls=calls, top=top), watching)
     _show_profile(found, format)
     if not quiet:
         errors.print(plain(f"profiles and flame graphs: {found.path}"), soft_wrap=True)

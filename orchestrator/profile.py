@@ -1,20 +1,16 @@
 """The story of a profile: where the time of each case goes in each version. Nothing here is measured or judged."""
 
 import json
-import secrets
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from importlib.metadata import version as installed_version
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator import catalog, suites
-from orchestrator.ask import Options
+from orchestrator.ask import Asked, Options, ask
 from orchestrator.crew import Crew
-from orchestrator.engines import EngineOptions, Environment
+from orchestrator.engines import Environment
 from orchestrator.engines.client import Died, Ready, Refused, WorkerDied
 from orchestrator.errors import (
     ArmsDied,
@@ -26,15 +22,12 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
-from orchestrator.host import host_facts
-from orchestrator.model import Case, Lost, Manifest, Plan, Version, Workload
-from orchestrator.plan import select_cases
+from orchestrator.model import Case, Lost, Plan
 from orchestrator.profile_stacks import collapsed, speedscope
 from orchestrator.profiles import Heading, Profile, Profiled, ProfiledArm, stem
 from orchestrator.progress import View
-from orchestrator.run import choose_engine, prepare_somewhere
+from orchestrator.run import choose_engine, make_manifest, prepare_somewhere
 from orchestrator.rundir import RunDir
-from workloads import contract
 
 CALLS, TOP = 20, 15
 # Fewer could not tell what is called once a step from what is called once or twice.
@@ -48,78 +41,33 @@ ARM = TypeAdapter(ProfiledArm)
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileOptions:
-    """What was asked on the command line."""
+    """What was asked on the command line: of a run, as far as it concerns a profile, and of the profile itself."""
 
-    versions: tuple[str, ...]
-    suite: str = "quick"
-    selected: tuple[str, ...] = ()
-    own_workloads: Path | None = None
-    engine: str = "auto"
-    environments: EngineOptions = field(default_factory=EngineOptions)
-    out: Path | None = None
+    run: Options
     calls: int = CALLS
     top: int = TOP
-    threads: tuple[int, int] | None = None
-    timeout_s: float = 600.0
-    seed: int | None = None
-    command: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Options checked against what there is, before any work."""
-
-    versions: tuple[Version, ...]
-    workloads: dict[str, Workload]
-    plan: Plan
-
-
-def ask(options: ProfileOptions) -> Asked:
-    """Everything that can be wrong with the options is found here."""
-    if not options.versions:
+def asked_of(options: ProfileOptions) -> Asked:
+    """Everything that can be wrong with the options is found here. Of the plan, what workers are started with is used:
+    there are no rounds, and nothing is judged."""
+    if not options.run.versions:
         raise UsageError("--versions names no version; e.g. --versions 1.14,2.0")
     if options.calls < FEWEST_CALLS:
         raise UsageError(f"--calls {options.calls}: a profile takes at least {FEWEST_CALLS} calls")
-    versions = catalog.resolve(options.versions, fewest=1)
-    workloads = suites.all_workloads(options.own_workloads)
-    cases = select_cases(options.selected, suites.suite(options.suite).cases, workloads)
-    if not cases:
-        raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
-    created = datetime.now(UTC).replace(microsecond=0)
-    # What workers are started with; there are no rounds, no pairs and nothing to judge.
-    plan = Plan(
-        run=f"{created:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
-        created=created,
-        suite=options.suite,
-        engine="venv",
-        device="gpu" if options.environments.gpu else "cpu",
-        versions=tuple(version.number for version in versions),
-        cases=cases,
-        pairs=(),
-        looks=(),
-        alpha=0.0,
-        margin=0.0,
-        budget_s=None,
-        seed=secrets.randbelow(2**31) if options.seed is None else options.seed,
-        threads=options.threads,
-        timeout_s=options.timeout_s,
-        cpus=options.environments.cpus,
-        memory_mb=options.environments.memory_mb,
-    )
-    return Asked(versions, {case.workload: workloads[case.workload] for case in cases}, plan)
+    return ask(options.run, fewest=1)
 
 
 def profile(options: ProfileOptions, view: View) -> Profiled:
-    asked = ask(options)
-    wanted = Options(versions=options.versions, engine=options.engine, environments=options.environments)
-    name, engine = choose_engine(wanted, view.say)
+    asked = asked_of(options)
+    name, engine = choose_engine(options.run, view.say)
     with ExitStack() as held:
         held.callback(engine.close)
-        directory = make_directory(options.out or Path("runs") / f"profile-{asked.plan.run}")
+        directory = make_directory(options.run.out or Path("runs") / f"profile-{asked.plan.run}")
         held.enter_context(directory.hold())
         arms = len(asked.plan.cases) * len(asked.versions)
         view.say(f"plan: {len(asked.plan.cases)} cases x {len(asked.versions)} versions, {arms} profiles")
-        _, environments, failures = prepare_somewhere(wanted, asked.versions, name, engine, directory, view, held)
+        _, environments, failures = prepare_somewhere(options.run, asked.versions, name, engine, directory, view, held)
         return _profile(options, asked, environments, list(failures.values()), directory, view)
 
 
@@ -141,7 +89,7 @@ def _profile(
 ) -> Profiled:
     """Starts the workers, profiles, ends the workers whatever happens."""
     plan = asked.plan
-    crew = Crew(plan, environments, directory, options.own_workloads, view.say)
+    crew = Crew(plan, environments, directory, options.run.own_workloads, view.say)
     heading: Heading | None = None
     arms: list[ProfiledArm] = []
     error: TfCompareError | None = None
@@ -180,15 +128,8 @@ def _head(
 ) -> Heading:
     """Writes what is known before the first profile."""
     plan = asked.plan
-    manifest = Manifest(
-        tool=installed_version("tfcompare"),
-        contract=contract.FINGERPRINT,
-        command=options.command,
-        host=host_facts(),
-        sources=suites.source_hashes(list(asked.workloads.values())),
-        environments={version: environment.facts for version, environment in environments.items()},
-        workers={version: answer.facts for version, answer in ready.items()},
-    )
+    workers = {version: answer.facts for version, answer in ready.items()}
+    manifest = replace(make_manifest(options.run, asked, environments), workers=workers)
     heading = Heading(
         run=plan.run,
         created=plan.created,

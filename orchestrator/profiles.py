@@ -224,7 +224,7 @@ class Row:
 
 
 Key = tuple[str, str]
-Metric = Callable[[Cell], float]
+Figure = Callable[[Cell], float]
 
 
 def own(cell: Cell) -> float:
@@ -311,37 +311,37 @@ def _cell(spent: Spent, iterations: int) -> Cell:
     return Cell(spent.calls / iterations, spent.own_ns / iterations / 1e6, spent.cumulative_ns / iterations / 1e6)
 
 
-def value(cell: Cell | None, metric: Metric) -> float:
-    return metric(cell) if cell else 0.0
+def value(cell: Cell | None, figure: Figure) -> float:
+    return figure(cell) if cell else 0.0
 
 
-def growth(row: Row, metric: Metric) -> float:
+def growth(row: Row, figure: Figure) -> float:
     """By how many milliseconds a step a function grew against the first version, in the version where it grew most; of
     a single version, what it takes."""
-    first, *others = (value(cell, metric) for cell in row.cells)
+    first, *others = (value(cell, figure) for cell in row.cells)
     return max(others) - first if others else first
 
 
-def shrinkage(row: Row, metric: Metric) -> float:
-    first, *others = (value(cell, metric) for cell in row.cells)
+def shrinkage(row: Row, figure: Figure) -> float:
+    first, *others = (value(cell, figure) for cell in row.cells)
     return first - min(others) if others else 0.0
 
 
-def grown(rows: Iterable[Row], metric: Metric, splits: Sequence[Split]) -> tuple[Row, ...]:
+def grown(rows: Iterable[Row], figure: Figure, splits: Sequence[Split]) -> tuple[Row, ...]:
     """The functions that are new or grown, largest first: by the part of its version's step that the growth is, so that
     the slowest of several versions does not hide the others."""
     steps = [parts.step_ms or 1.0 for parts in splits]
 
     def part(row: Row) -> float:
-        first, *others = (value(cell, metric) for cell in row.cells)
+        first, *others = (value(cell, figure) for cell in row.cells)
         return max((after - first) / step for after, step in zip(others, steps[1:], strict=True)) if others else first
 
     return _largest(rows, part)
 
 
-def shrunk(rows: Iterable[Row], metric: Metric) -> tuple[Row, ...]:
+def shrunk(rows: Iterable[Row], figure: Figure) -> tuple[Row, ...]:
     """The functions that are gone or take less, and in no version more; largest first."""
-    return _largest((row for row in rows if growth(row, metric) <= 0), lambda row: shrinkage(row, metric))
+    return _largest((row for row in rows if growth(row, figure) <= 0), lambda row: shrinkage(row, figure))
 
 
 def _largest(rows: Iterable[Row], by: Callable[[Row], float]) -> tuple[Row, ...]:

@@ -12,7 +12,7 @@ import tempfile
 import time
 import types
 
-from workloads import compat
+from workloads import values
 from workloads.replicate import Replicate, steps_of
 
 # How many calls at most are made besides the profiled ones, and how long they may take together.
@@ -94,7 +94,7 @@ def _timed(step, profiler=None):
 
 def _outermost(step):
     """One call, its result pulled to the host as in every replicate. It stands in no profile."""
-    return compat.to_host(step())
+    return values.to_host(step())
 
 
 class Places:

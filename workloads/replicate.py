@@ -5,7 +5,7 @@ import resource
 import time
 import traceback
 
-from workloads import compat
+from workloads import compat, values
 
 MESSAGE_LIMIT = 500
 # What a pause does to the calls after it, while other arms have the machine: caches go cold, and a call of 0.4 ms took
@@ -170,7 +170,7 @@ class Replicate:
         self.steps = steps_of(self.step)
         self.stage = "a call"
         first_ns, output = self._call(0, "first")
-        self.checksum = compat.checksum(output)
+        self.checksum = values.checksum(output)
         second_ns, _ = self._call(0, "second")
         self.usual_ns = second_ns
         for _ in range(order["warmup"]):
@@ -181,7 +181,7 @@ class Replicate:
 
     def _call(self, burst, phase):
         # The result is pulled to the host inside the clock: an accelerator's work is not done before that.
-        return self.calls.time(lambda: compat.to_host(self.step()), burst, phase)
+        return self.calls.time(lambda: values.to_host(self.step()), burst, phase)
 
     def _burst(self, calls, least_s):
         self.bursts += 1
@@ -199,7 +199,7 @@ class Replicate:
         """Calls that nobody times."""
         begun = time.perf_counter()
         while self.usual_ns < LONG_NS:
-            compat.to_host(self.step())
+            values.to_host(self.step())
             if time.perf_counter() - begun > LEAD_IN_S:
                 break
 

@@ -106,10 +106,8 @@ class WorkerClient:
             "timeout_s": timeout_s,
         }
         event = self._ask(order, timeout_s + GRACE_S)
-        if event["kind"] == "refused":
-            return Refused(event["reason"])
-        if event["kind"] == "died":
-            return _died(event)
+        if ended := _ended(event):
+            return ended
         self._expect(event, "opened")
         return Opened(event["first_ns"], event["second_ns"], event["steps"])
 
@@ -142,11 +140,7 @@ class WorkerClient:
             "timeout_s": timeout_s,
         }
         event = self._ask(order, timeout_s + GRACE_S)
-        if event["kind"] == "refused":
-            return Refused(event["reason"])
-        if event["kind"] == "died":
-            return _died(event)
-        return dict(self._expect(event, "profiled")["profile"])
+        return _ended(event) or dict(self._expect(event, "profiled")["profile"])
 
     def quit(self) -> bool:
         """Whether the worker closed its stream and left in order."""
@@ -175,6 +169,13 @@ class WorkerClient:
             self.channel.close()
             raise WorkerDied(f"broke the contract: {event['kind']} instead of {kind}: {event.get('message', '')}")
         return event
+
+
+def _ended(event: dict[str, Any]) -> Refused | Died | None:
+    """What came of a replicate that did not begin."""
+    if event["kind"] == "refused":
+        return Refused(event["reason"])
+    return _died(event) if event["kind"] == "died" else None
 
 
 def _died(event: dict[str, Any]) -> Died:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from orchestrator.model import Case
 from orchestrator.profiles import (
-    Metric,
+    Figure,
     Profile,
     Profiled,
     ProfiledArm,
@@ -116,7 +116,7 @@ def _tables(one: Compared, top: int, width: int) -> Iterable[Table]:
     first, others = one.versions[0], one.versions[1:]
     against = f" against {first}" if others else ""
     what = "new or grown functions" if others else "largest functions"
-    by_cumulative, by_own = (grown(one.rows, metric, one.splits)[:top] for metric in (cumulative, own))
+    by_cumulative, by_own = (grown(one.rows, figure, one.splits)[:top] for figure in (cumulative, own))
     less = shrunk(one.rows, own)[:MOST_SHRUNK]
     for columns in _columns(one, width):
         yield columns.table(f"{what}{against}, with all that they call", by_cumulative, cumulative)
@@ -169,7 +169,7 @@ class Columns:
     places: tuple[int, ...]
     wide: bool
 
-    def table(self, title: str, rows: Sequence[Row], metric: Metric, *, to_the_end: bool = False) -> Table:
+    def table(self, title: str, rows: Sequence[Row], figure: Figure, *, to_the_end: bool = False) -> Table:
         table = _frame(title)
         table.add_column("function", overflow="fold")
         if self.wide:
@@ -180,10 +180,10 @@ class Columns:
             table.add_column(plain(self.one.versions[place]), justify="right", no_wrap=True)
         for row in rows:
             table.add_row(
-                *self._name(row), *(text for place in self.places for text in self._figures(row, place, metric))
+                *self._name(row), *(text for place in self.places for text in self._figures(row, place, figure))
             )
         if to_the_end:
-            self._close_accounts(table, rows, metric)
+            self._close_accounts(table, rows, figure)
         return table
 
     def _name(self, row: Row) -> list[Text]:
@@ -194,21 +194,21 @@ class Columns:
             return [plain(name), plain(f"{where}:{row.line}" if row.file else WRITTEN_IN_C, style="dim")]
         return [plain(name).append_text(plain(f"  {file or WRITTEN_IN_C}", style="dim"))]
 
-    def _figures(self, row: Row, place: int, metric: Metric) -> list[str]:
+    def _figures(self, row: Row, place: int, figure: Figure) -> list[str]:
         cell = row.cells[place]
         if cell is None:
             return ["", "-"] if self.wide else ["-"]
-        time = _share(metric(cell), self.one.splits[place])
+        time = _share(figure(cell), self.one.splits[place])
         calls = f"{cell.calls:.0f}" if cell.calls >= 100 else f"{cell.calls:.3g}"
         return [calls, time] if self.wide else [time]
 
-    def _close_accounts(self, table: Table, shown: Sequence[Row], metric: Metric) -> None:
+    def _close_accounts(self, table: Table, shown: Sequence[Row], figure: Figure) -> None:
         """What is not shown, so that the rows of each version add up to its step."""
         table.add_section()
         others, steps = [], []
         for place in self.places:
             parts, blank = self.one.splits[place], [""] if self.wide else []
-            told = sum(value(row.cells[place], metric) for row in shown)
+            told = sum(value(row.cells[place], figure) for row in shown)
             others += [*blank, _share(parts.step_ms - told, parts)]
             steps += [*blank, _share(parts.step_ms, parts)]
         table.add_row("all others", *([""] if self.wide else []), *others)
@@ -258,10 +258,10 @@ def as_object(profiled: Profiled) -> dict[str, Any]:
         },
         "profiles": [_arm(arm) for arm in profiled.arms],
         "functions": [
-            _function(one, row, metric.__name__, rank)
+            _function(one, row, figure, rank)
             for one in compared(profiled)
-            for metric in (cumulative, own)
-            for rank, row in enumerate(grown(one.rows, metric, one.splits)[: heading.top], 1)
+            for figure in (cumulative, own)
+            for rank, row in enumerate(grown(one.rows, figure, one.splits)[: heading.top], 1)
         ],
     }
 
@@ -291,18 +291,17 @@ def _arm(arm: ProfiledArm) -> dict[str, Any]:
     }
 
 
-def _function(one: Compared, row: Row, by: str, rank: int) -> dict[str, Any]:
-    metric = cumulative if by == "cumulative" else own
+def _function(one: Compared, row: Row, figure: Figure, rank: int) -> dict[str, Any]:
     return {
         "workload": one.case.workload,
         "params": dict(one.case.params),
         "baseline": one.versions[0],
-        "by": by,
+        "by": figure.__name__,
         "rank": rank,
         "name": row.name,
         "file": row.file,
         "line": row.line,
-        "growth_ms": growth(row, metric),
+        "growth_ms": growth(row, figure),
         "versions": {
             version: cell and {"calls": cell.calls, "own_ms": cell.own_ms, "cumulative_ms": cell.cumulative_ms}
             for version, cell in zip(one.versions, row.cells, strict=True)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.ask import Options
 from orchestrator.model import Case
 from orchestrator.profile import ProfileOptions, profile, read
 from orchestrator.profiles import Profiled, Row, cumulative, grown, growth, own, split
@@ -18,17 +19,9 @@ CALLS = 10
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Profiled:
-    return profile(
-        ProfileOptions(
-            versions=("1.14", "2.0"),
-            selected=SELECTED,
-            engine="venv",
-            out=tmp_path_factory.mktemp("profile") / "run",
-            calls=CALLS,
-            seed=1,
-        ),
-        Quiet(),
-    )
+    out = tmp_path_factory.mktemp("profile") / "run"
+    run = Options(versions=("1.14", "2.0"), selected=SELECTED, engine="venv", out=out, seed=1)
+    return profile(ProfileOptions(run=run, calls=CALLS), Quiet())
 
 
 def of(done: Profiled, label: str) -> Compared:
@@ -36,9 +29,9 @@ def of(done: Profiled, label: str) -> Compared:
     return found
 
 
-def grown_rank(one: Compared, name: str, file: str, metric=cumulative) -> int:
+def grown_rank(one: Compared, name: str, file: str, figure=cumulative) -> int:
     """The place of a function among the new and grown ones."""
-    rows = grown(one.rows, metric, one.splits)
+    rows = grown(one.rows, figure, one.splits)
     [place] = [place for place, row in enumerate(rows) if row.name == name and row.file.endswith(file)]
     return place
 
@@ -48,11 +41,11 @@ def row(one: Compared, name: str) -> Row:
     return found
 
 
-def share(one: Compared, name: str, metric=cumulative) -> float:
+def share(one: Compared, name: str, figure=cumulative) -> float:
     """Of a step in TensorFlow 2.0."""
     cell = row(one, name).cells[1]
     assert cell is not None, name
-    return metric(cell) / one.splits[1].step_ms
+    return figure(cell) / one.splits[1].step_ms
 
 
 def test_every_arm_is_profiled(done: Profiled):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from orchestrator import profile as story
+from orchestrator.ask import Options
 from orchestrator.engines import EngineOptions, Started, WorkerPlace
 from orchestrator.engines.channel import ProcessChannel
 from orchestrator.engines.setting import BuildLog, worker_variables
@@ -129,9 +130,14 @@ def options(tmp_path: Path, engine: Engine) -> ProfileOptions:
     own.mkdir()
     (own / "fine.py").write_text(dedent(FINE))
     (own / "ending.py").write_text(dedent(ENDING))
-    return ProfileOptions(
-        versions=VERSIONS, selected=("fine[size=1]",), own_workloads=own, out=tmp_path / "run", calls=4, seed=7
-    )
+    run = Options(versions=VERSIONS, selected=("fine[size=1]",), own_workloads=own, out=tmp_path / "run", seed=7)
+    return ProfileOptions(run=run, calls=4)
+
+
+def changed(options: ProfileOptions, **changes: Any) -> ProfileOptions:
+    """`calls` are the profile's, all else the run's."""
+    calls = changes.pop("calls", options.calls)
+    return ProfileOptions(run=replace(options.run, **changes), calls=calls)
 
 
 def ended(done: Profiled) -> list[tuple[str, str, str]]:
@@ -140,7 +146,7 @@ def ended(done: Profiled) -> list[tuple[str, str, str]]:
 
 def test_every_case_is_profiled_in_every_version_in_turn(options: ProfileOptions, engine: Engine):
     said = Said()
-    done = story.profile(replace(options, selected=("fine",)), said)
+    done = story.profile(changed(options, selected=("fine",)), said)
     assert ended(done) == [
         ("fine[size=1]", "1.14.0", "profiled"),
         ("fine[size=1]", "2.0.0", "profiled"),
@@ -156,7 +162,7 @@ def test_every_case_is_profiled_in_every_version_in_turn(options: ProfileOptions
 
 
 def test_a_single_version_is_enough(options: ProfileOptions):
-    assert ended(story.profile(replace(options, versions=("2.0",)), Quiet())) == [("fine[size=1]", "2.0.0", "profiled")]
+    assert ended(story.profile(changed(options, versions=("2.0",)), Quiet())) == [("fine[size=1]", "2.0.0", "profiled")]
 
 
 def test_its_directory_holds_profiles_and_nothing_that_was_measured(options: ProfileOptions):
@@ -183,7 +189,7 @@ def test_no_report_of_runs_takes_it_for_one(options: ProfileOptions):
 
 
 def test_it_is_read_as_it_was_left(options: ProfileOptions):
-    done = story.profile(replace(options, selected=("fine", "ending[how=refuses]")), Quiet())
+    done = story.profile(changed(options, selected=("fine", "ending[how=refuses]")), Quiet())
     again = story.read(done.path)
     assert (again.heading, again.arms, again.path) == (done.heading, done.arms, done.path)
 
@@ -209,9 +215,9 @@ ENDS = {
 def test_an_arm_that_ends_otherwise_is_a_row_with_its_reason_and_the_next_is_profiled(
     options: ProfileOptions, how: str, outcome: str, reason: str
 ):
-    asked = replace(options, versions=("2.0",), selected=(f"ending[how={how}]", "fine[size=1]"))
+    asked = changed(options, versions=("2.0",), selected=(f"ending[how={how}]", "fine[size=1]"))
     # Where it hangs nothing else has to be done in so short a time.
-    asked = replace(asked, selected=asked.selected[:1], timeout_s=0.3) if how == "hangs" else asked
+    asked = changed(asked, selected=asked.run.selected[:1], timeout_s=0.3) if how == "hangs" else asked
     done = story.profile(asked, Quiet())
     ending, *others = done.arms
     assert (ending.outcome, ending.reason, ending.profile) == (outcome, reason, None)
@@ -243,7 +249,7 @@ def test_where_no_version_can_be_made_there_is_nothing_to_show(options: ProfileO
 
 
 def test_where_no_version_can_run_it_nothing_was_selected(options: ProfileOptions):
-    done = story.profile(replace(options, selected=("ending[how=refuses]",)), Quiet())
+    done = story.profile(changed(options, selected=("ending[how=refuses]",)), Quiet())
     assert isinstance(done.error, NothingSelected)
     assert "no such op" in str(done.error)
 
@@ -295,9 +301,9 @@ def test_what_is_wrong_is_found_before_any_work(
     options: ProfileOptions, changes: dict[str, Any], kind: type[TfCompareError], words: str
 ):
     with pytest.raises(kind, match=words):
-        story.profile(replace(options, **changes), Quiet())
-    assert options.out is not None
-    assert not options.out.exists()
+        story.profile(changed(options, **changes), Quiet())
+    assert options.run.out is not None
+    assert not options.run.out.exists()
 
 
 def test_a_directory_that_is_in_use_is_left_alone(options: ProfileOptions, tmp_path: Path):
@@ -308,13 +314,13 @@ def test_a_directory_that_is_in_use_is_left_alone(options: ProfileOptions, tmp_p
 
 
 def test_without_a_seed_there_is_one_and_it_is_told(options: ProfileOptions):
-    first, second = (story.ask(replace(options, seed=None)).plan.seed for _ in range(2))
+    first, second = (story.asked_of(changed(options, seed=None)).plan.seed for _ in range(2))
     assert first != second
-    assert story.ask(options).plan.seed == 7
+    assert story.asked_of(options).plan.seed == 7
 
 
 def test_limits_and_threads_reach_the_workers_plan(options: ProfileOptions):
     environments = EngineOptions(cpus=(0,), memory_mb=1024)
-    plan = story.ask(replace(options, environments=environments, threads=(1, 2))).plan
+    plan = story.asked_of(changed(options, environments=environments, threads=(1, 2))).plan
     assert (plan.cpus, plan.memory_mb, plan.threads, plan.device) == ((0,), 1024, (1, 2), "cpu")
     assert plan.cases == (case("fine", size="1"),)

@@ -5,8 +5,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.model import Case
 from orchestrator.profiles import (
+    Figure,
     Frame,
-    Metric,
     Node,
     Profile,
     Row,
@@ -154,9 +154,9 @@ NEW = profile(
 )
 
 
-def of(metric: Metric, *profiles: Profile) -> list[str]:
+def of(figure: Figure, *profiles: Profile) -> list[str]:
     """The names of the new and grown functions."""
-    return named(grown(align(profiles), metric, [split(one) for one in profiles]))
+    return named(grown(align(profiles), figure, [split(one) for one in profiles]))
 
 
 def test_new_and_grown_functions_come_largest_first_by_either_time():

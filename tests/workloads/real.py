@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 
-from workloads import compat
+from workloads import compat, values
 
 STUDY = ("forward", "import", "power", "predict", "semantics", "tracing", "train_loop")
 FOLDER = os.path.join(os.path.dirname(compat.__file__), "suite")
@@ -55,10 +55,10 @@ def measure(tf, module, params):
     times, counts, sums = [], [], []
     while len(times) < CALLS and sum(times) < 20:
         began = time.perf_counter()
-        value = compat.to_host(step())
+        value = values.to_host(step())
         times.append(time.perf_counter() - began)
         counts.append(traces.count)
-        sums.append(compat.checksum(value))
+        sums.append(values.checksum(value))
     steady = statistics.median(times[len(times) // 4:]) / getattr(step, "steps", 1)
     return {
         "median_ms": round(1000 * steady, 3),

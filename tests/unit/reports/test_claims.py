@@ -1,7 +1,6 @@
 """Claims as a table, to the letter, and as the object that programs read."""
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from orchestrator.errors import UsageError
 from orchestrator.model import Claim, Comparison, Expectation
 from orchestrator.reports import claims
 from tests.unit.builders import NEW, OLD, arm, case, case_pair, comparison, contrast, plan, unmeasured, version_pair
+from tests.unit.kept import kept
 
-SNAPSHOTS = Path(__file__).parent.parent / "snapshots"
 EAGER, FUNCTION = case(style="eager"), case(style="function")
 BROKEN = case("semantics", which="variables")
 
@@ -60,10 +59,7 @@ def scene(title: str = "eager training takes longer than it did") -> Comparison:
 def test_it_is_what_the_snapshot_shows(monkeypatch: pytest.MonkeyPatch, width: int):
     monkeypatch.setenv("COLUMNS", str(width))
     found = claims.render(scene()) + "\n"
-    snapshot = SNAPSHOTS / f"claims-{width}.txt"
-    if os.environ.get("UPDATE_SNAPSHOTS") == "1":
-        snapshot.write_text(found)
-    assert found == snapshot.read_text()
+    assert found == kept(f"claims-{width}", found)
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])

@@ -1,8 +1,6 @@
 """The profile's tables and its object: figures side by side, and never a word that they were measured."""
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -11,9 +9,9 @@ from orchestrator.model import Case
 from orchestrator.profiles import Profiled
 from orchestrator.reports import profile as report
 from tests.unit.builders import NEW, OLD, case
+from tests.unit.kept import kept
 from tests.unit.profiled import arm, function, profile, profiled
 
-SNAPSHOTS = Path(__file__).parent.parent / "snapshots"
 WIDTHS = (40, 80, 120, 200)
 PREDICT = case("predict", call="predict", model="tiny")
 POWER = case("power", style="jit")
@@ -64,10 +62,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize("width", [80, 120])
 def test_it_is_what_the_snapshot_shows(drawn, width: int):
     found = drawn(scene(), width) + "\n"
-    snapshot = SNAPSHOTS / f"profile-{width}.txt"
-    if os.environ.get("UPDATE_SNAPSHOTS") == "1":
-        snapshot.write_text(found)
-    assert found == snapshot.read_text()
+    assert found == kept(f"profile-{width}", found)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

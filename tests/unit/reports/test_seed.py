@@ -1,11 +1,9 @@
 """The study's tables, to the letter; `UPDATE_SNAPSHOTS=1 pytest tests/unit/reports` writes them anew for review."""
 
 import io
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -16,10 +14,10 @@ from orchestrator.model import CONTROL, Comparison
 from orchestrator.reports import seed
 from orchestrator.reports.columns import MARKS
 from tests.unit.builders import arm, case, comparison, unmeasured
+from tests.unit.kept import FOLDER, kept
 from tests.unit.reports import seed_scenes as scenes
 from tests.unit.reports.seed_scenes import LATER, TF1, TF2, loop, made, modes_apart, one_cell, versions_apart
 
-SNAPSHOTS = Path(__file__).parent.parent / "snapshots"
 WIDTHS = (80, 100, 140)
 
 
@@ -64,10 +62,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch):
 )
 def test_it_is_what_the_snapshot_shows(drawn, scene: str, width: int):
     found = drawn(SCENES[scene](), width) + "\n"
-    snapshot = SNAPSHOTS / f"seed-{scene}-{width}.txt"
-    if os.environ.get("UPDATE_SNAPSHOTS") == "1":
-        snapshot.write_text(found)
-    assert found == snapshot.read_text()
+    assert found == kept(f"seed-{scene}-{width}", found)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -275,7 +270,7 @@ def test_warnings_come_before_any_figure(drawn):
 
 def test_without_a_terminal_width_it_is_drawn_for_eighty_columns(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("COLUMNS", raising=False)
-    assert seed.render(scenes.study()) + "\n" == (SNAPSHOTS / "seed-study-80.txt").read_text()
+    assert seed.render(scenes.study()) + "\n" == (FOLDER / "seed-study-80.txt").read_text()
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,9 @@
 """The table, to the letter; `UPDATE_SNAPSHOTS=1 pytest tests/unit/reports` writes it anew for review."""
 
 import io
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -16,9 +14,9 @@ from orchestrator.model import Comparison
 from orchestrator.reports import table
 from orchestrator.reports.columns import COLUMNS, MARKS
 from tests.unit.builders import arm, case, comparison, contrast, unmeasured, version_pair
+from tests.unit.kept import FOLDER, kept
 from tests.unit.reports import scenes
 
-SNAPSHOTS = Path(__file__).parent.parent / "snapshots"
 WIDTHS = (80, 100, 130)
 PICKED = ("build", "train", "verdict")
 SCENES = {"everything": scenes.everything, "hostile": scenes.hostile, "exploratory": scenes.exploratory}
@@ -46,10 +44,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch):
 )
 def test_it_is_what_the_snapshot_shows(drawn, name: str, scene, width: int, columns: Sequence[str] | None):
     found = drawn(scene(), width, columns) + "\n"
-    snapshot = SNAPSHOTS / f"{name}.txt"
-    if os.environ.get("UPDATE_SNAPSHOTS") == "1":
-        snapshot.write_text(found)
-    assert found == snapshot.read_text()
+    assert found == kept(name, found)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -71,7 +66,7 @@ def test_every_contrast_has_its_verdict_in_words_unless_the_arm_itself_says_why_
 
 def test_without_a_terminal_width_it_is_drawn_for_eighty_columns(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("COLUMNS", raising=False)
-    assert table.render(scenes.everything()) + "\n" == (SNAPSHOTS / "everything-80.txt").read_text()
+    assert table.render(scenes.everything()) + "\n" == (FOLDER / "everything-80.txt").read_text()
 
 
 @pytest.mark.parametrize("width", WIDTHS)
