@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import detect, isolation, overhead, peers
+from bench import detect, isolation, overhead, peers, report
 from orchestrator.host import host_facts
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
@@ -20,6 +20,7 @@ PARTS = {
     "overhead": ("Overhead", overhead.section),
     "isolation": ("Isolation", isolation.section),
     "peers": ("Peers", peers.section),
+    "report": ("Reports", report.section),
 }
 
 

@@ -23,11 +23,11 @@ from tempfile import TemporaryDirectory
 from scipy import stats
 
 from bench import arena
-from orchestrator import results
+from orchestrator import replicates
 from orchestrator.judge import Endings, compared, read_endings
 from orchestrator.model import Case, Contrast, Plan
 from orchestrator.plan import LOOKS, plan_pairs
-from orchestrator.results import Replicate
+from orchestrator.replicates import Replicate
 from orchestrator.rundir import RunDir
 from orchestrator.suites import all_workloads
 from workloads.contract import PILOT_ROUND
@@ -103,7 +103,7 @@ def measure(condition: str, case: Case, windows: int, slowdowns: Sequence[float]
     redone = read_endings(run).redone
     kept = [
         replicate
-        for replicate in results.load(run.streams(), plan.run).replicates
+        for replicate in replicates.load(run.streams(), plan.run).replicates
         if replicate.round != PILOT_ROUND and replicate.number not in redone
     ]
     return Recorded(condition, case, named, plan, tuple(kept))

@@ -1,1 +1,17 @@
-"""tfcompare's host side: plans, engines, measurement, verdicts and reports."""
+"""The host side: plans, engines, statistics, reports. For programs: `from orchestrator import load_run`."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orchestrator.library import Run, load_run
+
+__all__ = ["Run", "load_run"]
+
+
+def __getattr__(name: str) -> Any:
+    # Not before it is asked for: every other module of this package passes through here.
+    if name in __all__:
+        from orchestrator import library
+
+        return getattr(library, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

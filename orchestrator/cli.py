@@ -1,6 +1,5 @@
 """The command line: flags in, exit code out. The sole place that exits and the sole catcher of TfCompareError."""
 
-import json
 import signal
 import sys
 from pathlib import Path
@@ -9,47 +8,49 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 
-from orchestrator import claims, doctor, examples, flags, suites
+from orchestrator import claims, cli_runs, examples, flags, suites
 from orchestrator.ask import Options
-from orchestrator.errors import ContractBroken, FoundSlower, TfCompareError, UsageError
-from orchestrator.judge import judge_run
-from orchestrator.listing import draw_listing, find_listing, list_claims
+from orchestrator.cli_runs import show_profile
+from orchestrator.errors import FoundSlower, TfCompareError, UsageError
+from orchestrator.listing import draw_listing, list_claims
 from orchestrator.more import MoreOptions, more_rounds
-from orchestrator.profile import CALLS, PROFILE_FILE, TOP, ProfileOptions, profile
-from orchestrator.profile import read as read_profile
-from orchestrator.profiles import Profiled
+from orchestrator.plain import lines, plain
+from orchestrator.profile import CALLS, TOP, ProfileOptions, profile
 from orchestrator.progress import view
-from orchestrator.reports import profile as profile_report
-from orchestrator.reports.plain import lines, plain
 from orchestrator.run import Done, forecast
 from orchestrator.run import run as run_comparison
-from orchestrator.rundir import RunDir
-from orchestrator.showing import Shown, draw, known_format, shown
+from orchestrator.showing import Shown, known_format, shown
 from orchestrator.switches import (
     Base,
     Budget,
     CaBundle,
+    Columns,
     Cpuset,
     DryRun,
     EngineName,
+    FailOn,
+    Format,
     Gpu,
     GpuRequest,
     Memory,
+    Only,
     Out,
     OwnWorkloads,
     Quiet,
     Rounds,
     Seed,
+    Sort,
     Threads,
     Timeout,
     Verbose,
     environments,
+    known_fail_on,
 )
 
 # What else stands in the plan of the run that --more continues.
 WITH_MORE = {
-    "more", "rounds", "budget", "workloads", "base", "ca_bundle", "gpu_request", "format", "columns", "fail_on",
-    "quiet", "verbose",
+    "more", "rounds", "budget", "workloads", "base", "ca_bundle", "gpu_request", "format", "columns", "only", "sort",
+    "fail_on", "quiet", "verbose",
 }  # fmt: skip
 
 app = typer.Typer(
@@ -61,8 +62,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-COLUMNS_HELP = "Columns of the table, e.g. time,ratio,verdict; +build,first adds to the usual ones."
-Format = Annotated[str, typer.Option("--format", help="table or json, on stdout.")]
+app.add_typer(cli_runs.app)
 
 
 @app.command(help=examples.RUN)
@@ -103,15 +103,16 @@ def run(
     timeout: Timeout = "10m",
     seed: Seed = None,
     format: Format = "table",
-    columns: Annotated[str | None, typer.Option(help=COLUMNS_HELP)] = None,
-    fail_on: Annotated[str | None, typer.Option(help="slower: exit with 1 if something is.")] = None,
+    columns: Columns = None,
+    only: Only = None,
+    sort: Sort = None,
+    fail_on: FailOn = None,
     dry_run: DryRun = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    if fail_on not in (None, "slower"):
-        raise UsageError(f"--fail-on {fail_on!r}: only slower is known")
-    how = shown(format, columns=columns)
+    known_fail_on(fail_on)
+    how = shown(format, columns=columns, only=only, sort=sort)
     places = environments(gpu, gpu_request, base, ca_bundle, cpuset, memory)
     budget_s = flags.seconds("--budget", budget) if budget else None
     if more:
@@ -240,18 +241,11 @@ def profile_cases(
     errors = Console(stderr=True)
     with view(errors, quiet=quiet, verbose=verbose) as watching:
         found = profile(ProfileOptions(run=options, calls=calls, top=top), watching)
-    _show_profile(found, format)
+    show_profile(found, format)
     if not quiet:
         errors.print(plain(f"profiles and flame graphs: {found.path}"), soft_wrap=True)
     if found.error:
         raise found.error
-
-
-def _show_profile(found: Profiled, format: str) -> None:
-    if format == "json":
-        print(json.dumps(profile_report.as_object(found), indent=2))
-    else:
-        draw(lambda width: profile_report.layout(found, width))
 
 
 def _measure(options: Options, how: Shown, fail_on: str | None, *, dry_run: bool, quiet: bool, verbose: bool) -> None:
@@ -279,59 +273,13 @@ def _only_with_more(context: typer.Context) -> None:
 
 def _finish(done: Done, how: Shown, fail_on: str | None, quiet: bool) -> None:
     """Prints a run's comparison and raises what its exit code comes from."""
-    how.show(done.comparison)
+    how.show(done.comparison, done.path)
     if not quiet:
         Console(stderr=True).print(plain(f"run directory: {done.path}"), soft_wrap=True)
     if done.error:
         raise done.error
     if fail_on == "slower" and done.comparison.slower:
         raise FoundSlower(f"{len(done.comparison.slower)} contrasts are slower (--fail-on slower)")
-
-
-@app.command(help=examples.REPORT)
-def report(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
-    format: Format = "table",
-    table: Annotated[
-        str | None,
-        typer.Option(help="verdicts; seed: training loops as the study prints them; claims: what was reproduced."),
-    ] = None,
-    columns: Annotated[str | None, typer.Option(help=COLUMNS_HELP)] = None,
-    output: Annotated[str, typer.Option(help="A file, or - for stdout.")] = "-",
-) -> None:
-    how = shown(format, table, columns)
-    if (run / PROFILE_FILE).exists():
-        _show_profile(read_profile(run), format)
-        return
-    comparison = judge_run(RunDir.open(run))
-    how.show(comparison, None if output == "-" else Path(output))
-    if comparison.broken:
-        raise ContractBroken("\n".join(comparison.broken))
-
-
-@app.command("doctor", help=examples.DOCTOR)
-def examine_machine(
-    duration: Annotated[str, typer.Option(help="How long to probe.")] = "30s",
-    cpuset: Annotated[str | None, typer.Option(help="CPUs that the probe runs on, e.g. 0,2-3.")] = None,
-    format: Format = "table",
-) -> None:
-    known_format(format)
-    seconds = flags.seconds("--duration", duration)
-    Console(stderr=True).print(plain(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
-    examination = doctor.examine(seconds, flags.cpus(cpuset) if cpuset else None)
-    if format == "json":
-        print(json.dumps(doctor.as_object(examination), indent=2))
-        return
-    draw(lambda width: doctor.layout(examination, width))
-
-
-@app.command("list", help=examples.LIST)
-def list_things(
-    what: Annotated[str, typer.Argument(help="versions, workloads, suites or claims.")],
-    format: Format = "table",
-) -> None:
-    known_format(format)
-    draw_listing(find_listing(what), format)
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:

@@ -9,6 +9,7 @@ from orchestrator.engines import Environment, WorkerPlace
 from orchestrator.engines.client import Ready, WorkerClient, WorkerDied
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import Lost, Plan
+from orchestrator.results import compact
 from orchestrator.rundir import RunDir
 
 START_TIMEOUT_S = 180.0
@@ -142,9 +143,11 @@ class Crew:
             list(pool.map(self._leave, self._members.values()))
 
     def _leave(self, member: Member) -> None:
-        """A stream that its worker closed in order gets its final name."""
+        """A stream that its worker closed in order gets its final name and form."""
         if member.client and member.client.quit() and member.stream:
-            self._run.settle(member.stream)
+            settled = self._run.settle(member.stream)
+            if settled and not member.isolated:
+                compact(settled, self._plan.run)
         member.client = None
 
     def kill(self) -> None:

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.host import MOST_FOREIGN_CORES, MOST_STEAL, Facts, host_facts, moment
+from orchestrator.plain import plain
 from orchestrator.plan import ALPHA, LOOKS, MARGIN
 from orchestrator.probe import Neighbour, Probe, measure
-from orchestrator.reports.plain import plain
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import judge
 

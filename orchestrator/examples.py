@@ -23,7 +23,31 @@ REPORT = """Redraw a run's report from its directory.
 
   tfcompare report runs/first --format json --output first.json
 
+  tfcompare report runs/first --only slower,died --sort ratio
+
+  tfcompare report runs/first --format html
+
   tfcompare report runs/first --table seed
+"""
+
+COMPARE = """Compare two runs of the same cases: which of the ratios that each found are other ones now.
+
+[bold]Examples[/bold]
+
+  tfcompare compare runs/monday runs/friday
+
+  tfcompare compare runs/laptop runs/server --format json
+"""
+
+EXPORT = """Write a run for other programs: spreadsheets, pull requests, CI, dashboards.
+
+[bold]Examples[/bold]
+
+  tfcompare export runs/first --to csv --output first.csv
+
+  tfcompare export runs/first --to markdown
+
+  tfcompare export runs/first --to parquet --table calls --output calls.parquet
 """
 
 DOCTOR = """Say how noisy this machine is right now, what could be seen on it, and what would help.

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from orchestrator import results
+import pyarrow as pa
+
 from orchestrator.model import (
     CONTROL,
     Arm,
@@ -22,7 +23,7 @@ from orchestrator.model import (
     Metric,
     Plan,
 )
-from orchestrator.results import Replicate
+from orchestrator.replicates import Replicate, load
 from orchestrator.rundir import RunDir
 from orchestrator.stats.compare import Samples, compare
 from orchestrator.stats.steady import drift
@@ -32,9 +33,12 @@ METRICS: Mapping[Metric, Callable[[Replicate], float]] = {
     "steady": lambda replicate: replicate.steady_ns,
     "first": lambda replicate: replicate.first_ns,
     "build": lambda replicate: replicate.build_ns,
-    "peak_rss": lambda replicate: replicate.facts.peak_rss_kb or 0,
-    "traces": lambda replicate: replicate.facts.traces or 0,
+    "peak_rss": lambda replicate: replicate.peak_rss_kb or 0,
+    "traces": lambda replicate: replicate.traces or 0,
 }
+
+# From this share of the contrasts on, those that noise leaves open say more of the machine than of the versions.
+NOISY_SHARE, FEWEST_TO_TELL_NOISE = 1 / 3, 3
 
 
 @dataclass(frozen=True)
@@ -73,24 +77,49 @@ def read_endings(run: RunDir) -> Endings:
     return replace(endings, exploratory_from=exploratory_from, finished=finished)
 
 
-def judge_run(run: RunDir, *, at_look: bool = False) -> Comparison:
-    """At a look, which holds up the measuring, without what no verdict needs."""
+@dataclass(frozen=True)
+class Gathered:
+    """All that a run directory holds, read: of the replicates those that count."""
+
+    plan: Plan
+    manifest: Manifest
+    endings: Endings
+    replicates: tuple[Replicate, ...]
+    problems: tuple[str, ...]
+    broken: tuple[str, ...]
+
+
+def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathered:
+    """`also` is given the rows of each stream, which are not kept."""
     plan, manifest = run.read_plan(), run.read_manifest()
     endings = read_endings(run)
-    loaded = results.load(run.streams(), plan.run)
-    kept = [
+    loaded = load(run.streams(), plan.run, also)
+    kept = tuple(
         replicate
         for replicate in loaded.replicates
         if replicate.round != contract.PILOT_ROUND and replicate.number not in endings.redone
-    ]
-    arms, contrasts = compared(plan, kept, endings, flip=not at_look)
+    )
+    return Gathered(plan, manifest, endings, kept, loaded.problems, loaded.broken)
+
+
+def judge_run(run: RunDir, *, at_look: bool = False) -> Comparison:
+    """At a look, which holds up the measuring, without what no verdict needs."""
+    return judge(gather(run), flip=not at_look)
+
+
+def judge(found: Gathered, *, flip: bool = True) -> Comparison:
+    arms, contrasts = compared(found.plan, found.replicates, found.endings, flip=flip)
     return Comparison(
-        plan=plan,
-        manifest=manifest,
+        plan=found.plan,
+        manifest=found.manifest,
         arms=arms,
         contrasts=contrasts,
-        warnings=(*_control(contrasts), *_warnings(plan, manifest, endings, loaded.problems)),
-        broken=loaded.broken,
+        warnings=(
+            *_control(contrasts),
+            *_noise(found.plan, contrasts),
+            *_warnings(found.plan, found.manifest, found.endings, found.problems),
+        ),
+        broken=found.broken,
     )
 
 
@@ -98,17 +127,32 @@ def compared(
     plan: Plan, replicates: Iterable[Replicate], endings: Endings, *, flip: bool
 ) -> tuple[tuple[Arm, ...], tuple[Contrast, ...]]:
     """What replicates and endings come to, without a look at any file."""
-    by_arm: dict[tuple[str, str], list[Replicate]] = defaultdict(list)
-    for replicate in replicates:
-        by_arm[replicate.case, replicate.version].append(replicate)
+    by_arm = _by_arm(replicates)
     arms = tuple(_arm(case, version, by_arm.get((case.label, version), []), endings) for case, version in plan.arms())
-    samples = {
+    known = _samples(plan, by_arm)
+    contrasts = compare(plan, known, arms, flip=flip)
+    return arms, tuple(_explored(contrast, known, endings.exploratory_from) for contrast in contrasts)
+
+
+def samples(plan: Plan, replicates: Iterable[Replicate]) -> Samples:
+    """What verdicts are made from."""
+    return _samples(plan, _by_arm(replicates))
+
+
+def _by_arm(replicates: Iterable[Replicate]) -> dict[tuple[str, str], list[Replicate]]:
+    found: dict[tuple[str, str], list[Replicate]] = defaultdict(list)
+    for replicate in replicates:
+        found[replicate.case, replicate.version].append(replicate)
+    return found
+
+
+def _samples(plan: Plan, by_arm: Mapping[tuple[str, str], Sequence[Replicate]]) -> Samples:
+    metrics = {pair.metric for pair in plan.pairs}
+    return {
         (*name, metric): {replicate.round: math.log(max(METRICS[metric](replicate), 1.0)) for replicate in of_arm}
         for name, of_arm in by_arm.items()
-        for metric in {pair.metric for pair in plan.pairs}
+        for metric in metrics
     }
-    contrasts = compare(plan, samples, arms, flip=flip)
-    return arms, tuple(_explored(contrast, samples, endings.exploratory_from) for contrast in contrasts)
 
 
 def _explored(contrast: Contrast, samples: Samples, first: int | None) -> Contrast:
@@ -127,7 +171,6 @@ def _arm(case: Case, version: str, replicates: Sequence[Replicate], endings: End
         reason = endings.lost.get(version, "the run ended before it was measured")
     if not replicates:
         return Arm(case=case, version=version, outcome="died", reason=reason)
-    facts = [replicate.facts for replicate in replicates]
     return Arm(
         case=case,
         version=version,
@@ -139,10 +182,10 @@ def _arm(case: Case, version: str, replicates: Sequence[Replicate], endings: End
         second_ms=median(replicate.second_ns for replicate in replicates) / 1e6,
         train_s=median(replicate.calls_ns for replicate in replicates) / 1e9,
         build_s=median(replicate.build_ns for replicate in replicates) / 1e9,
-        import_s=median(row.import_ns or 0 for row in facts) / 1e9,
-        peak_rss_mb=median(row.peak_rss_kb or 0 for row in facts) / 1024,
-        traces=facts[-1].traces,
-        checksum=facts[-1].checksum,
+        import_s=median(replicate.import_ns or 0 for replicate in replicates) / 1e9,
+        peak_rss_mb=median(replicate.peak_rss_kb or 0 for replicate in replicates) / 1024,
+        traces=replicates[-1].traces,
+        checksum=replicates[-1].checksum,
         drift=drift([replicate.rise for replicate in replicates]),
     )
 
@@ -163,6 +206,22 @@ def _control(contrasts: Sequence[Contrast]) -> list[str]:
     if open_:
         return [f"the control arm is not shown to be the same in {len(open_)} of {len(own)} cases: a noisy machine"]
     return []
+
+
+def _noise(plan: Plan, contrasts: Sequence[Contrast]) -> list[str]:
+    """Where much stays open that a quieter machine would have decided, the machine is told before its verdicts."""
+    timed = [
+        (one.mde, one.ci_low, one.ci_high)
+        for one in contrasts
+        if one.mde is not None and one.ci_low is not None and one.ci_high is not None
+    ]
+    hidden = [mde for mde, low, high in timed if mde > plan.margin and low <= 1 <= high]
+    if len(timed) < FEWEST_TO_TELL_NOISE or len(hidden) < len(timed) * NOISY_SHARE:
+        return []
+    return [
+        f"A NOISY MACHINE: in {len(hidden)} of {len(timed)} contrasts a slowdown would typically be seen from "
+        f"{median(hidden):.0%} on, and not from {plan.margin:.0%}; `tfcompare doctor` says what helps, --more goes on"
+    ]
 
 
 def _warnings(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -78,7 +79,7 @@ class Case:
     workload: str
     params: Params
 
-    @property
+    @cached_property
     def label(self) -> str:
         return f"{self.workload}{params_label(self.params)}"
 

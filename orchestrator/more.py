@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from orchestrator import catalog, results, suites
+from orchestrator import catalog, suites
 from orchestrator.engines import EngineOptions, Environment, engines
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.host import host_facts
@@ -16,6 +16,7 @@ from orchestrator.measure import Ledger, Stretch, undecided
 from orchestrator.model import CONTROL, Calibrated, Disturbed, Ended, Entry, Extended, Lost, Manifest, Plan
 from orchestrator.plan import looks_left
 from orchestrator.progress import View
+from orchestrator.replicates import load
 from orchestrator.run import Done, briefly, conduct, prepare, verdict_on
 from orchestrator.rundir import RunDir
 from workloads import contract
@@ -94,7 +95,7 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
         _same_machine(manifest, view.say)
         past = read_past(plan, directory.entries())
         # A host that was killed may have journaled less than its workers wrote.
-        written = results.load(directory.streams(), plan.run).replicates
+        written = load(directory.streams(), plan.run).replicates
         past.ledger.replicates = max([past.ledger.replicates, *(replicate.number for replicate in written)])
         cases = undecided(judge_run(directory), plan.cases, lambda arm: arm in past.ledger.ended)
         if not cases:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.model import Case
-from orchestrator.reports.plain import lines, plain
+from orchestrator.plain import lines, plain
 
 
 class View(Protocol):

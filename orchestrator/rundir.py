@@ -124,10 +124,11 @@ class RunDir:
         """How many streams a version has; the next worker writes the next part."""
         return sum(1 for path in self.streams() if path.name.partition(".arrow")[0].rpartition("-")[0] == version)
 
-    def settle(self, stream: Path) -> None:
+    def settle(self, stream: Path) -> Path | None:
         """Gives a stream that its worker closed its final name."""
-        if stream.exists():
-            os.replace(stream, stream.with_name(stream.name.removesuffix(PARTIAL)))
+        if not stream.exists():
+            return None
+        return stream.replace(stream.with_name(stream.name.removesuffix(PARTIAL)))
 
     def streams(self) -> list[Path]:
         return sorted([*self.results.glob("*.arrow"), *self.results.glob(f"*.arrow{PARTIAL}")])

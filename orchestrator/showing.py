@@ -1,37 +1,52 @@
 """Which report of a comparison is shown, and where: in a terminal, through a pipe, in a file."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console, RenderableType
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
+from orchestrator.judge import judge_run
 from orchestrator.model import Comparison
-from orchestrator.reports import FORMATS, OBJECTS, TABLES, table
+from orchestrator.plain import drawn, plain
+from orchestrator.reports import FORMATS, OBJECTS, PAGES, TABLES, table
+from orchestrator.reports.arrange import Arrangement, arrangement
 from orchestrator.reports.columns import known_columns
-from orchestrator.reports.plain import drawn
+from orchestrator.rundir import RunDir
 
 
 @dataclass(frozen=True)
 class Shown:
-    """How a comparison is to be shown; unless a table is named, a run of claims by its claims, others by verdicts."""
+    """How a run is to be shown; unless a table is named, a run of claims by its claims, others by verdicts."""
 
     format: str = "table"
     table: str | None = None
     columns: tuple[str, ...] | None = None
+    arrangement: Arrangement = field(default_factory=Arrangement)
 
-    def show(self, comparison: Comparison, output: Path | None = None) -> None:
-        if output is not None:
-            try:
-                output.write_text(self._text(comparison) + "\n")
-            except OSError as error:
-                raise UsageError(f"--output {output}: {error.strerror}") from error
+    def show(self, comparison: Comparison, path: Path, output: str | None = None) -> None:
+        """A run that has just been judged; pages show more of it, and read it themselves."""
+        if self.format in PAGES:
+            self.report(path, output)
+        elif output not in (None, "-"):
+            put(self._text(comparison), output)
         elif self.format == "json":
             print(self._text(comparison))
         else:
             draw(lambda width: self._layout(comparison, width))
+
+    def report(self, path: Path, output: str | None) -> Comparison:
+        """A run directory, read and shown."""
+        if self.format in PAGES:
+            page = PAGES[self.format]
+            text, run = page.make(path)
+            put(text, output or (str(path / page.name) if page.name else "-"))
+            return run.comparison
+        comparison = judge_run(RunDir.open(path))
+        self.show(comparison, path, output)
+        return comparison
 
     def _text(self, comparison: Comparison) -> str:
         if self.format == "json":
@@ -39,24 +54,36 @@ class Shown:
         return drawn(lambda width: self._layout(comparison, width))
 
     def _layout(self, comparison: Comparison, width: int) -> RenderableType:
-        if self.columns:
-            return table.layout(comparison, width, self.columns)
-        return TABLES[self._name(comparison)](comparison, width)
+        name = self._name(comparison)
+        if name == "verdicts" or self.columns:
+            return table.layout(comparison, width, self.columns, self.arrangement)
+        return TABLES[name](comparison, width)
 
     def _name(self, comparison: Comparison) -> str:
-        return self.table or ("claims" if comparison.plan.claims else "verdicts")
+        arranged = self.columns or self.arrangement != Arrangement()
+        return self.table or ("claims" if comparison.plan.claims and not arranged else "verdicts")
 
 
-def shown(format: str, name: str | None = None, columns: str | None = None) -> Shown:
+def shown(
+    format: str,
+    name: str | None = None,
+    columns: str | None = None,
+    only: str | None = None,
+    sort: str | None = None,
+    known: tuple[str, ...] = FORMATS,
+) -> Shown:
     """From flags, checked."""
-    known_format(format)
+    known_format(format, known)
     if name is not None and name not in TABLES:
         raise UsageError(f"unknown table {name!r}{did_you_mean(name, TABLES)}; it is {', '.join(TABLES)}")
-    if columns is not None and (format != "table" or name not in (None, "verdicts")):
-        raise UsageError("--columns goes with --format table and the table of verdicts")
+    for flag, value in (("--columns", columns), ("--only", only), ("--sort", sort)):
+        if value is not None and (format != "table" or name not in (None, "verdicts")):
+            raise UsageError(f"{flag} goes with --format table and the table of verdicts")
     if format == "json" and name is not None and name not in OBJECTS:
         raise UsageError(f"--table {name} is for reading; --format json without it holds the same figures")
-    return Shown(format, name, known_columns(columns) if columns else None)
+    if format in PAGES and name is not None:
+        raise UsageError(f"--table goes with --format table or json; a {format} page holds everything")
+    return Shown(format, name, known_columns(columns) if columns else None, arrangement(only, sort))
 
 
 def draw(layout: Callable[[int], RenderableType]) -> None:
@@ -67,6 +94,18 @@ def draw(layout: Callable[[int], RenderableType]) -> None:
         print(drawn(layout))
 
 
-def known_format(name: str) -> None:
-    if name not in FORMATS:
-        raise UsageError(f"unknown format {name!r}{did_you_mean(name, FORMATS)}; it is {', '.join(FORMATS)}")
+def put(text: str, output: str) -> None:
+    """Into a file, which is told, or onto stdout."""
+    if output == "-":
+        print(text)
+        return
+    try:
+        Path(output).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--output {output}: {error.strerror}; choose another") from error
+    Console(stderr=True).print(plain(f"written: {output}"), soft_wrap=True)
+
+
+def known_format(name: str, known: tuple[str, ...] = ("table", "json")) -> None:
+    if name not in known:
+        raise UsageError(f"unknown format {name!r}{did_you_mean(name, known)}; it is {', '.join(known)}")

@@ -40,6 +40,22 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done,
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show builds and installs as they go.")]
 
+Format = Annotated[str, typer.Option("--format", help="table or json, on stdout.")]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns", help="Columns of the table, e.g. time,ratio,verdict; +build,first adds to the usual ones."
+    ),
+]
+Only = Annotated[str | None, typer.Option("--only", help="Show only what is e.g. slower, or slower,faster,died.")]
+Sort = Annotated[str | None, typer.Option("--sort", help="Order of cases: case, name, ratio or time; -ratio turns it.")]
+FailOn = Annotated[str | None, typer.Option("--fail-on", help="slower: exit with 1 if something is.")]
+
+
+def known_fail_on(text: str | None) -> None:
+    if text not in (None, "slower"):
+        raise UsageError(f"--fail-on {text!r}: only slower is known")
+
 
 def environments(
     gpu: bool, gpu_request: str, base: str | None, ca_bundle: Path | None, cpuset: str | None, memory: str | None

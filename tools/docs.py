@@ -30,8 +30,8 @@ How much of an effect has to be seen follows from one rule and is not set claim 
 until it passes. Where the source gives a ratio, at least half of it on the log scale has to be seen (its square root),
 because machines differ: of a published 10x, 3.16x. Where it gives only a direction, more than 5 %. `same` means within
 5 %, and `within 1.25x` where the source says `about`. A ratio is seen when its interval leaves out 1 and its estimate
-is at least so large; two arms are the same when the interval lies inside. Looks, intervals and rounds are as
-in every run.
+is at least so large; two arms are the same when the interval lies inside, and not the same when all of it lies outside.
+Looks, intervals and rounds are as in every run.
 
 ## A claim of your own
 

@@ -76,8 +76,18 @@ def _effect(expectation: Expectation, contrast: Contrast) -> Finding:
         return Finding(contrast, expectation, "inconclusive", contrast.reason)
     if contrast.verdict == "same":
         return Finding(contrast, expectation, "not reproduced", "the difference is smaller than that")
-    opposite = expectation.effect != "same"
-    return Finding(contrast, expectation, "not reproduced", "it is the other way round" if opposite else "it differs")
+    if expectation.effect != "same":
+        return Finding(contrast, expectation, "not reproduced", "it is the other way round")
+    if _beyond(contrast, expectation.pair.margin or 0.0):
+        return Finding(contrast, expectation, "not reproduced", "it differs")
+    return Finding(contrast, expectation, "inconclusive", "it differs, but not clearly by more than that")
+
+
+def _beyond(contrast: Contrast, margin: float) -> bool:
+    """Whether the whole interval is: `slower` asks less, and sameness is as little refuted by an estimate as shown."""
+    if contrast.ci_low is None or contrast.ci_high is None:
+        return False
+    return contrast.ci_low > 1 + margin or contrast.ci_high < 1 / (1 + margin)
 
 
 def _holds(arm: Arm) -> Finding:

@@ -1,11 +1,32 @@
 """Reports of a judged run: a file a table or a format, and one line here."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from rich.console import RenderableType
 
+from orchestrator.library import Run, load_run
 from orchestrator.model import Comparison
 from orchestrator.reports import claims, json, seed, table
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report that shows more of a run than its comparison, and the file in the run directory that it goes to; without
+    one it goes to stdout."""
+
+    make: Callable[[Path], tuple[str, Run]]
+    name: str | None = None
+
+
+def _html(path: Path) -> tuple[str, Run]:
+    # What draws plots takes a second to import, and no other report needs it.
+    from orchestrator.reports import html
+
+    return html.page(partial(load_run, path))
+
 
 # For people: drawn at a width.
 TABLES: Mapping[str, Callable[[Comparison, int], RenderableType]] = {
@@ -18,4 +39,5 @@ OBJECTS: Mapping[str, Callable[[Comparison], str]] = {
     "verdicts": json.render,
     "claims": claims.as_json,
 }
-FORMATS = ("table", "json")
+PAGES: Mapping[str, Page] = {"html": Page(_html, "report.html")}
+FORMATS = ("table", "json", *PAGES)

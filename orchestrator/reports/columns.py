@@ -1,8 +1,9 @@
 """The columns of the tables: what each is called, what it means, and how it is drawn from an arm and its contrast."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from rich.console import JustifyMethod
 from rich.text import Text
@@ -10,11 +11,16 @@ from rich.text import Text
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.model import Arm, Contrast, Drift, VerdictName
-from orchestrator.reports.plain import plain
+from orchestrator.plain import clipped, plain
 
 STYLES: dict[VerdictName, str] = {"slower": "bold red", "faster": "bold green", "same": "", "inconclusive": "yellow"}
 MARKS: dict[VerdictName, str] = {"slower": "▲", "faster": "▼", "same": "=", "inconclusive": "?"}
 STAR, WAVE = "*", "~"
+# To each side of the bar's middle; half a cell is the least that is drawn.
+BAR_CELLS = 4
+# Of a footnote, in characters; the run's journal has all of it.
+LONGEST = 1000
+AXIS = "◂  1x   ▸"
 
 
 class Notes:
@@ -41,8 +47,10 @@ class Notes:
         return STAR
 
     def lines(self, alpha: float) -> list[Text]:
-        told = [plain(f"({number}) {reason}", style="dim") for reason, number in self._numbers.items()]
-        told += [plain(f"{WAVE} {arm}: {drift}", style="dim") for arm, drift in self._drifts.items()]
+        told = [
+            plain(f"({number}) {clipped(reason, LONGEST)}", style="dim") for reason, number in self._numbers.items()
+        ]
+        told += [plain(f"{WAVE} {clipped(arm, LONGEST)}: {drift}", style="dim") for arm, drift in self._drifts.items()]
         if self._starred:
             told.append(
                 Text(
@@ -66,6 +74,8 @@ class Column:
     of: Literal["arm", "contrast"]
     cell: Cell
     meaning: str = ""
+    # What the legend calls it, where that is not its header.
+    word: str = ""
     since: int | None = None
     justify: JustifyMethod = "right"
 
@@ -108,10 +118,36 @@ def _time(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
     return "" if arm.median_ms is None else notes.drifting(arm) + duration(arm.median_ms)
 
 
-def interval(contrast: Contrast) -> str:
+class Bounded(Protocol):
+    @property
+    def ci_low(self) -> float | None: ...
+
+    @property
+    def ci_high(self) -> float | None: ...
+
+
+def interval(contrast: Bounded) -> str:
     if contrast.ci_low is None or contrast.ci_high is None:
         return ""
     return "-".join(ratio(bound).removesuffix("x") for bound in (contrast.ci_low, contrast.ci_high))
+
+
+def bar(value: float, verdict: VerdictName | None = None) -> str:
+    """A ratio as a picture: from the middle to the right what is slower, to the left what is faster."""
+    steps = min(round(abs(math.log10(value)) * 2 * BAR_CELLS), 2 * BAR_CELLS)
+    if verdict in ("slower", "faster"):
+        steps = max(steps, 1)
+    full, half = divmod(steps, 2)
+    beyond = abs(math.log10(value)) > 1.0
+    if value >= 1:
+        return " " * BAR_CELLS + "│" + ("█" * (full - beyond) + "▌" * half + "▶" * beyond).ljust(BAR_CELLS)
+    return ("◀" * beyond + "▐" * half + "█" * (full - beyond)).rjust(BAR_CELLS) + "│" + " " * BAR_CELLS
+
+
+def _bar(arm: Arm, contrast: Contrast | None, notes: Notes) -> Text:
+    if contrast is None or contrast.ratio is None:
+        return Text()
+    return Text(bar(contrast.ratio, contrast.verdict), style=STYLES[contrast.verdict])
 
 
 def _interval(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
@@ -156,6 +192,10 @@ COLUMNS: Mapping[str, Column] = {
             cell=_of_contrast(lambda contrast: contrast.ratio, ratio),
         ),
         Column(name="interval", header="interval", of="contrast", since=0, cell=_interval),
+        Column(
+            name="bar", header=AXIS, word="bar", of="contrast", since=0, justify="left",
+            cell=_bar, meaning="log scale, full at 10x",
+        ),
         Column(name="verdict", header="verdict", of="contrast", since=0, cell=_verdict, justify="left"),
         Column(
             name="seed", header="seed %", of="contrast", since=SEED_FROM,
@@ -221,7 +261,7 @@ def _parse(names: Sequence[str]) -> tuple[bool, tuple[Column, ...]]:
 
 def legend(columns: Sequence[Column]) -> str:
     """What the columns shown mean, where their headers do not say it."""
-    told = [f"{column.header}: {column.meaning}" for column in columns if column.meaning]
+    told = [f"{column.word or column.header}: {column.meaning}" for column in columns if column.meaning]
     if any(column.of == "contrast" for column in columns):
         told.append("ratios and verdicts: of steady times, by round")
     return " · ".join(told)

@@ -4,8 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from scipy import stats
-
 from orchestrator.model import Arm, Contrast, Metric, Pair, Plan
 from orchestrator.stats.paired import Estimate, estimate
 from orchestrator.stats.second import disagrees, hodges_lehmann, sign_flip_p
@@ -38,13 +36,19 @@ def compare(plan: Plan, samples: Samples, arms: Sequence[Arm], *, flip: bool = F
 
 
 def _by_chance(plan: Plan, found: Sequence[Estimate | None]) -> list[float]:
-    """Each contrast's p, adjusted for the looks taken and for its being one of many (Benjamini and Hochberg)."""
-    known = [place for place, one in enumerate(found) if one]
-    adjusted = [1.0] * len(found)
-    if known:
-        raw = [min(1.0, len(plan.looks) * one.p) for one in found if one]
-        for place, p in zip(known, stats.false_discovery_control(raw), strict=True):
-            adjusted[place] = float(p)
+    """Each contrast's p, adjusted for the looks taken and for its being one of many."""
+    adjusted = iter(of_many([min(1.0, len(plan.looks) * one.p) for one in found if one]))
+    return [next(adjusted) if one else 1.0 for one in found]
+
+
+def of_many(ps: Sequence[float]) -> list[float]:
+    """Each p, adjusted so that among those below a limit no larger share is there by chance (Benjamini and Hochberg).
+    scipy has it too, in a part that takes longer to import than a report to draw; the tests hold the two together."""
+    order = sorted(range(len(ps)), key=ps.__getitem__, reverse=True)
+    adjusted, least = [1.0] * len(ps), 1.0
+    for above, place in enumerate(order):
+        least = min(least, ps[place] * len(ps) / (len(ps) - above))
+        adjusted[place] = least
     return adjusted
 
 

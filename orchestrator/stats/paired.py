@@ -3,17 +3,22 @@
 import math
 from dataclasses import dataclass
 from functools import cache, cached_property
+from statistics import fmean
 
-import numpy as np
-from scipy import stats
+from scipy import special
 
 POWER = 0.9
 
 
 @cache
-def quantile(probability: float, freedom: int) -> float:
+def quantile(probability: float, freedom: float) -> float:
     """Student's; kept, since a run asks for a few of them for every contrast at every look."""
-    return float(stats.t.ppf(probability, freedom))
+    return float(special.stdtrit(freedom, probability))
+
+
+def two_sided_p(t: float, freedom: float) -> float:
+    """Of a difference as large as this many standard errors, if there were none."""
+    return float(2 * special.stdtr(freedom, -abs(t)))
 
 
 @dataclass(frozen=True)
@@ -24,11 +29,13 @@ class Estimate:
 
     @cached_property
     def theta(self) -> float:
-        return float(np.mean(self.differences))
+        return fmean(self.differences)
 
     @cached_property
     def spread(self) -> float:
-        return float(np.std(self.differences, ddof=1))
+        # Of few numbers, and of thousands of contrasts: faster than numpy's.
+        squares = math.fsum((value - self.theta) ** 2 for value in self.differences)
+        return math.sqrt(squares / (len(self.differences) - 1))
 
     @property
     def rounds(self) -> int:
@@ -39,7 +46,7 @@ class Estimate:
         """Of a difference as large as this, if there were none; two-sided."""
         if self.spread == 0:
             return 0.0 if self.theta else 1.0
-        return float(2 * stats.t.sf(abs(self.theta) / self.standard_error, self.rounds - 1))
+        return two_sided_p(self.theta / self.standard_error, self.rounds - 1)
 
     def half_width(self, alpha: float) -> float:
         """Half the two-sided t interval at level 1 - alpha."""

@@ -1,15 +1,38 @@
 """What an estimate says against the margin: same, slower, faster, or inconclusive with its reason."""
 
 import math
+from typing import Protocol
 
 from orchestrator.model import VerdictName
 from orchestrator.stats.paired import Estimate
 
 
+class Estimated(Protocol):
+    """A difference on the log scale that has an interval."""
+
+    @property
+    def theta(self) -> float: ...
+
+    def half_width(self, alpha: float) -> float: ...
+
+
 def judge(estimate: Estimate, margin: float, alpha: float) -> tuple[VerdictName, str]:
-    """`alpha` is what one look may spend. `same` is an equivalence test: the 1 - 2 alpha interval inside the margin."""
+    """`alpha` is what one look may spend."""
+    verdict, reason = against(estimate, margin, alpha)
+    if verdict != "inconclusive" or reason:
+        return verdict, reason
     bound = math.log1p(margin)
-    theta = estimate.theta
+    visible, needed = estimate.smallest_visible(alpha), estimate.rounds_for(bound, alpha)
+    return "inconclusive", (
+        f"too noisy: {estimate.rounds} rounds show slowdowns from {visible:.0%} on; "
+        f"about {needed} would show {margin:.0%}"
+    )
+
+
+def against(estimate: Estimated, margin: float, alpha: float) -> tuple[VerdictName, str]:
+    """`same` is an equivalence test: the 1 - 2 alpha interval inside the margin. Without a reason, what is inconclusive
+    is so for want of data."""
+    bound, theta = math.log1p(margin), estimate.theta
     if abs(theta) + estimate.half_width(2 * alpha) < bound:
         return "same", ""
     width = estimate.half_width(alpha)
@@ -19,11 +42,7 @@ def judge(estimate: Estimate, margin: float, alpha: float) -> tuple[VerdictName,
         return "faster", ""
     if abs(theta) > width:
         return "inconclusive", f"a difference is there, but not clearly beyond the margin of {margin:.0%}"
-    visible, needed = estimate.smallest_visible(alpha), estimate.rounds_for(bound, alpha)
-    return "inconclusive", (
-        f"too noisy: {estimate.rounds} rounds show slowdowns from {visible:.0%} on; "
-        f"about {needed} would show {margin:.0%}"
-    )
+    return "inconclusive", ""
 
 
 def seed_percent(theta: float) -> float:

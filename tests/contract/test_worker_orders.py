@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import results
+from orchestrator import replicates, results
 from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerDied
 from tests.contract import stub
 from tests.contract.bench import PATIENCE_S, RUN, Bench
@@ -41,12 +41,12 @@ def test_from_hello_to_quit_a_replicate_becomes_rows_that_the_host_reads(bench: 
     assert [row["ordinal"] for row in rows] == list(range(7))
     assert [row["burst"] for row in rows] == [0, 0, 0, 0, 1, 1, 1]
     assert {(row["replicate"], row["round"], row["case"], row["steps"]) for row in rows} == {(number, 4, "good", 2)}
-    (replicate,) = results.load([bench.stream], RUN).replicates
+    (replicate,) = replicates.load([bench.stream], RUN).replicates
     assert replicate.version == stub.VERSION
-    assert replicate.facts.traces == 1
-    assert replicate.facts.checksum
-    assert replicate.facts.import_ns
-    assert replicate.facts.peak_rss_kb
+    assert replicate.traces == 1
+    assert replicate.checksum
+    assert replicate.import_ns
+    assert replicate.peak_rss_kb
 
 
 def test_a_worker_whose_host_is_gone_closes_its_stream_and_ends(bench: Bench):
@@ -87,7 +87,7 @@ def test_the_same_seed_gives_every_replicate_the_same_numbers(bench: Bench):
         bench.burst(number)
         bench.close(number)
     bench.client.quit()
-    first, same, other = (found.facts.checksum for found in results.load([bench.stream], RUN).replicates)
+    first, same, other = (found.checksum for found in replicates.load([bench.stream], RUN).replicates)
     assert first == same != other
 
 
@@ -207,7 +207,7 @@ def test_a_worker_that_may_not_fork_is_its_replicate_itself(fresh: Bench):
     assert f"built by {pid}" in fresh.log.read_text()
     with pytest.raises(WorkerDied, match="has had its one replicate"):
         fresh.open("good")
-    (replicate,) = results.load([fresh.stream], RUN).replicates
+    (replicate,) = replicates.load([fresh.stream], RUN).replicates
     assert replicate.number == number
 
 

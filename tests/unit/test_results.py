@@ -1,19 +1,20 @@
 """Result streams are believed only as far as the contract goes, and a bad one is named with its file and row."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from orchestrator import results
-from orchestrator.results import Loaded
-from tests.unit.builders import MS, NEW, RUN, Row, case, rows, write_stream
+from orchestrator import replicates, results
+from orchestrator.replicates import Loaded
+from tests.unit.builders import MS, NEW, RUN, case, rows, write_stream
 from workloads import contract
 
 
 def load(*streams: Path) -> Loaded:
-    return results.load(streams, RUN)
+    return replicates.load(streams, RUN)
 
 
 def told(stream: Path) -> str:
@@ -32,7 +33,9 @@ def test_a_stream_becomes_one_summary_a_replicate(tmp_path: Path):
     found = loaded.replicates[1]
     assert (found.version, found.round, found.build_ns, found.first_ns) == (NEW, 3, 500 * MS, 50 * MS)
     assert found.steady_ns == 4 * MS
-    assert found.facts.model_dump() == second[0]
+    assert {name: getattr(found, name) for name in contract.REPLICATE_FIELDS} == {
+        name: second[0][name] for name in contract.REPLICATE_FIELDS
+    }
 
 
 @pytest.mark.parametrize(
@@ -54,7 +57,7 @@ def test_calls_of_several_replicates_are_never_pooled(tmp_path: Path):
     one = write_stream(tmp_path / "a.arrow", [rows(replicate=2, steady=(10,)) + rows(replicate=1, steady=(30,))])
     other = write_stream(tmp_path / "b.arrow", [rows(replicate=1, steady=(50,))])
     loaded = load(one, other)
-    assert [(found.facts.replicate, found.steady_ns) for found in loaded.replicates] == [(2, 10), (1, 30), (1, 50)]
+    assert [(found.number, found.steady_ns) for found in loaded.replicates] == [(2, 10), (1, 30), (1, 50)]
 
 
 BEYOND_A_DAY = 86_400 * 10**9 + 1
@@ -93,7 +96,7 @@ def test_what_is_nullable_may_be_null_on_any_row(tmp_path: Path, name: str):
     batch = rows()
     batch[0][name] = None
     (found,) = load(write_stream(tmp_path / "a.arrow", [batch])).replicates
-    assert getattr(found.facts, name) is None
+    assert getattr(found, name) is None
 
 
 @pytest.mark.parametrize("field", [field for field in contract.FIELDS if field.type != "label"], ids=lambda f: f.name)
@@ -105,7 +108,7 @@ def test_the_bounds_themselves_are_allowed(tmp_path: Path, field: contract.Field
 
 def test_a_replicate_without_a_steady_call_is_told(tmp_path: Path):
     stream = write_stream(tmp_path / "a.arrow", [rows(replicate=5, steady=())])
-    assert told(stream) == f"{stream}: replicate 5 of power has no steady call; run it again"
+    assert told(stream) == f"{stream}: replicate 5 has no steady call; run it again"
 
 
 def test_an_empty_file_is_a_worker_that_never_came_to_write(tmp_path: Path):
@@ -186,7 +189,7 @@ def test_a_stream_cut_anywhere_gives_its_whole_batches_and_never_raises(tmp_path
             assert loaded.broken[0].startswith(f"{cut} is no Arrow stream (")
             continue
         assert loaded.broken == ()
-        assert [found.facts.replicate for found in loaded.replicates] == [1, 2, 3][:expected]
+        assert [found.number for found in loaded.replicates] == [1, 2, 3][:expected]
     assert seen == {None, 0, 1, 2, 3}
 
 
@@ -212,24 +215,71 @@ def test_a_broken_stream_does_not_lose_the_others(tmp_path: Path):
     foreign = write_stream(tmp_path / "c.arrow", [rows(run="other")])
     last = write_stream(tmp_path / "d.arrow", [rows(replicate=9)])
     loaded = load(good, text, foreign, last)
-    assert [found.facts.replicate for found in loaded.replicates] == [1, 9]
+    assert [found.number for found in loaded.replicates] == [1, 9]
     assert [str(path) in words for path, words in zip((text, foreign), loaded.broken, strict=True)] == [True, True]
 
 
-def test_two_hundred_thousand_rows_are_validated_by_column_and_only_build_rows_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    replicates, calls = 20, 10_000
-    batches = [rows(replicate=number, steady=(MS,) * calls) for number in range(replicates)]
+def test_no_row_that_is_good_is_ever_validated_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    batches = [rows(replicate=number, steady=(MS,) * 100) for number in range(20)]
     stream = write_stream(tmp_path / "a.arrow", batches)
-    validated: list[Row] = []
-    real = results.Row.model_validate
+    monkeypatch.setattr(results.Row, "model_validate", lambda row: pytest.fail("a row was validated"))
+    assert len(load(stream).replicates) == 20
 
-    def counting(row: Row) -> results.Row:
-        validated.append(row)
-        return real(row)
 
-    monkeypatch.setattr(results.Row, "model_validate", counting)
-    loaded = load(stream)
-    assert len(loaded.replicates) == replicates
-    assert [row["phase"] for row in validated] == ["build"] * replicates
+def test_what_is_not_said_row_by_row_is_said_all_the_same(tmp_path: Path):
+    """The fields of a replicate that are null in every row, in some, and labels that come late in the stream."""
+    batches = [rows(case(style=name), replicate=number) for number, name in enumerate("abc", 1)]
+    for batch in batches:
+        batch[0]["psi_us"] = None
+    batches[1][0] |= {"traces": None, "checksum": None}
+    batches[2][0] |= {"traces": 7, "checksum": "ffffff"}
+    loaded = load(write_stream(tmp_path / "a.arrow", batches))
+    assert [(one.case, one.psi_us, one.traces, one.checksum) for one in loaded.replicates] == [
+        ("power[style=a]", None, 1, "abcdef"),
+        ("power[style=b]", None, None, None),
+        ("power[style=c]", None, 7, "ffffff"),
+    ]
+
+
+def test_rows_in_disorder_are_put_in_the_order_of_calls(tmp_path: Path):
+    """The later half is that of the calls, wherever their rows stand."""
+    batch = rows(steady=(8 * MS, 8 * MS, 2 * MS, 2 * MS))
+    (found,) = load(write_stream(tmp_path / "a.arrow", [batch[::-1]])).replicates
+    assert found.rise == pytest.approx(math.log(2 / 8))
+    assert (found.first_ns, found.second_ns, found.build_ns) == (50 * MS, 20 * MS, 500 * MS)
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "no build row"), (2, "several build rows")])
+def test_a_replicate_has_one_build_row(tmp_path: Path, count: int, words: str):
+    build, *others = rows(replicate=5)
+    stream = write_stream(tmp_path / "a.arrow", [[build] * count + others])
+    assert told(stream) == f"{stream}: replicate 5 has {words}; run its version again"
+
+
+def test_a_file_that_no_worker_would_write_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(results, "MOST_BYTES", 1000)
+    stream = write_stream(tmp_path / "a.arrow", [rows()])
+    assert "more than any worker writes" in told(stream)
+
+
+def test_a_closed_stream_is_written_anew_in_one_batch_and_says_the_same(tmp_path: Path):
+    batches = [rows(case(style=name), replicate=number) for number, name in enumerate("abc", 1)]
+    stream = write_stream(tmp_path / "a.arrow", batches)
+    before, told = results.read_stream(stream)[0], load(stream)
+    results.compact(stream, RUN)
+    with pa.ipc.open_stream(stream.read_bytes()) as reader:
+        assert [batch.num_rows for batch in reader] == [sum(map(len, batches))]
+    assert results.read_stream(stream)[0].to_pylist() == before.to_pylist()
+    assert load(stream) == told
+    assert list(tmp_path.iterdir()) == [stream]
+
+
+@pytest.mark.parametrize("content", ["cut", "text", "another run's"])
+def test_a_stream_that_is_not_good_is_left_as_it_is(tmp_path: Path, content: str):
+    stream = write_stream(tmp_path / "a.arrow", [rows(run="other" if content == "another run's" else RUN)] * 2)
+    if content != "another run's":
+        stream.write_bytes(b"hello" if content == "text" else stream.read_bytes()[:-200])
+    before = stream.read_bytes()
+    results.compact(stream, RUN)
+    assert stream.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [stream]

@@ -243,8 +243,8 @@ class Suites(unittest.TestCase):
         for suite in self.suites:
             self.assertEqual(len(self.cases(suite)), len(set(self.cases(suite))), suite)
 
-    def test_smoke_has_one_case_of_each_workload_of_the_seed(self):
-        seed = {name for name, _ in self.cases("seed")}
+    def test_smoke_has_one_case_of_each_workload_of_the_seed_that_is_quick_to_build(self):
+        seed = {name for name, _ in self.cases("seed")} - {"forward"}
         self.assertEqual(sorted(name for name, _ in self.cases("smoke")), sorted(seed))
         self.assertLessEqual(set(self.cases("smoke")), set(self.cases("seed")))
 

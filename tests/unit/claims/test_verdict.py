@@ -52,6 +52,24 @@ def test_the_verdict_at_the_claims_own_margin_is_the_answer(effect: str, verdict
     assert found.headline.ratio == 4.0
 
 
+@pytest.mark.parametrize(
+    ("ratio", "ci_low", "ci_high", "answer"),
+    [
+        (3.4, 3.1, 3.7, "not reproduced"),
+        (3.2, 2.8, 3.6, "inconclusive"),
+        (0.3, 0.28, 0.32, "not reproduced"),
+        (0.32, 0.3, 0.36, "inconclusive"),
+    ],
+)
+def test_sameness_is_refuted_by_an_interval_and_not_by_an_estimate(
+    ratio: float, ci_low: float, ci_high: float, answer: str
+):
+    """The margin of 2.0 allows up to three times: where the interval reaches into it, it is open."""
+    verdict = "slower" if ratio > 1 else "faster"
+    found = judged(claim("same"), contrast(PAIR, ratio, verdict, ci_low=ci_low, ci_high=ci_high))
+    assert (found.answer, bool(found.reason)) == (answer, True)
+
+
 def logs(value: float, wobble: float = 0.01) -> dict[int, float]:
     return {number: value + wobble * (-1) ** number for number in range(1, 7)}
 

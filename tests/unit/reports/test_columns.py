@@ -3,10 +3,10 @@
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.reports.columns import COLUMNS, Notes, choose, duration, known_columns, legend, ratio
+from orchestrator.reports.columns import COLUMNS, Notes, bar, choose, duration, known_columns, legend, ratio
 from tests.unit.builders import arm, case, contrast, unmeasured, version_pair
 
-NARROW = ["time", "ratio", "interval", "verdict"]
+NARROW = ["time", "ratio", "interval", "bar", "verdict"]
 
 
 def names(width: int, asked: tuple[str, ...] | None = None) -> list[str]:
@@ -67,6 +67,7 @@ def test_each_column_shows_its_own_figure():
         "train": "1.58 min",
         "ratio": "2.00x",
         "interval": "1.90-2.12",
+        "bar": "    │█   ",
         "verdict": "▲ slower",
         "seed": "-100",
         "rounds": "7",
@@ -114,3 +115,28 @@ def test_a_time_has_three_figures_and_the_unit_that_fits(milliseconds: float, te
 )
 def test_a_ratio_has_the_figures_that_it_bears(value: float, text: str):
     assert ratio(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "drawn"),
+    [
+        (1.0, "    │    "), (1.1, "    │    "), (1.2, "    │▌   "), (1.8, "    │█   "), (3.16, "    │██  "),
+        (9.9, "    │████"), (10.0, "    │████"), (250.0, "    │███▶"), (0.83, "   ▐│    "), (0.5, "   █│    "),
+        (0.31, "  ██│    "), (0.1, "████│    "), (0.003, "◀███│    "),
+    ],
+)  # fmt: skip
+def test_the_bar_shows_a_ratio_on_a_log_scale_that_is_full_at_ten_times(value: float, drawn: str):
+    assert bar(value) == drawn
+
+
+@pytest.mark.parametrize("value", [0.001, 0.5, 0.99, 1.0, 1.01, 2.0, 1e9])
+def test_a_bar_has_one_width_and_a_ratio_and_its_inverse_mirror_each_other(value: float):
+    mirrored = bar(1 / value)[::-1].translate(str.maketrans("▌▐▶◀", "▐▌◀▶"))
+    assert len(bar(value)) == 9
+    assert value == 1.0 or bar(value) == mirrored
+
+
+def test_a_difference_that_is_sure_is_never_drawn_as_none():
+    assert bar(1.06, "slower") == "    │▌   "
+    assert bar(0.95, "faster") == "   ▐│    "
+    assert bar(1.06, "inconclusive") == "    │    "

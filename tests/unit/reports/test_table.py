@@ -13,11 +13,23 @@ from orchestrator.errors import UsageError
 from orchestrator.model import Comparison
 from orchestrator.reports import table
 from orchestrator.reports.columns import COLUMNS, MARKS
-from tests.unit.builders import arm, case, comparison, contrast, unmeasured, version_pair
+from tests.unit.builders import (
+    NEW,
+    OLD,
+    arm,
+    case,
+    case_pair,
+    comparison,
+    contrast,
+    manifest,
+    plan,
+    unmeasured,
+    version_pair,
+)  # fmt: skip
 from tests.unit.kept import FOLDER, kept
 from tests.unit.reports import scenes
 
-WIDTHS = (80, 100, 130)
+WIDTHS = (80, 100, 130, 140)
 PICKED = ("build", "train", "verdict")
 SCENES = {"everything": scenes.everything, "hostile": scenes.hostile, "exploratory": scenes.exploratory}
 
@@ -37,6 +49,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch):
         ("everything-80", scenes.everything, 80, None),
         ("everything-100", scenes.everything, 100, None),
         ("everything-130", scenes.everything, 130, None),
+        ("everything-140", scenes.everything, 140, None),
         ("picked-80", scenes.everything, 80, PICKED),
         ("all-columns-80", scenes.everything, 80, tuple(COLUMNS)),
         ("exploratory-80", scenes.exploratory, 80, None),
@@ -71,7 +84,7 @@ def test_without_a_terminal_width_it_is_drawn_for_eighty_columns(monkeypatch: py
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_what_looks_like_markup_is_shown_as_it_is(drawn, width: int):
-    text = drawn(scenes.hostile(), width)
+    text = drawn(scenes.hostile(), width, ("time", "ratio", "verdict"))
     for literal in ("[red]x[/red]", ":smile:", "[link=x]too noisy[/link]", "[bold]boom[/bold]", "[/] :warning:"):
         assert literal in text
 
@@ -95,12 +108,32 @@ def test_markup_in_a_parameters_name_and_in_what_all_cases_share_is_shown_as_it_
 @pytest.mark.parametrize("terminal", [False, True])
 def test_no_text_from_elsewhere_steers_the_terminal(text: str, seen: str, terminal: bool):
     buffer = io.StringIO()
-    console = Console(file=buffer, width=200, force_terminal=terminal, color_system="standard" if terminal else None)
-    console.print(table.layout(scenes.poisoned(text), 200, tuple(COLUMNS)))
+    console = Console(file=buffer, width=240, force_terminal=terminal, color_system="standard" if terminal else None)
+    console.print(table.layout(scenes.poisoned(text), 240, tuple(COLUMNS)))
     shown = re.sub(r"\x1b\[[\d;]*m", "", buffer.getvalue()) if terminal else buffer.getvalue()
     assert {character for character in shown if not character.isprintable()} == {"\n"}
     for place in ("run", "cpu", "CPU", "w", "p", "a", "refused", "died", "noisy", "warned", "broken", "shared="):
         assert f"{place}{seen}" in shown
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_names_and_reasons_of_ten_thousand_characters_fill_no_screen(drawn, width: int):
+    endless = "x" * 10_000
+    one, other = case("mine", text=endless, other="a"), case("mine", text="short", other="a")
+    pairs = (*plan([one, other]).pairs, case_pair(one, other))
+    text = drawn(
+        Comparison(
+            plan=plan([one, other], pairs=pairs),
+            manifest=manifest(),
+            arms=(arm(one, OLD), unmeasured(one, NEW, "died", endless), arm(other, OLD), arm(other, NEW)),
+            contrasts=tuple(contrast(pair, 2.0, "slower") for pair in pairs[1:]),
+            warnings=(endless,),
+        ),
+        width,
+    )
+    assert len(text.splitlines()) < 100
+    assert text.count(" (10000 characters) ") == 3, "name, reason, warning"
+    assert all(cell_len(line) <= width for line in text.splitlines())
 
 
 def test_a_reason_of_several_lines_forges_no_row(drawn):
@@ -129,8 +162,8 @@ def test_the_head_says_on_what_how_sure_and_what_a_time_is(drawn):
     assert head == [
         "tfcompare run 20260102-030405-abcd",
         "venv · cpu · A CPU, 2 cores · margin 5% · intervals at 98.75%",
-        "time: steady state, per step · ratios and verdicts: of steady times, by round",
-        "2.0.0 against 1.0.0: 1 same.",
+        "time: steady state, per step · bar: log scale, full at 10x · ratios and",
+        "verdicts: of steady times, by round",
     ]
 
 
@@ -186,10 +219,6 @@ def test_the_star_tells_the_error_of_the_plan(drawn):
 def test_a_name_that_is_no_column_is_wrong_usage():
     with pytest.raises(UsageError, match=r"unknown column 'tiem' \(did you mean time\?\)"):
         table.layout(comparison(), 80, ("tiem",))
-
-
-def test_a_version_without_any_contrast_is_said_to_have_measured_nothing():
-    assert table.summary(comparison(contrasts=())) == "2.0.0 against 1.0.0: nothing measured."
 
 
 def test_a_lone_case_needs_no_name_and_shows_its_parameters_in_the_title(drawn):

@@ -2,10 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from orchestrator.model import Arm, Drift, Plan
-from orchestrator.stats.compare import compare
+from orchestrator.stats.compare import compare, of_many
 from tests.unit.builders import NEW, OLD, arm, case, case_pair, plan, unmeasured, version_pair
 
 CASE = case()
@@ -132,3 +134,14 @@ def test_one_of_many_contrasts_needs_more_than_one_alone():
     assert alone[0].verdict == "slower"
     assert among[0].verdict == "inconclusive"
     assert among[0].reason.startswith("one of 50 contrasts")
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 100])
+def test_the_share_of_false_discoveries_is_controlled_as_scipy_does(count: int):
+    draw = np.random.default_rng(count)
+    for ps in (draw.uniform(0, 1, count), draw.uniform(0, 0.01, count), np.full(count, 0.5), np.ones(count)):
+        assert of_many(ps.tolist()) == pytest.approx(stats.false_discovery_control(ps).tolist())
+
+
+def test_of_none_there_is_nothing_to_adjust():
+    assert of_many([]) == []

@@ -4,7 +4,9 @@ import itertools
 import math
 import statistics
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.second import disagrees, hodges_lehmann, sign_flip_p
@@ -28,6 +30,25 @@ def test_it_disagrees_where_two_rounds_carry_the_mean() -> None:
 
 def test_sign_flips_of_six_rounds_of_one_sign_leave_two_of_all_sixty_four() -> None:
     assert sign_flip_p((0.1, 0.2, 0.15, 0.12, 0.3, 0.2)) == 2 / 64
+
+
+@pytest.mark.parametrize("rounds", [2, 3, 6, 10])
+def test_they_are_scipys_own_permutations_where_all_can_be_tried(rounds: int) -> None:
+    draw = np.random.default_rng(rounds)
+    for _ in range(5):
+        values = tuple(draw.normal(0.05, 0.1, rounds).tolist())
+        expected = stats.permutation_test(
+            (np.array(values),), np.mean, permutation_type="samples", vectorized=True, n_resamples=2**rounds
+        )
+        assert sign_flip_p(values) == pytest.approx(expected.pvalue)
+
+
+def test_a_sample_of_them_comes_near_to_all() -> None:
+    values = tuple(np.random.default_rng(5).normal(0.06, 0.15, 15).tolist())
+    exact = stats.permutation_test(
+        (np.array(values),), np.mean, permutation_type="samples", vectorized=True, n_resamples=2**15
+    )
+    assert sign_flip_p(values) == pytest.approx(exact.pvalue, abs=4 * math.sqrt(exact.pvalue / 1024))
 
 
 def test_rounds_without_a_difference_are_no_evidence() -> None:

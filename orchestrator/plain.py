@@ -14,12 +14,28 @@ from rich.text import Text
 def plain(text: str, style: StyleType = "") -> Text:
     """Never markup, and nothing in it moves a cursor, rings, or turns the reading direction: what cannot be printed is
     shown as Python would write it. Line ends become blanks, or a reason could forge a row."""
-    return Text("".join(map(_shown, re.sub(r"[ \t]*\n[ \t\n]*", " ", text))), style=style)
+    return Text(harmless(text), style=style)
+
+
+def harmless(text: str) -> str:
+    # Nearly everything is, and there may be ten thousand cells of it.
+    if text.isprintable():
+        return text
+    return "".join(map(_shown, re.sub(r"[ \t]*\n[ \t\n]*", " ", text)))
 
 
 def lines(text: str) -> Text:
     """The same where line ends are the text's own, as in an error that quotes a log."""
     return Text("\n").join(map(plain, text.splitlines()))
+
+
+def clipped(text: str, most: int) -> str:
+    """A text that nobody would read to its end, with its head, its tail, and its length."""
+    if len(text) <= most:
+        return text
+    told = f" … ({len(text)} characters) … "
+    tail = max((most - len(told)) // 4, 0)
+    return f"{text[: max(most - len(told) - tail, 1)]}{told}{text[len(text) - tail :]}"
 
 
 def drawn(layout: Callable[[int], RenderableType]) -> str:

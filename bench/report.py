@@ -1,0 +1,179 @@
+"""What a large run costs to read: 500 cases in 6 versions, 20 rounds of 50 calls, three million rows as workers write
+them. Each report is a fresh process, timed beside one that only starts Python."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+
+from orchestrator.host import host_facts
+from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan
+from orchestrator.plan import ALPHA, LOOKS, MARGIN, plan_pairs
+from orchestrator.results import check, compact, read_stream
+from orchestrator.rundir import RunDir
+from orchestrator.suites import all_workloads
+from workloads import contract
+
+VERSIONS = ("1.14.0", "2.0.0", "2.3.4", "2.8.4", "2.13.0", "2.20.0")
+CASES, ROUNDS, CALLS = 500, 20, 50
+BEFORE = ("build", "first", "second", "warmup")
+REPEATS = 5
+COMMAND = "from orchestrator.cli import main; main()"
+RUN = "20260102-030405-abcd"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one command: the best of several runs, less what starting Python takes, and the most memory it held."""
+
+    seconds: float
+    peak_mb: float
+    written_mb: float
+
+
+def section() -> str:
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch) / "run"
+        rows = write_run(path)
+        started = min(_timed(["-c", "pass"])[0] for _ in range(REPEATS))
+        lines = [_line("report RUN, of a run whose workers were killed", _cost(started, ["report", str(path)]))]
+        for stream in RunDir.open(path).streams():
+            compact(stream, RUN)
+        lines += [
+            _line("report RUN", _cost(started, ["report", str(path)])),
+            _line(
+                "report RUN --only slower --sort ratio",
+                _cost(started, ["report", str(path), "--only", "slower", "--sort", "ratio"]),
+            ),
+            _line(
+                "report RUN --format html",
+                _cost(started, ["report", str(path), "--format", "html"], path / "report.html", repeats=1),
+            ),
+        ]
+        read_s, check_s = _validation(path)
+    millions = rows / 1e6
+    table = "\n".join(lines)
+    return f"""A made run: {CASES} cases in {len(VERSIONS)} versions, {ROUNDS} rounds of {CALLS} steady calls,
+{millions:.2f} million rows. A worker writes a batch a replicate, and the host makes one of them all when the worker has
+closed its stream; workers that were killed leave them as they are. Each line is a fresh process, the best of {REPEATS}
+(html: one), less the {started * 1e3:.0f} ms of `python -c pass`.
+
+| tfcompare ... | time | peak memory | output |
+|---|---:|---:|---:|
+{table}
+
+Reading the streams takes {read_s:.2f} s ({millions / read_s:.1f} million rows/s), of which checking every value against
+the contract takes {check_s:.2f} s ({millions / check_s:.0f} million rows/s), in one thread."""
+
+
+def write_run(path: Path) -> int:
+    """A run directory with times drawn around one median an arm; how many rows it holds."""
+    draw = np.random.default_rng(1)
+    cases = tuple(
+        Case("power", (("style", style), ("size", str(number))))
+        for style in ("eager", "function")
+        for number in range(CASES // 2)
+    )
+    run = RunDir.create(path)
+    run.write_plan(_plan(cases))
+    run.write_manifest(_manifest())
+    rows = 0
+    for place, version in enumerate(VERSIONS):
+        medians = 10 ** draw.uniform(5, 8, len(cases)) * (1 + 0.1 * place)
+        rows += _stream(run, version, place, cases, medians, draw)
+    run.record(Finished(how="", seconds=3600.0))
+    return rows
+
+
+def _plan(cases: tuple[Case, ...]) -> Plan:
+    return Plan(
+        run=RUN, created=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), suite="full", engine="venv", device="cpu",
+        versions=VERSIONS, cases=cases, pairs=plan_pairs(cases, VERSIONS, all_workloads()), looks=LOOKS, alpha=ALPHA,
+        margin=MARGIN, budget_s=None, seed=1, threads=None, timeout_s=600.0,
+    )  # fmt: skip
+
+
+def _manifest() -> Manifest:
+    environments = {
+        version: EnvironmentFacts(version=version, kind="venv", identity="made", lock="made", python="3.11.7")
+        for version in VERSIONS
+    }
+    return Manifest(
+        tool="0.1.0", contract=contract.FINGERPRINT, command=("run",), host=host_facts(), sources={},
+        environments=environments, workers={},
+    )  # fmt: skip
+
+
+def _stream(
+    run: RunDir, version: str, place: int, cases: tuple[Case, ...], medians: np.ndarray, draw: np.random.Generator
+) -> int:
+    """One flushed batch a replicate, each with its own dictionaries: so a worker writes."""
+    schema, rows = contract.arrow_schema(pa), 0
+    phases = [*BEFORE, *["steady"] * CALLS]
+    with (run.results / f"{version}-0.arrow").open("wb") as file, pa.ipc.new_stream(file, schema) as stream:
+        for number in range(1, ROUNDS + 1):
+            for which, case in enumerate(cases):
+                walls = medians[which] * np.exp(draw.normal(0, 0.03) + draw.normal(0, 0.05, len(phases)))
+                replicate = ((number - 1) * len(cases) + which) * len(VERSIONS) + place + 1
+                stream.write_batch(_batch(schema, version, case, number, replicate, phases, walls.astype(np.int64)))
+                rows += len(phases)
+    return rows
+
+
+def _batch(
+    schema: pa.Schema, version: str, case: Case, number: int, replicate: int, phases: list[str], walls: np.ndarray
+) -> pa.RecordBatch:
+    many = len(phases)
+    same = {
+        "run": RUN, "version": version, "case": case.label, "round": number, "position": 0, "replicate": replicate,
+        "burst": 1, "steps": 1,
+    }  # fmt: skip
+    columns = {name: [value] * many for name, value in same.items()}
+    columns |= {name: [1, *[None] * (many - 1)] for name in contract.REPLICATE_FIELDS if name != "checksum"}
+    columns |= {"checksum": ["abcdef", *[None] * (many - 1)], "phase": phases, "ordinal": list(range(many))}
+    columns |= {"wall_ns": walls, "cpu_ns": walls}
+    return pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+def _cost(started: float, arguments: list[str], written: Path | None = None, repeats: int = REPEATS) -> Cost:
+    found = [_timed(["-c", COMMAND, *arguments]) for _ in range(repeats)]
+    size = written.stat().st_size if written else found[0][2]
+    return Cost(min(one[0] for one in found) - started, max(one[1] for one in found), size / 2**20)
+
+
+def _timed(arguments: list[str]) -> tuple[float, float, int]:
+    """Wall seconds and peak MiB of a fresh Python, and how many bytes it printed."""
+    begun = time.perf_counter()
+    with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        printed = len(process.stdout.read())
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.perf_counter() - begun
+    if process.returncode != 0:
+        raise SystemExit(f"{json.dumps(arguments)} ended with {process.returncode}")
+    return seconds, usage.ru_maxrss / 1024, printed
+
+
+def _validation(path: Path) -> tuple[float, float]:
+    read_s = check_s = 0.0
+    for stream in RunDir.open(path).streams():
+        begun = time.perf_counter()
+        table, _ = read_stream(stream)
+        between = time.perf_counter()
+        check(stream, table, RUN)
+        read_s += time.perf_counter() - begun
+        check_s += time.perf_counter() - between
+    return read_s, check_s
+
+
+def _line(command: str, cost: Cost) -> str:
+    return f"| {command} | {cost.seconds:.2f} s | {cost.peak_mb:.0f} MiB | {cost.written_mb:.1f} MiB |"

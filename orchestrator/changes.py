@@ -1,0 +1,186 @@
+"""Two runs of the same cases. Nothing pairs them, so no time of one is ever set against a time of the other: what is
+compared is the ratio that each found inside itself."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from orchestrator.errors import UsageError
+from orchestrator.judge import samples
+from orchestrator.library import Run, load_run
+from orchestrator.model import Contrast, Pair, VerdictName
+from orchestrator.stats.across import Across
+from orchestrator.stats.compare import FALSE_DISCOVERIES, of_many
+from orchestrator.stats.paired import Estimate, estimate
+from orchestrator.stats.verdict import against
+
+ALPHA = 0.05
+# What a host's record holds that moves by itself.
+MOVING = frozenset({"load", "psi_cpu"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One contrast of both runs: its ratio in each, and whether it is another one in the later."""
+
+    pair: Pair
+    earlier: Contrast
+    later: Contrast
+    ratio: float | None
+    ci_low: float | None
+    ci_high: float | None
+    verdict: VerdictName
+    reason: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that is not the same in both runs."""
+
+    what: str
+    earlier: str
+    later: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """Two runs, compared."""
+
+    earlier: Run
+    later: Run
+    margin: float
+    changes: tuple[Change, ...]
+    differences: tuple[Difference, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def slower(self) -> tuple[Change, ...]:
+        return tuple(change for change in self.changes if change.verdict == "slower")
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        return (*self.earlier.comparison.broken, *self.later.comparison.broken)
+
+
+def compare_runs(earlier: Path, later: Path) -> Changes:
+    return compared(load_run(earlier), load_run(later))
+
+
+def compared(earlier: Run, later: Run) -> Changes:
+    old, new = ({contrast.pair: contrast for contrast in run.contrasts} for run in (earlier, later))
+    rewritten = _rewritten(earlier, later)
+    common = [pair for pair in old if pair in new and pair.workload not in rewritten]
+    if not common:
+        raise UsageError(_nothing_in_common(earlier, later, rewritten))
+    estimates = [_estimates(run, common) for run in (earlier, later)]
+    margin = max(earlier.plan.margin, later.plan.margin)
+    found = [
+        _change(old[pair], new[pair], before, after, margin)
+        for pair, before, after in zip(common, *estimates, strict=True)
+    ]
+    return Changes(
+        earlier=earlier,
+        later=later,
+        margin=margin,
+        changes=_by_chance(found),
+        differences=differences(earlier, later),
+        left_out=_left_out(old, new, rewritten),
+    )
+
+
+def _estimates(run: Run, pairs: list[Pair]) -> list[Estimate | None]:
+    known = samples(run.plan, run.replicates)
+    return [estimate(*(known.get((*name, pair.metric), {}) for name in pair.arms)) for pair in pairs]
+
+
+def _change(
+    old: Contrast, new: Contrast, before: Estimate | None, after: Estimate | None, margin: float
+) -> tuple[Change, Across | None]:
+    change = Change(
+        pair=old.pair, earlier=old, later=new, ratio=None, ci_low=None, ci_high=None, verdict="inconclusive", reason=""
+    )
+    if before is None or after is None:
+        which, contrast = ("earlier", old) if before is None else ("later", new)
+        return replace(change, reason=f"no ratio in the {which} run: {contrast.reason}"), None
+    across = Across(before, after)
+    verdict, reason = against(across, margin, ALPHA)
+    if verdict == "inconclusive" and not reason:
+        reason = f"too noisy: these rounds show changes from {across.smallest_visible(ALPHA):.0%} on"
+    width = across.half_width(ALPHA)
+    return replace(
+        change,
+        ratio=math.exp(across.theta),
+        ci_low=math.exp(across.theta - width),
+        ci_high=math.exp(across.theta + width),
+        verdict=verdict,
+        reason=reason,
+    ), across
+
+
+def _by_chance(found: list[tuple[Change, Across | None]]) -> tuple[Change, ...]:
+    """Of many contrasts some differ by chance (Benjamini and Hochberg)."""
+    raw = [across.p for _, across in found if across]
+    adjusted = iter(of_many(raw))
+    changes = []
+    for change, across in found:
+        chance = next(adjusted) if across else 1.0
+        if change.verdict in ("slower", "faster") and chance > FALSE_DISCOVERIES:
+            reason = f"one of {len(raw)} contrasts: so many would show such a change by chance"
+            change = replace(change, verdict="inconclusive", reason=reason)
+        changes.append(change)
+    return tuple(changes)
+
+
+def differences(earlier: Run, later: Run) -> tuple[Difference, ...]:
+    """What was not the same: the machine, how it was asked to measure, and the environments of the versions in both."""
+    old, new = _setting(earlier), _setting(later)
+    return tuple(
+        Difference(name, old.get(name, "-"), new.get(name, "-"))
+        for name in dict.fromkeys((*old, *new))
+        if old.get(name, "-") != new.get(name, "-")
+    )
+
+
+def _setting(run: Run) -> dict[str, str]:
+    plan, manifest = run.plan, run.manifest
+    found: dict[str, object] = {
+        "tfcompare": manifest.tool,
+        "engine": plan.engine,
+        "device": plan.device,
+        "isolation": plan.isolation,
+        "threads": plan.threads and ",".join(map(str, plan.threads)),
+        "cpus": plan.cpus and ",".join(map(str, plan.cpus)),
+        "memory_mb": plan.memory_mb,
+        **{f"host {name}": value for name, value in manifest.host.items() if name not in MOVING},
+    }
+    for version, facts in manifest.environments.items():
+        found |= {f"{version} environment": facts.identity, f"{version} lock": facts.lock}
+        found |= {f"{version} {name}": value for name, value in manifest.workers.get(version, {}).items()}
+    return {name: str(value) for name, value in found.items() if value is not None}
+
+
+def _rewritten(earlier: Run, later: Run) -> set[str]:
+    """Workloads whose source is another: their times tell of the source as much as of anything else."""
+    old, new = earlier.manifest.sources, later.manifest.sources
+    return {name for name in old.keys() & new.keys() if old[name] != new[name]}
+
+
+def _left_out(old: Mapping[Pair, Contrast], new: Mapping[Pair, Contrast], rewritten: set[str]) -> tuple[str, ...]:
+    told = []
+    if rewritten:
+        told.append(f"left out, for their source has changed between the runs: {', '.join(sorted(rewritten))}")
+    for which, own, other in (("earlier", old, new), ("later", new, old)):
+        if missing := [pair for pair in own if pair not in other and pair.workload not in rewritten]:
+            told.append(f"left out, for only the {which} run has them: {len(missing)} contrasts")
+    return tuple(told)
+
+
+def _nothing_in_common(earlier: Run, later: Run, rewritten: set[str]) -> str:
+    versions = dict.fromkeys((*earlier.plan.versions, *later.plan.versions))
+    why = f" (the source of {', '.join(sorted(rewritten))} has changed between them)" if rewritten else ""
+    return (
+        f"{earlier.path} and {later.path} have no contrast in common{why}: each needs the same two arms in both runs. "
+        "Times of two runs are never compared with each other; to compare versions, measure them in one run: "
+        f"tfcompare run --versions {','.join(versions)}"
+    )

@@ -1,0 +1,131 @@
+"""The commands that measure nothing: they show, compare and export runs, and say what there is."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from orchestrator import doctor, examples, flags
+from orchestrator.changes import compare_runs
+from orchestrator.errors import ContractBroken, FoundSlower
+from orchestrator.library import load_run
+from orchestrator.listing import draw_listing, find_listing
+from orchestrator.plain import plain
+from orchestrator.profile import PROFILE_FILE
+from orchestrator.profile import read as read_profile
+from orchestrator.profiles import Profiled
+from orchestrator.reports import changes as changes_report
+from orchestrator.reports import profile as profile_report
+from orchestrator.showing import draw, known_format, shown
+from orchestrator.switches import Columns, FailOn, Format, Only, Sort, known_fail_on
+
+app = typer.Typer()
+
+TO = "csv, parquet, json, markdown, junit, pyperf, bencher, github-benchmark, asv or openmetrics."
+
+RunDirectory = Annotated[Path, typer.Argument(help="A run directory.", metavar="RUN", show_default=False)]
+Output = Annotated[str | None, typer.Option("--output", help="A file, or - for stdout.", show_default=False)]
+
+
+@app.command(help=examples.REPORT)
+def report(
+    run: RunDirectory,
+    format: Annotated[str, typer.Option(help="table, json, or html (written to RUN/report.html).")] = "table",
+    table: Annotated[
+        str | None,
+        typer.Option(help="verdicts; seed: training loops as the study prints them; claims: what was reproduced."),
+    ] = None,
+    columns: Columns = None,
+    only: Only = None,
+    sort: Sort = None,
+    output: Output = None,
+) -> None:
+    how = shown(format, table, columns, only, sort)
+    if (run / PROFILE_FILE).exists():
+        known_format(format)
+        show_profile(read_profile(run), format)
+        return
+    _believe(how.report(run, output).broken)
+
+
+@app.command(help=examples.COMPARE)
+def compare(
+    earlier: Annotated[Path, typer.Argument(help="A run directory.", metavar="EARLIER", show_default=False)],
+    later: Annotated[
+        Path, typer.Argument(help="A run directory of the same cases.", metavar="LATER", show_default=False)
+    ],
+    format: Format = "table",
+    fail_on: FailOn = None,
+) -> None:
+    known_format(format)
+    known_fail_on(fail_on)
+    found = compare_runs(earlier, later)
+    if format == "json":
+        print(json.dumps(changes_report.as_object(found), indent=2))
+    else:
+        draw(lambda width: changes_report.layout(found, width))
+    _believe(found.broken)
+    if fail_on == "slower" and found.slower:
+        raise FoundSlower(f"{len(found.slower)} ratios are slower than they were (--fail-on slower)")
+
+
+@app.command(help=examples.EXPORT)
+def export(
+    run: RunDirectory,
+    to: Annotated[str, typer.Option(help=TO, show_default=False)],
+    table: Annotated[
+        str | None, typer.Option(help="What csv and parquet hold: arms, contrasts, replicates or calls.")
+    ] = None,
+    output: Output = None,
+) -> None:
+    # The other commands need none of what writes these formats.
+    from orchestrator import exports
+
+    exports.check(to, table)
+    loaded = load_run(run)
+    made = exports.export(loaded, to, table, None if output in (None, "-") else Path(output))
+    if made.text is not None:
+        print(made.text)
+    for path in made.files:
+        Console(stderr=True).print(plain(f"written: {path}"), soft_wrap=True)
+    _believe(loaded.comparison.broken)
+
+
+@app.command("doctor", help=examples.DOCTOR)
+def examine_machine(
+    duration: Annotated[str, typer.Option(help="How long to probe.")] = "30s",
+    cpuset: Annotated[str | None, typer.Option(help="CPUs that the probe runs on, e.g. 0,2-3.")] = None,
+    format: Format = "table",
+) -> None:
+    known_format(format)
+    seconds = flags.seconds("--duration", duration)
+    Console(stderr=True).print(plain(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
+    examination = doctor.examine(seconds, flags.cpus(cpuset) if cpuset else None)
+    if format == "json":
+        print(json.dumps(doctor.as_object(examination), indent=2))
+        return
+    draw(lambda width: doctor.layout(examination, width))
+
+
+@app.command("list", help=examples.LIST)
+def list_things(
+    what: Annotated[str, typer.Argument(help="versions, workloads, suites or claims.")],
+    format: Format = "table",
+) -> None:
+    known_format(format)
+    draw_listing(find_listing(what), format)
+
+
+def show_profile(found: Profiled, format: str) -> None:
+    if format == "json":
+        print(json.dumps(profile_report.as_object(found), indent=2))
+    else:
+        draw(lambda width: profile_report.layout(found, width))
+
+
+def _believe(broken: tuple[str, ...]) -> None:
+    """Everything that could be read has been shown; what could not ends the command by its exit code."""
+    if broken:
+        raise ContractBroken("\n".join(broken))

@@ -1,0 +1,113 @@
+"""A run as flat tables, for programs that read tables: arms, contrasts, replicates, and every call that counts."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from orchestrator.errors import ContractBroken
+from orchestrator.model import Arm, Case, Comparison, Contrast, Params, Plan
+from orchestrator.replicates import Replicate
+from orchestrator.results import check, read_stream
+from orchestrator.rundir import RunDir
+from workloads import contract
+
+TABLES = ("arms", "contrasts", "replicates", "calls")
+
+NUMBER, COUNT, TEXT = pa.float64(), pa.int64(), pa.string()
+
+ARM = pa.schema(
+    [
+        ("version", TEXT), ("outcome", TEXT), ("reason", TEXT), ("rounds", COUNT),
+        ("median_ms", NUMBER), ("first_ms", NUMBER), ("second_ms", NUMBER), ("build_s", NUMBER), ("train_s", NUMBER),
+        ("import_s", NUMBER), ("peak_rss_mb", NUMBER), ("traces", COUNT), ("checksum", TEXT), ("drift", NUMBER),
+    ]
+)  # fmt: skip
+CONTRAST = pa.schema(
+    [
+        ("kind", TEXT), ("version", TEXT), ("baseline", TEXT), ("candidate", TEXT), ("metric", TEXT),
+        ("ratio", NUMBER), ("ci_low", NUMBER), ("ci_high", NUMBER), ("rounds", COUNT), ("verdict", TEXT),
+        ("reason", TEXT), ("mde", NUMBER), ("seed_percent", NUMBER), ("second_ratio", NUMBER),
+        ("sign_flip_p", NUMBER), ("exploratory", pa.bool_()),
+    ]
+)  # fmt: skip
+REPLICATE = pa.schema(
+    [
+        ("version", TEXT), ("round", COUNT), ("replicate", COUNT), ("build_ns", COUNT), ("first_ns", NUMBER),
+        ("second_ns", NUMBER), ("calls_ns", NUMBER), ("steady_ns", NUMBER), ("rise", NUMBER), ("import_ns", COUNT),
+        ("peak_rss_kb", COUNT), ("minor_faults", COUNT), ("major_faults", COUNT), ("involuntary_switches", COUNT),
+        ("steal_ns", COUNT), ("psi_us", COUNT), ("traces", COUNT), ("checksum", TEXT),
+    ]
+)  # fmt: skip
+
+
+def arms(comparison: Comparison) -> pa.Table:
+    """A row an arm, measured or not."""
+    rows = [{name: _of_arm(arm, name) for name in ARM.names} for arm in comparison.arms]
+    cases = [arm.case for arm in comparison.arms]
+    return _table([(case.workload, case.label, case.params) for case in cases], rows, ARM)
+
+
+def contrasts(comparison: Comparison) -> pa.Table:
+    """A row a contrast. Those inside a version have no case of their own, but what both share of the parameters."""
+    rows = [{name: _of_contrast(one, name) for name in CONTRAST.names} for one in comparison.contrasts]
+    pairs = [one.pair for one in comparison.contrasts]
+    names = [(pair.workload, pair.case.label if pair.case else None, pair.params) for pair in pairs]
+    return _table(names, rows, CONTRAST)
+
+
+def replicates(plan: Plan, found: Sequence[Replicate]) -> pa.Table:
+    """A row a replicate that counts."""
+    cases = {case.label: case for case in plan.cases}
+    rows = [{"replicate": one.number, **one._asdict()} for one in found]
+    return _table([_named(cases.get(one.case), one.case) for one in found], rows, REPLICATE)
+
+
+def calls(run: RunDir, plan: Plan, found: Sequence[Replicate]) -> pa.Table:
+    """A row a timed call of the replicates that count, as the contract has it."""
+    schema = contract.arrow_schema(pa)
+    return pa.concat_tables([schema.empty_table(), *streams_of_calls(run, plan, found)]).unify_dictionaries()
+
+
+def streams_of_calls(run: RunDir, plan: Plan, found: Iterable[Replicate]) -> Iterator[pa.Table]:
+    """The same, stream by stream: together they may be too large to hold."""
+    numbers = pa.array(sorted({one.number for one in found}), pa.int32())
+    for path in run.streams():
+        try:
+            table = check(path, read_stream(path)[0], plan.run)
+        except ContractBroken:
+            # Told when the run was read.
+            continue
+        yield table.filter(pc.is_in(table["replicate"], numbers))
+
+
+def _of_arm(arm: Arm, name: str) -> Any:
+    if name == "drift":
+        return math.expm1(arm.drift.rise) if arm.drift else None
+    return arm.reason or None if name == "reason" else getattr(arm, name)
+
+
+def _of_contrast(one: Contrast, name: str) -> Any:
+    if name == "reason":
+        return one.reason or None
+    return getattr(one.pair if name in ("kind", "version", "baseline", "candidate", "metric") else one, name)
+
+
+def _named(case: Case | None, label: str) -> tuple[str, str, Params]:
+    return (case.workload, label, case.params) if case else (label.partition("[")[0], label, ())
+
+
+def _table(
+    names: Sequence[tuple[str, str | None, Params]], rows: Sequence[dict[str, Any]], schema: pa.Schema
+) -> pa.Table:
+    """Workload, case and a column a parameter before the others; where a workload lacks the parameter it is null."""
+    parameters = list(dict.fromkeys(name for _, _, params in names for name, _ in params))
+    columns = {
+        "workload": pa.array([workload for workload, _, _ in names], TEXT),
+        "case": pa.array([label for _, label, _ in names], TEXT),
+        **{f"param_{one}": pa.array([dict(params).get(one) for _, _, params in names], TEXT) for one in parameters},
+        **{field.name: pa.array([row[field.name] for row in rows], field.type) for field in schema},
+    }
+    return pa.table(columns)

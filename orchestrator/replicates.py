@@ -1,0 +1,180 @@
+"""Replicates: what the rows of each come to. Whole streams at once, for a run may have millions of rows."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from orchestrator.errors import ContractBroken
+from orchestrator.results import check, labels, read_stream
+
+
+class Replicate(NamedTuple):
+    """Calls are given by the step; `calls_ns` is all of them together, and `rise` how the later half of its steady
+    calls differs from the earlier half, as a log ratio of medians."""
+
+    version: str
+    case: str
+    round: int
+    number: int
+    build_ns: int
+    first_ns: float
+    second_ns: float
+    calls_ns: float
+    steady_ns: float
+    rise: float
+    import_ns: int | None
+    peak_rss_kb: int | None
+    minor_faults: int | None
+    major_faults: int | None
+    involuntary_switches: int | None
+    steal_ns: int | None
+    psi_us: int | None
+    traces: int | None
+    checksum: str | None
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Every replicate that could be read, and what could not, in words."""
+
+    replicates: tuple[Replicate, ...] = ()
+    problems: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+
+
+def load(streams: Iterable[Path], run: str, also: Callable[[pa.Table], None] | None = None) -> Loaded:
+    """A stream that was cut short gives the rows up to its last flush; one that breaks the contract gives none. The
+    rows themselves are kept by nobody but `also`, which is given each good stream's."""
+    replicates: list[Replicate] = []
+    problems: list[str] = []
+    broken: list[str] = []
+    for path in streams:
+        try:
+            table, cut = read_stream(path)
+            replicates.extend(summarise(path, check(path, table, run)))
+        except ContractBroken as error:
+            broken.append(str(error))
+            continue
+        if also:
+            also(table)
+        if cut:
+            problems.append(f"{path.name} was not closed by its worker: read up to its last whole replicate")
+    return Loaded(tuple(replicates), tuple(problems), tuple(broken))
+
+
+def summarise(path: Path, table: pa.Table) -> list[Replicate]:
+    """One summary a replicate: its build row, its first two calls, and the median of its steady calls a step."""
+    if table.num_rows == 0:
+        return []
+    rows = Rows.of(table)
+    steady = rows.phase("steady")
+    _one_of_each(path, rows, steady)
+    medians, rises = _steady(rows, steady)
+    called = np.where(rows.phase("build"), 0, rows.wall_ns)
+    # In the order of the build rows, which is that of the stream.
+    built = np.flatnonzero(_is(table, "phase", "build"))
+    groups = np.searchsorted(rows.numbers, table["replicate"].to_numpy()[built])
+    facts = table.take(pa.array(built))
+    columns = {
+        "number": rows.numbers[groups],
+        "build_ns": facts["wall_ns"],
+        "first_ns": rows.single("first")[groups],
+        "second_ns": rows.single("second")[groups],
+        "calls_ns": np.add.reduceat(called, rows.starts)[groups],
+        "steady_ns": medians[groups],
+        "rise": rises[groups],
+    }
+    values = [_values(columns[name] if name in columns else facts[name]) for name in Replicate._fields]
+    return list(map(Replicate._make, zip(*values, strict=True)))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a stream in the order of replicates and calls; `group` numbers the replicates from 0."""
+
+    numbers: Any
+    starts: Any
+    group: Any
+    phases: Any
+    words: list[str | None]
+    wall_ns: Any
+    step_ns: Any
+
+    @classmethod
+    def of(cls, table: pa.Table) -> "Rows":
+        replicates = table["replicate"].to_numpy()
+        order = np.lexsort((table["ordinal"].to_numpy(), replicates))
+        numbers, starts, counts = np.unique(replicates[order], return_index=True, return_counts=True)
+        words, phases = labels(table, "phase")
+        wall_ns = table["wall_ns"].to_numpy()[order]
+        return cls(
+            numbers=numbers,
+            starts=starts,
+            group=np.repeat(np.arange(len(numbers)), counts),
+            phases=phases[order],
+            words=words,
+            wall_ns=wall_ns,
+            step_ns=wall_ns / table["steps"].to_numpy()[order],
+        )
+
+    def phase(self, name: str) -> Any:
+        return self.phases == (self.words.index(name) if name in self.words else -1)
+
+    def single(self, phase: str) -> Any:
+        """The time of the one call of a phase, by replicate; 0 where there was none."""
+        chosen = self.phase(phase)
+        found = np.zeros(len(self.numbers))
+        found[self.group[chosen]] = self.step_ns[chosen]
+        return found
+
+
+def _one_of_each(path: Path, rows: Rows, steady: Any) -> None:
+    builds = np.bincount(rows.group[rows.phase("build")], minlength=len(rows.numbers))
+    for wrong, what in ((builds == 0, "no build row"), (builds > 1, "several build rows")):
+        if wrong.any():
+            raise ContractBroken(
+                f"{path}: replicate {rows.numbers[np.argmax(wrong)]} has {what}; run its version again"
+            )
+    calls = np.bincount(rows.group[steady], minlength=len(rows.numbers))
+    if not calls.all():
+        raise ContractBroken(f"{path}: replicate {rows.numbers[np.argmin(calls)]} has no steady call; run it again")
+
+
+def _steady(rows: Rows, steady: Any) -> tuple[Any, Any]:
+    """By replicate: the median of its steady calls, and how the later half of them differs from the earlier half. All
+    replicates with as many calls are done in one go."""
+    calls = rows.step_ns[steady]
+    counts = np.bincount(rows.group[steady], minlength=len(rows.numbers))
+    starts = np.cumsum(counts) - counts
+    medians, rises = np.zeros(len(counts)), np.zeros(len(counts))
+    for count in np.unique(counts):
+        alike = np.flatnonzero(counts == count)
+        matrix = calls[starts[alike][:, None] + np.arange(count)]
+        half = (count + 1) // 2
+        medians[alike] = np.median(matrix, axis=1)
+        if count > 1:
+            earlier, later = (np.median(part, axis=1) for part in (matrix[:, :half], matrix[:, half:]))
+            rises[alike] = np.log(np.maximum(later, 1.0) / np.maximum(earlier, 1.0))
+    return medians, rises
+
+
+def _is(table: pa.Table, name: str, word: str) -> Any:
+    words, codes = labels(table, name)
+    return codes == (words.index(word) if word in words else -1)
+
+
+def _values(column: Any) -> Iterable[Any]:
+    """As Python's own, by the shortest way: a run has tens of thousands of replicates."""
+    if isinstance(column, np.ndarray):
+        return list(column.tolist())
+    if column.null_count == len(column):
+        return [None] * len(column)
+    if pa.types.is_dictionary(column.type):
+        one = column.combine_chunks()
+        words = [*one.dictionary.to_pylist(), None]
+        return [words[code] for code in one.indices.fill_null(len(words) - 1).to_pylist()]
+    return list(column.to_pylist() if column.null_count else column.to_numpy().tolist())

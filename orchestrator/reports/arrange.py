@@ -1,0 +1,121 @@
+"""Which arms and contrasts of a comparison are shown, and in which order."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from orchestrator.catalog import did_you_mean
+from orchestrator.errors import UsageError
+from orchestrator.model import Arm, Comparison, Contrast
+
+T = TypeVar("T")
+
+KINDS = ("slower", "faster", "same", "inconclusive", "refused", "died")
+SORTS = ("case", "name", "ratio", "time")
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """`only` are verdicts and outcomes, all if none is named; `sort` orders workloads, and cases inside them."""
+
+    only: tuple[str, ...] = ()
+    sort: str = "case"
+    backwards: bool = False
+
+    def arms(self, comparison: Comparison) -> list[Arm]:
+        """With every arm that is shown its case's baseline, or nobody could read it."""
+        found = {contrast.pair.arms[1]: contrast for contrast in comparison.contrasts if _between_versions(contrast)}
+        chosen = {
+            (arm.case.label, arm.version)
+            for arm in comparison.arms
+            if not self.only or arm.outcome in self.only or _verdict(found, arm) in self.only
+        }
+        cases = {label for label, _ in chosen}
+        baseline = comparison.plan.versions[0]
+        shown = [
+            arm
+            for arm in comparison.arms
+            if (arm.case.label, arm.version) in chosen or (arm.version == baseline and arm.case.label in cases)
+        ]
+        return self._sorted(shown, lambda arm: arm.case.workload, lambda arm: arm.case.label, self._key(found))
+
+    def inside(self, comparison: Comparison) -> list[Contrast]:
+        """The contrasts between cases of one version."""
+        shown = [
+            contrast
+            for contrast in comparison.contrasts
+            if contrast.pair.kind == "case"
+            and contrast.pair.metric == "steady"
+            and (not self.only or contrast.verdict in self.only)
+        ]
+        if self.sort not in ("name", "ratio"):
+            return shown
+        return self._sorted(
+            shown,
+            lambda contrast: contrast.pair.workload,
+            lambda contrast: f"{contrast.pair.candidate} {contrast.pair.baseline}",
+            lambda contrast: contrast.pair.candidate if self.sort == "name" else -_log(contrast),
+        )
+
+    def _key(self, found: dict[tuple[str, str], Contrast]) -> Callable[[Arm], Any]:
+        """The least of a group is its own; with the worst first, that is the slowest."""
+        if self.sort == "time":
+            return lambda arm: -(arm.median_ms or 0.0)
+        if self.sort == "ratio":
+            return lambda arm: -_log(found.get((arm.case.label, arm.version)))
+        return lambda arm: arm.case.label
+
+    def _sorted(
+        self, items: Sequence[T], outer: Callable[[T], str], inner: Callable[[T], str], key: Callable[[T], Any]
+    ) -> list[T]:
+        """Groups stay together: those that have the least key first, and so inside them."""
+        if self.sort == "case":
+            return list(reversed_groups(items, inner)) if self.backwards else list(items)
+        outers, inners = _least(items, outer, key), _least(items, inner, key)
+        grouped = sorted(items, key=lambda item: (outers[outer(item)], outer(item), inners[inner(item)], inner(item)))
+        return list(reversed_groups(grouped, inner)) if self.backwards else grouped
+
+
+def reversed_groups(items: Sequence[T], group: Callable[[T], str]) -> Iterable[T]:
+    """The groups backwards, each as it was: a baseline stays above what is compared with it."""
+    groups: dict[str, list[T]] = {}
+    for item in items:
+        groups.setdefault(group(item), []).append(item)
+    for own in reversed(groups.values()):
+        yield from own
+
+
+def arrangement(only: str | None, sort: str | None) -> Arrangement:
+    """From flags, checked."""
+    kinds = tuple(name.strip() for name in only.split(",")) if only else ()
+    for kind in kinds:
+        if kind not in KINDS:
+            raise UsageError(f"--only {kind!r}{did_you_mean(kind, KINDS)}; it is {', '.join(KINDS)}")
+    name = (sort or "case").removeprefix("-")
+    if name not in SORTS:
+        raise UsageError(
+            f"--sort {name!r}{did_you_mean(name, SORTS)}; it is {', '.join(SORTS)}, or the same backwards, e.g. -ratio"
+        )
+    return Arrangement(kinds, name, (sort or "").startswith("-"))
+
+
+def _between_versions(contrast: Contrast) -> bool:
+    return contrast.pair.kind == "version" and contrast.pair.metric == "steady"
+
+
+def _verdict(found: dict[tuple[str, str], Contrast], arm: Arm) -> str:
+    contrast = found.get((arm.case.label, arm.version))
+    return contrast.verdict if contrast else ""
+
+
+def _log(contrast: Contrast | None) -> float:
+    return math.log(contrast.ratio) if contrast and contrast.ratio else -math.inf
+
+
+def _least(items: Iterable[T], group: Callable[[T], str], key: Callable[[T], Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for item in items:
+        name, value = group(item), key(item)
+        found[name] = min(found[name], value) if name in found else value
+    return found

@@ -1,0 +1,139 @@
+"""Two runs compared: what was not the same about them, and which ratios are other ones now."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from orchestrator.changes import ALPHA, Change, Changes
+from orchestrator.model import VerdictName
+from orchestrator.plain import plain
+from orchestrator.reports.columns import AXIS, MARKS, STYLES, Notes, bar, interval, ratio
+from orchestrator.reports.grid import Grid
+from orchestrator.reports.json import run_object
+from orchestrator.reports.summary import short_names
+from orchestrator.reports.table import below
+from orchestrator.reports.table import differences as names_of_pairs
+
+SCHEMA = "tfcompare.changes/1"
+NARROWEST = 16
+RULE = "two runs are not paired: no time of one is set against one of the other, only the ratios inside each"
+
+
+def layout(found: Changes, width: int) -> RenderableType:
+    notes = Notes()
+    parts: list[RenderableType] = [_head(found)]
+    parts += [plain(f"warning: {text}", style="yellow") for text in (*found.broken, *found.left_out)]
+    if found.differences:
+        parts += [Text(), _differences(found)]
+    named = list(zip(map(_between, found.changes), names(found), found.changes, strict=True))
+    for between in dict.fromkeys(title for title, _, _ in named):
+        parts += [Text(), _ratios(between, [one[1:] for one in named if one[0] == between], notes)]
+    return Group(*parts, *below(notes.lines(ALPHA)))
+
+
+def summary(changes: Sequence[Change]) -> str:
+    counts = {verdict: sum(change.verdict == verdict for change in changes) for verdict in MARKS}
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    return f"{len(changes)} ratio{'s' if len(changes) > 1 else ''} in both: {told}."
+
+
+def _head(found: Changes) -> Text:
+    earlier, later = (f"{run.plan.run} ({run.plan.created:%Y-%m-%d})" for run in (found.earlier, found.later))
+    return Text("\n").join(
+        [
+            plain(f"tfcompare compare {earlier} with {later}", style="bold"),
+            plain(RULE, style="dim"),
+            plain(
+                f"margin {found.margin:.0%} · intervals at {1 - ALPHA:.0%} · change: later ratio / earlier", style="dim"
+            ),
+            plain(summary(found.changes)),
+        ]
+    )
+
+
+def _differences(found: Changes) -> Grid:
+    title = plain("what differs between the runs", style="bold")
+    grid = Grid(title=title, headers=("", "earlier", "later"), right=(False,) * 3, narrowest=NARROWEST)
+    for one in found.differences:
+        grid.add(one.what, one.earlier, one.later)
+    return grid
+
+
+def _ratios(title: str, named: Iterable[tuple[str, Change]], notes: Notes) -> Grid:
+    grid = Grid(
+        title=plain(title, style="bold"),
+        headers=("case", "earlier", "later", "change", "interval", AXIS, "verdict"),
+        right=(False, True, True, True, True, False, False),
+        narrowest=NARROWEST,
+    )
+    for name, change in named:
+        told = (change.earlier.ratio, change.later.ratio, change.ratio)
+        grid.add(
+            name,
+            *("" if value is None else ratio(value) for value in told),
+            interval(change),
+            _picture(change),
+            _verdict(change.verdict, change.reason, notes),
+        )
+    return grid
+
+
+def _between(change: Change) -> str:
+    """What the ratios of one table are between."""
+    pair = change.pair
+    of = "" if pair.metric == "steady" else f", {pair.metric.replace('_', ' ')}"
+    return f"{pair.candidate} against {pair.baseline}{of}" if pair.kind == "version" else f"inside {pair.version}{of}"
+
+
+def names(found: Changes) -> list[str]:
+    """What each ratio is about, in few words."""
+    cases = short_names(arm.case for arm in found.earlier.arms)
+    inside = names_of_pairs(change.earlier for change in found.changes if change.pair.kind == "case")
+    labels = ((change, change.pair.arms[0][0]) for change in found.changes)
+    return [
+        cases.get(label, label) if change.pair.kind == "version" else inside(change.earlier) for change, label in labels
+    ]
+
+
+def _picture(change: Change) -> Text:
+    return Text(bar(change.ratio, change.verdict), STYLES[change.verdict]) if change.ratio else Text()
+
+
+def _verdict(verdict: VerdictName, reason: str, notes: Notes) -> Text:
+    return Text(f"{MARKS[verdict]} {verdict}{notes.mark(reason)}", style=STYLES[verdict])
+
+
+def as_object(found: Changes) -> dict[str, Any]:
+    """`tfcompare.changes/1`: part of the interface."""
+    return {
+        "schema": SCHEMA,
+        "earlier": run_object(found.earlier.comparison),
+        "later": run_object(found.later.comparison),
+        "margin": found.margin,
+        "differences": [{"what": one.what, "earlier": one.earlier, "later": one.later} for one in found.differences],
+        "changes": list(_objects(found.changes)),
+        "warnings": [*found.broken, *found.left_out],
+    }
+
+
+def _objects(changes: Iterable[Change]) -> Iterable[dict[str, Any]]:
+    for change in changes:
+        pair = change.pair
+        yield {
+            "workload": pair.workload,
+            "params": dict(pair.params),
+            "kind": pair.kind,
+            "version": pair.version,
+            "baseline": pair.baseline,
+            "candidate": pair.candidate,
+            "metric": pair.metric,
+            "earlier_ratio": change.earlier.ratio,
+            "later_ratio": change.later.ratio,
+            "change": change.ratio,
+            "ci_low": change.ci_low,
+            "ci_high": change.ci_high,
+            "verdict": change.verdict,
+            "reason": change.reason or None,
+        }

@@ -1,0 +1,117 @@
+"""A table without frames, drawn line by line: rich's own takes seconds where a run has thousands of rows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
+from rich.text import Text
+
+from orchestrator.plain import harmless, plain
+
+RULE = "─"
+
+
+@dataclass
+class Grid:
+    """The first column holds names: they alone may wrap, down to a width that is given. Figures are never squeezed, or
+    one would lose its last digits and look like another. A cell has one style for all of it."""
+
+    title: Text
+    headers: Sequence[str]
+    right: Sequence[bool]
+    narrowest: int
+    rows: list[Sequence[str | Text] | None] = field(default_factory=list)
+
+    def add(self, *cells: str | Text) -> None:
+        self.rows.append([harmless(cell) if isinstance(cell, str) else cell for cell in cells])
+
+    def end_section(self) -> None:
+        """A line's space before the next row, if there is one."""
+        if self.rows and self.rows[-1] is not None:
+            self.rows.append(None)
+
+    @property
+    def least_width(self) -> int:
+        names, *others = self.widths
+        return 1 + min(names, self.narrowest) + sum(width + 2 for width in others)
+
+    @property
+    def widths(self) -> list[int]:
+        """Of the columns, if there were room for everything."""
+        found = [_width(harmless(header)) for header in self.headers]
+        for row in self.rows:
+            for place, cell in enumerate(row or ()):
+                found[place] = max(found[place], _width(cell))
+        return found
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.title
+        names, *others = self.widths
+        room = options.max_width - 1 - sum(width + 2 for width in others)
+        widths = [min(names, max(room, 1)), *others]
+        yield from self._lines(console, [plain(header, style="bold") for header in self.headers], widths)
+        yield Segment(f" {RULE * (sum(widths) + 2 * len(others))}\n")
+        last = len(self.rows) - (1 if self.rows and self.rows[-1] is None else 0)
+        for row in self.rows[:last]:
+            if row is None:
+                yield Segment("\n")
+            else:
+                yield from self._lines(console, row, widths)
+
+    def _lines(self, console: Console, row: Sequence[str | Text], widths: Sequence[int]) -> Iterator[Segment]:
+        name = row[0]
+        if _width(name) <= widths[0]:
+            yield from self._line(console, row, widths)
+            return
+        style = name.style if isinstance(name, Text) else ""
+        first, *further = _folded(str(name), widths[0])
+        yield from self._line(console, [Text(first, style), *row[1:]], widths)
+        for part in further:
+            yield from self._line(console, [Text(part, style)], widths)
+
+    def _line(self, console: Console, cells: Sequence[str | Text], widths: Sequence[int]) -> Iterator[Segment]:
+        """Neighbours without a style become one segment: it is segments that take time."""
+        pending = " "
+        for place, (cell, width) in enumerate(zip(cells, widths, strict=False)):
+            blank = " " * (width - _width(cell))
+            if place:
+                pending += "  "
+            if self.right[place]:
+                pending += blank
+            if isinstance(cell, str):
+                pending += cell
+            elif not cell.style:
+                pending += cell.plain
+            elif cell:
+                yield Segment(pending)
+                yield Segment(cell.plain, console.get_style(cell.style))
+                pending = ""
+            if not self.right[place]:
+                pending += blank
+        yield Segment(f"{pending.rstrip()}\n")
+
+
+def _width(cell: str | Text) -> int:
+    text = cell if isinstance(cell, str) else cell.plain
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """At blanks where there are some, else anywhere."""
+    lines = [""]
+    for word in text.split(" "):
+        joined = f"{lines[-1]} {word}" if lines[-1] else word
+        if cell_len(joined) <= width:
+            lines[-1] = joined
+            continue
+        if lines[-1]:
+            lines.append("")
+        while cell_len(word) > width:
+            head = set_cell_size(word, width).rstrip(" ") or word[:1]
+            lines[-1] = head
+            lines.append("")
+            word = word[len(head) :]
+        lines[-1] = word
+    return lines if lines[-1] else lines[:-1]

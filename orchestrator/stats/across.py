@@ -1,0 +1,44 @@
+"""How a ratio of one run differs from the same ratio of another: two samples that nothing pairs (Welch)."""
+
+import math
+from dataclasses import dataclass
+
+from orchestrator.stats.paired import Estimate, quantile, two_sided_p
+
+# Rounds that all came out alike have no spread; the smallest that a clock could have hidden stands in for it.
+LEAST_ERROR = 1e-9
+
+
+@dataclass(frozen=True)
+class Across:
+    """`exp(theta)` is the ratio of the later run's ratio to the earlier one's."""
+
+    earlier: Estimate
+    later: Estimate
+
+    @property
+    def theta(self) -> float:
+        return self.later.theta - self.earlier.theta
+
+    @property
+    def standard_error(self) -> float:
+        return max(math.hypot(self.earlier.standard_error, self.later.standard_error), LEAST_ERROR)
+
+    @property
+    def freedom(self) -> float:
+        """Welch and Satterthwaite's: of the less certain run's rounds, if one is far less certain."""
+        parts = [(one.standard_error**2, one.rounds - 1) for one in (self.earlier, self.later)]
+        below = sum(variance**2 / freedom for variance, freedom in parts)
+        return sum(variance for variance, _ in parts) ** 2 / below if below else sum(freedom for _, freedom in parts)
+
+    @property
+    def p(self) -> float:
+        return two_sided_p(self.theta / self.standard_error, self.freedom)
+
+    def half_width(self, alpha: float) -> float:
+        return quantile(1 - alpha / 2, self.freedom) * self.standard_error
+
+    def smallest_visible(self, alpha: float, power: float = 0.9) -> float:
+        """The relative change that so many rounds would show with this probability."""
+        quantiles = quantile(1 - alpha / 2, self.freedom) + quantile(power, self.freedom)
+        return math.expm1(quantiles * self.standard_error)

@@ -1,0 +1,91 @@
+"""Two runs compared, as they are drawn and as they are given to programs."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from orchestrator.changes import Change, Changes, Difference
+from orchestrator.library import Run
+from orchestrator.plain import drawn
+from orchestrator.reports import changes
+from tests.unit.builders import contrast
+from tests.unit.kept import kept
+from tests.unit.reports import scenes
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def both() -> Changes:
+    """All verdicts, one contrast that a run lacks, and differences of the machine."""
+    comparison = scenes.everything()
+    runs = [Run(Path(name), comparison, ()) for name in ("earlier", "later")]
+    outcomes = (
+        (1.5, "slower", ""), (0.4, "faster", ""), (1.01, "same", ""),
+        (1.1, "inconclusive", "too noisy: these rounds show changes from 18% on"),
+    )  # fmt: skip
+    found = []
+    timed = [one for one in comparison.contrasts if one.ratio is not None]
+    for one, (ratio, verdict, reason) in zip(timed, outcomes, strict=False):
+        later = contrast(one.pair, one.ratio * ratio, one.verdict)
+        found.append(
+            Change(
+                pair=one.pair, earlier=one, later=later, ratio=ratio, ci_low=ratio * 0.95, ci_high=ratio * 1.05,
+                verdict=verdict, reason=reason,
+            )
+        )  # fmt: skip
+    missing = next(one for one in comparison.contrasts if one.ratio is None)
+    found.append(
+        Change(
+            pair=missing.pair, earlier=missing, later=missing, ratio=None, ci_low=None, ci_high=None,
+            verdict="inconclusive", reason=f"no ratio in the earlier run: {missing.reason}",
+        )
+    )  # fmt: skip
+    return Changes(
+        earlier=runs[0],
+        later=runs[1],
+        margin=0.05,
+        changes=tuple(found),
+        differences=(Difference("engine", "venv", "docker"), Difference("host cpu", "A CPU", "Another CPU")),
+        left_out=("left out, for their source has changed between the runs: power",),
+    )
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_it_is_what_the_snapshot_shows(monkeypatch: pytest.MonkeyPatch, width: int):
+    monkeypatch.setenv("COLUMNS", str(width))
+    found = drawn(lambda wide: changes.layout(both(), wide)) + "\n"
+    assert found == kept(f"changes-{width}", found)
+
+
+def test_the_object_holds_every_figure_that_the_table_shows():
+    found = json.loads(json.dumps(changes.as_object(both()), allow_nan=False))
+    assert found["schema"] == "tfcompare.changes/1"
+    assert [one["verdict"] for one in found["changes"]] == [
+        "slower", "faster", "same", "inconclusive", "inconclusive",
+    ]  # fmt: skip
+    assert found["changes"][0]["later_ratio"] == pytest.approx(found["changes"][0]["earlier_ratio"] * 1.5)
+    assert found["changes"][4]["change"] is None
+    assert found["differences"][0] == {"what": "engine", "earlier": "venv", "later": "docker"}
+    assert found["warnings"] == ["left out, for their source has changed between the runs: power"]
+
+
+def test_the_object_is_what_its_published_schema_says():
+    schema = json.loads((ROOT / "docs" / "schema" / "changes-1.json").read_text())
+    found = changes.as_object(both())
+    jsonschema.validate(found, schema, cls=jsonschema.Draft202012Validator)
+    for name, one in (("change", found["changes"][0]), ("run", found["earlier"])):
+        assert list(schema["$defs"][name]["properties"]) == list(one)
+    assert list(schema["properties"]) == list(found)
+
+
+def test_what_steers_a_terminal_is_shown_and_not_obeyed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    hostile = replace(
+        both(), differences=(Difference("host cpu", "\x1b[2J[red]x[/red]", "\u202e"),), left_out=("\x07",)
+    )
+    text = drawn(lambda wide: changes.layout(hostile, wide))
+    assert r"\x1b[2J[red]x[/red]" in text
+    assert {character for character in text if not character.isprintable()} == {"\n"}

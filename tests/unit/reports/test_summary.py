@@ -1,0 +1,79 @@
+"""What came out, in a sentence a version that says how many, the worst of them, and what stayed open."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.model import Comparison
+from orchestrator.reports.summary import sentences, short_names
+from tests.unit.builders import NEW, OLD, arm, case, comparison, contrast, manifest, plan, unmeasured
+from tests.unit.reports import scenes
+
+SIZES = tuple(case("power", style="eager", size=str(size)) for size in range(4))
+
+
+def ended(*verdicts: tuple[float | None, str]) -> Comparison:
+    """A case a verdict, two versions."""
+    asked = plan(SIZES[: len(verdicts)])
+    return Comparison(
+        plan=asked,
+        manifest=manifest(),
+        arms=tuple(arm(of, version) for of in asked.cases for version in asked.versions),
+        contrasts=tuple(
+            contrast(pair, ratio, verdict) for pair, (ratio, verdict) in zip(asked.pairs, verdicts, strict=True)
+        ),
+        warnings=(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "told"),
+    [
+        ([(2.0, "slower")], "2.0.0 is slower than 1.0.0 in 1 of 1 case (power, 2.00x)."),
+        (
+            [(2.0, "slower"), (3.0, "slower"), (1.0, "same")],
+            "2.0.0 is slower than 1.0.0 in 2 of 3 cases (most in power 1, 3.00x); 1 same.",
+        ),
+        (
+            [(0.2, "faster"), (0.5, "faster"), (1.1, "inconclusive"), (None, "inconclusive")],
+            "2.0.0 is faster than 1.0.0 in 2 of 4 cases (most in power 0, 0.20x); 1 inconclusive, 1 without a time.",
+        ),
+        (
+            [(2.0, "slower"), (0.5, "faster"), (0.4, "faster")],
+            "2.0.0 is slower than 1.0.0 in 1 of 3 cases (power 0, 2.00x) and faster in 2 (most in power 2, 0.40x).",
+        ),
+        (
+            [(1.0, "same"), (1.01, "same")],
+            "2.0.0 is neither slower nor faster than 1.0.0 in any of 2 cases: 2 same.",
+        ),
+        ([(None, "inconclusive")], "2.0.0 against 1.0.0: nothing could be compared."),
+    ],
+)
+def test_it_counts_names_the_worst_and_leaves_nothing_out(verdicts: Sequence[tuple[float | None, str]], told: str):
+    assert sentences(ended(*verdicts)) == (told,)
+
+
+def test_each_version_has_a_sentence_and_the_control_arm_none():
+    everything = scenes.everything()
+    versions = (*everything.plan.versions, "1.14.0+control")
+    told = sentences(replace(everything, plan=replace(everything.plan, versions=versions)))
+    assert [one.split(" ")[0] for one in told] == ["2.0.0", "2.13.0"]
+
+
+def test_a_version_of_which_nothing_was_measured_says_so():
+    asked = plan([SIZES[0]])
+    arms = (arm(SIZES[0], OLD), unmeasured(SIZES[0], NEW, "died", "no disk"))
+    assert sentences(comparison(plan=asked, arms=arms, contrasts=())) == (
+        "2.0.0 against 1.0.0: nothing could be compared.",
+    )
+
+
+def test_short_names_leave_out_what_all_cases_of_a_workload_share():
+    cases = (*SIZES[:2], case("predict", model="tiny"), case("import"))
+    assert short_names(cases) == {
+        "power[style=eager,size=0]": "power 0",
+        "power[style=eager,size=1]": "power 1",
+        "predict[model=tiny]": "predict",
+        "import": "import",
+    }

@@ -1,0 +1,50 @@
+"""What differs between two runs, against scipy's own test of samples that nothing pairs."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from orchestrator.stats.across import Across
+from orchestrator.stats.paired import Estimate
+
+
+def drawn(seed: int, mean: float, spread: float, rounds: int) -> Estimate:
+    return Estimate(tuple(np.random.default_rng(seed).normal(mean, spread, rounds).tolist()))
+
+
+@pytest.mark.parametrize("rounds", [(6, 6), (6, 20), (20, 6), (2, 15)])
+@pytest.mark.parametrize("spreads", [(0.05, 0.05), (0.02, 0.3)])
+def test_interval_and_p_are_welchs(rounds: tuple[int, int], spreads: tuple[float, float]):
+    earlier, later = (drawn(seed, 0.1 * seed, spreads[seed], rounds[seed]) for seed in (0, 1))
+    found = Across(earlier, later)
+    expected = stats.ttest_ind(later.differences, earlier.differences, equal_var=False)
+    interval = expected.confidence_interval(0.95)
+    assert found.p == pytest.approx(expected.pvalue)
+    assert found.freedom == pytest.approx(expected.df)
+    assert found.theta - found.half_width(0.05) == pytest.approx(interval.low)
+    assert found.theta + found.half_width(0.05) == pytest.approx(interval.high)
+
+
+def test_a_ratio_that_is_the_same_in_both_runs_has_not_changed():
+    one = drawn(1, 1.2, 0.1, 10)
+    assert Across(one, one).theta == 0
+    assert Across(one, one).p == pytest.approx(1.0)
+
+
+def test_counts_that_never_vary_still_have_an_interval():
+    """Traces are the same in every round: no spread, and no division by none."""
+    found = Across(Estimate((math.log(5),) * 6), Estimate((math.log(10),) * 6))
+    assert math.exp(found.theta) == pytest.approx(2)
+    assert found.half_width(0.05) < 1e-6
+    assert found.p < 1e-6
+
+
+def test_what_it_says_would_be_visible_is_seen_nine_times_in_ten():
+    draw, hits = np.random.default_rng(3), 0
+    effect = math.log1p(Across(drawn(1, 0, 0.1, 10), drawn(2, 0, 0.1, 10)).smallest_visible(0.05))
+    for _ in range(400):
+        earlier, later = (Estimate(tuple(draw.normal(mean, 0.1, 10).tolist())) for mean in (0, effect))
+        hits += Across(earlier, later).p < 0.05
+    assert 0.75 < hits / 400 < 0.99

@@ -1,0 +1,145 @@
+"""Two runs: never their times, always their ratios, and whatever else was not the same about them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestrator.changes import Change, Changes, compare_runs
+from orchestrator.errors import UsageError
+from orchestrator.model import Finished, Plan
+from tests.unit.builders import MS, NEW, OLD, case, case_pair, manifest, plan, rows, run_directory, write_stream
+
+A, B = case("a"), case("b")
+ROUNDS = 8
+
+
+def run(path: Path, ratios: dict[str, float], *, of: Plan | None = None, base_ms: float = 10.0, **changes) -> Path:
+    """A run in which each case's candidate takes so many times as long as its baseline, give or take 2 %."""
+    of = of or plan([A, B])
+    made = run_directory(path, of, **changes)
+    draw = np.random.default_rng(len(path.name))
+    for place, version in enumerate(of.versions):
+        batches = []
+        for which, one in enumerate(of.cases):
+            if one.workload not in ratios:
+                continue
+            for number in range(1, ROUNDS + 1):
+                wall = base_ms * (ratios[one.workload] if place else 1.0) * (1 + 0.02 * draw.standard_normal())
+                replicate = (number * len(of.cases) + which) * 2 + place
+                batches.append(rows(one, version, round=number, replicate=replicate, steady=(int(wall * MS),) * 3))
+        write_stream(made.results / f"{version}-0.arrow", batches)
+    made.record(Finished(how="", seconds=1.0))
+    return path
+
+
+def by_case(found: Changes) -> dict[str, Change]:
+    return {change.pair.arms[0][0]: change for change in found.changes}
+
+
+def test_a_ratio_that_grew_is_slower_and_one_that_stayed_is_the_same(tmp_path: Path):
+    earlier = run(tmp_path / "earlier", {"a": 2.0, "b": 1.5})
+    later = run(tmp_path / "later", {"a": 3.0, "b": 1.5})
+    found = by_case(compare_runs(earlier, later))
+    assert (found["a"].verdict, found["b"].verdict) == ("slower", "same")
+    assert found["a"].ratio == pytest.approx(1.5, rel=0.05)
+    assert found["a"].ci_low < 1.5 < found["a"].ci_high
+    assert found["a"].earlier.ratio == pytest.approx(2.0, rel=0.05)
+    assert found["a"].later.ratio == pytest.approx(3.0, rel=0.05)
+
+
+def test_backwards_it_is_faster_by_as_much(tmp_path: Path):
+    earlier, later = run(tmp_path / "earlier", {"a": 2.0}), run(tmp_path / "later", {"a": 3.0})
+    there, back = by_case(compare_runs(earlier, later))["a"], by_case(compare_runs(later, earlier))["a"]
+    assert back.verdict == "faster"
+    assert back.ratio == pytest.approx(1 / there.ratio)
+    assert (back.ci_low, back.ci_high) == pytest.approx((1 / there.ci_high, 1 / there.ci_low))
+
+
+def test_a_machine_on_which_everything_takes_ten_times_as_long_has_changed_no_ratio(tmp_path: Path):
+    slow = {"host": {"cpu": "A slower CPU", "id": "other", "usable_cores": 2, "load": 9.0}}
+    earlier = run(tmp_path / "earlier", {"a": 2.0, "b": 1.5})
+    later = run(tmp_path / "later", {"a": 2.0, "b": 1.5}, base_ms=100.0, **slow)
+    found = compare_runs(earlier, later)
+    assert [change.verdict for change in found.changes] == ["same", "same"]
+    differing = {one.what: (one.earlier, one.later) for one in found.differences}
+    assert differing == {"host cpu": ("A CPU", "A slower CPU"), "host id": ("-", "other")}, "load moves by itself"
+
+
+def test_environments_flags_and_tool_that_differ_are_told_and_equal_ones_are_not(tmp_path: Path):
+    environments = manifest().environments
+    other = {**environments, NEW: replace(environments[NEW], lock="another lock")}
+    earlier = run(tmp_path / "earlier", {"a": 2.0})
+    later = run(
+        tmp_path / "later", {"a": 2.0}, of=plan([A, B], threads=(1, 2), engine="docker"), environments=other, tool="9"
+    )
+    found = {one.what: (one.earlier, one.later) for one in compare_runs(earlier, later).differences}
+    assert found == {
+        "tfcompare": ("0.1.0", "9"),
+        "engine": ("venv", "docker"),
+        "threads": ("-", "1,2"),
+        f"{NEW} lock": ("y", "another lock"),
+    }
+
+
+def test_contrasts_inside_a_version_are_compared_too(tmp_path: Path):
+    pairs = (*plan([A, B]).pairs, case_pair(A, B, NEW))
+    earlier, later = (
+        run(tmp_path / name, {"a": 2.0, "b": ratio}, of=plan([A, B], pairs=pairs))
+        for name, ratio in (("earlier", 2.0), ("later", 6.0))
+    )
+    [inside] = [change for change in compare_runs(earlier, later).changes if change.pair.kind == "case"]
+    assert inside.verdict == "slower"
+    assert inside.ratio == pytest.approx(3.0, rel=0.05)
+
+
+def test_a_workload_whose_source_has_changed_is_left_out_and_named(tmp_path: Path):
+    earlier = run(tmp_path / "earlier", {"a": 2.0, "b": 1.5}, sources={"a": "1", "b": "1"})
+    later = run(tmp_path / "later", {"a": 2.0, "b": 1.5}, sources={"a": "2", "b": "1"})
+    found = compare_runs(earlier, later)
+    assert list(by_case(found)) == ["b"]
+    assert found.left_out == ("left out, for their source has changed between the runs: a",)
+
+
+def test_what_only_one_run_has_is_counted(tmp_path: Path):
+    earlier = run(tmp_path / "earlier", {"a": 2.0, "b": 1.5})
+    later = run(tmp_path / "later", {"a": 2.0}, of=plan([A]))
+    found = compare_runs(earlier, later)
+    assert list(by_case(found)) == ["a"]
+    assert found.left_out == ("left out, for only the earlier run has them: 1 contrasts",)
+
+
+def test_a_case_that_one_run_did_not_measure_is_inconclusive_with_its_reason(tmp_path: Path):
+    earlier, later = run(tmp_path / "earlier", {"a": 2.0, "b": 1.5}), run(tmp_path / "later", {"a": 2.0})
+    found = by_case(compare_runs(earlier, later))["b"]
+    assert (found.verdict, found.ratio) == ("inconclusive", None)
+    assert found.reason == "no ratio in the later run: the run ended before it was measured"
+
+
+def test_runs_without_a_common_contrast_are_refused_with_what_to_do(tmp_path: Path):
+    earlier = run(tmp_path / "earlier", {"a": 2.0}, of=plan([A], ("1.14.0", "2.0.0")))
+    later = run(tmp_path / "later", {"a": 2.0}, of=plan([A], ("2.0.0", "2.13.0")))
+    with pytest.raises(UsageError) as refused:
+        compare_runs(earlier, later)
+    told = str(refused.value)
+    assert "Times of two runs are never compared with each other" in told
+    assert "tfcompare run --versions 1.14.0,2.0.0,2.13.0" in told
+
+
+def test_of_many_ratios_that_stayed_few_are_called_changed(tmp_path: Path):
+    """Forty cases, nothing changed: at five per cent each, two would be called so by chance; the rule allows fewer."""
+    cases = [case(f"w{number}") for number in range(40)]
+    ratios = {one.workload: 1.5 for one in cases}
+    earlier, later = (run(tmp_path / name, ratios, of=plan(cases, margin=0.001)) for name in ("earlier", "the-later"))
+    assert sum(change.verdict in ("slower", "faster") for change in compare_runs(earlier, later).changes) <= 1
+
+
+def test_a_broken_stream_costs_its_own_ratios_only(tmp_path: Path):
+    three = plan([A], (OLD, NEW, "3.0.0"))
+    earlier, later = (run(tmp_path / name, {"a": 2.0}, of=three) for name in ("earlier", "later"))
+    (later / "results" / "3.0.0-0.arrow").write_bytes(b"no stream")
+    found = compare_runs(earlier, later)
+    assert [change.ratio is None for change in found.changes] == [False, True]
+    assert len(found.broken) == 1
+    assert "3.0.0-0.arrow is no Arrow stream" in found.broken[0]
