@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from rich.console import RenderableType
 
-from orchestrator.library import Run, load_run
+from orchestrator.library import Run
 from orchestrator.model import Comparison
 from orchestrator.reports import claims, json, seed, table
 
@@ -25,7 +24,7 @@ def _html(path: Path) -> tuple[str, Run]:
     # What draws plots takes a second to import, and no other report needs it.
     from orchestrator.reports import html
 
-    return html.page(partial(load_run, path))
+    return html.page(path)
 
 
 # For people: drawn at a width.

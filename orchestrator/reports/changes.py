@@ -9,7 +9,7 @@ from rich.text import Text
 from orchestrator.changes import ALPHA, Change, Changes
 from orchestrator.model import VerdictName
 from orchestrator.plain import plain
-from orchestrator.reports.columns import AXIS, MARKS, STYLES, Notes, bar, interval, ratio
+from orchestrator.reports.columns import MARKS, NARROW_BAR_CELLS, STYLES, Notes, axis, bar, interval, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import run_object
 from orchestrator.reports.summary import short_names
@@ -64,7 +64,7 @@ def _differences(found: Changes) -> Grid:
 def _ratios(title: str, named: Iterable[tuple[str, Change]], notes: Notes) -> Grid:
     grid = Grid(
         title=plain(title, style="bold"),
-        headers=("case", "earlier", "later", "change", "interval", AXIS, "verdict"),
+        headers=("case", "earlier", "later", "change", "interval", axis(NARROW_BAR_CELLS), "verdict"),
         right=(False, True, True, True, True, False, False),
         narrowest=NARROWEST,
     )
@@ -98,7 +98,7 @@ def names(found: Changes) -> list[str]:
 
 
 def _picture(change: Change) -> Text:
-    return Text(bar(change.ratio, change.verdict), STYLES[change.verdict]) if change.ratio else Text()
+    return Text(bar(change.ratio, change.verdict, NARROW_BAR_CELLS), STYLES[change.verdict]) if change.ratio else Text()
 
 
 def _verdict(verdict: VerdictName, reason: str, notes: Notes) -> Text:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from rich.console import JustifyMethod
@@ -17,10 +17,9 @@ STYLES: dict[VerdictName, str] = {"slower": "bold red", "faster": "bold green", 
 MARKS: dict[VerdictName, str] = {"slower": "▲", "faster": "▼", "same": "=", "inconclusive": "?"}
 STAR, WAVE = "*", "~"
 # To each side of the bar's middle; half a cell is the least that is drawn.
-BAR_CELLS = 4
+BAR_CELLS, NARROW_BAR_CELLS = 4, 3
 # Of a footnote, in characters; the run's journal has all of it.
 LONGEST = 1000
-AXIS = "◂  1x   ▸"
 
 
 class Notes:
@@ -132,22 +131,31 @@ def interval(contrast: Bounded) -> str:
     return "-".join(ratio(bound).removesuffix("x") for bound in (contrast.ci_low, contrast.ci_high))
 
 
-def bar(value: float, verdict: VerdictName | None = None) -> str:
+def bar(value: float, verdict: VerdictName | None = None, cells: int = BAR_CELLS) -> str:
     """A ratio as a picture: from the middle to the right what is slower, to the left what is faster."""
-    steps = min(round(abs(math.log10(value)) * 2 * BAR_CELLS), 2 * BAR_CELLS)
+    size = abs(math.log10(value))
+    steps = min(round(size * 2 * cells), 2 * cells)
     if verdict in ("slower", "faster"):
         steps = max(steps, 1)
     full, half = divmod(steps, 2)
-    beyond = abs(math.log10(value)) > 1.0
+    beyond = size > 1.0
     if value >= 1:
-        return " " * BAR_CELLS + "│" + ("█" * (full - beyond) + "▌" * half + "▶" * beyond).ljust(BAR_CELLS)
-    return ("◀" * beyond + "▐" * half + "█" * (full - beyond)).rjust(BAR_CELLS) + "│" + " " * BAR_CELLS
+        return " " * cells + "│" + ("█" * (full - beyond) + "▌" * half + "▶" * beyond).ljust(cells)
+    return ("◀" * beyond + "▐" * half + "█" * (full - beyond)).rjust(cells) + "│" + " " * cells
 
 
-def _bar(arm: Arm, contrast: Contrast | None, notes: Notes) -> Text:
-    if contrast is None or contrast.ratio is None:
-        return Text()
-    return Text(bar(contrast.ratio, contrast.verdict), style=STYLES[contrast.verdict])
+def axis(cells: int = BAR_CELLS) -> str:
+    """The header of as many cells to each side."""
+    return "◂" + "1x".center(2 * cells - 1) + "▸"
+
+
+def _bar(cells: int) -> Cell:
+    def cell(arm: Arm, contrast: Contrast | None, notes: Notes) -> Text:
+        if contrast is None or contrast.ratio is None:
+            return Text()
+        return Text(bar(contrast.ratio, contrast.verdict, cells), style=STYLES[contrast.verdict])
+
+    return cell
 
 
 def _interval(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
@@ -193,8 +201,8 @@ COLUMNS: Mapping[str, Column] = {
         ),
         Column(name="interval", header="interval", of="contrast", since=0, cell=_interval),
         Column(
-            name="bar", header=AXIS, word="bar", of="contrast", since=0, justify="left",
-            cell=_bar, meaning="log scale, full at 10x",
+            name="bar", header=axis(), word="bar", of="contrast", since=0, justify="left",
+            cell=_bar(BAR_CELLS), meaning="log scale, full at 10x",
         ),
         Column(name="verdict", header="verdict", of="contrast", since=0, cell=_verdict, justify="left"),
         Column(
@@ -244,10 +252,13 @@ def known_columns(text: str) -> tuple[str, ...]:
 def choose(width: int, asked: Sequence[str] | None) -> tuple[Column, ...]:
     """What is asked for, in that order; additions stand where the list above has them."""
     usual = [column for column in COLUMNS.values() if column.since is not None and width >= column.since]
-    if not asked:
-        return tuple(usual)
-    adding, named = _parse(asked)
-    return tuple(column for column in COLUMNS.values() if column in usual or column in named) if adding else named
+    adding, named = _parse(asked) if asked else (True, ())
+    chosen = [column for column in COLUMNS.values() if column in usual or column in named] if adding else named
+    return tuple(_narrow(column) if column.name == "bar" and width < SEED_FROM else column for column in chosen)
+
+
+def _narrow(column: Column) -> Column:
+    return replace(column, header=axis(NARROW_BAR_CELLS), cell=_bar(NARROW_BAR_CELLS))
 
 
 def _parse(names: Sequence[str]) -> tuple[bool, tuple[Column, ...]]:

@@ -1,6 +1,6 @@
 """A table without frames, drawn line by line: rich's own takes seconds where a run has thousands of rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rich.cells import cell_len, set_cell_size
@@ -51,25 +51,13 @@ class Grid:
         names, *others = self.widths
         room = options.max_width - 1 - sum(width + 2 for width in others)
         widths = [min(names, max(room, 1)), *others]
-        yield from self._lines(console, [plain(header, style="bold") for header in self.headers], widths)
+        headers = [plain(header, style="bold") for header in self.headers]
+        for line in _flowing([headers], widths[0]):
+            yield from self._line(console, line, widths)
         yield Segment(f" {RULE * (sum(widths) + 2 * len(others))}\n")
         last = len(self.rows) - (1 if self.rows and self.rows[-1] is None else 0)
-        for row in self.rows[:last]:
-            if row is None:
-                yield Segment("\n")
-            else:
-                yield from self._lines(console, row, widths)
-
-    def _lines(self, console: Console, row: Sequence[str | Text], widths: Sequence[int]) -> Iterator[Segment]:
-        name = row[0]
-        if _width(name) <= widths[0]:
+        for row in _flowing(self.rows[:last], widths[0]):
             yield from self._line(console, row, widths)
-            return
-        style = name.style if isinstance(name, Text) else ""
-        first, *further = _folded(str(name), widths[0])
-        yield from self._line(console, [Text(first, style), *row[1:]], widths)
-        for part in further:
-            yield from self._line(console, [Text(part, style)], widths)
 
     def _line(self, console: Console, cells: Sequence[str | Text], widths: Sequence[int]) -> Iterator[Segment]:
         """Neighbours without a style become one segment: it is segments that take time."""
@@ -91,6 +79,26 @@ class Grid:
             if not self.right[place]:
                 pending += blank
         yield Segment(f"{pending.rstrip()}\n")
+
+
+def _flowing(rows: Iterable[Sequence[str | Text] | None], width: int) -> Iterator[Sequence[str | Text]]:
+    """The lines of the rows: what a name has no room for goes on beside those of the following rows that have none."""
+    rest: list[Text] = []
+    for row in rows:
+        if row is None or row[0]:
+            yield from ([part] for part in rest)
+            rest = []
+        if row is None:
+            yield []
+        elif _width(row[0]) > width:
+            style = row[0].style if isinstance(row[0], Text) else ""
+            first, *rest = (Text(part, style) for part in _folded(str(row[0]), width))
+            yield [first, *row[1:]]
+        elif rest:
+            yield [rest.pop(0), *row[1:]]
+        else:
+            yield row
+    yield from ([part] for part in rest)
 
 
 def _width(cell: str | Text) -> int:

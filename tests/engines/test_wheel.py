@@ -44,3 +44,6 @@ def test_installed_wheel_compares_versions(wheel: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert code == 0, stderr
     assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}
+    page = run_command(home / "bin" / "tfcompare", "report", tmp_path / "run", "--format", "html", cwd=tmp_path)
+    assert (page.returncode, page.stdout) == (0, "")
+    assert (tmp_path / "run" / "report.html").stat().st_size > 500_000, "with the runtime of its plots"

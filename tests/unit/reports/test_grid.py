@@ -77,3 +77,20 @@ def test_a_row_may_be_shorter_than_the_header():
 
 def test_the_least_width_is_that_of_all_figures_beside_a_wrapped_name():
     assert grid(("a name that is long", "1.25 ms", "same"), narrowest=8).least_width == 1 + 8 + 2 + 7 + 2 + 4
+
+
+def test_what_a_name_has_no_room_for_goes_on_beside_the_rows_below_it():
+    made = grid(("one two three four", "5 ms", "same"), ("", "6 ms", "same"))
+    made.end_section()
+    made.add("alpha beta gamma", "7 ms", "same")
+    made.add("delta", "8 ms", "same")
+    assert drawn(made, 20)[3:] == [
+        " one two  5 ms  same",
+        " three    6 ms  same",
+        " four",
+        "",
+        " alpha    7 ms  same",
+        " beta",
+        " gamma",
+        " delta    8 ms  same",
+    ]

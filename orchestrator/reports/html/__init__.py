@@ -1,0 +1,26 @@
+"""The report as one HTML file that needs nothing but a browser.
+
+The page needs more than a comparison: the replicates, and every call, of which there may be millions. So `page` reads
+the run itself, and has an accumulator sum up each stream's calls as it is read. Nothing that draws is imported before:
+altair, vl-convert and jinja2 take their time to come.
+"""
+
+from pathlib import Path
+
+from orchestrator.library import Run, load_run
+from orchestrator.reports.html.calls import Calls
+
+__all__ = ["Calls", "page", "render"]
+
+
+def page(path: Path) -> tuple[str, Run]:
+    """The page, and the run that was read for it."""
+    calls = Calls()
+    run = load_run(path, calls.add)
+    return render(run, calls), run
+
+
+def render(run: Run, calls: Calls) -> str:
+    from orchestrator.reports.html import document
+
+    return document.written(run, calls)

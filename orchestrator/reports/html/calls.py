@@ -1,0 +1,149 @@
+"""How the steady calls of each arm go over time, summed up stream by stream: a run may have millions of calls.
+
+Of each replicate at most `MOST_POINTS` medians are kept: of a call each, or of 2, 4, 8 ... neighbouring calls, as
+many for all replicates of an arm. They are taken against the median of the replicate's own steady calls, so that what
+differs between processes drops out and what moves inside them is left.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from workloads import contract
+
+# A power of two, so that what was summed up over few calls can be summed up further.
+MOST_POINTS = 64
+QUARTILES = (0.25, 0.5, 0.75)
+
+ArmName = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Course:
+    """Of the replicates of an arm: the median and the quartiles at each point, as shares of each one's own median.
+    A point stands for `width` calls; `calls` is how many the longest replicate has."""
+
+    calls: int
+    width: int
+    replicates: int
+    low: tuple[float, ...]
+    middle: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """A row a replicate; `arm` is its place in `names`, `width` and `calls` are those of its arm in this stream."""
+
+    names: Sequence[ArmName]
+    arm: Any
+    number: Any
+    width: Any
+    calls: Any
+    points: Any
+
+
+class Calls:
+    """Handed to `load_run` as `also`; afterwards `courses` tells of the replicates that count."""
+
+    def __init__(self) -> None:
+        self._streams: list[_Stream] = []
+
+    def add(self, table: pa.Table) -> None:
+        """The rows of one stream, of which the pilot's are left out at once."""
+        if table.num_rows:
+            chosen = _is(table, "phase", "steady") & (table["round"].to_numpy() != contract.PILOT_ROUND)
+            if chosen.any():
+                self._streams.append(_summed_up(table, chosen))
+
+    def courses(self, counted: Iterable[int]) -> dict[ArmName, Course]:
+        """By (case label, version). `counted` are the numbers of the replicates that count."""
+        numbers = np.array(sorted(set(counted)), dtype=np.int64)
+        found: dict[ArmName, list[tuple[int, int, Any]]] = {}
+        for stream in self._streams:
+            rows = np.flatnonzero(np.isin(stream.number, numbers))
+            rows = rows[np.argsort(stream.arm[rows], kind="stable")]
+            arms, starts = np.unique(stream.arm[rows], return_index=True)
+            for arm, of_arm in zip(arms, np.split(rows, starts[1:]), strict=True):
+                one = int(stream.width[of_arm[0]]), int(stream.calls[of_arm].max()), stream.points[of_arm]
+                found.setdefault(stream.names[arm], []).append(one)
+        return {name: _course(parts) for name, parts in found.items()}
+
+
+def _summed_up(table: pa.Table, chosen: Any) -> _Stream:
+    replicate = table["replicate"].to_numpy()[chosen]
+    order = np.lexsort((table["ordinal"].to_numpy()[chosen], replicate))
+    rows = np.flatnonzero(chosen)[order]
+    step_ns = table["wall_ns"].to_numpy()[rows] / table["steps"].to_numpy()[rows]
+    numbers, starts, counts = np.unique(replicate[order], return_index=True, return_counts=True)
+    group = np.repeat(np.arange(len(numbers)), counts)
+    place = np.arange(len(rows)) - starts[group]
+    names, arm = _arms(table, rows[starts])
+    longest = np.zeros(len(names), dtype=np.int64)
+    np.maximum.at(longest, arm, counts)
+    width = 2 ** np.ceil(np.log2(np.maximum(longest / MOST_POINTS, 1.0))).astype(np.int64)
+    medians = np.maximum(_medians(step_ns, group)[1], 1.0)
+    points = np.full((len(numbers), MOST_POINTS), np.nan, dtype=np.float32)
+    filled, values = _medians(step_ns / medians[group], group * MOST_POINTS + place // width[arm][group])
+    points.ravel()[filled] = values
+    return _Stream(names, arm, numbers, width[arm], counts, points)
+
+
+def _arms(table: pa.Table, rows: Any) -> tuple[list[ArmName], Any]:
+    """The arms that these rows belong to, and for each row the place of its own."""
+    cases, case = _labels(table, "case")
+    versions, version = _labels(table, "version")
+    found, arm = np.unique(case[rows].astype(np.int64) * len(versions) + version[rows], return_inverse=True)
+    return [(cases[code // len(versions)], versions[code % len(versions)]) for code in found.tolist()], arm
+
+
+def _medians(values: Any, key: Any) -> tuple[Any, Any]:
+    """The distinct keys, and the median of the values of each."""
+    ordered = values[np.lexsort((values, key))]
+    keys, counts = np.unique(key, return_counts=True)
+    starts = np.cumsum(counts) - counts
+    return keys, (ordered[starts + (counts - 1) // 2] + ordered[starts + counts // 2]) / 2
+
+
+def _course(parts: Sequence[tuple[int, int, Any]]) -> Course:
+    """A worker that was restarted leaves a part of an arm in another stream, maybe summed up over fewer calls."""
+    width = max(of_part for of_part, _, _ in parts)
+    calls = max(of_part for _, of_part, _ in parts)
+    points = np.vstack([_coarser(matrix, width // of_part) for of_part, _, matrix in parts])
+    used = -(-calls // width)
+    low, middle, high = (_quantile(points[:, :used], share, axis=0) for share in QUARTILES)
+    return Course(calls, width, len(points), *(tuple(one.tolist()) for one in (low, middle, high)))
+
+
+def _coarser(points: Any, factor: int) -> Any:
+    """Medians of `factor` neighbours; the rest is filled up with nothing."""
+    factor = min(factor, MOST_POINTS)
+    if factor == 1:
+        return points
+    wider = np.full_like(points, np.nan)
+    wider[:, : MOST_POINTS // factor] = _quantile(points.reshape(len(points), -1, factor), 0.5, axis=2)
+    return wider
+
+
+def _quantile(points: Any, share: float, axis: int) -> Any:
+    """Of what is there; nothing where nothing is. Quicker than numpy's own by far, and without its warnings."""
+    ordered = np.sort(points, axis=axis)
+    last = np.maximum((~np.isnan(points)).sum(axis=axis, keepdims=True) - 1, 0)
+    below = np.floor(last * share).astype(np.int64)
+    above = np.minimum(below + 1, last)
+    part = last * share - below
+    lower, upper = (np.take_along_axis(ordered, one, axis=axis) for one in (below, above))
+    return np.squeeze(lower + (upper - lower) * part, axis=axis)
+
+
+def _is(table: pa.Table, name: str, word: str) -> Any:
+    words, codes = _labels(table, name)
+    return codes == (words.index(word) if word in words else -1)
+
+
+def _labels(table: pa.Table, name: str) -> tuple[list[str], Any]:
+    column = table[name].unify_dictionaries().combine_chunks()
+    return column.dictionary.to_pylist(), column.indices.to_numpy()

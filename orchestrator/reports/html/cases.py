@@ -1,0 +1,256 @@
+"""A section a case: its table, and for its plots what each shows in words, and the figures that they are drawn from."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+from orchestrator.model import Arm, Case, Comparison, Contrast
+from orchestrator.replicates import Replicate
+from orchestrator.reports.columns import duration, interval, ratio
+from orchestrator.reports.html.calls import ArmName, Course
+from orchestrator.reports.html.rows import Cell, Column, Names, Row, arm_row, contrasts_of, params
+from orchestrator.reports.html.text import rounded, shown
+
+COLUMNS = (
+    Column("version", "Version"),
+    Column("rounds", "Rounds", True),
+    Column("build", "Build", True),
+    Column("first", "First call", True),
+    Column("second", "Second call", True),
+    Column("time", "Time a step", True),
+    Column("range", "Replicates from – to", True),
+    Column("ratio", "Ratio", True),
+    Column("interval", "Interval", True),
+    Column("verdict", "Verdict"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """`label` is for those who cannot see it, `caption` says how it is to be read."""
+
+    kind: str
+    title: str
+    label: str
+    caption: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    anchor: str
+    workload: str
+    name: str
+    label: str
+    rows: tuple[Row, ...]
+    plots: tuple[Plot, ...]
+    data: Mapping[str, Any]
+
+    @property
+    def tags(self) -> tuple[Row, ...]:
+        """The rows whose verdicts stand in the section's head."""
+        return tuple(row for row in self.rows if row.verdict.word not in ("baseline", "not compared"))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What of a run belongs to one case: its arms in order, and for each what there is of it."""
+
+    case: Case
+    arms: Sequence[Arm]
+    replicates: Sequence[Sequence[Replicate]]
+    courses: Sequence[Course | None]
+    contrasts: Sequence[Contrast]
+
+
+def sections(
+    comparison: Comparison, replicates: Sequence[Replicate], courses: Mapping[ArmName, Course], names: Names
+) -> list[Section]:
+    by_arm: dict[ArmName, list[Replicate]] = defaultdict(list)
+    for one in replicates:
+        by_arm[one.case, one.version].append(one)
+    arms: dict[str, list[Arm]] = defaultdict(list)
+    for arm in comparison.arms:
+        arms[arm.case.label].append(arm)
+    contrasts: dict[str, list[Contrast]] = defaultdict(list)
+    for contrast in comparison.contrasts:
+        if contrast.pair.case is not None:
+            contrasts[contrast.pair.case.label].append(contrast)
+    return [
+        _section(
+            comparison,
+            Found(
+                names.cases[label],
+                of_case,
+                [sorted(by_arm.get((label, arm.version), ()), key=lambda one: one.round) for arm in of_case],
+                [courses.get((label, arm.version)) for arm in of_case],
+                contrasts.get(label, ()),
+            ),
+            names,
+        )
+        for label, of_case in arms.items()
+    ]
+
+
+def _section(comparison: Comparison, found: Found, names: Names) -> Section:
+    baseline = comparison.plan.versions[0]
+    judged = contrasts_of(found.contrasts)
+    rows = [arm_row(arm, judged.get((arm.case.label, arm.version)), baseline, names) for arm in found.arms]
+    return Section(
+        anchor=names.anchors[found.case.label],
+        workload=shown(found.case.workload),
+        name=names.own[found.case],
+        label=shown(params(found.case.params)),
+        rows=tuple(_with_range(row, of_arm) for row, of_arm in zip(rows, found.replicates, strict=True)),
+        plots=tuple(
+            plot for plot in (_spread(found), _forest(comparison, found), _course(found), _phases(found)) if plot
+        ),
+        data=_data(comparison, found),
+    )
+
+
+def _with_range(row: Row, replicates: Sequence[Replicate]) -> Row:
+    times = [one.steady_ns / 1e6 for one in replicates]
+    cell = Cell(f"{duration(min(times))} – {duration(max(times))}", rounded(min(times))) if times else Cell()
+    return replace(row, cells={**row.cells, "range": cell})
+
+
+def _spread(found: Found) -> Plot | None:
+    told = []
+    for arm, replicates in zip(found.arms, found.replicates, strict=True):
+        times = [one.steady_ns / 1e6 for one in replicates]
+        if times:
+            told.append(
+                f"{arm.version}: {len(times)} replicates from {duration(min(times))} to {duration(max(times))}, "
+                f"median {duration(median(times))}"
+            )
+    if not told:
+        return None
+    return Plot(
+        kind="spread",
+        title="Replicates",
+        label=shown(f"Steady time a step of each replicate. {'; '.join(told)}."),
+        caption="A dot is a replicate: the median of its steady calls, a step; in each row the first round is on top. "
+        "The bar spans the quartiles, the line is the median.",
+    )
+
+
+def _forest(comparison: Comparison, found: Found) -> Plot | None:
+    plan = comparison.plan
+    timed = [one for one in found.contrasts if one.ratio is not None]
+    told = [f"{_compared(one)}: {ratio(one.ratio or 1.0)}, interval {interval(one)}, {one.verdict}" for one in timed]
+    untold = len(found.contrasts) - len(timed)
+    margins = dict.fromkeys(f"{_margin(comparison, one):.0%}" for one in timed)
+    if not told:
+        return None
+    return Plot(
+        kind="forest",
+        title=f"Ratio to {shown(plan.versions[0])}",
+        label=shown(f"Ratios of times to {plan.versions[0]}, with intervals. {'; '.join(told)}."),
+        caption="On a log scale; right of 1 is slower. "
+        f"The line is the interval at {1 - plan.alpha / len(plan.looks):.2%}, "
+        f"the shaded band the margin of {' and '.join(margins)}."
+        + (f" {untold} without a ratio {'is' if untold == 1 else 'are'} in the table only." if untold else ""),
+    )
+
+
+def _course(found: Found) -> Plot | None:
+    told, widths = [], {}
+    for arm, course in zip(found.arms, found.courses, strict=True):
+        if course:
+            told.append(
+                f"{arm.version}: {course.calls} calls of {course.replicates} replicates, between "
+                f"{min(course.middle) - 1:+.1%} and {max(course.middle) - 1:+.1%}"
+            )
+            widths[arm.version] = course.width
+    if not told:
+        return None
+    summed = [f"{width} calls of {version}" for version, width in widths.items() if width > 1]
+    return Plot(
+        kind="calls",
+        title="Calls over time",
+        label=shown(f"Steady calls in their order, against the median of their replicate. {'; '.join(told)}."),
+        caption="Steady calls in their order, against the median of their own replicate: the line is the median over "
+        "the replicates, the band their quartiles. Warm-up calls are not drawn. "
+        + (
+            f"Summed up: a point is the median of {shown(', '.join(summed))}."
+            if summed
+            else "Every call has its point."
+        ),
+    )
+
+
+def _phases(found: Found) -> Plot | None:
+    told = []
+    for arm in found.arms:
+        times = [f"{name} {duration(value)}" for name, value in _phase_times(arm).items() if value is not None]
+        if times:
+            told.append(f"{arm.version}: {', '.join(times)}")
+    if not told:
+        return None
+    return Plot(
+        kind="phases",
+        title="Build, first, second and steady calls",
+        label=shown(f"Where the time of a replicate goes. {'; '.join(told)}."),
+        caption="Medians over the replicates, on a log scale; calls by the step.",
+    )
+
+
+def _phase_times(arm: Arm) -> dict[str, float | None]:
+    return {
+        "build": None if arm.build_s is None else arm.build_s * 1e3,
+        "first": arm.first_ms,
+        "second": arm.second_ms,
+        "steady": arm.median_ms,
+    }
+
+
+def _margin(comparison: Comparison, contrast: Contrast) -> float:
+    return comparison.plan.margin if contrast.pair.margin is None else contrast.pair.margin
+
+
+def _compared(contrast: Contrast) -> str:
+    """A contrast between versions, in the fewest words."""
+    pair = contrast.pair
+    return pair.candidate if pair.metric == "steady" else f"{pair.candidate} {pair.metric.replace('_', ' ')}"
+
+
+def _data(comparison: Comparison, found: Found) -> dict[str, Any]:
+    """Positions, not names, to be short; page.js is what reads it."""
+    return {
+        "versions": [shown(arm.version) for arm in found.arms],
+        "rounds": [
+            [[one.round, rounded(max(one.steady_ns, 1.0) / 1e6)] for one in replicates]
+            for replicates in found.replicates
+        ],
+        "calls": [_points(course) for course in found.courses],
+        "phases": [[rounded(_drawable(value)) for value in _phase_times(arm).values()] for arm in found.arms],
+        "contrasts": [
+            [
+                shown(_compared(one)),
+                *(rounded(value) for value in (one.ratio, one.ci_low, one.ci_high)),
+                one.verdict,
+                _margin(comparison, one),
+            ]
+            for one in found.contrasts
+            if one.ratio is not None
+        ],
+    }
+
+
+def _drawable(milliseconds: float | None) -> float | None:
+    """A log scale has no place for nothing."""
+    return None if milliseconds is None else max(milliseconds, 1e-6)
+
+
+def _points(course: Course | None) -> dict[str, Any] | None:
+    """By thousandths: a plot shows no more, and it halves the page."""
+    if course is None:
+        return None
+    lines = {"low": course.low, "middle": course.middle, "high": course.high}
+    return {"width": course.width, "calls": course.calls} | {
+        name: [None if math.isnan(value) else round((value - 1) * 1000) for value in line]
+        for name, line in lines.items()
+    }

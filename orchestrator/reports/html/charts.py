@@ -1,0 +1,185 @@
+"""One altair chart a kind of plot. Their data are named, not given: the page has them once a case, and page.js joins
+the two. Colours are the page's own variables, so that a theme or a printer changes them without drawing anew."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import altair as alt
+
+Chart = alt.Chart | alt.LayerChart | alt.FacetChart
+
+# Room for the names of versions left of every plot, so that the plots of a case stand in line.
+NAMES_PX = 84
+ROW_PX = 34
+# Of a row, between those that hold a cloud of points.
+GAP = 0.25
+VERDICTS = ("slower", "faster", "same", "inconclusive")
+SHAPES = ("triangle-up", "triangle-down", "square", "circle")
+PHASES = ("build", "first", "second", "steady")
+PHASE_SHAPES = ("square", "diamond", "triangle-right", "circle")
+
+# Milliseconds in the unit that they are read in.
+TIME_LABEL = (
+    "(datum.value >= 60000 ? format(datum.value / 60000, '~g') + ' min' : "
+    "datum.value >= 1000 ? format(datum.value / 1000, '~g') + ' s' : "
+    "datum.value >= 1 ? format(datum.value, '~g') + ' ms' : format(datum.value * 1000, '~g') + ' µs')"
+)
+RATIO = "ratio of times"
+RATIO_LABEL = "(format(datum.value, '~g') + 'x')"
+
+# Where a scale spans much, only these have room for their labels: one of them is 1, which ratios are read against.
+LABELLED = (
+    "domain('x')[1] / domain('x')[0] < 5 || "
+    "indexof([1, 2, 5], round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-6)))) >= 0"
+)
+
+INK, DIM, LINE, ACCENT, BAND = (f"var(--{name})" for name in ("ink", "dim", "line", "accent", "band"))
+CONFIG: Mapping[str, Any] = {
+    "background": "transparent",
+    "font": "system-ui, sans-serif",
+    # The figure around a plot says in words what it shows.
+    "aria": False,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": DIM, "titleColor": DIM, "gridColor": LINE, "domainColor": LINE, "tickColor": LINE,
+        "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": NAMES_PX - 8,
+    },
+    "axisY": {"minExtent": NAMES_PX, "maxExtent": NAMES_PX},
+    "legend": {"labelColor": DIM, "titleColor": DIM, "labelFontSize": 12, "symbolStrokeColor": DIM},
+    "header": {"labelColor": INK, "titleColor": DIM, "labelFontSize": 12},
+    "rule": {"color": ACCENT},
+    "point": {"filled": True, "size": 40, "color": ACCENT},
+}  # fmt: skip
+
+
+def specs() -> dict[str, dict[str, Any]]:
+    """Vega-Lite, by the kind of plot."""
+    charts = {
+        "overview": _overview(),
+        "spread": _spread(),
+        "forest": _forest(),
+        "calls": _calls(),
+        "phases": _phases(),
+    }
+    return {kind: chart.configure(**CONFIG).to_dict() for kind, chart in charts.items()}
+
+
+def _versions(gap: float | None = None) -> alt.Y:
+    """A row a version, in the order of the run."""
+    axis = alt.Axis(domain=False, ticks=False)
+    scale = alt.Undefined if gap is None else alt.Scale(paddingInner=gap)
+    return alt.Y("version:N", sort=None, title=None, axis=axis, scale=scale)
+
+
+def _log(field: str, title: str, label: str) -> alt.X:
+    scale = alt.Scale(type="log", nice=False, padding=12)
+    axis = alt.Axis(
+        labelExpr=f"({LABELLED}) ? {label} : ''", tickCount=6, labelFlush=False, labelSeparation=12, gridOpacity=0.6
+    )
+    return alt.X(f"{field}:Q", title=title, scale=scale, axis=axis)
+
+
+def _time(field: str, title: str = "time a step") -> alt.X:
+    return _log(field, title, TIME_LABEL)
+
+
+def _ratio(field: str, title: str = RATIO) -> alt.X:
+    return _log(field, title, RATIO_LABEL)
+
+
+def _overview() -> Chart:
+    """Every case's ratio, a row a version; cases stand one below the other as they do in the table."""
+    base = alt.Chart(alt.NamedData("ratios"))
+    title = "ratio to the baseline: right of 1 is slower"
+    points = base.mark_point(filled=True, size=50, opacity=0.8).encode(
+        x=_ratio("ratio", title),
+        y=_versions(GAP),
+        yOffset=alt.YOffset("place:Q"),
+        color=_by_verdict(),
+        shape=alt.Shape("verdict:N", scale=alt.Scale(domain=VERDICTS, range=SHAPES), legend=_legend()),
+        tooltip=["case:N", "version:N", "ratio:Q", "verdict:N"],
+    )
+    return alt.layer(_one(title), points).properties(height=alt.Step(56, **{"for": "position"}))
+
+
+def _spread() -> Chart:
+    base = alt.Chart(alt.NamedData("points"))
+    quartiles = base.mark_bar(color=BAND, height=ROW_PX - 12, cornerRadius=3).encode(
+        x=_time("q1(ms)"), x2="q3(ms):Q", y=_versions(GAP)
+    )
+    middle = base.mark_tick(color=ACCENT, thickness=2, size=ROW_PX - 8).encode(x=_time("median(ms)"), y=_versions(GAP))
+    dots = base.mark_circle(color=ACCENT, size=26, opacity=0.75).encode(
+        x=_time("ms"),
+        y=_versions(GAP),
+        yOffset=alt.YOffset("round:Q", scale=alt.Scale(range=[6, ROW_PX - 6], zero=False, nice=False)),
+        tooltip=["version:N", "round:Q", "ms:Q"],
+    )
+    return alt.layer(quartiles, middle, dots).properties(height=alt.Step(ROW_PX, **{"for": "position"}))
+
+
+def _forest() -> Chart:
+    base = alt.Chart(alt.NamedData("contrasts"))
+    margin = base.mark_bar(color=BAND, height=ROW_PX).encode(x=_ratio("least"), x2="most:Q", y=_versions())
+    intervals = base.mark_rule(strokeWidth=2).encode(
+        x=_ratio("low"), x2="high:Q", y=_versions(), color=_by_verdict(legend=None)
+    )
+    ratios = base.mark_point(filled=True, size=90, opacity=1).encode(
+        x=_ratio("ratio"),
+        y=_versions(),
+        color=_by_verdict(legend=None),
+        shape=alt.Shape("verdict:N", scale=alt.Scale(domain=VERDICTS, range=SHAPES), legend=None),
+        tooltip=["version:N", "ratio:Q", "low:Q", "high:Q", "verdict:N"],
+    )
+    return alt.layer(margin, _one(), intervals, ratios).properties(height=alt.Step(ROW_PX))
+
+
+def _calls() -> Chart:
+    """A panel a version: courses that lie upon each other could not be told apart."""
+    level = alt.Y("middle:Q", title=None, axis=alt.Axis(format="+.0%", tickCount=3), scale=alt.Scale(zero=False))
+    order = alt.X("call:Q", title="steady call", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1, format="d"))
+    band = alt.Chart().mark_area(color=BAND).encode(x=order, y=alt.Y("low:Q", title=None), y2="high:Q")
+    line = (
+        alt.Chart()
+        .mark_line(color=ACCENT, strokeWidth=1.5, point=alt.OverlayMarkDef(size=14, color=ACCENT))
+        .encode(x=order, y=level, tooltip=["version:N", "call:Q", alt.Tooltip("middle:Q", format="+.1%")])
+    )
+    panel = alt.layer(band, line, data=alt.NamedData("calls")).properties(height=64)
+    header = alt.Header(labelAnchor="start", labelFontWeight="bold", labelPadding=2, title=None)
+    panels: Chart = panel.facet(
+        facet=alt.Facet("version:N", sort=None, header=header, title=None), columns=1
+    ).properties(spacing=12)
+    return panels
+
+
+def _phases() -> Chart:
+    colours = alt.Scale(domain=PHASES, range=[f"var(--{phase})" for phase in PHASES])
+    chart: Chart = (
+        alt.Chart(alt.NamedData("phases"))
+        .mark_point(filled=True, size=70, opacity=1)
+        .encode(
+            x=_time("ms", "time"),
+            y=_versions(),
+            color=alt.Color("phase:N", scale=colours, sort=list(PHASES), legend=_legend()),
+            shape=alt.Shape("phase:N", scale=alt.Scale(domain=PHASES, range=PHASE_SHAPES), legend=_legend()),
+            tooltip=["version:N", "phase:N", "ms:Q"],
+        )
+        .properties(height=alt.Step(ROW_PX - 8))
+    )
+    return chart
+
+
+def _one(title: str = RATIO) -> alt.Chart:
+    """The line where both are equally fast."""
+    line: alt.Chart = (
+        alt.Chart(alt.NamedData("one")).mark_rule(color=DIM, strokeDash=[3, 3]).encode(x=_ratio("ratio", title))
+    )
+    return line
+
+
+def _by_verdict(**options: Any) -> alt.Color:
+    scale = alt.Scale(domain=VERDICTS, range=[f"var(--{verdict})" for verdict in VERDICTS])
+    return alt.Color("verdict:N", scale=scale, **({"legend": _legend()} | options))
+
+
+def _legend() -> alt.Legend:
+    return alt.Legend(orient="top", title=None, symbolOpacity=1)

@@ -1,0 +1,166 @@
+"""The page put together. This module is the one that imports what takes its time."""
+
+import base64
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import altair
+import jinja2
+import vl_convert
+
+from orchestrator.library import Run
+from orchestrator.model import Comparison, Contrast
+from orchestrator.reports import table
+from orchestrator.reports.html import charts, facts
+from orchestrator.reports.html.calls import Calls
+from orchestrator.reports.html.cases import COLUMNS, sections
+from orchestrator.reports.html.rows import (
+    ARM_COLUMNS,
+    CONTRAST_COLUMNS,
+    MEASURED_COLUMNS,
+    RANKED,
+    VERDICTS,
+    Names,
+    Row,
+    arm_rows,
+    between_versions,
+    contrast_rows,
+)
+from orchestrator.reports.html.text import rounded, script_data, shown
+from orchestrator.reports.summary import sentences
+
+FOLDER = Path(__file__).parent
+NOTHING_MEASURED = "Nothing was compared."
+
+
+def written(run: Run, calls: Calls) -> str:
+    comparison = run.comparison
+    names = Names.of(arm.case for arm in comparison.arms)
+    courses = calls.courses(one.number for one in run.replicates)
+    cases = sections(comparison, run.replicates, courses, names)
+    rows = arm_rows(comparison, names)
+    style, own, runtime = _asset("page.css"), _asset("page.js"), _runtime()
+    versions = comparison.plan.versions
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            policy=_policy(style, runtime, own),
+            style=style,
+            runtime=runtime,
+            script=own,
+            title=shown(f"{_listed(versions[1:])} against {versions[0]}" if len(versions) > 1 else versions[0]),
+            run=shown(comparison.plan.run),
+            created=comparison.plan.created,
+            facts=shown(table.facts(comparison)),
+            summary=[shown(sentence) for sentence in sentences(comparison)] or [NOTHING_MEASURED],
+            warnings=[shown(warning) for warning in (*comparison.broken, *comparison.warnings)],
+            rows=rows,
+            columns=ARM_COLUMNS,
+            tables=_further(comparison, names),
+            workloads=list(dict.fromkeys(row.workload for row in rows)),
+            versions=[shown(version) for version in versions],
+            verdicts=_present(comparison, rows),
+            cases=cases,
+            case_columns=COLUMNS,
+            data={case.anchor: script_data(case.data) for case in cases},
+            specs=script_data(charts.specs()),
+            overview=_overview(comparison, names),
+            missing=_missing(comparison, rows),
+            seed=comparison.plan.seed,
+            host=facts.host(comparison.manifest),
+            setting=facts.setting(comparison),
+            environments=facts.environments(comparison),
+            command=facts.command(comparison.manifest),
+        )
+    )
+
+
+def _further(comparison: Comparison, names: Names) -> list[dict[str, Any]]:
+    """The tables of contrasts that are not those between the versions' times."""
+    inside = [one for one in comparison.contrasts if one.pair.kind == "case"]
+    other = [one for one in comparison.contrasts if one.pair.kind == "version" and not between_versions(one)]
+    tables = (("inside", "Inside each version", inside), ("measures", "Other measures", other))
+    return [
+        {"id": id, "title": title, "columns": _columns(found), "rows": contrast_rows(found, names)}
+        for id, title, found in tables
+        if found
+    ]
+
+
+def _missing(comparison: Comparison, rows: list[Row]) -> list[dict[str, Any]]:
+    """Arms that did not come to their end, whatever was measured of them before."""
+    return [
+        {"row": row, "outcome": VERDICTS[arm.outcome], "reason": shown(arm.reason)}
+        for arm, row in zip(comparison.arms, rows, strict=True)
+        if arm.outcome != "measured"
+    ]
+
+
+def _columns(contrasts: list[Contrast]) -> Any:
+    return MEASURED_COLUMNS if any(one.pair.metric != "steady" for one in contrasts) else CONTRAST_COLUMNS
+
+
+def _present(comparison: Comparison, rows: list[Row]) -> list[str]:
+    """The verdicts that one can filter by, in the order of their ranks."""
+    found = {row.verdict.word for row in rows} | {one.verdict for one in comparison.contrasts}
+    return [word for word in RANKED if word in found]
+
+
+def _overview(comparison: Comparison, names: Names) -> dict[str, Any] | None:
+    """Where every case of every version stands; None without a ratio."""
+    timed = [one for one in comparison.contrasts if between_versions(one) and one.ratio is not None]
+    if not timed:
+        return None
+    places = {label: place for place, label in enumerate(names.anchors)}
+    counts = {word: sum(one.verdict == word for one in timed) for word in VERDICTS}
+    told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    ratios = [
+        [shown(one.pair.candidate), rounded(one.ratio), one.verdict, places[one.pair.arms[1][0]]] for one in timed
+    ]
+    cases = [f"{shown(case.workload)} {names.own[case]}" for case in names.cases.values()]
+    return {
+        "label": f"Ratios of {len(timed)} arms to the baseline: {told}. The table below holds them all.",
+        "data": script_data({"ratios": ratios, "cases": cases}),
+    }
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return " and ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _asset(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+@cache
+def _runtime() -> str:
+    """Vega, Vega-Lite and what embeds them, of the release that altair writes for, fit for a script block."""
+    wanted = re.match(r"v(\d+\.\d+)", altair.SCHEMA_VERSION)
+    assert wanted is not None
+    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=wanted[1]))
+    # Both stand in strings there, where the backslash changes nothing.
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _policy(style: str, *scripts: str) -> str:
+    """Nothing is loaded, and nothing runs but what is known here by its digest."""
+    told = " ".join(f"'{_digest(script)}'" for script in scripts)
+    return f"default-src 'none'; script-src {told}; style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'"
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

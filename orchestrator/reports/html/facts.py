@@ -1,0 +1,76 @@
+"""Where and with what a run was measured, as tables; and the command that would do it again."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator.model import Comparison, Manifest
+from orchestrator.reports.html.text import shown
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One fact of every environment, in the order of the versions."""
+
+    name: str
+    values: tuple[str, ...]
+
+    @property
+    def differs(self) -> bool:
+        return len(set(self.values)) > 1
+
+
+def host(manifest: Manifest) -> list[tuple[str, str]]:
+    """What is known of the machine."""
+    return [(_words(name), shown(value)) for name, value in manifest.host.items() if value not in (None, "")]
+
+
+def setting(comparison: Comparison) -> list[tuple[str, str]]:
+    """How the run was set up."""
+    plan, tool = comparison.plan, comparison.manifest
+    facts = {
+        "tfcompare": tool.tool,
+        "suite": plan.suite,
+        "engine": plan.engine,
+        "device": plan.device,
+        "isolation": plan.isolation,
+        "margin": f"{plan.margin:.1%}",
+        "error": f"{plan.alpha:.1%}, shared by looks after {', '.join(map(str, plan.looks))} rounds",
+        "seed": plan.seed,
+        "threads": plan.threads and f"{plan.threads[0]} between, {plan.threads[1]} inside operations",
+        "CPUs": plan.cpus and ", ".join(map(str, plan.cpus)),
+        "memory": plan.memory_mb and f"{plan.memory_mb} MiB",
+        "budget": plan.budget_s and f"{plan.budget_s:g} s",
+        "deadline of a replicate": f"{plan.timeout_s:g} s",
+    }
+    return [(name, shown(value)) for name, value in facts.items() if value is not None]
+
+
+def environments(comparison: Comparison) -> list[Fact]:
+    """A line a fact; a version that lacks it has a dash."""
+    manifest, versions = comparison.manifest, comparison.plan.versions
+    by_version = {version: _facts(manifest, version) for version in versions}
+    names = dict.fromkeys(name for facts in by_version.values() for name in facts)
+    return [
+        Fact(shown(_words(name)), tuple(shown(by_version[version].get(name, "–")) for version in versions))
+        for name in names
+    ]
+
+
+def _facts(manifest: Manifest, version: str) -> Mapping[str, object]:
+    known = manifest.environments.get(version)
+    installed = (
+        {"python": known.python, "kind": known.kind, "identity": known.identity, "lock": known.lock} if known else {}
+    )
+    details = known.details if known else {}
+    found = {**installed, **manifest.workers.get(version, {}), **details}
+    return {name: value for name, value in found.items() if value not in (None, "")}
+
+
+def command(manifest: Manifest) -> str:
+    """As it would be typed into a shell."""
+    return shown(shlex.join(("tfcompare", *manifest.command)))
+
+
+def _words(name: str) -> str:
+    return shown(name).replace("_", " ")

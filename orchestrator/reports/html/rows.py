@@ -1,0 +1,232 @@
+"""The lines of the page's tables: an arm with its contrast, or a contrast alone."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from orchestrator.model import Arm, Case, Comparison, Contrast, Pair, Params
+from orchestrator.reports.columns import MARKS, duration, interval, ratio
+from orchestrator.reports.html.text import rounded, shown
+
+# What stands in a verdict's place where there is none, with its mark.
+OTHERS = {"baseline": "·", "refused": "–", "died": "✕", "not compared": "·"}
+EXPLORATORY = "exploratory: more rounds were taken after the error was spent; confirm it by a new run"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A word and its mark; `rank` is its place when a table is sorted by it, what matters most first."""
+
+    word: str
+    mark: str
+    rank: int
+
+    @property
+    def style(self) -> str:
+        return self.word.replace(" ", "-")
+
+
+RANKED = ("died", "slower", "faster", "inconclusive", "refused", "same", "baseline", "not compared")
+MARK_OF: Mapping[str, str] = dict([*MARKS.items(), *OTHERS.items()])
+VERDICTS: Mapping[str, Verdict] = {word: Verdict(word, MARK_OF[word], rank) for rank, word in enumerate(RANKED)}
+
+
+class Cell(NamedTuple):
+    """What is read, and what is sorted by where that is a figure."""
+
+    text: str = ""
+    value: float | None = None
+
+
+class Column(NamedTuple):
+    name: str
+    header: str
+    figure: bool = False
+
+
+NAMES = (Column("workload", "Workload"), Column("case", "Case"), Column("version", "Version"))
+JUDGED = (Column("verdict", "Verdict"), Column("ratio", "Ratio", True), Column("interval", "Interval", True))
+TIMES = (
+    Column("time", "Time a step", True),
+    Column("first", "First call", True),
+    Column("build", "Build", True),
+    Column("rounds", "Rounds", True),
+)
+ARM_COLUMNS = (*NAMES, *JUDGED, *TIMES)
+CONTRAST_COLUMNS = (*NAMES, *JUDGED, Column("rounds", "Rounds", True))
+MEASURED_COLUMNS = (*NAMES, Column("measure", "Measure"), *JUDGED, Column("rounds", "Rounds", True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """`anchor` is the section of the case, `also` what a search finds besides the words of the row."""
+
+    anchor: str
+    workload: str
+    case: str
+    version: str
+    verdict: Verdict
+    notes: tuple[str, ...]
+    cells: Mapping[str, Cell]
+    also: str = ""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What each case is called in tables: of its parameters those that its workload's other cases do not share."""
+
+    cases: Mapping[str, Case]
+    own: Mapping[Case, str]
+    shared: Mapping[Case, str]
+    anchors: Mapping[str, str]
+
+    @classmethod
+    def of(cls, cases: Iterable[Case]) -> "Names":
+        listed = list(dict.fromkeys(cases))
+        own: dict[Case, str] = {}
+        shared: dict[Case, str] = {}
+        for workload in dict.fromkeys(case.workload for case in listed):
+            alike = [case for case in listed if case.workload == workload]
+            common = set(alike[0].params).intersection(*(case.params for case in alike))
+            for case in alike:
+                # Of a workload with one case nothing sets it apart: it is called by all it has.
+                hidden = tuple(one for one in case.params if one in common) if len(alike) > 1 else ()
+                own[case] = shown(params(tuple(one for one in case.params if one not in hidden))) or "no parameters"
+                shared[case] = shown(params(hidden))
+        anchors = {case.label: f"case-{number}" for number, case in enumerate(listed)}
+        return cls({case.label: case for case in listed}, own, shared, anchors)
+
+
+def params(of: Params) -> str:
+    return " ".join(f"{name}={value}" for name, value in of)
+
+
+def between_versions(contrast: Contrast) -> bool:
+    return contrast.pair.kind == "version" and contrast.pair.metric == "steady"
+
+
+def contrasts_of(contrasts: Iterable[Contrast]) -> dict[tuple[str, str], Contrast]:
+    """The contrast between versions of each arm that has one."""
+    return {one.pair.arms[1]: one for one in contrasts if between_versions(one)}
+
+
+def arm_rows(comparison: Comparison, names: Names) -> list[Row]:
+    contrasts = contrasts_of(comparison.contrasts)
+    baseline = comparison.plan.versions[0]
+    return [arm_row(arm, contrasts.get((arm.case.label, arm.version)), baseline, names) for arm in comparison.arms]
+
+
+def arm_row(arm: Arm, contrast: Contrast | None, baseline: str, names: Names) -> Row:
+    case, version, workload = names.own[arm.case], shown(arm.version), shown(arm.case.workload)
+    return Row(
+        anchor=names.anchors[arm.case.label],
+        workload=workload,
+        case=case,
+        version=version,
+        verdict=verdict_of(arm, contrast, baseline),
+        notes=notes_of(arm, contrast),
+        cells={
+            "workload": Cell(workload),
+            "case": Cell(case),
+            "version": Cell(version),
+            **judged(contrast if arm.median_ms is not None else None),
+            "time": timed(arm.median_ms),
+            "first": timed(arm.first_ms),
+            "second": timed(arm.second_ms),
+            "build": timed(None if arm.build_s is None else arm.build_s * 1e3),
+            "rounds": Cell(str(arm.rounds), arm.rounds) if arm.rounds else Cell(),
+        },
+        also=names.shared[arm.case],
+    )
+
+
+def verdict_of(arm: Arm, contrast: Contrast | None, baseline: str) -> Verdict:
+    """Of an arm without a time, what became of it says more than that its contrast is inconclusive."""
+    if arm.median_ms is None or (arm.outcome != "measured" and contrast is None):
+        return VERDICTS[arm.outcome]
+    if contrast is not None:
+        return VERDICTS[contrast.verdict]
+    return VERDICTS["baseline" if arm.version == baseline else "not compared"]
+
+
+def notes_of(arm: Arm, contrast: Contrast | None) -> tuple[str, ...]:
+    """Each reason once: a contrast's may quote the arm's."""
+    reason = contrast.reason if contrast else ""
+    drift = str(arm.drift) if arm.drift else ""
+    told = [
+        reason,
+        "" if arm.reason in reason else arm.reason,
+        "" if drift in reason else drift,
+        EXPLORATORY if contrast and contrast.exploratory else "",
+        margin_of(contrast.pair) if contrast else "",
+    ]
+    return tuple(shown(one) for one in told if one)
+
+
+def margin_of(pair: Pair) -> str:
+    """What a claim has it judged against, where that is not the run's margin."""
+    return "" if pair.margin is None else f"judged against a margin of {pair.margin:.0%}"
+
+
+def contrast_rows(contrasts: Sequence[Contrast], names: Names) -> list[Row]:
+    """Of contrasts that are not those between the versions' steady times."""
+    return [contrast_row(one, names) for one in contrasts]
+
+
+def contrast_row(contrast: Contrast, names: Names) -> Row:
+    pair = contrast.pair
+    compared, version = compared_cases(pair, names), shown(pair.version or pair.candidate)
+    workload = shown(pair.workload)
+    told = (contrast.reason, EXPLORATORY if contrast.exploratory else "", margin_of(pair))
+    return Row(
+        anchor=names.anchors.get(pair.arms[1][0], ""),
+        workload=workload,
+        case=compared,
+        version=version,
+        verdict=VERDICTS[contrast.verdict],
+        notes=tuple(shown(one) for one in told if one),
+        cells={
+            "workload": Cell(workload),
+            "case": Cell(compared),
+            "version": Cell(version),
+            "measure": Cell(MEASURES[pair.metric]),
+            **judged(contrast),
+            "rounds": Cell(str(contrast.rounds), contrast.rounds) if contrast.rounds else Cell(),
+        },
+    )
+
+
+MEASURES = {
+    "steady": "time a step",
+    "first": "first call",
+    "build": "build",
+    "peak_rss": "peak memory",
+    "traces": "traces",
+}
+
+
+def compared_cases(pair: Pair, names: Names) -> str:
+    """What sets two cases apart, and what they share; of versions, the case."""
+    if pair.kind == "version":
+        assert pair.case is not None
+        return f"{names.own.get(pair.case, shown(pair.case.label))} against {shown(pair.baseline)}"
+    base, candidate = names.cases.get(pair.baseline), names.cases.get(pair.candidate)
+    if base is None or candidate is None:
+        return shown(f"{pair.candidate} against {pair.baseline}")
+    new = params(tuple(one for one in candidate.params if one not in base.params))
+    old = params(tuple(one for one in base.params if one not in candidate.params))
+    shared = params(pair.params)
+    return shown(f"{new} against {old}" + (f" ({shared})" if shared else ""))
+
+
+def judged(contrast: Contrast | None) -> dict[str, Cell]:
+    if contrast is None or contrast.ratio is None:
+        return {"ratio": Cell(), "interval": Cell()}
+    return {
+        "ratio": Cell(ratio(contrast.ratio), rounded(contrast.ratio, 6)),
+        "interval": Cell(interval(contrast).replace("-", "–"), rounded(contrast.ci_low, 6)),
+    }
+
+
+def timed(milliseconds: float | None) -> Cell:
+    return Cell() if milliseconds is None else Cell(duration(milliseconds), rounded(milliseconds, 6))

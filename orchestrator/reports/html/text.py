@@ -1,0 +1,31 @@
+"""Text and figures made harmless for a page, and short."""
+
+import json
+import math
+from typing import Any
+
+from orchestrator.plain import plain
+
+# Enough to draw from; a page of hundreds of cases holds a million figures.
+DIGITS = 4
+# Inside a script block these end it, open a comment, or break a line of what older browsers take for JavaScript.
+ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+
+
+def shown(text: object) -> str:
+    """What cannot be printed, or would turn the reading direction, is shown as Python would write it."""
+    told = str(text)
+    return told if told.isprintable() else plain(told).plain
+
+
+def rounded(value: float | None, digits: int = DIGITS) -> float | None:
+    """None where there is no figure that JSON could hold."""
+    if value is None or not math.isfinite(value):
+        return None
+    short = float(f"{value:.{digits}g}")
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short
+
+
+def script_data(value: Any) -> str:
+    """JSON that may stand inside a script block."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).translate(ESCAPES)

@@ -1,0 +1,288 @@
+"""The page in a real browser: it opens without a complaint, filters, sorts, draws, and lets nothing run."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.chrome.webdriver import WebDriver
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+from tests.browser import runs
+from tests.browser.conftest import pictured, resized, themed
+
+KINDS = ["spread", "forest", "calls", "phases"]
+DRAW_S = 60
+
+
+def opened(browser: WebDriver, address: str) -> WebDriver:
+    browser.get("about:blank")
+    browser.get(address)
+    drawn(browser, "#overview")
+    return browser
+
+
+def drawn(browser: WebDriver, within: str) -> None:
+    """Waits until every plot in there has marks."""
+    script = (
+        "return [...document.querySelectorAll(arguments[0] + ' .drawing')]"
+        ".every(one => one.querySelector('svg .mark-symbol path, svg .mark-line path'))"
+    )
+    WebDriverWait(browser, DRAW_S).until(lambda browser: browser.execute_script(script, within))
+
+
+def rows(browser: WebDriver, table: str = "results-table") -> list[list[str]]:
+    """The words of the rows that are shown."""
+    script = (
+        "return [...document.getElementById(arguments[0]).tBodies[0].rows].filter(row => row.offsetParent)"
+        ".map(row => [...row.cells].map(cell => cell.innerText.trim()))"
+    )
+    return browser.execute_script(script, table)
+
+
+def column(browser: WebDriver, header: str) -> list[str]:
+    heads = [head.text for head in browser.find_elements(By.CSS_SELECTOR, "#results-table thead button")]
+    place = next(place for place, head in enumerate(heads) if head.startswith(header))
+    return [row[place] for row in rows(browser)]
+
+
+def head(browser: WebDriver, header: str) -> WebElement:
+    found = browser.find_elements(By.CSS_SELECTOR, "#results-table thead button")
+    return next(button for button in found if button.text.startswith(header))
+
+
+def complaints(browser: WebDriver) -> list[str]:
+    return [entry["message"] for entry in browser.get_log("browser")]
+
+
+def open_case(browser: WebDriver, case: str) -> str:
+    browser.find_element(By.CSS_SELECTOR, f"#{case} > summary").click()
+    drawn(browser, f"#{case}")
+    return f"#{case}"
+
+
+def test_it_opens_from_a_file_without_complaints_and_asks_the_network_for_nothing(browser, page: str):
+    opened(browser, page)
+    open_case(browser, "case-0")
+    assert complaints(browser) == []
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [one["params"]["request"]["url"] for one in events if one["method"] == "Network.requestWillBeSent"]
+    assert set(asked) <= {page, "about:blank"}
+
+
+def test_the_page_allows_no_evaluation_and_still_draws(browser, page: str):
+    opened(browser, page)
+    browser.execute_script("setTimeout('window.evaluated = 1')")
+    WebDriverWait(browser, 5).until(lambda browser: "unsafe-eval" in "".join(complaints(browser)))
+    assert browser.execute_script("return window.evaluated === undefined")
+    assert browser.find_elements(By.CSS_SELECTOR, "#overview svg .mark-symbol path")
+
+
+def test_the_text_filter_keeps_the_rows_with_all_its_words(browser, page: str):
+    opened(browser, page)
+    everything = rows(browser)
+    browser.find_element(By.ID, "filter-text").send_keys("FIT graph")
+    found = rows(browser)
+    assert [row[1:3] for row in found] == [["loop=fit mode=graph", version] for version in runs.VERSIONS]
+    shown = "return [...document.querySelectorAll('details.case')].filter(one => one.offsetParent).length"
+    assert browser.execute_script(shown) == 1
+    assert "rows shown" in browser.find_element(By.ID, "filter-count").text
+    browser.find_element(By.CSS_SELECTOR, "#filter button[type=reset]").click()
+    WebDriverWait(browser, 5).until(lambda browser: rows(browser) == everything)
+
+
+@pytest.mark.parametrize("verdict", ["slower", "faster", "same", "inconclusive", "refused", "baseline"])
+def test_the_verdict_filter_keeps_its_verdict_only(browser, page: str, verdict: str):
+    opened(browser, page)
+    Select(browser.find_element(By.ID, "filter-verdict")).select_by_visible_text(verdict)
+    found = column(browser, "Verdict")
+    assert found
+    assert all(verdict in told.splitlines()[0] for told in found)
+
+
+def test_filters_by_version_and_workload_add_up(browser, page: str):
+    opened(browser, page)
+    Select(browser.find_element(By.ID, "filter-version")).select_by_visible_text("2.0.0")
+    assert set(column(browser, "Version")) == {"2.0.0"}
+    Select(browser.find_element(By.ID, "filter-workload")).select_by_visible_text("power")
+    assert {(row[0], row[2]) for row in rows(browser)} == {("power", "2.0.0")}
+    assert len(rows(browser)) == len(runs.POWERS)
+
+
+def test_a_header_sorts_both_ways_with_what_has_no_figure_last(browser, page: str):
+    opened(browser, page)
+    button = head(browser, "Ratio")
+    for direction in ("ascending", "descending"):
+        button.click()
+        assert button.find_element(By.XPATH, "..").get_attribute("aria-sort") == direction
+        told = column(browser, "Ratio")
+        ratios = [float(one.removesuffix("x")) for one in told if one]
+        assert len(ratios) > 5
+        assert ratios == sorted(ratios, reverse=direction == "descending")
+        assert told[len(ratios) :] == [""] * (len(told) - len(ratios))
+    sorted_by = browser.find_elements(By.CSS_SELECTOR, "#results-table th:not([aria-sort=none])[aria-sort]")
+    assert len(sorted_by) == 1
+
+
+def test_sorting_and_opening_work_by_keyboard(browser, page: str):
+    opened(browser, page)
+    button = head(browser, "Version")
+    button.send_keys(Keys.ENTER)
+    assert column(browser, "Version") == sorted(column(browser, "Version"), key=lambda one: runs.VERSIONS.index(one))
+    button.send_keys(Keys.SPACE)
+    assert column(browser, "Version")[0] == "2.13.0"
+    browser.find_element(By.CSS_SELECTOR, "#case-1 > summary").send_keys(Keys.ENTER)
+    drawn(browser, "#case-1")
+
+
+def test_a_case_draws_its_plots_when_it_is_opened_and_not_before(browser, page: str):
+    opened(browser, page)
+    assert browser.find_elements(By.CSS_SELECTOR, "details.case svg") == []
+    case = open_case(browser, "case-0")
+    plots = browser.find_elements(By.CSS_SELECTOR, f"{case} .plot")
+    assert [plot.get_attribute("data-kind") for plot in plots] == KINDS
+    for plot in plots:
+        drawing = plot.find_element(By.CSS_SELECTOR, ".drawing")
+        assert drawing.get_attribute("role") == "img"
+        assert "2.13.0" in drawing.get_attribute("aria-label")
+        box = plot.find_element(By.CSS_SELECTOR, "svg").size
+        assert box["width"] > 250
+        assert box["height"] > 60
+    points = browser.find_elements(By.CSS_SELECTOR, f"{case} [data-kind=spread] svg .mark-symbol path")
+    assert len(points) == runs.ROUNDS * len(runs.VERSIONS)
+    assert len(browser.find_elements(By.CSS_SELECTOR, "details.case svg")) == len(KINDS)
+
+
+def test_the_figures_of_the_plots_stand_in_tables_beneath(browser, page: str):
+    opened(browser, page)
+    case = open_case(browser, "case-0")
+    for name, least in (("rounds", runs.ROUNDS), ("calls", 40 * len(runs.VERSIONS))):
+        inner = f"{case} details[data-table={name}]"
+        browser.find_element(By.CSS_SELECTOR, f"{inner} > summary").click()
+        WebDriverWait(browser, 5).until(lambda browser, at=inner: browser.find_elements(By.CSS_SELECTOR, f"{at} table"))
+        assert len(browser.find_elements(By.CSS_SELECTOR, f"{inner} tbody tr")) == least
+
+
+def test_a_link_in_the_table_opens_its_case(browser, page: str):
+    opened(browser, page)
+    browser.find_element(By.CSS_SELECTOR, "#results-table a[href='#case-2']").click()
+    drawn(browser, "#case-2")
+    assert browser.find_element(By.ID, "case-2").get_attribute("open") is not None
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_theme_follows_the_reader_and_the_button_turns_it(browser, page: str, theme: str, screenshots: Path):
+    themed(browser, theme)
+    opened(browser, page)
+    open_case(browser, "case-1")
+    pictured(browser, screenshots / f"{theme}.png")
+    paper = "return getComputedStyle(document.body).backgroundColor"
+    first = browser.execute_script(paper)
+    assert (first == "rgb(255, 255, 255)") == (theme == "light")
+    label = "return getComputedStyle(document.querySelector('#case-1 svg .role-axis-label text')).fill"
+    before = browser.execute_script(label)
+    browser.find_element(By.ID, "theme").click()
+    assert (browser.execute_script(paper) == "rgb(255, 255, 255)") == (theme == "dark")
+    assert browser.execute_script(label) != before
+    browser.find_element(By.ID, "theme").click()
+    assert browser.execute_script(paper) == first
+
+
+@pytest.mark.parametrize("width", [360, 768])
+def test_a_narrow_page_never_scrolls_sideways(browser, page: str, width: int, screenshots: Path):
+    resized(browser, width)
+    opened(browser, page)
+    open_case(browser, "case-0")
+    assert (
+        browser.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        <= 0
+    )
+    assert browser.execute_script("return innerWidth") == width
+    pictured(browser, screenshots / f"narrow-{width}.png")
+
+
+def test_a_drawn_plot_follows_the_width_of_the_window(browser, page: str):
+    opened(browser, page)
+    open_case(browser, "case-0")
+    width = "return document.querySelector('#case-0 [data-kind=spread] svg').viewBox.baseVal.width"
+    before = browser.execute_script(width)
+    resized(browser, 360)
+    WebDriverWait(browser, DRAW_S).until(lambda browser: browser.execute_script(width) < before)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
+
+
+def test_hostile_names_run_nothing_and_make_no_elements(browser, hostile_page: str, page: str, screenshots: Path):
+    opened(browser, page)
+    kinds = "return [...new Set([...document.querySelectorAll('body *')].map(one => one.localName))].sort()"
+    usual = set(browser.execute_script(kinds))
+    opened(browser, hostile_page)
+    for case in ("case-0", "case-1"):
+        open_case(browser, case)
+        for inner in browser.find_elements(By.CSS_SELECTOR, f"#{case} .figures > summary"):
+            inner.click()
+    pictured(browser, screenshots / "hostile.png")
+    assert browser.execute_script("return window.pwned === undefined")
+    assert set(browser.execute_script(kinds)) <= usual | {"ul", "li", "table", "thead", "tbody", "tr", "td", "th"}
+    assert browser.execute_script("return document.images.length") == 0
+    assert browser.execute_script("return document.querySelectorAll('script:not([type])').length") == 2
+    assert complaints(browser) == []
+    body = browser.find_element(By.TAG_NAME, "body").text
+    assert "onerror=" in body
+    assert "\\u202e" in body
+    assert "{{7*7}}" in body
+
+
+def test_hostile_names_do_not_make_a_phone_scroll_sideways(browser, hostile_page: str):
+    resized(browser, 360)
+    opened(browser, hostile_page)
+    open_case(browser, "case-0")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
+
+
+def test_printed_all_cases_are_open_and_the_controls_are_gone(browser, page: str, screenshots: Path):
+    themed(browser, "dark")
+    opened(browser, page)
+    browser.find_element(By.ID, "open-all").click()
+    drawn(browser, "details.case")
+    browser.find_element(By.ID, "close-all").click()
+    themed(browser, "dark", media="print")
+    assert not browser.find_element(By.ID, "filter").is_displayed()
+    assert not browser.find_element(By.ID, "theme").is_displayed()
+    assert browser.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    seen = "return [...document.querySelectorAll('details.case table')].map(one => one.checkVisibility())"
+    assert set(browser.execute_script(seen)) == {True}
+    pictured(browser, screenshots / "printed.png")
+    printed = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
+    file = screenshots / "printed.pdf"
+    file.write_bytes(base64.b64decode(printed["data"]))
+    assert file.read_bytes().startswith(b"%PDF-")
+
+
+def test_without_javascript_the_results_are_there_and_the_controls_are_not(browser, page: str, screenshots: Path):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(page)
+        text = browser.find_element(By.ID, "results").text
+        assert "slower" in text
+        assert runs.NO_JIT in text
+        assert not browser.find_element(By.ID, "filter").is_displayed()
+        pictured(browser, screenshots / "no-javascript.png")
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_a_mark_tells_its_figures_as_text(browser, hostile_page: str):
+    opened(browser, hostile_page)
+    mark = browser.find_element(By.CSS_SELECTOR, "#overview svg .mark-symbol.role-mark path")
+    ActionChains(browser).move_to_element(mark).perform()
+    tip = browser.find_element(By.ID, "tip")
+    WebDriverWait(browser, 5).until(lambda browser: tip.is_displayed())
+    assert "verdict: same" in tip.text
+    assert "onerror=" in tip.text
+    assert browser.execute_script("return document.getElementById('tip').children.length") == 0
+    ActionChains(browser).move_to_element(browser.find_element(By.TAG_NAME, "h1")).perform()
+    WebDriverWait(browser, 5).until(lambda browser: not tip.is_displayed())
