@@ -39,6 +39,8 @@ METRICS: Mapping[Metric, Callable[[Replicate], float]] = {
 
 # From this share of the contrasts on, those that noise leaves open say more of the machine than of the versions.
 NOISY_SHARE, FEWEST_TO_TELL_NOISE = 1 / 3, 3
+# With fewer, it is not the machine that hides a difference.
+ENOUGH_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -213,7 +215,7 @@ def _noise(plan: Plan, contrasts: Sequence[Contrast]) -> list[str]:
     timed = [
         (one.mde, one.ci_low, one.ci_high)
         for one in contrasts
-        if one.mde is not None and one.ci_low is not None and one.ci_high is not None
+        if one.rounds >= ENOUGH_ROUNDS and one.mde is not None and one.ci_low is not None and one.ci_high is not None
     ]
     hidden = [mde for mde, low, high in timed if mde > plan.margin and low <= 1 <= high]
     if len(timed) < FEWEST_TO_TELL_NOISE or len(hidden) < len(timed) * NOISY_SHARE:

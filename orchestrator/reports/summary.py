@@ -64,7 +64,10 @@ def _sentence(candidate: str, baseline: str, own: Sequence[Contrast], names: Map
         rest.append(f"{missing} without a time")
     of = f"{len(own)} case{'s' if len(own) > 1 else ''}"
     if not differing:
-        return f"{candidate} is neither slower nor faster than {baseline} in any of {of}: {', '.join(rest)}."
+        if not counts["same"]:
+            return f"{candidate} against {baseline}: nothing decided in {of}: {', '.join(rest)}."
+        others = f"; {', '.join(rest[1:])}" if rest[1:] else ""
+        return f"{candidate} is the same as {baseline} in {counts['same']} of {of}{others}."
     first, *second = differing
     verdict, where = first
     lead = f"{candidate} is {verdict} than {baseline} in {where.replace(' of all', f' of {of}', 1)}"

@@ -189,3 +189,31 @@ def test_a_round_that_was_redone_counts_once_and_one_that_was_kept_is_told(run: 
     assert {(one.case.label, one.rounds) for one in comparison.arms} == {("a", 2), ("b", 3)}
     (warning,) = comparison.warnings
     assert warning == f"others used the machine in 2 visits of a case (e.g. {cause}); 1 were redone, 1 kept"
+
+
+def scattered(run: RunDir, spread: float, rounds: int) -> None:
+    """Both versions alike, but from round to round they differ by so much, to and fro."""
+    for place, version in enumerate((OLD, NEW)):
+        batches = [
+            rows(
+                of, version, round=number, replicate=(number * 3 + which) * 2 + place,
+                steady=(int(10 * MS * (1 + spread * place * (-1) ** (number // 2))),) * 3,
+            )
+            for which, of in enumerate(run.read_plan().cases)
+            for number in range(1, rounds + 1)
+        ]  # fmt: skip
+        run.settle(write_stream(run.stream(version, 1), batches))
+    run.record(DONE)
+
+
+@pytest.mark.parametrize(
+    ("spread", "rounds", "told"), [(0.3, 8, True), (0.3, 3, False), (0.001, 8, False)],
+    ids=["noisy", "too few rounds to tell", "quiet"],
+)  # fmt: skip
+def test_a_machine_that_hides_differences_is_told_before_the_verdicts(
+    tmp_path: Path, spread: float, rounds: int, told: bool
+):
+    run = run_directory(tmp_path / "run", plan([A, B, case("c")]))
+    scattered(run, spread, rounds)
+    warnings = judge_run(run).warnings
+    assert [warning.startswith("A NOISY MACHINE: in 3 of 3 contrasts") for warning in warnings] == [True] * told

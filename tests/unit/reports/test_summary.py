@@ -45,7 +45,15 @@ def ended(*verdicts: tuple[float | None, str]) -> Comparison:
         ),
         (
             [(1.0, "same"), (1.01, "same")],
-            "2.0.0 is neither slower nor faster than 1.0.0 in any of 2 cases: 2 same.",
+            "2.0.0 is the same as 1.0.0 in 2 of 2 cases.",
+        ),
+        (
+            [(1.0, "same"), (1.1, "inconclusive"), (None, "inconclusive")],
+            "2.0.0 is the same as 1.0.0 in 1 of 3 cases; 1 inconclusive, 1 without a time.",
+        ),
+        (
+            [(1.1, "inconclusive"), (1.2, "inconclusive")],
+            "2.0.0 against 1.0.0: nothing decided in 2 cases: 2 inconclusive.",
         ),
         ([(None, "inconclusive")], "2.0.0 against 1.0.0: nothing could be compared."),
     ],
