@@ -1,5 +1,6 @@
 """The commands that measure nothing: they show, compare and export runs, and say what there is."""
 
+import gc
 import json
 from pathlib import Path
 from typing import Annotated
@@ -42,6 +43,7 @@ def report(
     sort: Sort = None,
     output: Output = None,
 ) -> None:
+    _keep_garbage()
     how = shown(format, table, columns, only, sort)
     if (run / PROFILE_FILE).exists():
         known_format(format)
@@ -59,6 +61,7 @@ def compare(
     format: Format = "table",
     fail_on: FailOn = None,
 ) -> None:
+    _keep_garbage()
     known_format(format)
     known_fail_on(fail_on)
     found = compare_runs(earlier, later)
@@ -84,6 +87,7 @@ def export(
     from orchestrator import exports
 
     exports.check(to, table)
+    _keep_garbage()
     loaded = load_run(run)
     made = exports.export(loaded, to, table, None if output in (None, "-") else Path(output))
     if made.text is not None:
@@ -123,6 +127,12 @@ def show_profile(found: Profiled, format: str) -> None:
         print(json.dumps(profile_report.as_object(found), indent=2))
     else:
         draw(lambda width: profile_report.layout(found, width))
+
+
+def _keep_garbage() -> None:
+    """A command that reads runs ends in seconds, and among a large one's rows the search for garbage takes a quarter of
+    them."""
+    gc.disable()
 
 
 def _believe(broken: tuple[str, ...]) -> None:

@@ -16,7 +16,13 @@ ROUNDING = 1e-9
 def hodges_lehmann(differences: tuple[float, ...]) -> float:
     """The median of all pairwise means."""
     values = np.array(differences)
-    return float(np.median(np.add.outer(values, values)[np.triu_indices(len(values))] / 2))
+    one, other = _pairs(len(values))
+    return float(np.median((values[one] + values[other]) / 2))
+
+
+@cache
+def _pairs(count: int) -> Any:
+    return np.triu_indices(count)
 
 
 def disagrees(second: float, first: Estimate) -> bool:
