@@ -1,0 +1,157 @@
+"""The results folder of airspeed velocity: a machine, a benchmark a workload, a result file a version."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from orchestrator.exports.figures import Name, python_of, quartiles, steady_ns
+from orchestrator.exports.places import new_folder, write_json
+from orchestrator.exports.text import file_name, key
+from orchestrator.library import Run
+from orchestrator.model import CONTROL, Arm, Case
+from orchestrator.stats.paired import Estimate
+
+MACHINE_FORMAT, BENCHMARKS_FORMAT, RESULTS_FORMAT = 1, 2, 2
+COLUMNS = (
+    "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b", "stats_q_25",
+    "stats_q_75", "stats_number", "stats_repeat", "samples", "profile",
+)  # fmt: skip
+STATS = ("ci_99_a", "ci_99_b", "q_25", "q_75", "number", "repeat")
+# A workload whose parameters span many times more combinations than it has cases gets its cases for a parameter.
+MOST_COMBINATIONS = 10_000
+
+Parameters = dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A workload, and where in the product of its parameters each of its cases stands."""
+
+    name: str
+    digest: str
+    parameters: Parameters
+    cases: tuple[Case | None, ...]
+
+    @property
+    def values(self) -> list[list[str]]:
+        return list(self.parameters.values())
+
+
+def write(run: Run, folder: Path) -> tuple[Path, ...]:
+    new_folder(folder)
+    machine = _machine(run)
+    benchmarks = [_benchmark(run, workload) for workload in dict.fromkeys(case.workload for case in run.plan.cases)]
+    own = new_folder(folder / machine["machine"])
+    listed = {one.name: _listed(one, run.plan.timeout_s) for one in benchmarks}
+    files = [
+        write_json(folder / "benchmarks.json", {**listed, "version": BENCHMARKS_FORMAT}),
+        write_json(own / "machine.json", {**machine, "version": MACHINE_FORMAT}),
+    ]
+    for version in run.plan.versions:
+        result = _result(run, version, machine, benchmarks)
+        files.append(write_json(own / f"{result['commit_hash'][:8]}-{result['env_name']}.json", result))
+    return tuple(files)
+
+
+def _machine(run: Run) -> dict[str, str]:
+    """By its stable id: the host's own name is not recorded."""
+    host = {name: "" if fact is None else str(fact) for name, fact in run.manifest.host.items()}
+    return {
+        "machine": file_name(f"machine-{host.get('id', 'unknown')}"),
+        "os": f"{host.get('system', '')} {host.get('kernel', '')}".strip(),
+        "arch": "",
+        "cpu": host.get("cpu", ""),
+        "num_cpu": host.get("cores", ""),
+        "ram": f"{host['memory_mb']} MB" if host.get("memory_mb") else "",
+    }
+
+
+def _benchmark(run: Run, workload: str) -> Benchmark:
+    cases = [case for case in run.plan.cases if case.workload == workload]
+    parameters = _parameters(cases)
+    if math.prod(map(len, parameters.values())) > max(MOST_COMBINATIONS, len(cases)):
+        parameters = {"case": [repr(case.label) for case in cases]}
+        placed: tuple[Case | None, ...] = tuple(cases)
+    else:
+        at = {tuple(repr(dict(case.params).get(name)) for name in parameters): case for case in cases}
+        placed = tuple(at.get(combination) for combination in product(*parameters.values()))
+    # The benchmark's name is not the workload's alone: `version` would be taken for the format's.
+    name = key(f"tfcompare.{workload}")
+    told = run.manifest.sources.get(workload) or repr(sorted(parameters.items()))
+    return Benchmark(name, hashlib.sha256(told.encode()).hexdigest(), parameters, placed)
+
+
+def _parameters(cases: Sequence[Case]) -> Parameters:
+    """Every value in the order of its first use, as Python writes it; None where a case lacks the parameter."""
+    names = dict.fromkeys(name for case in cases for name, _ in case.params)
+    return {name: list(dict.fromkeys(repr(dict(case.params).get(name)) for case in cases)) for name in names}
+
+
+def _listed(benchmark: Benchmark, timeout_s: float) -> dict[str, Any]:
+    return {
+        "name": benchmark.name,
+        "code": f"# {benchmark.name}, measured by tfcompare",
+        "params": benchmark.values,
+        "param_names": list(benchmark.parameters),
+        "type": "time",
+        "unit": "seconds",
+        "timeout": timeout_s,
+        "version": benchmark.digest,
+    }
+
+
+def _result(run: Run, version: str, machine: dict[str, str], benchmarks: Sequence[Benchmark]) -> dict[str, Any]:
+    environment = run.manifest.environments.get(version)
+    python = python_of(run, version) or ""
+    tensorflow = version.removesuffix(CONTROL)
+    arms = {(arm.case.label, arm.version): arm for arm in run.arms}
+    times = steady_ns(run)
+    moment = int(run.plan.created.timestamp() * 1000)
+    return {
+        "commit_hash": commit_hash(version, environment.lock if environment else ""),
+        "env_name": file_name(f"{environment.kind if environment else 'none'}-py{python}"),
+        "date": moment,
+        "params": {**machine, "python": python, "tensorflow": tensorflow},
+        "python": python,
+        "requirements": {"tensorflow": tensorflow},
+        "env_vars": {},
+        "result_columns": list(COLUMNS),
+        "results": {one.name: _row(one, version, arms, times, moment) for one in benchmarks},
+        "durations": {},
+        "version": RESULTS_FORMAT,
+    }
+
+
+def commit_hash(version: str, lock: str) -> str:
+    """asv files every result under a commit. There is none: a version and its lock get a stable number of that form."""
+    return hashlib.sha256(f"tensorflow {version} {lock}".encode()).hexdigest()[:40]
+
+
+def _row(
+    benchmark: Benchmark, version: str, arms: dict[Name, Arm], times: dict[Name, list[float]], moment: int
+) -> list[Any]:
+    """In the order of COLUMNS; what was not measured is null everywhere."""
+    found = [arms.get((case.label, version)) if case else None for case in benchmark.cases]
+    results = [None if arm is None or arm.median_ms is None else arm.median_ms / 1e3 for arm in found]
+    samples = [
+        [max(ns, 1.0) / 1e9 for ns in times.get((arm.case.label, version), ())] if arm and arm.rounds else None
+        for arm in found
+    ]
+    stats = [_stats(one) if one else {} for one in samples]
+    columns = [[one.get(name) for one in stats] for name in STATS]
+    return [results, benchmark.values, benchmark.digest, moment, None, *columns, samples]
+
+
+def _stats(seconds: Sequence[float]) -> dict[str, float]:
+    """Of an arm's replicates; asv's interval at 99 % is theirs on the log scale, not that of any ratio."""
+    low, high = quartiles(seconds)
+    known: dict[str, float] = {"q_25": low, "q_75": high, "number": 1, "repeat": len(seconds)}
+    if len(seconds) > 1:
+        found = Estimate(tuple(math.log(one) for one in seconds))
+        width = found.half_width(0.01)
+        known |= {"ci_99_a": math.exp(found.theta - width), "ci_99_b": math.exp(found.theta + width)}
+    return known

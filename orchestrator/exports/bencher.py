@@ -1,0 +1,36 @@
+"""Bencher Metric Format: a benchmark an arm, with its time and, for candidates, its ratio to the baseline."""
+
+import json
+
+from orchestrator.exports.figures import quartiles, steady_ns, verdicts
+from orchestrator.exports.text import key
+from orchestrator.library import Run
+
+LONGEST_NAME = 1024
+
+Metric = dict[str, float]
+
+
+def render(run: Run) -> str:
+    times, found = steady_ns(run), verdicts(run.comparison)
+    benchmarks: dict[str, dict[str, Metric]] = {}
+    for arm in run.arms:
+        if arm.median_ms is None:
+            continue
+        name = arm.case.label, arm.version
+        measures = {"latency": _latency(arm.median_ms, times.get(name, []))}
+        contrast = found.get(name)
+        if contrast and contrast.ratio is not None:
+            measures["ratio"] = _metric(contrast.ratio, contrast.ci_low, contrast.ci_high)
+        benchmarks[key(" ".join(name), LONGEST_NAME)] = measures
+    return json.dumps(benchmarks, indent=2, allow_nan=False)
+
+
+def _latency(median_ms: float, replicates_ns: list[float]) -> Metric:
+    """In nanoseconds, as Bencher's own measure of that name; the bounds are quartiles of the replicates."""
+    return _metric(round(median_ms * 1e6, 3), *(quartiles(replicates_ns) if replicates_ns else (None, None)))
+
+
+def _metric(value: float, low: float | None, high: float | None) -> Metric:
+    bounds = {} if low is None or high is None else {"lower_value": low, "upper_value": high}
+    return {"value": value, **bounds}

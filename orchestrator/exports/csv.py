@@ -1,0 +1,36 @@
+"""A flat table as comma-separated values, for spreadsheets and whatever reads nothing better."""
+
+import pyarrow as pa
+import pyarrow.csv
+
+from orchestrator.exports.text import printable
+from orchestrator.library import Run
+
+TABLE = "arms"
+
+# A spreadsheet takes a cell that begins so for a formula and runs it; some also in the wide forms.
+FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+
+
+def render(run: Run, table: str = TABLE) -> str:
+    found = run.to_arrow(table)
+    columns = {printable(name): _harmless(found[name]) for name in found.column_names}
+    sink = pa.BufferOutputStream()
+    pyarrow.csv.write_csv(pa.table(columns), sink)
+    return str(sink.getvalue().to_pybytes(), "utf-8").rstrip("\n")
+
+
+def _harmless(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Text is changed a distinct value at a time: of millions of rows there are few."""
+    coded = pa.types.is_dictionary(column.type)
+    if not coded and not pa.types.is_string(column.type):
+        return column
+    whole = column.combine_chunks()
+    whole = whole if coded else whole.dictionary_encode()
+    words = pa.array([_cell(word) for word in whole.dictionary.to_pylist()], pa.string())
+    return words.take(whole.indices)
+
+
+def _cell(word: str) -> str:
+    shown = printable(word)
+    return f"'{shown}" if shown.startswith(FORMULA) else shown

@@ -1,0 +1,55 @@
+"""What several formats ask of a run: an arm's replicates, its one contrast across versions, and that in words."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from orchestrator.library import Run
+from orchestrator.model import Comparison, Contrast
+from orchestrator.reports.columns import interval, ratio
+
+# Case label and version.
+Name = tuple[str, str]
+
+
+def steady_ns(run: Run) -> dict[Name, list[float]]:
+    """The steady time a step of each replicate that counts, by arm and in the order of its rounds."""
+    found: dict[Name, list[float]] = defaultdict(list)
+    for one in sorted(run.replicates, key=lambda replicate: replicate.round):
+        found[one.case, one.version].append(one.steady_ns)
+    return dict(found)
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float]:
+    low, high = np.quantile(values, (0.25, 0.75))
+    return float(low), float(high)
+
+
+def verdicts(comparison: Comparison) -> dict[Name, Contrast]:
+    """By candidate arm, its contrast of steady times across versions; where claims ask for several, the first."""
+    found: dict[Name, Contrast] = {}
+    for one in comparison.contrasts:
+        if one.pair.kind == "version" and one.pair.metric == "steady":
+            found.setdefault(one.pair.arms[1], one)
+    return found
+
+
+def verdict(contrast: Contrast) -> str:
+    """With what has to be known to read it: a margin of its own, and that it came late."""
+    within = f" within {contrast.pair.margin:.0%}" if contrast.verdict == "same" and contrast.pair.margin else ""
+    return f"{contrast.verdict}{within}{' (exploratory)' if contrast.exploratory else ''}"
+
+
+def told(contrast: Contrast) -> str:
+    """As in `slower 3.84x (3.46-4.27) against 1.14.0`, and why where there is a reason."""
+    known = f" {ratio(contrast.ratio)} ({interval(contrast)})" if contrast.ratio is not None else ""
+    why = f": {contrast.reason}" if contrast.reason else ""
+    return f"{verdict(contrast)}{known} against {contrast.pair.baseline}{why}"
+
+
+def python_of(run: Run, version: str) -> str | None:
+    """As its worker said; where none came up, as its environment was to have it."""
+    facts = run.manifest.environments.get(version)
+    known = run.manifest.workers.get(version, {}).get("python") or (facts.python if facts else None)
+    return str(known) if known else None

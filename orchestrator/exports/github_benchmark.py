@@ -1,0 +1,41 @@
+"""The list that github-action-benchmark reads as `customSmallerIsBetter`: the time of every arm that has one."""
+
+import json
+from collections.abc import Sequence
+
+from orchestrator.exports.figures import quartiles, steady_ns, told, verdicts
+from orchestrator.exports.text import key, printable
+from orchestrator.library import Run
+
+# The action puts names between backticks into a Markdown table.
+UNTABLED = str.maketrans("`|", "'/")
+
+
+def render(run: Run) -> str:
+    times, found = steady_ns(run), verdicts(run.comparison)
+    entries = []
+    for arm in run.arms:
+        if arm.median_ms is None:
+            continue
+        name = arm.case.label, arm.version
+        contrast = found.get(name)
+        said = [told(contrast)] if contrast else []
+        said += [f"died: {arm.reason}"] if arm.outcome == "died" else []
+        entries.append(
+            {
+                "name": key(" ".join(name)).translate(UNTABLED),
+                "unit": "ms/step",
+                "value": arm.median_ms,
+                **_range(times.get(name, ())),
+                "extra": "\n".join(printable(line) for line in (*said, f"tfcompare run {run.plan.run}")),
+            }
+        )
+    return json.dumps(entries, indent=2, allow_nan=False)
+
+
+def _range(replicates_ns: Sequence[float]) -> dict[str, str]:
+    """Half the distance of the quartiles of the replicates; shown, and used for nothing."""
+    if not replicates_ns:
+        return {}
+    low, high = quartiles(replicates_ns)
+    return {"range": f"± {(high - low) / 2e6:.3g}"}

@@ -1,0 +1,110 @@
+"""JUnit XML, which every CI system shows: a suite a candidate version, a test a case, a failure what is slower."""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from orchestrator.exports.figures import told
+from orchestrator.exports.text import printable
+from orchestrator.library import Run
+from orchestrator.model import Arm, Comparison, Contrast
+
+COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+
+
+def render(run: Run) -> str:
+    root = Element("testsuites", name="tfcompare")
+    for version in run.plan.versions:
+        tests = list(_tests(run.comparison, version))
+        if tests:
+            suite = SubElement(root, "testsuite", name=printable(f"tfcompare {version}"))
+            suite.set("timestamp", run.plan.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"))
+            suite.append(_properties(run))
+            suite.extend(tests)
+            _printed(suite, (f"warning: {text}" for text in run.warnings))
+            _count(suite, tests)
+    _count(root, list(root.iter("testcase")))
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
+
+
+def _tests(comparison: Comparison, version: str) -> Iterable[Element]:
+    """One a contrast of this version with another; and one for each arm that none is about and that was not measured,
+    or a case that dies everywhere would be nowhere."""
+    arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
+    own = [one for one in comparison.contrasts if one.pair.kind == "version" and one.pair.candidate == version]
+    for contrast in own:
+        yield _judged(comparison, contrast, arms[contrast.pair.arms[1]])
+    about = {contrast.pair.arms[1] for contrast in own}
+    for name, arm in arms.items():
+        if arm.version == version and arm.outcome != "measured" and name not in about:
+            yield _unmeasured(arm)
+
+
+def _judged(comparison: Comparison, contrast: Contrast, arm: Arm) -> Element:
+    if arm.outcome != "measured":
+        return _unmeasured(arm)
+    pair = contrast.pair
+    name = arm.case.label
+    name += "" if pair.metric == "steady" else f" {pair.metric}"
+    name += "" if pair.baseline == comparison.plan.versions[0] else f" against {pair.baseline}"
+    test = _test(arm, name)
+    said = told(contrast)
+    if contrast.verdict == "slower":
+        _told(test, "failure", said, kind="slower")
+    elif contrast.verdict == "inconclusive":
+        _told(test, "skipped", said)
+    else:
+        _printed(test, [said])
+    return test
+
+
+def _unmeasured(arm: Arm) -> Element:
+    test = _test(arm, arm.case.label)
+    if arm.outcome == "died":
+        _told(test, "error", arm.reason or "it died", kind="died")
+    else:
+        _told(test, "skipped", f"refused: {arm.reason}")
+    return test
+
+
+def _test(arm: Arm, name: str) -> Element:
+    test = Element("testcase", classname=printable(f"tfcompare.{arm.case.workload}"), name=printable(name))
+    test.set("time", f"{(arm.median_ms or 0.0) / 1e3:.9f}")
+    return test
+
+
+def _told(test: Element, tag: str, text: str, kind: str = "") -> None:
+    """As an attribute and as text, for some viewers show the one and some the other."""
+    found = SubElement(test, tag, message=printable(text))
+    if kind:
+        found.set("type", kind)
+    found.text = printable(text)
+
+
+def _printed(parent: Element, lines: Iterable[str]) -> None:
+    text = "\n".join(map(printable, lines))
+    if text:
+        SubElement(parent, "system-out").text = text
+
+
+def _properties(run: Run) -> Element:
+    plan = run.plan
+    properties = Element("properties")
+    facts = {
+        "run": plan.run, "engine": plan.engine, "device": plan.device, "suite": plan.suite,
+        "margin": f"{plan.margin:g}", "tool": run.manifest.tool, "cpu": str(run.manifest.host.get("cpu")),
+    }  # fmt: skip
+    for name, value in facts.items():
+        SubElement(properties, "property", name=f"tfcompare.{name}", value=printable(value))
+    return properties
+
+
+def _count(suite: Element, tests: list[Element]) -> None:
+    kinds = Counter(child.tag for test in tests for child in test)
+    suite.set("tests", str(len(tests)))
+    for name, tag in COUNTED.items():
+        suite.set(name, str(kinds[tag]))
+    suite.set("time", f"{sum(float(test.get('time', '0')) for test in tests):.9f}")

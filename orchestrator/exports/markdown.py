@@ -1,0 +1,138 @@
+"""What goes into a pull request: a line a version, what changed most, and the rest folded away."""
+
+import math
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from orchestrator.exports.figures import python_of, verdict
+from orchestrator.exports.text import printable
+from orchestrator.library import Run
+from orchestrator.model import Arm, Comparison, Contrast
+from orchestrator.plain import clipped
+from orchestrator.reports.claims import judged_claims, subject_of, summary
+from orchestrator.reports.columns import MARKS, duration, interval, ratio
+from orchestrator.reports.table import facts
+
+MOST_ROWS = 20
+# GitHub refuses a comment of more than 65 536 characters; so much for each list or table.
+ROOM = 8_000
+LONGEST_TEXT = 300
+
+CHANGED = ("case", "version", "time", "ratio", "interval", "verdict")
+CONTRASTS = ("contrast", "ratio", "interval", "rounds", "verdict", "why")
+UNMEASURED = ("case", "version", "outcome", "why")
+ENVIRONMENTS = ("version", "Python", "environment")
+
+
+def render(run: Run) -> str:
+    comparison = run.comparison
+    parts = [
+        "### tfcompare",
+        _lines(_headlines(comparison)),
+        _warned(run.warnings),
+        _changed(comparison),
+        "<details><summary>All contrasts, what was not measured, warnings, machine and command</summary>",
+        _table(CONTRASTS, map(_contrast, comparison.contrasts)),
+        _table(UNMEASURED, (_unmeasured(arm) for arm in comparison.arms if arm.outcome != "measured")),
+        _lines(f"- warning: {code(text)}" for text in run.warnings),
+        f"{code(facts(comparison))}, run {code(run.plan.run)}, tfcompare {code(run.manifest.tool)}",
+        _table(ENVIRONMENTS, _environments(run)),
+        code(shlex.join(["tfcompare", *run.manifest.command])),
+        "</details>",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def code(text: str) -> str:
+    """Foreign text, so that nothing in it is markup, pings a person or links to an issue. Where even code between
+    backticks would give way, every sign is written as a number."""
+    shown = clipped(printable(text).strip(), LONGEST_TEXT)
+    if not re.search(r"[`|\\]", shown):
+        return f"`{shown}`" if shown else ""
+    return f"<code>{re.sub(r'[^A-Za-z0-9 ]', _as_number, shown)}</code>"
+
+
+def _as_number(sign: re.Match[str]) -> str:
+    return f"&#{ord(sign[0])};"
+
+
+def _headlines(comparison: Comparison) -> Iterable[str]:
+    """The verdicts of each version against each that it is compared with."""
+    if comparison.plan.claims:
+        yield f"- {summary(judged_claims(comparison))}"
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for one in comparison.contrasts:
+        if one.pair.kind == "version":
+            counts.setdefault((one.pair.candidate, one.pair.baseline), Counter())[one.verdict] += 1
+    for (candidate, baseline), count in counts.items():
+        verdicts = ", ".join(f"{count[one]} {one}" for one in MARKS if count[one])
+        yield f"- {code(candidate)} against {code(baseline)}: {verdicts}."
+
+
+def _warned(warnings: Sequence[str]) -> str:
+    """The first, which is the gravest, where everybody sees it."""
+    if not warnings:
+        return ""
+    others = f" (and {len(warnings) - 1} more, below)" if len(warnings) > 1 else ""
+    return f"**warning:** {code(warnings[0])}{others}"
+
+
+def _changed(comparison: Comparison) -> str:
+    arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
+    changed = [
+        one for one in comparison.contrasts if one.pair.kind == "version" and one.verdict in ("slower", "faster")
+    ]
+    changed.sort(key=lambda one: abs(math.log(one.ratio or 1.0)), reverse=True)
+    if not changed:
+        return "Nothing is shown to be slower or faster."
+    table = _table(CHANGED, (_change(one, arms[one.pair.arms[1]]) for one in changed[:MOST_ROWS]))
+    left = len(changed) - MOST_ROWS
+    return f"{table}\n\n{left} more are slower or faster, by less: below." if left > 0 else table
+
+
+def _change(contrast: Contrast, arm: Arm) -> tuple[str, ...]:
+    metric = "" if contrast.pair.metric == "steady" else f" {contrast.pair.metric}"
+    time = "" if arm.median_ms is None else duration(arm.median_ms)
+    return code(arm.case.label) + metric, code(arm.version), time, *_judged(contrast), _verdict(contrast)
+
+
+def _contrast(contrast: Contrast) -> tuple[str, ...]:
+    known = _judged(contrast)
+    return code(subject_of(contrast.pair)), *known, str(contrast.rounds), _verdict(contrast), code(contrast.reason)
+
+
+def _judged(contrast: Contrast) -> tuple[str, str]:
+    return "" if contrast.ratio is None else ratio(contrast.ratio), interval(contrast)
+
+
+def _verdict(contrast: Contrast) -> str:
+    return f"{MARKS[contrast.verdict]} {verdict(contrast)}"
+
+
+def _unmeasured(arm: Arm) -> tuple[str, ...]:
+    return code(arm.case.label), code(arm.version), arm.outcome, code(arm.reason)
+
+
+def _environments(run: Run) -> Iterable[tuple[str, ...]]:
+    for version in run.plan.versions:
+        facts = run.manifest.environments.get(version)
+        named = code(f"{facts.kind} {facts.identity}") if facts else "none"
+        yield code(version), code(python_of(run, version) or "unknown"), named
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = _lines("| " + " | ".join(row) + " |" for row in rows)
+    return "\n".join([f"| {' | '.join(header)} |", "|---" * len(header) + "|", lines]) if lines else ""
+
+
+def _lines(lines: Iterable[str]) -> str:
+    """As many as there is room for, and how many are left out."""
+    every = list(lines)
+    room, shown = ROOM, 0
+    while shown < len(every) and len(every[shown]) < room:
+        room -= len(every[shown]) + 1
+        shown += 1
+    left = [f"\n{len(every) - shown} more: see another format."] if shown < len(every) else []
+    return "\n".join(every[:shown] + left)

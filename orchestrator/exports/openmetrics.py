@@ -1,0 +1,109 @@
+"""OpenMetrics text, for Prometheus and what reads like it: times, ratios and verdicts as they stand in the run.
+
+Every metric is a gauge: the types for facts and states make the textfile collector and others that read the older text
+format refuse the whole file.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import get_args
+
+from orchestrator.exports.text import printable
+from orchestrator.library import Run
+from orchestrator.model import Arm, Contrast, Plan, VerdictName
+
+OUTCOMES = ("measured", "refused", "died")
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Family:
+    """One metric; its samples by their labels as written, which must not come twice."""
+
+    name: str
+    help: str
+    unit: str = ""
+    samples: dict[str, float] = field(default_factory=dict)
+
+    def add(self, labels: Labels, value: float | None) -> None:
+        if value is not None:
+            self.samples.setdefault(_drawn(labels), value)
+
+    def choose(self, labels: Labels, name: str, states: Iterable[str], state: str) -> None:
+        """A sample a state, so that none vanishes when the state changes."""
+        for one in states:
+            self.add({**labels, name: one}, int(one == state))
+
+    def lines(self) -> list[str]:
+        head = [f"# TYPE {self.name} gauge", f"# HELP {self.name} {self.help}"]
+        head += [f"# UNIT {self.name} {self.unit}"] if self.unit else []
+        return [*head, *(f"{self.name}{{{labels}}} {value!r}" for labels, value in self.samples.items())]
+
+
+def render(run: Run) -> str:
+    families = [_about(run), *_of_arms(run.arms), *_of_contrasts(run.plan, run.contrasts)]
+    return "\n".join([line for family in families for line in family.lines()] + ["# EOF"])
+
+
+def _about(run: Run) -> Family:
+    plan, manifest = run.plan, run.manifest
+    about = Family("tfcompare_run", "The run that the other metrics come from.")
+    about.add(
+        {
+            "run": plan.run, "tool": manifest.tool, "engine": plan.engine, "device": plan.device, "suite": plan.suite,
+            "created": plan.created.isoformat(), "machine": str(manifest.host.get("id", "")),
+            "cpu": str(manifest.host.get("cpu", "")),
+        },
+        1,
+    )  # fmt: skip
+    return about
+
+
+def _of_arms(arms: Iterable[Arm]) -> tuple[Family, ...]:
+    time = Family("tfcompare_step_seconds", "Median steady time of a step.", "seconds")
+    first = Family("tfcompare_first_call_seconds", "Median time of the first call, by the step.", "seconds")
+    memory = Family("tfcompare_peak_rss_bytes", "Median peak memory of a replicate.", "bytes")
+    rounds = Family("tfcompare_rounds", "Rounds that count.")
+    outcome = Family("tfcompare_outcome", "What came of an arm.")
+    for arm in arms:
+        labels = {"workload": arm.case.workload, "case": arm.case.label, "version": arm.version}
+        time.add(labels, _seconds(arm.median_ms))
+        first.add(labels, _seconds(arm.first_ms))
+        memory.add(labels, None if arm.peak_rss_mb is None else arm.peak_rss_mb * 2**20)
+        rounds.add(labels, arm.rounds)
+        outcome.choose(labels, "outcome", OUTCOMES, arm.outcome)
+    return time, first, memory, rounds, outcome
+
+
+def _of_contrasts(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Family, ...]:
+    ratio = Family("tfcompare_ratio", "Candidate over baseline, paired by round.")
+    low = Family("tfcompare_ratio_low", "Lower end of the ratio's interval.")
+    high = Family("tfcompare_ratio_high", "Upper end of the ratio's interval.")
+    late = Family("tfcompare_exploratory", "1 if rounds were added after the error was spent.")
+    verdict = Family("tfcompare_verdict", "As tfcompare judged it; compute none from the other metrics.")
+    for one in contrasts:
+        pair = one.pair
+        labels = {
+            "kind": pair.kind, "workload": pair.workload, "case": pair.case.label if pair.case else "",
+            "version": pair.version or "", "baseline": pair.baseline, "candidate": pair.candidate,
+            "metric": pair.metric, "margin": f"{plan.margin if pair.margin is None else pair.margin:g}",
+        }  # fmt: skip
+        ratio.add(labels, one.ratio)
+        low.add(labels, one.ci_low)
+        high.add(labels, one.ci_high)
+        late.add(labels, int(one.exploratory))
+        verdict.choose(labels, "verdict", get_args(VerdictName), one.verdict)
+    return ratio, low, high, late, verdict
+
+
+def _seconds(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1e3
+
+
+def _drawn(labels: Labels) -> str:
+    return ",".join(f'{name}="{_escaped(printable(value))}"' for name, value in labels.items())
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

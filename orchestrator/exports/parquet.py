@@ -1,0 +1,37 @@
+"""A flat table as Parquet, for pandas, polars and duckdb; every call of a run, unless another table is asked for."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from orchestrator import flat
+from orchestrator.exports.places import whole
+from orchestrator.library import Run
+from orchestrator.rundir import RunDir
+from workloads import contract
+
+TABLE = "calls"
+
+
+def write(run: Run, path: Path, table: str = TABLE) -> tuple[Path, ...]:
+    """Calls go stream by stream: all together they may be too large for the memory."""
+    if table == "calls":
+        schema = contract.arrow_schema(pa)
+        parts = flat.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates)
+    else:
+        found = run.to_arrow(table)
+        schema, parts = found.schema, iter([found])
+    marked = schema.with_metadata({**(schema.metadata or {}), **_metadata(run)})
+    with whole(path) as temporary, pyarrow.parquet.ParquetWriter(temporary, marked, compression="zstd") as writer:
+        for part in parts:
+            writer.write_table(part.replace_schema_metadata(marked.metadata))
+    return (path,)
+
+
+def _metadata(run: Run) -> dict[bytes, bytes]:
+    return {
+        b"tfcompare.run": run.plan.run.encode(),
+        b"tfcompare.tool": run.manifest.tool.encode(),
+        contract.FINGERPRINT_KEY: run.manifest.contract.encode(),
+    }

@@ -1,0 +1,133 @@
+"""pyperf's JSON: a suite a version, since `pyperf compare_to` compares files; a run a replicate, a value a call."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from orchestrator import flat
+from orchestrator.errors import ContractBroken, UsageError
+from orchestrator.exports.figures import Name, python_of, told, verdicts
+from orchestrator.exports.places import new_folder, write_json
+from orchestrator.exports.text import file_name, key, printable
+from orchestrator.library import Run
+from orchestrator.model import CONTROL, Contrast
+from orchestrator.replicates import Replicate
+from orchestrator.results import labels
+from orchestrator.rundir import RunDir
+
+FORMAT = "1.0"
+
+Metadata = dict[str, str | int | float]
+
+
+@dataclass(frozen=True)
+class Calls:
+    """One replicate's rows in their order, as arrays: of millions, Python's own numbers would fill the memory."""
+
+    replicate: Replicate
+    phases: Any
+    seconds: Any
+    steps: Any
+
+
+def write(run: Run, folder: Path) -> tuple[Path, ...]:
+    """A file a version that has a time."""
+    timed = {(arm.case.label, arm.version) for arm in run.arms if arm.median_ms is not None}
+    if not timed and run.comparison.broken:
+        raise ContractBroken("\n".join(run.comparison.broken))
+    if not timed:
+        raise UsageError(f"run {run.plan.run} has no time in any version; there is nothing to write for pyperf")
+    new_folder(folder)
+    calls, found = _calls(run), verdicts(run.comparison)
+    files = []
+    for version in run.plan.versions:
+        names = [(case.label, version) for case in run.plan.cases if (case.label, version) in timed]
+        if names:
+            suite = {
+                "version": FORMAT,
+                "metadata": _about_version(run, version),
+                "benchmarks": [_benchmark(name, calls[name], found.get(name)) for name in names],
+            }
+            files.append(write_json(folder / f"{file_name(version)}.json", suite))
+    return tuple(files)
+
+
+def _calls(run: Run) -> dict[Name, list[Calls]]:
+    known = {(one.version, one.number): one for one in run.replicates}
+    found: dict[Name, list[Calls]] = defaultdict(list)
+    for table in flat.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates):
+        for calls in _by_replicate(table, known):
+            found[calls.replicate.case, calls.replicate.version].append(calls)
+    return found
+
+
+def _by_replicate(table: pa.Table, known: dict[tuple[str, int], Replicate]) -> Iterator[Calls]:
+    if table.num_rows == 0:
+        return
+    ordered = table.sort_by([("replicate", "ascending"), ("ordinal", "ascending")]).combine_chunks()
+    words, codes = labels(ordered, "phase")
+    phases = np.array(words, dtype=object)[codes]
+    steps = ordered["steps"].to_numpy()
+    # pyperf knows no time of nothing; verdicts too count a nanosecond at least.
+    seconds = np.maximum(ordered["wall_ns"].to_numpy() / steps, 1.0) / 1e9
+    numbers, starts = np.unique(ordered["replicate"].to_numpy(), return_index=True)
+    for number, begin, end in zip(numbers, starts, [*starts[1:], len(steps)], strict=True):
+        replicate = known.get((ordered["version"][begin].as_py(), int(number)))
+        if replicate:
+            yield Calls(replicate, phases[begin:end], seconds[begin:end], steps[begin:end])
+
+
+def _benchmark(name: Name, calls: Sequence[Calls], contrast: Contrast | None) -> dict[str, Any]:
+    about = _metadata(name=key(name[0]), unit="second")
+    if contrast:
+        about |= _metadata(
+            tfcompare_verdict=contrast.verdict,
+            tfcompare_against=contrast.pair.baseline,
+            tfcompare_ratio=contrast.ratio,
+            tfcompare_ci_low=contrast.ci_low,
+            tfcompare_ci_high=contrast.ci_high,
+            tfcompare_told=told(contrast),
+        )
+    return {"metadata": about, "runs": [_run(one) for one in sorted(calls, key=lambda one: one.replicate.round)]}
+
+
+def _run(calls: Calls) -> dict[str, Any]:
+    """Values are steady calls by the step; what came before them, but the build, is warm-up."""
+    replicate, steady = calls.replicate, calls.phases == "steady"
+    before = ~steady & (calls.phases != "build")
+    about = _metadata(
+        loops=int(calls.steps[steady][0]),
+        duration=replicate.calls_ns / 1e9,
+        mem_max_rss=None if replicate.peak_rss_kb is None else replicate.peak_rss_kb * 1024,
+        tfcompare_round=replicate.round,
+        tfcompare_replicate=replicate.number,
+    )
+    warmups = zip(calls.steps[before].tolist(), calls.seconds[before].tolist(), strict=True)
+    return {"metadata": about, "warmups": [list(one) for one in warmups], "values": calls.seconds[steady].tolist()}
+
+
+def _about_version(run: Run, version: str) -> Metadata:
+    host = run.manifest.host
+    cores = host.get("cores")
+    return _metadata(
+        tfcompare_run=run.plan.run,
+        tfcompare_version=version,
+        tfcompare_tool=run.manifest.tool,
+        tfcompare_engine=run.plan.engine,
+        tfcompare_device=run.plan.device,
+        tensorflow_version=version.removesuffix(CONTROL),
+        python_version=python_of(run, version),
+        cpu_model_name=str(host.get("cpu") or ""),
+        cpu_count=cores if isinstance(cores, int) else None,
+    )
+
+
+def _metadata(**facts: str | int | float | None) -> Metadata:
+    """pyperf takes neither nothing nor a text of blanks or several lines."""
+    clean = {name: printable(fact).strip() if isinstance(fact, str) else fact for name, fact in facts.items()}
+    return {name: fact for name, fact in clean.items() if fact is not None and fact != ""}

@@ -1,0 +1,96 @@
+"""JUnit XML, read by junitparser."""
+
+from pathlib import Path
+
+import junitparser
+import junitparser.xunit2
+import pytest
+
+from orchestrator.exports import export
+from orchestrator.library import Run
+from tests.unit.builders import arm, case, comparison, contrast, plan, unmeasured, version_pair
+from tests.unit.exports.runs import BATCH, EAGER, FIT, FUNCTION, JIT, MID, NEW, OLD, of_scene
+from tests.unit.reports import scenes
+
+
+def read(run: Run, folder: Path) -> dict[str, junitparser.TestSuite]:
+    (path,) = export(run, "junit", output=folder / "tfcompare.xml").files
+    return {suite.name: suite for suite in junitparser.JUnitXml.fromfile(str(path))}
+
+
+@pytest.fixture
+def suites(run: Run, tmp_path: Path) -> dict[str, junitparser.TestSuite]:
+    return read(run, tmp_path)
+
+
+def by_name(suite: junitparser.TestSuite) -> dict[str, junitparser.TestCase]:
+    return {test.name: test for test in suite}
+
+
+def test_each_candidate_is_a_suite_and_the_baseline_one_of_what_it_lacks(suites: dict[str, junitparser.TestSuite]):
+    assert list(suites) == [f"tfcompare {OLD}", f"tfcompare {MID}", f"tfcompare {NEW}"]
+    assert list(by_name(suites[f"tfcompare {OLD}"])) == [JIT.label]
+    assert set(by_name(suites[f"tfcompare {MID}"])) == {one.label for one in (EAGER, FUNCTION, JIT, FIT, BATCH)}
+
+
+def test_slower_fails_with_ratio_and_interval(suites: dict[str, junitparser.TestSuite]):
+    test = by_name(suites[f"tfcompare {MID}"])[EAGER.label]
+    (failure,) = test.result
+    assert isinstance(failure, junitparser.Failure)
+    assert failure.type == "slower"
+    assert failure.message.startswith("slower 4.00x (3.99-4.01) against 1.14.0")
+    assert failure.text == failure.message
+    assert test.time == pytest.approx(0.040, rel=0.01)
+    assert test.classname == "tfcompare.power"
+
+
+def test_dead_is_an_error_refused_and_inconclusive_are_skipped_and_the_rest_passes(suites):
+    newest = by_name(suites[f"tfcompare {NEW}"])
+    (died,) = newest[BATCH.label].result
+    assert isinstance(died, junitparser.Error)
+    assert died.message == "ended with exit code 3"
+    (noisy,) = by_name(suites[f"tfcompare {MID}"])[FIT.label].result
+    assert isinstance(noisy, junitparser.Skipped)
+    assert noisy.message.startswith("inconclusive")
+    assert "against 1.14.0: " in noisy.message
+    (refused,) = by_name(suites[f"tfcompare {OLD}"])[JIT.label].result
+    assert isinstance(refused, junitparser.Skipped)
+    assert refused.message == "refused: no jit switch before TensorFlow 2.1"
+    assert (newest[EAGER.label].is_passed, newest[FUNCTION.label].is_passed) == (True, True)
+    assert newest[EAGER.label].system_out.startswith("faster 0.50x")
+
+
+def test_counts_and_times_add_up(run: Run, suites: dict[str, junitparser.TestSuite], tmp_path: Path):
+    whole = junitparser.JUnitXml.fromfile(str(tmp_path / "tfcompare.xml"))
+    assert suites[f"tfcompare {NEW}"].time == pytest.approx(0.005 + 0.002 + 0.001 + 0.0045, rel=0.02)
+    said = [(one.tests, one.failures, one.errors, one.skipped) for one in (*suites.values(), whole)]
+    for suite in (*suites.values(), whole):
+        suite.update_statistics()
+    assert said == [(one.tests, one.failures, one.errors, one.skipped) for one in (*suites.values(), whole)]
+    assert said[-1] == (11, 2, 2, 4)
+
+
+def test_a_suite_tells_the_run_and_its_warnings(tmp_path: Path):
+    (suite,) = read(of_scene(scenes.exploratory()), tmp_path).values()
+    assert {one.name: one.value for one in suite.properties()}["tfcompare.run"] == "20260102-030405-abcd"
+    assert suite.timestamp == "2026-01-02T03:04:05"
+    assert [test.result[0].message.partition(" against")[0] for test in suite] == [
+        "slower (exploratory) 1.31x (1.27-1.35)", "inconclusive (exploratory) 1.04x (1.01-1.07)",
+    ]  # fmt: skip
+    warned = read(of_scene(scenes.poisoned("!")), tmp_path)
+    suite = junitparser.xunit2.TestSuite.fromelem(next(iter(warned.values()))._elem)
+    assert suite.system_out == "warning: broken!\nwarning: warned!"
+
+
+def test_an_arm_that_no_contrast_is_about_and_that_died_is_an_error_too(tmp_path: Path):
+    """As with a claim that an arm checks itself."""
+    alone, other = case("alone"), case("other")
+    found = comparison(
+        plan=plan([alone, other], pairs=(version_pair(other),)),
+        arms=(unmeasured(alone, "1.0.0", "died", "it broke"), arm(other, "1.0.0"), arm(other, "2.0.0")),
+        contrasts=(contrast(version_pair(other)),),
+    )
+    suites = read(of_scene(found), tmp_path)
+    assert list(suites) == ["tfcompare 1.0.0", "tfcompare 2.0.0"]
+    (test,) = suites["tfcompare 1.0.0"]
+    assert (test.name, type(test.result[0]), test.result[0].message) == ("alone", junitparser.Error, "it broke")

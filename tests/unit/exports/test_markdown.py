@@ -1,0 +1,170 @@
+"""Markdown for a pull request, read by a Markdown parser."""
+
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from markdown_it import MarkdownIt
+
+from orchestrator.exports.markdown import MOST_ROWS, code, render
+from orchestrator.library import Run
+from tests.unit.builders import arm, case, comparison, contrast, manifest, plan
+from tests.unit.exports.runs import BATCH, EAGER, JIT, MID, NEW, OLD, POISONS, of_scene
+from tests.unit.reports import scenes
+from tests.unit.reports.test_claims import scene as claims_scene
+
+# GitHub's own limit for the text of a comment.
+LONGEST_COMMENT = 65_536
+
+
+class Page(HTMLParser):
+    """The tags of a page, its text outside of code, and each code's text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.outside = ""
+        self.codes: list[str] = []
+        self.rows: list[list[str]] = []
+        self._open: list[str] = []
+        self.feed(MarkdownIt("commonmark").enable("table").render(text))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self._open.append(tag)
+        if tag == "code":
+            self.codes.append("")
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if "code" in self._open:
+            self.codes[-1] += data
+        else:
+            self.outside += data
+        if {"td", "th"} & set(self._open):
+            self.rows[-1][-1] += data
+
+
+EXPECTED_TAGS = {
+    "h3", "ul", "li", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "code", "details", "summary",
+}  # fmt: skip
+
+
+def test_a_line_a_version_says_how_many_of_what(run: Run):
+    text = render(run)
+    assert f"- `{MID}` against `{OLD}`: 1 slower, 1 same, 3 inconclusive." in text
+    assert f"- `{NEW}` against `{OLD}`: 1 slower, 1 faster, 1 same, 2 inconclusive." in text
+
+
+def test_what_changed_most_stands_first_with_ratio_and_interval(run: Run):
+    page = Page(render(run))
+    assert page.rows[0] == ["case", "version", "time", "ratio", "interval", "verdict"]
+    assert [row[:2] for row in page.rows[1:4]] == [
+        [EAGER.label, MID], [EAGER.label, NEW], ["train_loop[loop=fit,model=small]", NEW],
+    ]  # fmt: skip
+    assert page.rows[1][2:4] == ["40.0 ms", "4.00x"]
+    assert page.rows[1][5] == "▲ slower"
+
+
+def test_details_have_every_contrast_what_was_not_measured_and_why(run: Run):
+    text = render(run)
+    shown, folded = text.split("<details>")
+    page = Page(f"<details>{folded}")
+    contrasts = [row for row in page.rows if len(row) == 6 and row[0] != "contrast"]
+    assert len(contrasts) == len(run.contrasts)
+    assert [JIT.label, OLD, "refused", "no jit switch before TensorFlow 2.1"] in page.rows
+    assert [BATCH.label, NEW, "died", "ended with exit code 3"] in page.rows
+    assert "SIGKILL" not in shown
+    assert "tfcompare run --versions 1.14.0,2.0.0,2.13.0" in page.codes
+    assert [MID, "3.11.7", "venv x"] in page.rows
+    assert folded.rstrip().endswith("</details>")
+
+
+def test_the_gravest_warning_is_seen_without_unfolding():
+    shown, folded = render(of_scene(scenes.poisoned("!"))).split("<details>")
+    assert "**warning:** `broken!` (and 1 more, below)" in shown
+    assert "- warning: `warned!`" in folded
+
+
+def test_nothing_changed_is_said():
+    assert "Nothing is shown to be slower or faster." in render(of_scene(comparison()))
+
+
+def test_more_than_a_screenful_of_changes_is_counted():
+    cases = [case("many", number=str(number)) for number in range(50)]
+    asked = plan(cases)
+    found = comparison(
+        plan=asked,
+        arms=tuple(arm(one, version) for one in cases for version in asked.versions),
+        contrasts=tuple(contrast(pair, 1.1 + place / 100, "slower") for place, pair in enumerate(asked.pairs)),
+    )
+    page = Page(render(of_scene(found)))
+    first_table = page.rows[1 : page.rows.index(["contrast", "ratio", "interval", "rounds", "verdict", "why"])]
+    assert len(first_table) == MOST_ROWS
+    assert first_table[0][:1] == ["many[number=49]"]
+    assert "30 more are slower or faster, by less: below." in page.outside
+
+
+def test_exploratory_verdicts_are_marked():
+    assert "▲ slower (exploratory)" in render(of_scene(scenes.exploratory()))
+
+
+def test_a_run_of_claims_says_how_many_were_reproduced():
+    assert "- 4 claims: 1 reproduced, 1 not reproduced, 1 inconclusive, 1 needs a GPU." in render(
+        of_scene(claims_scene())
+    )
+
+
+@pytest.mark.parametrize("poison", POISONS.values(), ids=POISONS)
+def test_nothing_foreign_is_markup_a_mention_or_a_link(poison: str):
+    found = scenes.poisoned(poison)
+    asked = replace(found.plan, versions=(OLD, f"2{poison}"))
+    told = replace(found, plan=asked, manifest=manifest((OLD,), command=("run", poison), host={"cpu": poison}))
+    text = render(of_scene(told))
+    page = Page(text)
+    assert set(page.tags) <= EXPECTED_TAGS
+    for trace in ("@", "#", "http", "octocat", "alert", "evil", "HYPERLINK", "CDATA", "é"):
+        assert trace not in page.outside
+    assert {len(row) for row in page.rows} == {3, 4, 6}
+    assert len([row for row in page.rows if len(row) == 6]) == 1 + len(found.contrasts)
+    assert page.tags.count("details") == 1
+    assert all(sign.isprintable() or sign == "\n" for sign in text)
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", "a`b", "a|b", "a\\|b", "`", "``x``", "<b>&lt;", "*x* [y](z)", "a\\", "x" * 300]
+)
+def test_code_shows_what_it_was_given(text: str):
+    page = Page(f"| h |\n|---|\n| {code(text)} |")
+    assert page.codes == [text]
+    assert page.rows[1] == [text]
+
+
+def test_the_longest_run_fits_into_a_comment():
+    poison = "|é" * 5_000
+    cases = [case(f"{poison}{number}", value=poison) for number in range(60)]
+    asked = plan(cases)
+    found = comparison(
+        plan=replace(asked, run=poison),
+        manifest=manifest(command=tuple([poison] * 50), host={"cpu": poison}),
+        arms=tuple(arm(one, version, outcome="died", reason=poison) for one in cases for version in asked.versions),
+        contrasts=tuple(contrast(pair, 2.0, "slower", poison) for pair in asked.pairs),
+        warnings=(poison,) * 50,
+    )
+    text = render(of_scene(found))
+    assert len(text) < LONGEST_COMMENT
+    assert "more: see another format." in text
+    assert set(Page(text).tags) <= EXPECTED_TAGS
+
+
+def test_the_same_within_a_margin_of_its_own_names_the_margin():
+    """Or a claim that allows a quarter would make 1.14x the same without a word."""
+    text = render(of_scene(claims_scene()))
+    assert "| 1.02x | 0.99-1.05 | 6 | = same within 25% |" in text

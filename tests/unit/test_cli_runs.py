@@ -1,0 +1,145 @@
+"""Commands on runs that are there: what they print and write, and which exit code a run with holes in it has."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
+from tests.unit.test_cli import called
+
+A, B = case("power", style="eager"), case("predict", model="tiny")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Two cases in two versions: one three times slower, one the same."""
+    made = run_directory(tmp_path / "run", plan([A, B]))
+    for place, version in enumerate((OLD, NEW)):
+        batches = [
+            rows(
+                one, version, round=number, replicate=(number * 2 + which) * 2 + place,
+                steady=(int((1 + 2 * place * (one == A)) * MS * (10 + number / 100)),) * 3,
+            )
+            for number in range(1, 7)
+            for which, one in enumerate((A, B))
+        ]  # fmt: skip
+        write_stream(made.results / f"{version}-0.arrow", batches)
+    return made.path
+
+
+@pytest.fixture
+def broken(run: Path) -> Path:
+    """The same, with one stream that is none: the other version's figures are still there."""
+    (run / "results" / f"{NEW}-0.arrow").write_bytes(b"hello")
+    return run
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def test_a_report_shows_only_what_is_asked_for(monkeypatch, capsys, run: Path):
+    assert called(monkeypatch, "report", str(run), "--only", "slower", "--sort", "-ratio") == 0
+    text = capsys.readouterr().out
+    assert "--only slower: 1 of 2 cases" in text
+    assert "▲ slower" in text
+    assert "\npredict" not in text
+
+
+def test_a_report_goes_into_a_file_or_stays_on_stdout(monkeypatch, capsys, run: Path):
+    assert called(monkeypatch, "report", str(run), "--output", str(run / "table.txt")) == 0
+    streams = capsys.readouterr()
+    assert streams.out == ""
+    assert f"written: {run / 'table.txt'}" in streams.err
+    assert "▲ slower" in (run / "table.txt").read_text()
+    assert called(monkeypatch, "report", str(run), "--output", "-") == 0
+    assert capsys.readouterr().out == (run / "table.txt").read_text()
+
+
+def test_an_html_report_stands_in_the_run_unless_it_is_sent_elsewhere(monkeypatch, capsys, run: Path):
+    assert called(monkeypatch, "report", str(run), "--format", "html") == 0
+    streams = capsys.readouterr()
+    assert (streams.out, f"written: {run / 'report.html'}" in streams.err) == ("", True)
+    assert (run / "report.html").read_text().startswith("<!doctype html>")
+    assert called(monkeypatch, "report", str(run), "--format", "html", "--output", "-") == 0
+    assert capsys.readouterr().out == (run / "report.html").read_text()
+
+
+@pytest.mark.parametrize("format", ["table", "json", "html"])
+def test_a_broken_stream_ends_with_7_and_the_other_versions_are_reported(
+    monkeypatch, capsys, broken: Path, format: str
+):
+    assert called(monkeypatch, "report", str(broken), "--format", format, "--output", "-") == 7
+    streams = capsys.readouterr()
+    assert "is no Arrow stream" in streams.err
+    if format == "json":
+        answer = json.loads(streams.out)
+        assert [arm["outcome"] for arm in answer["arms"]] == ["measured", "died", "measured", "died"]
+        assert "is no Arrow stream" in answer["warnings"][0]
+    else:
+        assert "10.0 ms" in streams.out
+        assert "is no Arrow stream" in streams.out.replace("\n", " ")
+
+
+@pytest.mark.parametrize("to", ["csv", "json", "markdown", "junit", "bencher", "github-benchmark", "openmetrics"])
+def test_an_export_is_a_text_on_stdout_or_in_a_file(monkeypatch, capsys, run: Path, to: str):
+    assert called(monkeypatch, "export", str(run), "--to", to) == 0
+    text = capsys.readouterr().out
+    assert text.strip()
+    assert called(monkeypatch, "export", str(run), "--to", to, "--output", str(run / "out")) == 0
+    assert (run / "out").read_text().strip() == text.strip()
+
+
+@pytest.mark.parametrize(("to", "written"), [("parquet", "calls.parquet"), ("pyperf", "pyperf"), ("asv", "asv")])
+def test_an_export_of_files_goes_into_the_run_and_says_where(monkeypatch, capsys, run: Path, to: str, written: str):
+    assert called(monkeypatch, "export", str(run), "--to", to) == 0
+    assert (run / written).exists()
+    streams = capsys.readouterr()
+    assert streams.out == ""
+    assert f"written: {run / written}" in streams.err
+
+
+def test_a_broken_stream_is_exported_without_and_ends_with_7(monkeypatch, capsys, broken: Path):
+    assert called(monkeypatch, "export", str(broken), "--to", "csv") == 7
+    streams = capsys.readouterr()
+    assert "measured" in streams.out
+    assert "is no Arrow stream" in streams.err
+
+
+def test_two_runs_are_compared_by_their_ratios(monkeypatch, capsys, run: Path):
+    assert called(monkeypatch, "compare", str(run), str(run)) == 0
+    assert "2 ratios in both: 2 same." in capsys.readouterr().out
+    assert called(monkeypatch, "compare", str(run), str(run), "--format", "json", "--fail-on", "slower") == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == "tfcompare.changes/1"
+
+
+BAD_CALLS = {
+    "an unknown kind": (["report", "--only", "slowr"], "did you mean slower?"),
+    "an unknown order": (["report", "--sort", "tiem"], "did you mean time?"),
+    "an order of no table": (["report", "--sort", "time", "--format", "json"], "--sort goes with --format table"),
+    "a choice from no table": (["report", "--only", "same", "--table", "seed"], "--only goes with --format table"),
+    "a table in a page": (["report", "--format", "html", "--table", "seed"], "--table goes with"),
+    "an unknown page": (["report", "--format", "htm"], "did you mean html?"),
+    "an unknown export": (["export", "--to", "cvs"], "did you mean csv?"),
+    "a table of none": (["export", "--to", "junit", "--table", "arms"], "--table goes with"),
+    "an unknown table": (["export", "--to", "csv", "--table", "arm"], "did you mean arms?"),
+    "an unknown alarm": (["compare", ".", "--fail-on", "faster"], "only slower is known"),
+    "nowhere to write": (["report", "--output", "/none/where/x"], "--output /none/where/x"),
+}
+
+
+@pytest.mark.parametrize(("flags", "words"), BAD_CALLS.values(), ids=BAD_CALLS)
+def test_a_bad_call_says_what_to_write_instead(monkeypatch, capsys, run: Path, flags: list[str], words: str):
+    command, *others = flags
+    assert called(monkeypatch, command, str(run), *others) == 2
+    streams = capsys.readouterr()
+    assert words in streams.err
+    assert streams.out == ""
+
+
+@pytest.mark.parametrize("command", [["report"], ["export", "--to", "csv"], ["compare", "."]])
+def test_what_is_no_run_is_wrong_usage(monkeypatch, capsys, tmp_path: Path, command: list[str]):
+    assert called(monkeypatch, command[0], str(tmp_path), *command[1:]) == 2
+    assert "holds no run" in capsys.readouterr().err

@@ -1,0 +1,181 @@
+"""A run as flat tables: the same columns whatever was measured, null for what is unknown, and no row too many."""
+
+import math
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from orchestrator import flat
+from orchestrator.library import load_run
+from orchestrator.model import Disturbed, Drift, Ended, Finished
+from orchestrator.replicates import Replicate
+from orchestrator.rundir import RunDir
+from tests.unit.builders import (
+    MS,
+    NEW,
+    OLD,
+    arm,
+    case,
+    case_pair,
+    comparison,
+    contrast,
+    plan,
+    rows,
+    run_directory,
+    unmeasured,
+    version_pair,
+    write_stream,
+)
+from tests.unit.reports import scenes
+from workloads import contract
+
+EAGER, FIT = case("power", style="eager"), case("train", loop="fit", model="small")
+PARAMETERS = ["param_style", "param_loop", "param_model"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    """Two cases in two versions: a pilot, three rounds, of which the first of one case was redone; one arm died."""
+    directory = run_directory(tmp_path / "run", plan([EAGER, FIT]))
+    batches = {OLD: [], NEW: []}
+    number = 0
+    for version, done in batches.items():
+        for of, rounds in ((EAGER, (0, 1, 1, 2, 3)), (FIT, (0, 1, 2, 3) if version == OLD else ())):
+            for place, one in enumerate(rounds):
+                number += 1
+                done.append(rows(of, version, round=one, replicate=number, steady=(number * MS,) * 2))
+                if of == EAGER and place == 1:
+                    directory.record(
+                        Disturbed(case=of.label, round=1, replicates=(number,), cause="others", redone=True)
+                    )
+        write_stream(directory.results / f"{version}-1.arrow", done)
+    directory.record(Ended(version=NEW, case=FIT.label, round=1, replicate=99, outcome="died", reason="it broke"))
+    directory.record(Finished(how="", seconds=1.0))
+    return directory
+
+
+def test_arms_are_a_row_each_with_a_column_a_parameter():
+    arms = flat.arms(
+        comparison(
+            arms=(arm(EAGER, OLD, drift=Drift(rise=math.log(1.5))), unmeasured(FIT, NEW, "refused", "no such loop"))
+        )
+    )
+    assert arms.column_names == ["workload", "case", *PARAMETERS, *flat.ARM.names]
+    assert arms.schema.field("median_ms").type == pa.float64()
+    measured, refused = arms.to_pylist()
+    assert (measured["workload"], measured["case"], measured["version"]) == ("power", "power[style=eager]", OLD)
+    assert [measured[name] for name in PARAMETERS] == ["eager", None, None]
+    assert [refused[name] for name in PARAMETERS] == [None, "fit", "small"]
+    assert (measured["median_ms"], measured["rounds"], measured["reason"]) == (10.0, 6, None)
+    assert measured["drift"] == pytest.approx(0.5)
+    assert (refused["outcome"], refused["reason"], refused["median_ms"]) == ("refused", "no such loop", None)
+
+
+def test_contrasts_are_a_row_each_and_those_inside_a_version_have_no_case():
+    other = case("power", style="function")
+    across, inside = version_pair(EAGER), case_pair(EAGER, other)
+    table = flat.contrasts(
+        comparison(contrasts=(contrast(across, 2.0, "slower"), contrast(inside, None, "inconclusive", "it broke")))
+    )
+    assert table.column_names == ["workload", "case", "param_style", *flat.CONTRAST.names]
+    first, second = table.to_pylist()
+    assert (first["case"], first["version"], first["baseline"], first["candidate"]) == (EAGER.label, None, OLD, NEW)
+    assert (first["ratio"], first["verdict"], first["reason"], first["exploratory"]) == (2.0, "slower", None, False)
+    assert (second["case"], second["version"], second["param_style"]) == (None, NEW, None)
+    assert (second["baseline"], second["candidate"]) == (EAGER.label, other.label)
+    assert (second["ratio"], second["ci_low"], second["mde"]) == (None, None, None)
+
+
+def test_replicates_are_those_that_count(run: RunDir):
+    found = load_run(run.path)
+    table = flat.replicates(found.plan, found.replicates)
+    assert table.column_names == ["workload", "case", *PARAMETERS, *flat.REPLICATE.names]
+    counted = table.group_by(["case", "version"]).aggregate([("round", "list")]).to_pylist()
+    assert {(one["case"], one["version"]): sorted(one["round_list"]) for one in counted} == {
+        (EAGER.label, OLD): [1, 2, 3], (FIT.label, OLD): [1, 2, 3], (EAGER.label, NEW): [1, 2, 3],
+    }  # fmt: skip
+    first = table.to_pylist()[0]
+    assert (first["round"], first["replicate"], first["steady_ns"]) == (1, 3, 3 * MS)
+    assert (first["build_ns"], first["first_ns"], first["second_ns"]) == (500 * MS, 50 * MS, 20 * MS)
+    assert first["calls_ns"] == (50 + 20 + 10 + 2 * 3) * MS
+    assert (first["rise"], first["traces"], first["checksum"]) == (0.0, 1, "abcdef")
+
+
+def test_every_field_of_a_replicate_has_a_column():
+    assert {name if name != "number" else "replicate" for name in Replicate._fields} - {"case"} == set(
+        flat.REPLICATE.names
+    )
+
+
+def test_calls_are_every_row_of_the_replicates_that_count(run: RunDir):
+    found = load_run(run.path)
+    table = flat.calls(run, found.plan, found.replicates)
+    assert table.schema.equals(contract.arrow_schema(pa), check_metadata=True)
+    assert set(table["replicate"].to_pylist()) == {one.number for one in found.replicates}
+    assert table.num_rows == len(found.replicates) * 6
+    assert set(table["version"].to_pylist()) == {OLD, NEW}
+    assert contract.PILOT_ROUND not in table["round"].to_pylist()
+
+
+def test_the_medians_of_the_calls_are_what_the_replicates_have(run: RunDir):
+    found = load_run(run.path)
+    table = flat.calls(run, found.plan, found.replicates)
+    steady = table.filter(pc.equal(table["phase"].cast(pa.string()), "steady"))
+    medians = steady.group_by("replicate").aggregate([("wall_ns", "approximate_median")]).to_pylist()
+    assert {one["replicate"]: one["wall_ns_approximate_median"] for one in medians} == {
+        one.number: one.steady_ns for one in found.replicates
+    }
+
+
+def test_streams_of_calls_come_one_by_one(run: RunDir):
+    found = load_run(run.path)
+    streams = flat.streams_of_calls(run, found.plan, found.replicates)
+    assert set(next(streams)["version"].to_pylist()) == {OLD}
+    assert set(next(streams)["version"].to_pylist()) == {NEW}
+    assert next(streams, None) is None
+
+
+def test_a_stream_that_breaks_the_contract_is_left_out_and_told(run: RunDir):
+    (run.results / f"{NEW}-1.arrow").write_bytes(b"no stream")
+    found = load_run(run.path)
+    assert "is no Arrow stream" in found.warnings[0]
+    assert set(flat.calls(run, found.plan, found.replicates)["version"].to_pylist()) == {OLD}
+
+
+def test_a_stream_that_was_cut_gives_the_calls_up_to_its_last_flush(run: RunDir):
+    whole = load_run(run.path)
+    path = run.results / f"{NEW}-1.arrow"
+    path.write_bytes(path.read_bytes()[:-200])
+    found = load_run(run.path)
+    assert len(found.replicates) == len(whole.replicates) - 1
+    assert flat.calls(run, found.plan, found.replicates).num_rows == len(found.replicates) * 6
+
+
+def test_the_rows_of_a_case_that_the_plan_does_not_name_still_have_its_workload(run: RunDir):
+    found = load_run(run.path)
+    stranger = found.replicates[0]._replace(case="other[a=b]")
+    (row,) = flat.replicates(found.plan, [stranger]).to_pylist()
+    assert (row["workload"], row["case"]) == ("other", "other[a=b]")
+
+
+def test_a_run_with_nothing_in_it_has_the_same_tables_without_rows(tmp_path: Path):
+    run = run_directory(tmp_path / "run", plan([EAGER]))
+    found = load_run(run.path)
+    replicates = flat.replicates(found.plan, found.replicates)
+    assert (replicates.num_rows, replicates.column_names) == (0, ["workload", "case", *flat.REPLICATE.names])
+    calls = flat.calls(run, found.plan, found.replicates)
+    assert calls.num_rows == 0
+    assert calls.schema.equals(contract.arrow_schema(pa))
+    assert flat.arms(found.comparison).num_rows == 2
+
+
+@pytest.mark.parametrize("scene", [scenes.everything, scenes.hostile, scenes.exploratory])
+def test_every_scene_is_a_table_of_its_arms_and_one_of_its_contrasts(scene):
+    found = scene()
+    arms, contrasts = flat.arms(found), flat.contrasts(found)
+    assert arms["version"].to_pylist() == [one.version for one in found.arms]
+    assert arms["median_ms"].to_pylist() == [one.median_ms for one in found.arms]
+    assert contrasts["candidate"].to_pylist() == [one.pair.candidate for one in found.contrasts]
+    assert contrasts["ratio"].to_pylist() == [one.ratio for one in found.contrasts]
