@@ -110,6 +110,11 @@ class Pair:
     margin: float | None = None
 
     @property
+    def across(self) -> bool:
+        """Of the steady times of two versions, which is what a comparison is about first."""
+        return self.kind == "version" and self.metric == "steady"
+
+    @property
     def arms(self) -> tuple[tuple[str, str], tuple[str, str]]:
         """(case label, version) of the baseline and of the candidate."""
         if self.kind == "version":

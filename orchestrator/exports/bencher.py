@@ -2,9 +2,10 @@
 
 import json
 
-from orchestrator.exports.figures import quartiles, steady_ns, verdicts
+from orchestrator.exports.figures import quartiles, steady_ns
 from orchestrator.exports.text import key
 from orchestrator.library import Run
+from orchestrator.reports.summary import by_candidate
 
 LONGEST_NAME = 1024
 
@@ -12,7 +13,7 @@ Metric = dict[str, float]
 
 
 def render(run: Run) -> str:
-    times, found = steady_ns(run), verdicts(run.comparison)
+    times, found = steady_ns(run), by_candidate(run.contrasts)
     benchmarks: dict[str, dict[str, Metric]] = {}
     for arm in run.arms:
         if arm.median_ms is None:

@@ -1,4 +1,4 @@
-"""What several formats ask of a run: an arm's replicates, its one contrast across versions, and that in words."""
+"""What several formats ask of a run: an arm's replicates, and a contrast in words."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from orchestrator.library import Run
-from orchestrator.model import Comparison, Contrast
+from orchestrator.model import Contrast
 from orchestrator.reports.columns import interval, ratio
 
 # Case label and version.
@@ -24,15 +24,6 @@ def steady_ns(run: Run) -> dict[Name, list[float]]:
 def quartiles(values: Sequence[float]) -> tuple[float, float]:
     low, high = np.quantile(values, (0.25, 0.75))
     return float(low), float(high)
-
-
-def verdicts(comparison: Comparison) -> dict[Name, Contrast]:
-    """By candidate arm, its contrast of steady times across versions; where claims ask for several, the first."""
-    found: dict[Name, Contrast] = {}
-    for one in comparison.contrasts:
-        if one.pair.kind == "version" and one.pair.metric == "steady":
-            found.setdefault(one.pair.arms[1], one)
-    return found
 
 
 def verdict(contrast: Contrast) -> str:

@@ -3,16 +3,17 @@
 import json
 from collections.abc import Sequence
 
-from orchestrator.exports.figures import quartiles, steady_ns, told, verdicts
+from orchestrator.exports.figures import quartiles, steady_ns, told
 from orchestrator.exports.text import key, printable
 from orchestrator.library import Run
+from orchestrator.reports.summary import by_candidate
 
 # The action puts names between backticks into a Markdown table.
 UNTABLED = str.maketrans("`|", "'/")
 
 
 def render(run: Run) -> str:
-    times, found = steady_ns(run), verdicts(run.comparison)
+    times, found = steady_ns(run), by_candidate(run.contrasts)
     entries = []
     for arm in run.arms:
         if arm.median_ms is None:

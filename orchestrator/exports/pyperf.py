@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from orchestrator import flat
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.exports.figures import Name, python_of, told, verdicts
+from orchestrator.exports.figures import Name, python_of, told
 from orchestrator.exports.places import new_folder, write_json
 from orchestrator.exports.text import file_name, key, printable
 from orchestrator.library import Run
 from orchestrator.model import CONTROL, Contrast
 from orchestrator.replicates import Replicate
+from orchestrator.reports.summary import by_candidate
 from orchestrator.results import labels
 from orchestrator.rundir import RunDir
 
@@ -43,7 +44,7 @@ def write(run: Run, folder: Path) -> tuple[Path, ...]:
     if not timed:
         raise UsageError(f"run {run.plan.run} has no time in any version; there is nothing to write for pyperf")
     new_folder(folder)
-    calls, found = _calls(run), verdicts(run.comparison)
+    calls, found = _calls(run), by_candidate(run.contrasts)
     files = []
     for version in run.plan.versions:
         names = [(case.label, version) for case in run.plan.cases if (case.label, version) in timed]

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.model import Arm, Comparison, Contrast
+from orchestrator.reports.summary import by_candidate
 
 T = TypeVar("T")
 
@@ -25,7 +26,7 @@ class Arrangement:
 
     def arms(self, comparison: Comparison) -> list[Arm]:
         """With every arm that is shown its case's baseline, or nobody could read it."""
-        found = {contrast.pair.arms[1]: contrast for contrast in comparison.contrasts if _between_versions(contrast)}
+        found = by_candidate(comparison.contrasts)
         chosen = {
             (arm.case.label, arm.version)
             for arm in comparison.arms
@@ -98,10 +99,6 @@ def arrangement(only: str | None, sort: str | None) -> Arrangement:
             f"--sort {name!r}{did_you_mean(name, SORTS)}; it is {', '.join(SORTS)}, or the same backwards, e.g. -ratio"
         )
     return Arrangement(kinds, name, (sort or "").startswith("-"))
-
-
-def _between_versions(contrast: Contrast) -> bool:
-    return contrast.pair.kind == "version" and contrast.pair.metric == "steady"
 
 
 def _verdict(found: dict[tuple[str, str], Contrast], arm: Arm) -> str:

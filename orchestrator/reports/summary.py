@@ -22,12 +22,16 @@ def sentences(comparison: Comparison) -> tuple[str, ...]:
 
 
 def of_version(comparison: Comparison, candidate: str) -> list[Contrast]:
-    """The contrasts of steady times between a version and the baseline."""
-    return [
-        contrast
-        for contrast in comparison.contrasts
-        if contrast.pair.kind == "version" and contrast.pair.metric == "steady" and contrast.pair.candidate == candidate
-    ]
+    return [one for one in comparison.contrasts if one.pair.across and one.pair.candidate == candidate]
+
+
+def by_candidate(contrasts: Iterable[Contrast]) -> dict[tuple[str, str], Contrast]:
+    """The contrast across versions of each arm that has one; where claims ask for several, the first."""
+    found: dict[tuple[str, str], Contrast] = {}
+    for one in contrasts:
+        if one.pair.across:
+            found.setdefault(one.pair.arms[1], one)
+    return found
 
 
 def short_names(cases: Iterable[Case]) -> Mapping[str, str]:

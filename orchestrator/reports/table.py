@@ -13,7 +13,7 @@ from orchestrator.reports.arrange import Arrangement
 from orchestrator.reports.columns import LONGEST, Column, Notes, choose, legend
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.summary import LONGEST as LONGEST_NAME
-from orchestrator.reports.summary import sentences, split_params
+from orchestrator.reports.summary import by_candidate, sentences, split_params
 
 # A row's name may wrap down to this width before its columns are laid out in two tables.
 NARROWEST_NAME = 8
@@ -100,11 +100,7 @@ def _frame(title: str, shared: str, names: Sequence[str], columns: Sequence[Colu
 
 
 def _versions_table(comparison: Comparison, arms: Sequence[Arm], notes: Notes, columns: Sequence[Column]) -> Grid:
-    contrasts = {
-        contrast.pair.arms[1]: contrast
-        for contrast in comparison.contrasts
-        if contrast.pair.kind == "version" and contrast.pair.metric == "steady"
-    }
+    contrasts = by_candidate(comparison.contrasts)
     shared, names, own = split_params(arm.case for arm in arms)
     grid = _frame(arms[0].case.workload, shared, (names, "version"), columns)
     for case, of_case in groupby(arms, key=lambda arm: arm.case):

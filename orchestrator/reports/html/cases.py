@@ -11,8 +11,9 @@ from orchestrator.model import Arm, Case, Comparison, Contrast
 from orchestrator.replicates import Replicate
 from orchestrator.reports.columns import duration, interval, ratio
 from orchestrator.reports.html.calls import ArmName, Course
-from orchestrator.reports.html.rows import Cell, Column, Names, Row, arm_row, contrasts_of, params
+from orchestrator.reports.html.rows import Cell, Column, Names, Row, arm_row, params
 from orchestrator.reports.html.text import rounded, shown
+from orchestrator.reports.summary import by_candidate
 
 COLUMNS = (
     Column("version", "Version"),
@@ -96,7 +97,7 @@ def sections(
 
 def _section(comparison: Comparison, found: Found, names: Names) -> Section:
     baseline = comparison.plan.versions[0]
-    judged = contrasts_of(found.contrasts)
+    judged = by_candidate(found.contrasts)
     rows = [arm_row(arm, judged.get((arm.case.label, arm.version)), baseline, names) for arm in found.arms]
     return Section(
         anchor=names.anchors[found.case.label],

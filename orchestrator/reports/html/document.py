@@ -26,7 +26,6 @@ from orchestrator.reports.html.rows import (
     Names,
     Row,
     arm_rows,
-    between_versions,
     contrast_rows,
 )
 from orchestrator.reports.html.text import rounded, script_data, shown
@@ -82,7 +81,7 @@ def written(run: Run, calls: Calls) -> str:
 def _further(comparison: Comparison, names: Names) -> list[dict[str, Any]]:
     """The tables of contrasts that are not those between the versions' times."""
     inside = [one for one in comparison.contrasts if one.pair.kind == "case"]
-    other = [one for one in comparison.contrasts if one.pair.kind == "version" and not between_versions(one)]
+    other = [one for one in comparison.contrasts if one.pair.kind == "version" and not one.pair.across]
     tables = (("inside", "Inside each version", inside), ("measures", "Other measures", other))
     return [
         {"id": id, "title": title, "columns": _columns(found), "rows": contrast_rows(found, names)}
@@ -112,7 +111,7 @@ def _present(comparison: Comparison, rows: list[Row]) -> list[str]:
 
 def _overview(comparison: Comparison, names: Names) -> dict[str, Any] | None:
     """Where every case of every version stands; None without a ratio."""
-    timed = [one for one in comparison.contrasts if between_versions(one) and one.ratio is not None]
+    timed = [one for one in comparison.contrasts if one.pair.across and one.ratio is not None]
     if not timed:
         return None
     places = {label: place for place, label in enumerate(names.anchors)}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from orchestrator.model import Arm, Case, Comparison, Contrast, Pair, Params
 from orchestrator.reports.columns import MARKS, duration, interval, ratio
 from orchestrator.reports.html.text import rounded, shown
+from orchestrator.reports.summary import by_candidate
 
 # What stands in a verdict's place where there is none, with its mark.
 OTHERS = {"baseline": "·", "refused": "–", "died": "✕", "not compared": "·"}
@@ -101,17 +102,8 @@ def params(of: Params) -> str:
     return " ".join(f"{name}={value}" for name, value in of)
 
 
-def between_versions(contrast: Contrast) -> bool:
-    return contrast.pair.kind == "version" and contrast.pair.metric == "steady"
-
-
-def contrasts_of(contrasts: Iterable[Contrast]) -> dict[tuple[str, str], Contrast]:
-    """The contrast between versions of each arm that has one."""
-    return {one.pair.arms[1]: one for one in contrasts if between_versions(one)}
-
-
 def arm_rows(comparison: Comparison, names: Names) -> list[Row]:
-    contrasts = contrasts_of(comparison.contrasts)
+    contrasts = by_candidate(comparison.contrasts)
     baseline = comparison.plan.versions[0]
     return [arm_row(arm, contrasts.get((arm.case.label, arm.version)), baseline, names) for arm in comparison.arms]
 
