@@ -11,7 +11,7 @@ from orchestrator.model import VerdictName
 from orchestrator.plain import plain
 from orchestrator.reports.columns import MARKS, NARROW_BAR_CELLS, STYLES, Notes, axis, bar, interval, ratio
 from orchestrator.reports.grid import Grid
-from orchestrator.reports.json import run_object
+from orchestrator.reports.json import pair_object, run_object
 from orchestrator.reports.summary import short_names
 from orchestrator.reports.table import below
 from orchestrator.reports.table import differences as names_of_pairs
@@ -120,15 +120,8 @@ def as_object(found: Changes) -> dict[str, Any]:
 
 def _objects(changes: Iterable[Change]) -> Iterable[dict[str, Any]]:
     for change in changes:
-        pair = change.pair
         yield {
-            "workload": pair.workload,
-            "params": dict(pair.params),
-            "kind": pair.kind,
-            "version": pair.version,
-            "baseline": pair.baseline,
-            "candidate": pair.candidate,
-            "metric": pair.metric,
+            **pair_object(change.pair),
             "earlier_ratio": change.earlier.ratio,
             "later_ratio": change.later.ratio,
             "change": change.ratio,

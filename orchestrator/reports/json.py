@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from orchestrator.model import Arm, Comparison, Contrast
+from orchestrator.model import Arm, Comparison, Contrast, Pair
 
 SCHEMA = "tfcompare.comparison/1"
 
@@ -56,8 +56,7 @@ def _arm(arm: Arm) -> dict[str, Any]:
     }
 
 
-def _contrast(contrast: Contrast) -> dict[str, Any]:
-    pair = contrast.pair
+def pair_object(pair: Pair) -> dict[str, Any]:
     return {
         "workload": pair.workload,
         "params": dict(pair.params),
@@ -66,6 +65,12 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
         "baseline": pair.baseline,
         "candidate": pair.candidate,
         "metric": pair.metric,
+    }
+
+
+def _contrast(contrast: Contrast) -> dict[str, Any]:
+    return {
+        **pair_object(contrast.pair),
         "ratio": contrast.ratio,
         "ci_low": contrast.ci_low,
         "ci_high": contrast.ci_high,
