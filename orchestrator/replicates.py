@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator.errors import ContractBroken
-from orchestrator.results import as_arrow, as_numpy, check, column, labels, read_stream
+from orchestrator.results import as_arrow, as_numpy, check, figures, is_label, labels, read_stream
 
 
 class Replicate(NamedTuple):
@@ -76,8 +76,8 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
     medians, rises = _steady(rows, steady)
     called = np.where(rows.phase("build"), 0, rows.wall_ns)
     # In the order of the build rows, which is that of the stream.
-    built = np.flatnonzero(_is(table, "phase", "build"))
-    groups = np.searchsorted(rows.numbers, column(table, "replicate")[built])
+    built = np.flatnonzero(is_label(table, "phase", "build"))
+    groups = np.searchsorted(rows.numbers, figures(table, "replicate")[built])
     facts = table.take(as_arrow(built))
     columns = {
         "number": rows.numbers[groups],
@@ -106,14 +106,14 @@ class Rows:
 
     @classmethod
     def of(cls, table: pa.Table) -> "Rows":
-        replicates, ordinals = column(table, "replicate"), column(table, "ordinal")
+        replicates, ordinals = figures(table, "replicate"), figures(table, "ordinal")
         # So a worker writes them; to find that out takes a tenth of the sorting.
         later = replicates[1:] - replicates[:-1]
         sorted_already = bool(np.all((later > 0) | ((later == 0) & (ordinals[1:] > ordinals[:-1]))))
         order = slice(None) if sorted_already else np.lexsort((ordinals, replicates))
         numbers, starts, counts = np.unique(replicates[order], return_index=True, return_counts=True)
         words, phases = labels(table, "phase")
-        wall_ns = column(table, "wall_ns")[order]
+        wall_ns = figures(table, "wall_ns")[order]
         return cls(
             numbers=numbers,
             starts=starts,
@@ -121,7 +121,7 @@ class Rows:
             phases=phases[order],
             words=words,
             wall_ns=wall_ns,
-            step_ns=wall_ns / column(table, "steps")[order],
+            step_ns=wall_ns / figures(table, "steps")[order],
         )
 
     def phase(self, name: str) -> Any:
@@ -163,11 +163,6 @@ def _steady(rows: Rows, steady: Any) -> tuple[Any, Any]:
             earlier, later = (np.median(part, axis=1) for part in (matrix[:, :half], matrix[:, half:]))
             rises[alike] = np.log(np.maximum(later, 1.0) / np.maximum(earlier, 1.0))
     return medians, rises
-
-
-def _is(table: pa.Table, name: str, word: str) -> Any:
-    words, codes = labels(table, name)
-    return codes == (words.index(word) if word in words else -1)
 
 
 def _values(found: Any) -> Iterable[Any]:

@@ -171,10 +171,16 @@ def labels(table: pa.Table, name: str) -> tuple[list[str | None], Any]:
     return [*words, None], as_numpy(codes)
 
 
-def column(table: pa.Table, name: str) -> Any:
+def figures(table: pa.Table, name: str) -> Any:
     """The numbers of a column without nulls."""
     chunked = table[name]
     return as_numpy(chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks())
+
+
+def is_label(table: pa.Table, name: str, word: str) -> Any:
+    """Which rows have it."""
+    words, codes = labels(table, name)
+    return codes == (words.index(word) if word in words else -1)
 
 
 def as_numpy(array: pa.Array) -> Any:

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pyarrow.csv
 
-from orchestrator.exports.text import printable
 from orchestrator.library import Run
+from orchestrator.plain import harmless
 
 TABLE = "arms"
 
@@ -14,7 +14,7 @@ FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 def render(run: Run, table: str = TABLE) -> str:
     found = run.to_arrow(table)
-    columns = {printable(name): _harmless(found[name]) for name in found.column_names}
+    columns = {harmless(name): _harmless(found[name]) for name in found.column_names}
     sink = pa.BufferOutputStream()
     pyarrow.csv.write_csv(pa.table(columns), sink)
     return str(sink.getvalue().to_pybytes(), "utf-8").rstrip("\n")
@@ -32,5 +32,5 @@ def _harmless(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 
 
 def _cell(word: str) -> str:
-    shown = printable(word)
+    shown = harmless(word)
     return f"'{shown}" if shown.startswith(FORMULA) else shown

@@ -4,8 +4,9 @@ import json
 from collections.abc import Sequence
 
 from orchestrator.exports.figures import quartiles, steady_ns, told
-from orchestrator.exports.text import key, printable
+from orchestrator.exports.text import key
 from orchestrator.library import Run
+from orchestrator.plain import harmless
 from orchestrator.reports.summary import by_candidate
 
 # The action puts names between backticks into a Markdown table.
@@ -28,7 +29,7 @@ def render(run: Run) -> str:
                 "unit": "ms/step",
                 "value": arm.median_ms,
                 **_range(times.get(name, ())),
-                "extra": "\n".join(printable(line) for line in (*said, f"tfcompare run {run.plan.run}")),
+                "extra": "\n".join(harmless(line) for line in (*said, f"tfcompare run {run.plan.run}")),
             }
         )
     return json.dumps(entries, indent=2, allow_nan=False)

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from orchestrator.exports.figures import told
-from orchestrator.exports.text import printable
 from orchestrator.library import Run
 from orchestrator.model import Arm, Comparison, Contrast
+from orchestrator.plain import harmless
 
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
@@ -19,7 +19,7 @@ def render(run: Run) -> str:
     for version in run.plan.versions:
         tests = list(_tests(run.comparison, version))
         if tests:
-            suite = SubElement(root, "testsuite", name=printable(f"tfcompare {version}"))
+            suite = SubElement(root, "testsuite", name=harmless(f"tfcompare {version}"))
             suite.set("timestamp", run.plan.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"))
             suite.append(_properties(run))
             suite.extend(tests)
@@ -71,21 +71,21 @@ def _unmeasured(arm: Arm) -> Element:
 
 
 def _test(arm: Arm, name: str) -> Element:
-    test = Element("testcase", classname=printable(f"tfcompare.{arm.case.workload}"), name=printable(name))
+    test = Element("testcase", classname=harmless(f"tfcompare.{arm.case.workload}"), name=harmless(name))
     test.set("time", f"{(arm.median_ms or 0.0) / 1e3:.9f}")
     return test
 
 
 def _told(test: Element, tag: str, text: str, kind: str = "") -> None:
     """As an attribute and as text, for some viewers show the one and some the other."""
-    found = SubElement(test, tag, message=printable(text))
+    found = SubElement(test, tag, message=harmless(text))
     if kind:
         found.set("type", kind)
-    found.text = printable(text)
+    found.text = harmless(text)
 
 
 def _printed(parent: Element, lines: Iterable[str]) -> None:
-    text = "\n".join(map(printable, lines))
+    text = "\n".join(map(harmless, lines))
     if text:
         SubElement(parent, "system-out").text = text
 
@@ -98,7 +98,7 @@ def _properties(run: Run) -> Element:
         "margin": f"{plan.margin:g}", "tool": run.manifest.tool, "cpu": str(run.manifest.host.get("cpu")),
     }  # fmt: skip
     for name, value in facts.items():
-        SubElement(properties, "property", name=f"tfcompare.{name}", value=printable(value))
+        SubElement(properties, "property", name=f"tfcompare.{name}", value=harmless(value))
     return properties
 
 

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from orchestrator.exports.figures import python_of, verdict
-from orchestrator.exports.text import printable
 from orchestrator.library import Run
 from orchestrator.model import Arm, Comparison, Contrast
-from orchestrator.plain import clipped
+from orchestrator.plain import clipped, harmless
 from orchestrator.reports.claims import judged_claims, subject_of, summary
 from orchestrator.reports.columns import MARKS, duration, interval, ratio
 from orchestrator.reports.table import facts
@@ -48,7 +47,7 @@ def render(run: Run) -> str:
 def code(text: str) -> str:
     """Foreign text, so that nothing in it is markup, pings a person or links to an issue. Where even code between
     backticks would give way, every sign is written as a number."""
-    shown = clipped(printable(text).strip(), LONGEST_TEXT)
+    shown = clipped(harmless(text).strip(), LONGEST_TEXT)
     if not re.search(r"[`|\\]", shown):
         return f"`{shown}`" if shown else ""
     return f"<code>{re.sub(r'[^A-Za-z0-9 ]', _as_number, shown)}</code>"

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from orchestrator.exports.text import printable
 from orchestrator.library import Run
 from orchestrator.model import Arm, Contrast, Plan, VerdictName
+from orchestrator.plain import harmless
 
 OUTCOMES = ("measured", "refused", "died")
 
@@ -102,7 +102,7 @@ def _seconds(milliseconds: float | None) -> float | None:
 
 
 def _drawn(labels: Labels) -> str:
-    return ",".join(f'{name}="{_escaped(printable(value))}"' for name, value in labels.items())
+    return ",".join(f'{name}="{_escaped(harmless(value))}"' for name, value in labels.items())
 
 
 def _escaped(text: str) -> str:

@@ -13,9 +13,10 @@ from orchestrator import flat
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports.figures import Name, python_of, told
 from orchestrator.exports.places import new_folder, write_json
-from orchestrator.exports.text import file_name, key, printable
+from orchestrator.exports.text import file_name, key
 from orchestrator.library import Run
 from orchestrator.model import CONTROL, Contrast
+from orchestrator.plain import harmless
 from orchestrator.replicates import Replicate
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results import labels
@@ -130,5 +131,5 @@ def _about_version(run: Run, version: str) -> Metadata:
 
 def _metadata(**facts: str | int | float | None) -> Metadata:
     """pyperf takes neither nothing nor a text of blanks or several lines."""
-    clean = {name: printable(fact).strip() if isinstance(fact, str) else fact for name, fact in facts.items()}
+    clean = {name: harmless(fact).strip() if isinstance(fact, str) else fact for name, fact in facts.items()}
     return {name: fact for name, fact in clean.items() if fact is not None and fact != ""}

@@ -8,15 +8,10 @@ from orchestrator.plain import harmless
 CHANGED_DIGITS = 8
 
 
-def printable(text: str) -> str:
-    """On one line, and what cannot be printed as Python would write it."""
-    return harmless(text)
-
-
 def key(text: str, most: int = 1000) -> str:
     """A name by which others tell things apart, of so many bytes at most: where it had to be changed or cut, a digest
     of the whole keeps it one of its own."""
-    shown = printable(text).strip()
+    shown = harmless(text).strip()
     if shown == text and len(text.encode()) <= most:
         return text
     cut = shown.encode()[: most - CHANGED_DIGITS - 1].decode(errors="ignore")

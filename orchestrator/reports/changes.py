@@ -9,7 +9,7 @@ from rich.text import Text
 from orchestrator.changes import ALPHA, Change, Changes
 from orchestrator.model import VerdictName
 from orchestrator.plain import plain
-from orchestrator.reports.columns import MARKS, NARROW_BAR_CELLS, STYLES, Notes, axis, bar, interval, ratio
+from orchestrator.reports.columns import MARKS, MEASURES, NARROW_BAR_CELLS, STYLES, Notes, axis, bar, interval, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import pair_object, run_object
 from orchestrator.reports.summary import short_names
@@ -83,7 +83,7 @@ def _ratios(title: str, named: Iterable[tuple[str, Change]], notes: Notes) -> Gr
 def _between(change: Change) -> str:
     """What the ratios of one table are between."""
     pair = change.pair
-    of = "" if pair.metric == "steady" else f", {pair.metric.replace('_', ' ')}"
+    of = "" if pair.metric == "steady" else f", {MEASURES[pair.metric]}"
     return f"{pair.candidate} against {pair.baseline}{of}" if pair.kind == "version" else f"inside {pair.version}{of}"
 
 

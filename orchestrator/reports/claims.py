@@ -15,7 +15,7 @@ from orchestrator.errors import UsageError
 from orchestrator.model import Comparison, Contrast, Expectation, Pair, params_label
 from orchestrator.plain import drawn, plain
 from orchestrator.reports import table
-from orchestrator.reports.columns import Notes, interval, ratio
+from orchestrator.reports.columns import MEASURES, Notes, interval, ratio
 from orchestrator.reports.json import run_object
 
 SCHEMA = "tfcompare.claims/1"
@@ -24,8 +24,6 @@ STYLES: dict[Answer, str] = {
     "reproduced": "bold green", "not reproduced": "bold red", "inconclusive": "yellow", "needs a GPU": "dim",
 }  # fmt: skip
 MARKS: dict[Answer, str] = {"reproduced": "✓", "not reproduced": "✗", "inconclusive": "?", "needs a GPU": "-"}
-
-OF = {"steady": "", "first": "first call, ", "build": "build, ", "peak_rss": "peak memory, ", "traces": "traces, "}
 
 
 def render(comparison: Comparison) -> str:
@@ -102,9 +100,10 @@ def subject(finding: Finding) -> str:
 
 
 def subject_of(pair: Pair) -> str:
+    of = "" if pair.metric == "steady" else f"{MEASURES[pair.metric]}, "
     if pair.kind == "version":
-        return f"{OF[pair.metric]}{pair.candidate} v {pair.baseline}: {pair.workload}{params_label(pair.params)}"
-    return f"{OF[pair.metric]}{pair.version}: {pair.workload} {_apart(pair)}"
+        return f"{of}{pair.candidate} v {pair.baseline}: {pair.workload}{params_label(pair.params)}"
+    return f"{of}{pair.version}: {pair.workload} {_apart(pair)}"
 
 
 def _apart(pair: Pair) -> str:

@@ -10,11 +10,15 @@ from rich.text import Text
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.model import Arm, Contrast, Drift, VerdictName
+from orchestrator.model import Arm, Contrast, Drift, Metric, VerdictName
 from orchestrator.plain import clipped, plain
 
 STYLES: dict[VerdictName, str] = {"slower": "bold red", "faster": "bold green", "same": "", "inconclusive": "yellow"}
 MARKS: dict[VerdictName, str] = {"slower": "▲", "faster": "▼", "same": "=", "inconclusive": "?"}
+# What a contrast compares, in words.
+MEASURES: Mapping[Metric, str] = {
+    "steady": "time a step", "first": "first call", "build": "build", "peak_rss": "peak memory", "traces": "traces",
+}  # fmt: skip
 STAR, WAVE = "*", "~"
 # To each side of the bar's middle; half a cell is the least that is drawn.
 BAR_CELLS, NARROW_BAR_CELLS = 4, 3

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
 
 from orchestrator.model import CONTROL, Case, Comparison, Contrast, VerdictName
 from orchestrator.plain import clipped
@@ -60,31 +61,28 @@ def _sentence(candidate: str, baseline: str, own: Sequence[Contrast], names: Map
     timed = [contrast for contrast in own if contrast.ratio is not None]
     if not timed:
         return f"{candidate} against {baseline}: nothing could be compared."
-    told = [_differing(verdict, timed, names) for verdict in ("slower", "faster")]
-    differing = [words for words in told if words]
-    counts = {verdict: sum(one.verdict == verdict for one in timed) for verdict in ("same", "inconclusive")}
-    rest = [f"{count} {verdict}" for verdict, count in counts.items() if count]
-    if missing := len(own) - len(timed):
-        rest.append(f"{missing} without a time")
     of = f"{len(own)} case{'s' if len(own) > 1 else ''}"
+    by_verdict = {verdict: [one for one in timed if one.verdict == verdict] for verdict in get_args(VerdictName)}
+    same, missing = len(by_verdict["same"]), len(own) - len(timed)
+    rest = [(same, "same"), (len(by_verdict["inconclusive"]), "inconclusive"), (missing, "without a time")]
+    told = [f"{count} {what}" for count, what in rest if count]
+    differing = [(verdict, by_verdict[verdict]) for verdict in ("slower", "faster") if by_verdict[verdict]]
+    if not differing and not same:
+        return f"{candidate} against {baseline}: nothing decided in {of}: {', '.join(told)}."
     if not differing:
-        if not counts["same"]:
-            return f"{candidate} against {baseline}: nothing decided in {of}: {', '.join(rest)}."
-        others = f"; {', '.join(rest[1:])}" if rest[1:] else ""
-        return f"{candidate} is the same as {baseline} in {counts['same']} of {of}{others}."
-    first, *second = differing
-    verdict, where = first
-    lead = f"{candidate} is {verdict} than {baseline} in {where.replace(' of all', f' of {of}', 1)}"
-    also = f" and {second[0][0]} in {second[0][1].replace(' of all', '', 1)}" if second else ""
-    return f"{lead}{also}" + (f"; {', '.join(rest)}." if rest else ".")
+        return "; ".join([f"{candidate} is the same as {baseline} in {same} of {of}", *_joined(told[1:])]) + "."
+    (verdict, most), *others = differing
+    lead = f"{candidate} is {verdict} than {baseline} in {len(most)} of {of} ({_worst(most, names)})"
+    also = "".join(f" and {verdict} in {len(found)} ({_worst(found, names)})" for verdict, found in others)
+    return "; ".join([lead + also, *_joined(told)]) + "."
 
 
-def _differing(verdict: VerdictName, timed: Sequence[Contrast], names: Mapping[str, str]) -> tuple[str, str] | None:
-    """How many are, and which is most so."""
-    own = [contrast for contrast in timed if contrast.verdict == verdict]
-    if not own:
-        return None
-    worst = max(own, key=lambda contrast: abs(math.log(contrast.ratio or 1.0)))
+def _joined(told: Sequence[str]) -> list[str]:
+    return [", ".join(told)] if told else []
+
+
+def _worst(found: Sequence[Contrast], names: Mapping[str, str]) -> str:
+    """The one that differs most."""
+    worst = max(found, key=lambda contrast: abs(math.log(contrast.ratio or 1.0)))
     label = worst.pair.arms[1][0]
-    most = "most in " if len(own) > 1 else ""
-    return verdict, f"{len(own)} of all ({most}{names.get(label, label)}, {ratio(worst.ratio or 1.0)})"
+    return f"{'most in ' if len(found) > 1 else ''}{names.get(label, label)}, {ratio(worst.ratio or 1.0)}"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from orchestrator.results import figures, is_label, labels
 from workloads import contract
 
 # A power of two, so that what was summed up over few calls can be summed up further.
@@ -55,7 +56,7 @@ class Calls:
     def add(self, table: pa.Table) -> None:
         """The rows of one stream, of which the pilot's are left out at once."""
         if table.num_rows:
-            chosen = _is(table, "phase", "steady") & (table["round"].to_numpy() != contract.PILOT_ROUND)
+            chosen = is_label(table, "phase", "steady") & (figures(table, "round") != contract.PILOT_ROUND)
             if chosen.any():
                 self._streams.append(_summed_up(table, chosen))
 
@@ -74,10 +75,10 @@ class Calls:
 
 
 def _summed_up(table: pa.Table, chosen: Any) -> _Stream:
-    replicate = table["replicate"].to_numpy()[chosen]
-    order = np.lexsort((table["ordinal"].to_numpy()[chosen], replicate))
+    replicate = figures(table, "replicate")[chosen]
+    order = np.lexsort((figures(table, "ordinal")[chosen], replicate))
     rows = np.flatnonzero(chosen)[order]
-    step_ns = table["wall_ns"].to_numpy()[rows] / table["steps"].to_numpy()[rows]
+    step_ns = figures(table, "wall_ns")[rows] / figures(table, "steps")[rows]
     numbers, starts, counts = np.unique(replicate[order], return_index=True, return_counts=True)
     group = np.repeat(np.arange(len(numbers)), counts)
     place = np.arange(len(rows)) - starts[group]
@@ -94,10 +95,10 @@ def _summed_up(table: pa.Table, chosen: Any) -> _Stream:
 
 def _arms(table: pa.Table, rows: Any) -> tuple[list[ArmName], Any]:
     """The arms that these rows belong to, and for each row the place of its own."""
-    cases, case = _labels(table, "case")
-    versions, version = _labels(table, "version")
+    cases, case = labels(table, "case")
+    versions, version = labels(table, "version")
     found, arm = np.unique(case[rows].astype(np.int64) * len(versions) + version[rows], return_inverse=True)
-    return [(cases[code // len(versions)], versions[code % len(versions)]) for code in found.tolist()], arm
+    return [(str(cases[code // len(versions)]), str(versions[code % len(versions)])) for code in found.tolist()], arm
 
 
 def _medians(values: Any, key: Any) -> tuple[Any, Any]:
@@ -137,13 +138,3 @@ def _quantile(points: Any, share: float, axis: int) -> Any:
     part = last * share - below
     lower, upper = (np.take_along_axis(ordered, one, axis=axis) for one in (below, above))
     return np.squeeze(lower + (upper - lower) * part, axis=axis)
-
-
-def _is(table: pa.Table, name: str, word: str) -> Any:
-    words, codes = _labels(table, name)
-    return codes == (words.index(word) if word in words else -1)
-
-
-def _labels(table: pa.Table, name: str) -> tuple[list[str], Any]:
-    column = table[name].unify_dictionaries().combine_chunks()
-    return column.dictionary.to_pylist(), column.indices.to_numpy()

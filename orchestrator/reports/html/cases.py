@@ -9,7 +9,7 @@ from typing import Any
 
 from orchestrator.model import Arm, Case, Comparison, Contrast
 from orchestrator.replicates import Replicate
-from orchestrator.reports.columns import duration, interval, ratio
+from orchestrator.reports.columns import MEASURES, duration, interval, ratio
 from orchestrator.reports.html.calls import ArmName, Course
 from orchestrator.reports.html.rows import Cell, Column, Names, Row, arm_row, params
 from orchestrator.reports.html.text import rounded, shown
@@ -215,7 +215,7 @@ def _margin(comparison: Comparison, contrast: Contrast) -> float:
 def _compared(contrast: Contrast) -> str:
     """A contrast between versions, in the fewest words."""
     pair = contrast.pair
-    return pair.candidate if pair.metric == "steady" else f"{pair.candidate} {pair.metric.replace('_', ' ')}"
+    return pair.candidate if pair.metric == "steady" else f"{pair.candidate} {MEASURES[pair.metric]}"
 
 
 def _data(comparison: Comparison, found: Found) -> dict[str, Any]:

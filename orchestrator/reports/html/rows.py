@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from orchestrator.model import Arm, Case, Comparison, Contrast, Pair, Params
-from orchestrator.reports.columns import MARKS, duration, interval, ratio
+from orchestrator.reports.columns import MARKS, MEASURES, duration, interval, ratio
 from orchestrator.reports.html.text import rounded, shown
 from orchestrator.reports.summary import by_candidate
 
@@ -186,15 +186,6 @@ def contrast_row(contrast: Contrast, names: Names) -> Row:
             "rounds": Cell(str(contrast.rounds), contrast.rounds) if contrast.rounds else Cell(),
         },
     )
-
-
-MEASURES = {
-    "steady": "time a step",
-    "first": "first call",
-    "build": "build",
-    "peak_rss": "peak memory",
-    "traces": "traces",
-}
 
 
 def compared_cases(pair: Pair, names: Names) -> str:

@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from orchestrator.plain import plain
+from orchestrator.plain import harmless
 
 # Enough to draw from; a page of hundreds of cases holds a million figures.
 DIGITS = 4
@@ -14,8 +14,7 @@ ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u202
 
 def shown(text: object) -> str:
     """What cannot be printed, or would turn the reading direction, is shown as Python would write it."""
-    told = str(text)
-    return told if told.isprintable() else plain(told).plain
+    return harmless(str(text))
 
 
 def rounded(value: float | None, digits: int = DIGITS) -> float | None:
