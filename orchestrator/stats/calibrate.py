@@ -22,7 +22,10 @@ LEAST_SHARE, LEAST_CALLS_S = 0.5, 0.1
 # a call that is not timed, or by more of them, so few long calls stand in one burst.
 BURST_S = 0.008
 FEWEST_IN_BURST, ENOUGH_IN_BURST = 3, 6
-# Beyond this a replicate's calls cost more patience than they bring certainty.
+# A call this long is not led in (`workloads/replicate.py`), so it can be a burst of its own.
+LONG_CALL_S = 1.0
+# A replicate's calls may always take so long. Beyond it they may take as long as it took to open it, and no longer:
+# then they cost more patience than they bring certainty.
 REPLICATE_CALLS_S = 2.0
 
 
@@ -67,22 +70,34 @@ def effort(pilots: Sequence[Pilot], share: float = 1.0) -> Effort:
     """For the arms of one case together, since all make the same calls; a share of what would be best."""
     if not pilots:
         return Effort(0, 1, 1)
-    slowest = max(pilot.call_s for pilot in pilots)
-    affordable = max(1, int(REPLICATE_CALLS_S / max(slowest, 1e-9)))
-    calls = min(max(math.ceil(_worth(pilots) * share), FEWEST_CALLS), affordable)
+    slowest = max(max(pilot.call_s for pilot in pilots), 1e-9)
+    always = max(1, int(REPLICATE_CALLS_S / slowest))
+    affordable = max(always, int(_mean_open_s(pilots) / slowest))
+    calls = max(min(math.ceil(_worth(pilots) * share), affordable), min(FEWEST_CALLS, always))
     settling = max(settled(pilot.calls_ns) for pilot in pilots)
-    warmup = min(math.ceil(settling * share), MOST_WARMUP, affordable - 1)
+    warmup = min(math.ceil(settling * share), MOST_WARMUP, always - 1)
     # An even number of them: forth and back.
-    bursts = max(2 * round(calls / _burst(pilots) / 2), 2 if calls >= 2 * FEWEST_IN_BURST else 1)
+    bursts = max(2 * round(calls / _burst(pilots) / 2), 2 if calls >= 2 * _fewest(pilots) else 1)
     return Effort(warmup, bursts, math.ceil(calls / bursts))
 
 
 def _burst(pilots: Sequence[Pilot]) -> int:
     """Calls in a burst: as many as take its time on average over the arms, and enough for the quickest of them."""
     average = max(_mean_call_s(pilots), 1e-9)
-    quickest = max(min(pilot.call_s for pilot in pilots), 1e-9)
-    enough = min(math.ceil(BURST_S / quickest), ENOUGH_IN_BURST)
-    return max(math.ceil(BURST_S / average), enough, FEWEST_IN_BURST)
+    enough = min(math.ceil(BURST_S / max(_quickest_s(pilots), 1e-9)), ENOUGH_IN_BURST)
+    return max(math.ceil(BURST_S / average), enough, _fewest(pilots))
+
+
+def _fewest(pilots: Sequence[Pilot]) -> int:
+    return 1 if _quickest_s(pilots) >= LONG_CALL_S else FEWEST_IN_BURST
+
+
+def _quickest_s(pilots: Sequence[Pilot]) -> float:
+    return min(pilot.call_s for pilot in pilots)
+
+
+def _mean_open_s(pilots: Sequence[Pilot]) -> float:
+    return sum(pilot.open_s for pilot in pilots) / len(pilots)
 
 
 def _mean_call_s(pilots: Sequence[Pilot]) -> float:
@@ -92,7 +107,7 @@ def _mean_call_s(pilots: Sequence[Pilot]) -> float:
 def _worth(pilots: Sequence[Pilot]) -> int:
     """Kalibera and Jones: more calls where they scatter, or where opening another replicate is dear."""
     call_s = max(_mean_call_s(pilots), 1e-9)
-    dear = sum(pilot.open_s for pilot in pilots) / len(pilots) / call_s
+    dear = _mean_open_s(pilots) / call_s
     within = math.sqrt(sum(scatter(pilot.calls_ns) ** 2 for pilot in pilots) / len(pilots))
     best = math.sqrt(dear) * within / BETWEEN
     # Their calls are independent; here a busy neighbour slows all calls of a moment alike, and only time averages it.

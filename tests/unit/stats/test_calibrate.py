@@ -73,8 +73,11 @@ def test_a_slow_arm_makes_the_calls_of_all_dear() -> None:
     assert timed([slow]) <= timed([quick, slow]) < timed([quick])
 
 
-def test_calls_of_seconds_are_made_once_without_warm_up() -> None:
-    assert effort([Pilot(10.0, (5_000 * MS,))]) == Effort(warmup=0, bursts=1, calls=1)
+def test_calls_of_seconds_alternate_without_warm_up_for_as_long_as_opening_took() -> None:
+    assert effort([Pilot(4.0, (5_000 * MS,))]) == Effort(warmup=0, bursts=1, calls=1)
+    assert effort([Pilot(21.0, (5_000 * MS,))]) == Effort(warmup=0, bursts=4, calls=1)
+    short = efforts({"a": [Pilot(21.0, (5_000 * MS,))]}, round_s=21.0)
+    assert short == {"a": Effort(warmup=0, bursts=1, calls=1)}
 
 
 @pytest.mark.parametrize("call_ms", [0.00005, 0.01, 1.0, 100.0, 1000.0])
