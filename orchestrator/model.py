@@ -12,8 +12,7 @@ from pydantic import ConfigDict
 STRICT = ConfigDict(extra="forbid")
 
 EngineName = Literal["docker", "venv"]
-FlavourName = Literal["cpu", "gpu"]
-GpuRequest = Literal["runtime", "device"]
+GpuRequest = Literal["runtime", "device", "cdi"]
 # Whether a replicate is forked from a resident worker, or has a process or a container of its own.
 Isolation = Literal["fork", "process", "container"]
 VerdictName = Literal["faster", "slower", "same", "inconclusive"]
@@ -23,40 +22,6 @@ Metric = Literal["steady", "first", "build", "peak_rss", "traces"]
 Effect = Literal["slower", "faster", "more", "less", "same"]
 
 Params = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Python:
-    """A Python that versions run on: the image that brings it and the pip that installs locks into it."""
-
-    number: str
-    image: str
-    digest: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flavour:
-    """How one version is installed for one kind of device, on one Python."""
-
-    name: FlavourName
-    python: Python
-    lock: Path
-    pip_lock: Path
-    image: str
-    digest: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Version:
-    """One pinned TensorFlow; a flavour a Python, the preferred Python first."""
-
-    number: str
-    aliases: tuple[str, ...]
-    keras: str
-    flavours: tuple[Flavour, ...]
-
-    def on(self, name: FlavourName) -> tuple[Flavour, ...]:
-        return tuple(flavour for flavour in self.flavours if flavour.name == name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +153,9 @@ class Plan:
     cpus: tuple[int, ...] | None = None
     memory_mb: int | None = None
     claims: tuple[Claim, ...] = ()
+    # By UUID; with device gpu and none named, all that the engine gives. Exclusive: one process at a time holds them.
+    gpus: tuple[str, ...] = ()
+    exclusive: bool = False
 
     def arms(self) -> tuple[tuple[Case, str], ...]:
         """What is measured: every case in every version, or what the claims name, as far as this device can show it."""
@@ -216,7 +184,7 @@ class EnvironmentFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a run was made with: tool, machine, sources and environments."""
+    """What a run was made with: tool, machine, sources and environments; notes are what every report has to say."""
 
     __pydantic_config__ = STRICT
 
@@ -227,6 +195,7 @@ class Manifest:
     sources: dict[str, str]
     environments: dict[str, EnvironmentFacts]
     workers: dict[str, dict[str, str | bool | None]]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,6 +240,33 @@ class Disturbed:
     replicates: tuple[int, ...]
     cause: str
     redone: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CardSpan:
+    """A GPU over several moments: its slowest and fastest clock, its highest temperature and power, and every reason
+    for which its clock was held back."""
+
+    __pydantic_config__ = STRICT
+
+    index: int
+    sm_mhz_min: int | None
+    sm_mhz_max: int | None
+    temperature_c: int | None
+    power_w: int | None
+    throttled: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watched:
+    """What the GPUs did in one visit of some cases, read after each burst."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["watched"] = "watched"
+    cases: tuple[str, ...]
+    round: int
+    cards: tuple[CardSpan, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +320,7 @@ class Finished:
     seconds: float
 
 
-Entry = Calibrated | Ended | Disturbed | Lost | Extended | Machine | Finished
+Entry = Calibrated | Ended | Disturbed | Watched | Lost | Extended | Machine | Finished
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -387,6 +383,10 @@ class Comparison:
     contrasts: tuple[Contrast, ...]
     warnings: tuple[str, ...]
     broken: tuple[str, ...] = ()
+    # Each version against the one before it, where there are three or more.
+    neighbours: tuple[Contrast, ...] = ()
+    # Of a case whose baseline has no time, each version against the oldest that has one.
+    references: tuple[Contrast, ...] = ()
 
     @property
     def died(self) -> tuple[Arm, ...]:

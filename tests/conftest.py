@@ -3,10 +3,12 @@
 What is missing here skips its tests with a loud line; REQUIRE_DOCKER=1 turns a missing Docker engine into a failure.
 """
 
+import atexit
 import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,10 @@ from orchestrator.errors import EngineUnavailable
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCAL_BASE = "tfcompare-base:{python}"
+
+# Versions and digests of whoever runs the tests are no part of them; what a test starts inherits this.
+os.environ["TFCOMPARE_DATA"] = tempfile.mkdtemp(prefix="tfcompare-data-")
+atexit.register(shutil.rmtree, os.environ["TFCOMPARE_DATA"], ignore_errors=True)
 
 # A shell's background job ignores interrupts, and so would every program that it starts; some tests are about them.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

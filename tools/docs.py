@@ -1,9 +1,12 @@
-"""Writes docs/workloads.md and docs/claims.md from the files that they are about; `--check` says if they are stale."""
+"""Writes the pages of docs/ that say what files say, from those files; `--check` says if one is stale."""
 
 import argparse
 import ast
 from collections.abc import Iterable
 from pathlib import Path
+
+from gpu_page import gpu_page
+from versions_page import versions_page
 
 from orchestrator import claims, suites
 from orchestrator.model import Claim, Expectation, Workload
@@ -120,7 +123,12 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-PAGES = {"workloads.md": workloads_page, "claims.md": claims_page}
+PAGES = {
+    "workloads.md": workloads_page,
+    "claims.md": claims_page,
+    "versions.md": lambda: versions_page(WRITTEN),
+    "gpu.md": lambda: gpu_page((DOCS / "gpu.md").read_text()),
+}
 
 
 def main() -> None:

@@ -4,10 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+from packaging.version import Version as Number
 
 from orchestrator import catalog
 from orchestrator.errors import UsageError
-from orchestrator.model import Flavour
+from orchestrator.versions import Flavour
 
 FLAVOURS = [
     pytest.param(flavour, id=f"{version.number}-{flavour.name}-py{flavour.python.number}")
@@ -38,7 +39,33 @@ def test_the_pairs_of_the_seed_study_are_pinned_to_it():
 def test_all_versions_come_oldest_first_as_numbers_not_as_text():
     found = [version.number for version in catalog.all_versions()]
     assert found.index("2.0.0") < found.index("2.13.0")
-    assert found == sorted(found, key=lambda number: [int(part) for part in number.split(".")])
+    assert found == sorted(found, key=Number)
+
+
+def test_every_release_since_1_13_has_one_version_that_goes_by_its_name():
+    expected = [*(f"1.{minor}" for minor in range(13, 16)), *(f"2.{minor}" for minor in range(22))]
+    assert [catalog.minor(version.number) for version in catalog.releases()] == expected
+    assert catalog.resolve(["all"]) == catalog.releases()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("2.8..2.11", ["2.8.4", "2.9.3", "2.10.1", "2.11.0"]),
+        ("2.11..2.8", ["2.11.0", "2.10.1", "2.9.3", "2.8.4"]),
+        ("1.14..2.1", ["1.14.0", "1.15.5", "2.0.0", "2.1.4"]),
+        ("2.0.4..2.1", ["2.0.4", "2.1.4"]),
+        ("2.13..2.13", ["2.13.0"]),
+    ],
+)
+def test_a_range_holds_the_releases_between_its_ends_in_its_own_direction(name: str, expected: list[str]):
+    assert numbers(name, "1.13", "2.21")[: len(expected)] == expected
+
+
+def test_what_is_named_first_stays_first_and_a_range_repeats_nobody():
+    assert numbers("2.9", "2.8..2.10") == ["2.9.3", "2.8.4", "2.10.1"]
+    assert numbers("2.13", "all")[:2] == ["2.13.0", "1.13.2"]
+    assert len(numbers("2.13", "all")) == len(catalog.releases())
 
 
 @pytest.mark.parametrize(
@@ -46,6 +73,8 @@ def test_all_versions_come_oldest_first_as_numbers_not_as_text():
     [
         (["1.14", "2.1.3"], r"unknown version '2.1.3' \(did you mean 2.13\?\); `tfcompare list versions`"),
         (["1.14", "banana"], r"unknown version 'banana'; `tfcompare list versions`"),
+        (["1.14..2.99"], r"unknown version '2.99'"),
+        (["2.8..2.9", "2.9"], r"version 2.9.3 is named twice"),
         (["2.0", "2.0.0"], r"version 2.0.0 is named twice \(as '2.0.0'\)"),
         (["2.0"], "at least two versions"),
         ([], "at least two versions"),

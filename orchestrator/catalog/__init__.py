@@ -1,0 +1,164 @@
+"""The versions that tfcompare knows: those of images/, and those that were locked for this user."""
+
+import difflib
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+from packaging.version import Version as Number
+
+from orchestrator import lockfile
+from orchestrator.catalog import own, table
+from orchestrator.catalog.table import Catalogue, FlavourTable, VersionTable
+from orchestrator.errors import UsageError
+from orchestrator.versions import Cuda, Flavour, FlavourName, Python, Version
+
+# Beside this package, in a checkout and in an installed wheel alike.
+IMAGES = Path(__file__).resolve().parent.parent.parent / "images"
+LOCKS = IMAGES / "locks"
+DOCKERFILE = IMAGES / "Dockerfile"
+
+ALL = "all"
+RANGE = re.compile(r"(?P<first>[\w.]+?)\.\.(?P<last>[\w.]+)")
+EXACT = re.compile(r"\d+\.\d+\.\d+(\.post\d+)?")
+NIGHTLY = re.compile(r"nightly(-(?P<date>\d{8}))?|\d+\.\d+\.\d+\.dev\d{8}")
+
+
+@cache
+def shipped() -> Catalogue:
+    return table.read(IMAGES / "versions.toml")
+
+
+@cache
+def all_versions() -> tuple[Version, ...]:
+    """Every version of the tables, oldest first."""
+    base = shipped()
+    digests = own.digests()
+    found = [_version(number, entry, base, LOCKS, digests) for number, entry in base.version.items()]
+    if own.table().exists():
+        mine = table.read(own.table(), beside=base)
+        both = Catalogue(python=base.python | mine.python, cuda=base.cuda | mine.cuda)
+        found += [_version(number, entry, both, own.locks(), digests) for number, entry in mine.version.items()]
+    return tuple(sorted(found, key=lambda version: Number(version.number)))
+
+
+def reread() -> None:
+    """After something was written into the user's own folder."""
+    all_versions.cache_clear()
+
+
+def _version(number: str, entry: VersionTable, tables: Catalogue, locks: Path, digests: dict[str, str]) -> Version:
+    flavours: list[Flavour] = []
+    named: tuple[tuple[FlavourName, FlavourTable | None], ...] = (("cpu", entry.cpu), ("gpu", entry.gpu))
+    for name, flavour in named:
+        for python in flavour.pythons if flavour else ():
+            assert flavour is not None
+            base = tables.python[python]
+            image, digest = (flavour.image, flavour.digest) if flavour.image else (base.image, base.digest)
+            flavours.append(
+                Flavour(
+                    name=name,
+                    python=Python(number=python, image=base.image, digest=digests.get(base.image, base.digest)),
+                    lock=locks / lock_name(number, name, python),
+                    pip_lock=LOCKS / f"pip-py{python}.txt",
+                    image=image,
+                    digest=digests.get(image, digest),
+                    requirements=flavour.requirements,
+                    cuda=_cuda(flavour, tables),
+                )
+            )
+    return Version(
+        number=number,
+        aliases=entry.aliases,
+        keras=entry.keras,
+        flavours=tuple(flavours),
+        notes=entry.notes,
+    )
+
+
+def _cuda(flavour: FlavourTable, tables: Catalogue) -> Cuda | None:
+    if flavour.cuda is None:
+        return None
+    known = tables.cuda[flavour.cuda]
+    return Cuda(
+        number=flavour.cuda,
+        cudnn=flavour.cudnn,
+        compute=flavour.compute,
+        driver=known.driver,
+        jit_driver=known.jit_driver,
+        broken_from=known.broken_from,
+        broken=known.broken,
+    )
+
+
+def lock_name(number: str, flavour: FlavourName, python: str) -> str:
+    return f"{number}-{flavour}-py{python}.txt"
+
+
+def minor(number: str) -> str:
+    return ".".join(number.split(".")[:2])
+
+
+def releases() -> tuple[Version, ...]:
+    """One version a minor release, oldest first: the one that goes by the release's short name."""
+    return tuple(version for version in all_versions() if minor(version.number) in version.aliases)
+
+
+def find(name: str) -> Version | None:
+    return next((version for version in all_versions() if name in (version.number, *version.aliases)), None)
+
+
+def resolve(names: Sequence[str], fewest: int = 2) -> tuple[Version, ...]:
+    """The versions named, in the order given: the first is the baseline."""
+    found: dict[Version, None] = {}
+    for name in names:
+        several = _several(name)
+        if several is None:
+            version = _known(name)
+            if version in found:
+                raise UsageError(f"version {version.number} is named twice (as {name!r}); name each version once")
+            several = (version,)
+        found.update(dict.fromkeys(several))
+    if len(found) < fewest:
+        raise UsageError("a comparison takes at least two versions, e.g. --versions 1.14,2.0")
+    return tuple(found)
+
+
+def _several(name: str) -> Sequence[Version] | None:
+    """What `all` and a range stand for; a range that goes backwards begins with its newest."""
+    if name == ALL:
+        return releases()
+    match = RANGE.fullmatch(name)
+    if match is None:
+        return None
+    first, last = _known(match["first"]), _known(match["last"])
+    low, high = sorted((Number(first.number), Number(last.number)))
+    wanted = {*releases(), first, last}
+    inside = [version for version in all_versions() if version in wanted and low <= Number(version.number) <= high]
+    return inside if first == inside[0] else inside[::-1]
+
+
+def _known(name: str) -> Version:
+    version = find(name)
+    if version is None:
+        known = [known for version in all_versions() for known in (version.number, *version.aliases)]
+        raise UsageError(
+            f"unknown version {name!r}{did_you_mean(name, known)}; "
+            "`tfcompare list versions` shows those that can be run"
+        )
+    return version
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def lock_hash(flavour: Flavour) -> str:
+    """A digest of everything that is installed for a flavour, the installer included."""
+    digest = hashlib.sha256()
+    for lock in (flavour.pip_lock, flavour.lock):
+        digest.update(lockfile.content(lock))
+    return digest.hexdigest()

@@ -1,0 +1,149 @@
+"""A table of versions as its file states it: what each key may hold, and on which line one does not."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from packaging.version import InvalidVersion
+from packaging.version import Version as Number
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from orchestrator.errors import UsageError
+
+
+def _number(text: str) -> str:
+    try:
+        Number(text)
+    except InvalidVersion as error:
+        raise ValueError(f"{text!r} is no version number, like 2.13.0") from error
+    return text
+
+
+def _digest(text: str) -> str:
+    if text and not re.fullmatch(r"sha256:[0-9a-f]{64}", text):
+        raise ValueError(f"{text!r} is no digest: sha256: and 64 hexadecimal digits, or nothing where none is known")
+    return text
+
+
+def _capability(text: str) -> str:
+    if not re.fullmatch(r"\d+\.\d", text):
+        raise ValueError(f"{text!r} is no compute capability, like 8.6")
+    return text
+
+
+VersionNumber = Annotated[str, AfterValidator(_number)]
+Digest = Annotated[str, AfterValidator(_digest)]
+Capability = Annotated[str, AfterValidator(_capability)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PythonTable(_Table):
+    image: str
+    digest: Digest
+    pip: VersionNumber
+    pyarrow: VersionNumber
+
+
+class CudaTable(_Table):
+    """What holds for every version that was built with one CUDA."""
+
+    driver: VersionNumber
+    jit_driver: VersionNumber
+    # Cards from this capability on are known to fail, however the wheel was built.
+    broken_from: Capability | None = None
+    broken: str = ""
+
+
+class FlavourTable(_Table):
+    pythons: tuple[str, ...] = Field(min_length=1)
+    requirements: tuple[str, ...] = Field(min_length=1)
+    image: str | None = None
+    digest: Digest = ""
+    cuda: str | None = None
+    cudnn: str | None = None
+    compute: tuple[Capability, ...] = ()
+
+
+class VersionTable(_Table):
+    aliases: tuple[str, ...] = ()
+    keras: str
+    notes: tuple[str, ...] = ()
+    cpu: FlavourTable | None = None
+    gpu: FlavourTable | None = None
+
+
+class Catalogue(_Table):
+    python: dict[VersionNumber, PythonTable] = Field(default_factory=dict)
+    cuda: dict[VersionNumber, CudaTable] = Field(default_factory=dict)
+    version: dict[VersionNumber, VersionTable] = Field(default_factory=dict)
+
+
+def read(path: Path, beside: Catalogue | None = None) -> Catalogue:
+    """What a file states; `beside` is the table that it adds to, whose Pythons and CUDAs it may name."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise UsageError(f"{path}: the table of versions cannot be read: {error.strerror}") from error
+    try:
+        found = Catalogue.model_validate(tomllib.loads(text))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not TOML: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = tuple(str(part) for part in first["loc"])
+        said = first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{path}, {place(text, where)}: {said}") from error
+    for where, wrong in _inconsistencies(found, beside or Catalogue()):
+        raise UsageError(f"{path}, {place(text, where)}: {wrong}")
+    return found
+
+
+def _inconsistencies(found: Catalogue, beside: Catalogue) -> Iterator[tuple[tuple[str, ...], str]]:
+    pythons, cudas = beside.python | found.python, beside.cuda | found.cuda
+    owner = {name: number for number, one in beside.version.items() for name in (number, *one.aliases)}
+    for number, version in found.version.items():
+        if number in owner:
+            yield ("version", number), f"the version {number} is in both tables"
+        for name in (number, *version.aliases):
+            if (other := owner.setdefault(name, number)) != number:
+                yield ("version", number, "aliases"), f"{name!r} already means {other}: an alias has one version"
+        for flavour, table in (("cpu", version.cpu), ("gpu", version.gpu)):
+            where = ("version", number, flavour)
+            if table is None:
+                continue
+            if absent := [python for python in table.pythons if python not in pythons]:
+                yield (*where, "pythons"), f'Python {absent[0]} has no table [python."{absent[0]}"]'
+            if table.cuda is not None and table.cuda not in cudas:
+                yield (*where, "cuda"), f'CUDA {table.cuda} has no table [cuda."{table.cuda}"]'
+            if flavour == "gpu" and (table.cuda is None or not table.compute):
+                yield where, "a GPU flavour needs `cuda` and `compute`: without them no card can be judged"
+
+
+def place(text: str, where: tuple[str, ...]) -> str:
+    """A place in a table as people look for it: the line, and the keys that lead to it."""
+    return f"line {line_of(text, where)} ({'.'.join(where)})"
+
+
+def line_of(text: str, where: tuple[str, ...]) -> int:
+    """The line that states what `where` leads to, or the nearest that leads there; tomllib keeps no lines."""
+    section: tuple[str, ...] = ()
+    best, depth = 1, 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*\[([^\[\]]+)\]", line):
+            section = reached = _keys(header[1])
+        elif key := re.match(r'\s*("[^"]*"|[\w-]+)\s*=', line):
+            reached = (*section, *_keys(key[1]))
+        else:
+            continue
+        if len(reached) > depth and where[: len(reached)] == reached:
+            best, depth = number, len(reached)
+    return best
+
+
+def _keys(dotted: str) -> tuple[str, ...]:
+    return tuple(quoted or bare for quoted, bare in re.findall(r'"([^"]*)"|([\w-]+)', dotted))

@@ -1,0 +1,244 @@
+"""Versions that no table has: an exact patch or a nightly, resolved and locked on first use into the user's folder.
+
+The resolver is uv: it resolves for Pythons that it does not run on, 3.6 included.
+"""
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.version import Version as Number
+
+from orchestrator import catalog
+from orchestrator.catalog import own
+from orchestrator.catalog.table import FlavourTable
+from orchestrator.errors import UsageError
+
+# Packages that come as source are built with these, without isolation.
+# The tensorboards of the versions here import pkg_resources, which setuptools 82 no longer has.
+BUILD_TOOLS = ("setuptools<82", "wheel")
+INPUTS_PREFIX = "# inputs: sha256:"
+PLATFORM = "x86_64-manylinux_2_28"
+TENSORFLOW = re.compile(r"(?P<package>tensorflow(-cpu|-gpu)?|tf-nightly(-cpu)?)(?P<extra>\[[\w-]+\])?==(?P<number>\S+)")
+NIGHTLIES = ("tf-nightly-cpu", "tf-nightly")
+RESOLVE_TIMEOUT_S = 300
+HEAD = "# Versions of your own, in the form of tfcompare's table of versions.\n"
+
+
+class Unresolved(Exception):
+    """What the resolver says of requirements that it cannot meet."""
+
+
+@dataclass(frozen=True)
+class Lock:
+    path: Path
+    command: str
+    python: str
+    requirements: tuple[str, ...]
+    constraints: tuple[str, ...] = ()
+
+    @property
+    def inputs(self) -> str:
+        text = "\n".join((self.python, *self.requirements, "", *self.constraints))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def is_current(self) -> bool:
+        return self.path.is_file() and INPUTS_PREFIX + self.inputs in self.path.read_text().splitlines()
+
+
+def pip_lock(python: str) -> Lock:
+    pip = f"pip=={catalog.shipped().python[python].pip}"
+    return Lock(catalog.LOCKS / f"pip-py{python}.txt", "python tools/lock.py", python, (pip, *BUILD_TOOLS))
+
+
+def resolve(lock: Lock, constraints: Path | None = None, options: Sequence[str] = ()) -> str:
+    """A lock's text; raises Unresolved."""
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}") or shutil.which("uv")
+    if uv is None:
+        raise UsageError("uv, which makes locks, is not on PATH: pip install uv")
+    command = [uv, "pip", "compile", "-", "--no-config", "--no-header", "--no-annotate", "--quiet", "--generate-hashes"]
+    command += [*(["--constraints", str(constraints)] if constraints else []), *options]
+    command += ["--python-version", lock.python, "--python-platform", PLATFORM]
+    try:
+        done = subprocess.run(
+            command, input="\n".join(lock.requirements), capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Unresolved(f"the index gave no answer within {RESOLVE_TIMEOUT_S} s") from error
+    if done.returncode != 0:
+        raise Unresolved(done.stderr.strip())
+    header = f"# Written by: {lock.command}\n# from its table of versions, for Python {lock.python}\n"
+    return f"{header}{INPUTS_PREFIX}{lock.inputs}\n{done.stdout}"
+
+
+def provide(names: Sequence[str], say: Callable[[str], None]) -> tuple[str, ...]:
+    """The same names, those of patches and nightlies that no table had locked meanwhile."""
+    return tuple(_provided(name, say) for name in names)
+
+
+def _provided(name: str, say: Callable[[str], None]) -> str:
+    if catalog.find(name):
+        return name
+    if catalog.EXACT.fullmatch(name):
+        _lock_patch(name, say)
+    elif catalog.NIGHTLY.fullmatch(name):
+        return _lock_nightly(name, say)
+    return name
+
+
+def _lock_patch(number: str, say: Callable[[str], None]) -> None:
+    """As its release is in the table, but for the number; on the first Python that there are wheels for."""
+    release = catalog.minor(number)
+    entries = catalog.shipped().version
+    siblings = [entry for other, entry in entries.items() if catalog.minor(other) == release]
+    sibling = next((entry for entry in siblings if release in entry.aliases), None)
+    if sibling is None or sibling.cpu is None:
+        raise UsageError(
+            f"{number}: no release {release} is in the table of versions, so nothing says what goes with it. "
+            f"Describe it in {own.table()}, like a version in {catalog.IMAGES / 'versions.toml'}"
+        )
+    say(f"{number}: locking it, as {release} is in the table")
+    said = ""
+    for python in _pythons(sibling.cpu):
+        for keep_keras in (True, False):
+            wanted = tuple(_requirements(sibling.cpu, number, python, keep_keras=keep_keras))
+            try:
+                text = _resolved(number, python, wanted)
+            except Unresolved as error:
+                said = said or str(error)
+                continue
+            _keep(number, python, wanted, text, say)
+            return
+    raise UsageError(_why_not(number, said))
+
+
+def _pythons(flavour: FlavourTable) -> list[str]:
+    """Those of its release first, then the others, the nearest to them first."""
+    usual = flavour.pythons[0]
+    others = sorted(catalog.shipped().python, key=lambda python: abs(_minor_of(python) - _minor_of(usual)))
+    return list(dict.fromkeys((*flavour.pythons, *others)))
+
+
+def _minor_of(python: str) -> int:
+    return int(python.split(".")[1])
+
+
+def _requirements(flavour: FlavourTable, number: str, python: str, *, keep_keras: bool) -> list[str]:
+    """Another Python than its release's has another newest pyarrow and needs another numpy."""
+    wanted = []
+    for requirement in flavour.requirements:
+        name = re.split(r"[\[=<>!~;]", requirement, maxsplit=1)[0].strip()
+        if match := TENSORFLOW.fullmatch(requirement):
+            wanted.append(f"{match['package']}{match['extra'] or ''}=={number}")
+        elif (python in flavour.pythons or name not in ("pyarrow", "numpy")) and (keep_keras or name != "keras"):
+            wanted.append(requirement)
+    if python not in flavour.pythons:
+        wanted.append(f"pyarrow=={catalog.shipped().python[python].pyarrow}")
+    return wanted
+
+
+def _resolved(number: str, python: str, wanted: tuple[str, ...], options: Sequence[str] = ()) -> str:
+    tools = pip_lock(python)
+    lock = Lock(
+        own.locks() / catalog.lock_name(number, "cpu", python),
+        f"tfcompare, for the version {number}", python, wanted, tools.requirements,
+    )  # fmt: skip
+    return resolve(lock, tools.path, options)
+
+
+def _why_not(number: str, said: str) -> str:
+    if "no version of" in said or "there are no versions" in said or "not found in the package registry" in said:
+        near = catalog.find(catalog.minor(number))
+        other = f"; its release is here as {near.number}" if near else ""
+        return f"{number}: the index has no TensorFlow of that number for any Python here{other}"
+    if "no wheels" in said:
+        return f"{number}: the index has no wheel of it for any Python here:\n{said}"
+    return f"{number}: it cannot be locked:\n{said}\nCheck the network, or the index that uv is set to use"
+
+
+def _keep(number: str, python: str, wanted: tuple[str, ...], text: str, say: Callable[[str], None]) -> None:
+    """Into the user's folder: the lock first, so that no table names one that is not there."""
+    path = own.write(own.locks() / catalog.lock_name(number, "cpu", python), text)
+    keras = next((pin["number"] for pin in re.finditer(r"^keras(-nightly)?==(?P<number>\S+)", text, re.MULTILINE)), "")
+    before = own.table().read_text() if own.table().exists() else HEAD
+    entry = (
+        f"\n[version.{json.dumps(number)}]\nkeras = {json.dumps(keras)}\n"
+        f"\n[version.{json.dumps(number)}.cpu]\npythons = [{json.dumps(python)}]\n"
+        f"requirements = {json.dumps(list(wanted), indent=2)}\n"
+    )
+    own.write(own.table(), before + entry)
+    catalog.reread()
+    say(f"{number}: locked for Python {python} in {path}")
+
+
+def _lock_nightly(name: str, say: Callable[[str], None]) -> str:
+    package, number = nearest(name, nightlies(), say)
+    if catalog.find(number):
+        return number
+    newest = catalog.releases()[-1]
+    flavour = newest.on("cpu")[0]
+    say(f"{number}: locking it, on Python {flavour.python.number}")
+    said = ""
+    # Not the pins of a release: a nightly comes with the Keras and the numpy of its own day.
+    wanted = (f"{package}=={number}", f"pyarrow=={catalog.shipped().python[flavour.python.number].pyarrow}")
+    day = date_of(number)
+    until = ("--exclude-newer", f"{day[:4]}-{day[4:6]}-{day[6:]}T23:59:59Z")
+    for options in (("--prerelease", "allow", *until), ("--prerelease", "allow")):
+        try:
+            text = _resolved(number, flavour.python.number, wanted, options)
+        except Unresolved as error:
+            said = str(error)
+            continue
+        _keep(number, flavour.python.number, wanted, text, say)
+        return number
+    raise UsageError(f"{number}: this nightly cannot be locked:\n{said}")
+
+
+def nightlies() -> dict[str, str]:
+    """Number to package, of every nightly that the index has for the Python of the newest release."""
+    python = catalog.releases()[-1].on("cpu")[0].python.number
+    return {number: package for package in reversed(NIGHTLIES) for number in _on_index(package, python)}
+
+
+def _on_index(package: str, python: str) -> list[str]:
+    # pip alone knows what its user set it to.
+    command = [sys.executable, "-m", "pip", "index", "versions", package, "--pre", "--only-binary=:all:"]
+    done = subprocess.run(
+        [*command, "--python-version", python], capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S
+    )
+    if done.returncode != 0:
+        if "No matching distribution" in done.stderr:
+            return []
+        raise UsageError(f"the index was not asked for {package}: {(done.stderr.strip().splitlines() or [''])[-1]}")
+    listed = re.search(r"Available versions: (.*)", done.stdout)
+    return listed[1].replace(" ", "").split(",") if listed else []
+
+
+def nearest(name: str, known: dict[str, str], say: Callable[[str], None]) -> tuple[str, str]:
+    """(package, number) of the nightly that is meant; of a day without one, the nearest before it, and that is told."""
+    dated = {number: date_of(number) for number in known if re.search(r"\.dev\d{8}$", number)}
+    if not dated:
+        raise UsageError(f"{name}: the index has no nightly for the newest release's Python")
+    match = catalog.NIGHTLY.fullmatch(name)
+    assert match is not None
+    if name in known:
+        return known[name], name
+    wanted = match["date"] or (date_of(name) if "dev" in name else "")
+    if not wanted:
+        number = max(dated, key=lambda one: (dated[one], Number(one)))
+        return known[number], number
+    before = {number: day for number, day in dated.items() if day <= wanted}
+    number = max(before, key=lambda one: before[one]) if before else min(dated, key=lambda one: dated[one])
+    if dated[number] != wanted:
+        say(f"{name}: the index has none of that day; taking {number}")
+    return known[number], number
+
+
+def date_of(number: str) -> str:
+    return number[-8:]

@@ -1,0 +1,60 @@
+"""What a version is: one pinned TensorFlow, and how it is installed for each kind of device."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+FlavourName = Literal["cpu", "gpu"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Python:
+    """A Python that versions run on: the image that brings it and the pip that installs locks into it."""
+
+    number: str
+    image: str
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cuda:
+    """What a GPU flavour was built for: the compute capabilities that it holds code for, the last also as PTX, from
+    which newer cards can make their own; the oldest drivers that run it and that read its PTX; and cards that fail with
+    it all the same."""
+
+    number: str
+    cudnn: str | None
+    compute: tuple[str, ...]
+    driver: str
+    jit_driver: str
+    broken_from: str | None
+    broken: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flavour:
+    """How one version is installed for one kind of device, on one Python."""
+
+    name: FlavourName
+    python: Python
+    lock: Path
+    pip_lock: Path
+    image: str
+    digest: str
+    requirements: tuple[str, ...] = ()
+    cuda: Cuda | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """One pinned TensorFlow; a flavour a Python, the preferred Python first."""
+
+    number: str
+    aliases: tuple[str, ...]
+    keras: str
+    flavours: tuple[Flavour, ...]
+    # What is known to be bad in it, for whoever lists or judges it.
+    notes: tuple[str, ...] = ()
+
+    def on(self, name: FlavourName) -> tuple[Flavour, ...]:
+        return tuple(flavour for flavour in self.flavours if flavour.name == name)

@@ -1,0 +1,79 @@
+"""Which nightly is meant, and what a patch is locked with; the resolver itself is asked in tests/engines."""
+
+import pytest
+
+from orchestrator import catalog, locking
+from orchestrator.errors import UsageError
+
+KNOWN = {
+    "2.22.0.dev20260901": "tf-nightly-cpu",
+    "2.22.0.dev20260905": "tf-nightly-cpu",
+    "2.23.0.dev20261026": "tf-nightly",
+    "2.22.0rc0": "tf-nightly",
+}
+
+
+def chosen(name: str, known: dict[str, str] = KNOWN) -> tuple[str, str, list[str]]:
+    said: list[str] = []
+    package, number = locking.nearest(name, known, said.append)
+    return package, number, said
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("nightly", "2.23.0.dev20261026"),
+        ("nightly-20260901", "2.22.0.dev20260901"),
+        ("2.22.0.dev20260905", "2.22.0.dev20260905"),
+    ],
+)
+def test_a_nightly_is_the_newest_or_the_one_of_its_day(name: str, number: str):
+    assert chosen(name) == (KNOWN[number], number, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("nightly-20260903", "2.22.0.dev20260901"),
+        ("nightly-20270101", "2.23.0.dev20261026"),
+        ("nightly-20250101", "2.22.0.dev20260901"),
+        ("2.22.0.dev20260904", "2.22.0.dev20260901"),
+    ],
+)
+def test_a_day_without_one_takes_the_nearest_and_says_so(name: str, number: str):
+    _, found, said = chosen(name)
+    assert found == number
+    assert said == [f"{name}: the index has none of that day; taking {number}"]
+
+
+def test_no_nightly_at_all_is_told():
+    with pytest.raises(UsageError, match="the index has no nightly"):
+        chosen("nightly", {"2.22.0rc0": "tf-nightly"})
+
+
+def test_names_that_a_table_has_need_no_lock():
+    assert locking.provide(["1.14", "2.0.0", "all", "2.8..2.9"], _unheard) == ("1.14", "2.0.0", "all", "2.8..2.9")
+
+
+def test_a_patch_of_an_unknown_release_says_where_to_describe_it():
+    with pytest.raises(UsageError, match=r"3.0.1: no release 3.0 is in the table .*versions.toml"):
+        locking.provide(["3.0.1"], _unheard)
+
+
+def test_a_patch_takes_the_pins_of_its_release():
+    release = catalog.shipped().version["2.3.4"].cpu
+    assert release is not None
+    wanted = locking._requirements(release, "2.3.1", "3.7", keep_keras=True)
+    assert wanted == [text.replace("2.3.4", "2.3.1") for text in release.requirements]
+
+
+def test_on_another_python_it_takes_that_pythons_pyarrow_and_no_numpy():
+    release = catalog.shipped().version["2.11.0"].cpu
+    assert release is not None
+    wanted = locking._requirements(release, "2.11.1", "3.8", keep_keras=True)
+    assert wanted == ["tensorflow-cpu==2.11.1", "keras==2.11.0", "pyarrow==17.0.0"]
+    assert locking._pythons(release)[:2] == ["3.7", "3.6"]
+
+
+def _unheard(text: str) -> None:
+    raise AssertionError(text)

@@ -1,0 +1,47 @@
+"""The part of docs/gpu.md that follows from the table of versions: what releases need, and how they go with cards."""
+
+import re
+
+from orchestrator import catalog
+from orchestrator.gpu import Gpu
+from orchestrator.match import Fit, judge
+from orchestrator.versions import Cuda, Version
+
+PART = re.compile(r"(?P<begin><!-- judged:.*?-->\n).*(?P<end><!-- /judged -->)", re.DOTALL)
+NEW_DRIVER = "580.65.06"
+CARDS = {
+    "P100": "6.0", "V100": "7.0", "T4": "7.5", "A100": "8.0", "RTX 3090": "8.6", "L4, RTX 4090": "8.9",
+    "H100, H200": "9.0", "B200": "10.0", "RTX 5090": "12.0",
+}  # fmt: skip
+WORDS: dict[Fit, str] = {"fine": "fine", "jit": "JIT", "unsupported": "**no**", "unknown": "?"}
+
+
+def gpu_page(now: str) -> str:
+    """The page with this part written anew."""
+    return PART.sub(lambda found: f"{found['begin']}\n{_tables()}\n{found['end']}", now)
+
+
+def _tables() -> str:
+    releases = [(version, cuda) for version in catalog.releases() if (cuda := _cuda(version))]
+    heads = [f"{name}<br>{capability}" for name, capability in CARDS.items()]
+    lines = [
+        f"With a driver of today ({NEW_DRIVER}):", "",
+        _row("release", "CUDA", "driver", "for PTX", "code for", *heads), "|---" * (5 + len(heads)) + "|",
+    ]  # fmt: skip
+    for version, cuda in releases:
+        fits = (WORDS[judge(version, _card(*card), ()).fit] for card in CARDS.items())
+        needs = (catalog.minor(version.number), cuda.number, cuda.driver, cuda.jit_driver, " ".join(cuda.compute))
+        lines.append(_row(*needs, *fits))
+    return "\n".join(lines) + "\n"
+
+
+def _cuda(version: Version) -> Cuda | None:
+    return next((flavour.cuda for flavour in version.on("gpu") if flavour.cuda), None)
+
+
+def _card(name: str, capability: str) -> Gpu:
+    return Gpu(0, None, name, capability, NEW_DRIVER, None, None, None, None)
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"

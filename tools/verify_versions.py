@@ -1,0 +1,121 @@
+"""Runs every version of the table on this machine: its environment is built, TensorFlow imported, a model trained, and
+the cases of the smoke suite measured. What came of it stands in images/verified.json, from which docs/versions.md is
+written.
+
+Ended half-way, it goes on where it was: what ran with today's lock is not run again, unless --again asks for it.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from orchestrator import catalog
+from orchestrator.ask import Options, ask
+from orchestrator.engines import EngineOptions
+from orchestrator.engines.setting import BuildLog
+from orchestrator.engines.venv import VenvEngine
+from orchestrator.errors import EnvironmentFailed, TfCompareError
+from orchestrator.judge import judge_run
+from orchestrator.measure import Ledger
+from orchestrator.progress import View, view
+from orchestrator.run import conduct, first_stretch, make_manifest
+from orchestrator.rundir import RunDir
+from orchestrator.versions import Flavour, Version
+
+RECORD = catalog.IMAGES / "verified.json"
+ROUNDS = 2
+
+
+def read() -> dict[str, dict]:
+    return json.loads(RECORD.read_text()) if RECORD.exists() else {}
+
+
+def write(record: dict[str, dict]) -> None:
+    ordered = {key: record[key] for key in sorted(record)}
+    partial = RECORD.with_suffix(".partial")
+    partial.write_text(json.dumps(ordered, indent=2) + "\n")
+    partial.replace(RECORD)
+
+
+def verify(version: Version, flavour: Flavour, folder: Path, watching: View, keep: bool) -> dict:
+    """One flavour of one version, from its lock to the smoke suite's verdicts."""
+    alone = replace(version, flavours=(flavour,))
+    result = {
+        "lock": catalog.lock_hash(flavour),
+        "day": datetime.now(UTC).date().isoformat(),
+        "engine": "venv",
+        "ok": False,
+    }
+    engine = VenvEngine(EngineOptions())
+    options = Options(versions=(version.number,), suite="smoke", rounds=ROUNDS, seed=1)
+    asked = ask(options, fewest=1)
+    directory = RunDir.create(folder / f"{version.number}-{flavour.python.number}")
+    begun = time.monotonic()
+    log = BuildLog(directory.logs / "build.log", lambda line: watching.preparing(version.number, line))
+    try:
+        environment = engine.prepare(alone, log)
+    except EnvironmentFailed as error:
+        return {**result, "said": str(error).splitlines()[0]}
+    if log.used:
+        result["built_s"] = round(time.monotonic() - begun)
+    environments = {version.number: environment}
+    directory.write_plan(asked.plan)
+    directory.write_manifest(make_manifest(options, asked, environments))
+    error = conduct(asked.plan, environments, directory, watching, None, first_stretch(asked.plan), Ledger())
+    comparison = judge_run(directory)
+    outcomes = [arm.outcome for arm in comparison.arms]
+    facts = directory.read_manifest().workers.get(version.number, {})
+    said = [f"{arm.case.label}: {arm.reason}" for arm in comparison.died] + ([str(error)] if error else [])
+    if log.used and not keep:
+        shutil.rmtree(environment.path)
+    return {
+        **result,
+        "python": environment.facts.python,
+        **{name: facts[name] for name in ("tensorflow", "tf_keras", "keras", "numpy", "pyarrow") if facts.get(name)},
+        **{outcome: outcomes.count(outcome) for outcome in ("measured", "refused", "died")},
+        "ok": not said and "measured" in outcomes,
+        **({"said": "; ".join(said)[:400]} if said else {}),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "version", nargs="*", default=["all"], help="as for --versions; the whole table if none is named"
+    )
+    parser.add_argument("--again", action="store_true", help="run also what ran with today's lock")
+    parser.add_argument("--keep", action="store_true", help="keep environments that are not the first of their version")
+    options = parser.parse_args()
+    try:
+        versions = catalog.all_versions() if options.version == ["all"] else catalog.resolve(options.version, fewest=1)
+        failed = False
+        with (
+            view(Console(stderr=True), quiet=False, verbose=False) as watching,
+            tempfile.TemporaryDirectory() as folder,
+        ):
+            for version in versions:
+                for place, flavour in enumerate(version.on("cpu")):
+                    key = f"{version.number} cpu py{flavour.python.number}"
+                    known = read().get(key)
+                    if known and known["ok"] and known["lock"] == catalog.lock_hash(flavour) and not options.again:
+                        continue
+                    watching.say(f"{key}: running")
+                    found = verify(version, flavour, Path(folder), watching, keep=options.keep or place == 0)
+                    write({**read(), key: found})
+                    failed = failed or not found["ok"]
+                    watching.say(f"{key}: {'ok' if found['ok'] else found.get('said', 'nothing was measured')}")
+    except TfCompareError as error:
+        sys.exit(f"verify-versions: {error}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""docs/versions.md: what the table of versions holds, and what of it was really run."""
+
+import json
+
+from orchestrator import catalog
+from orchestrator.versions import Flavour, Version
+
+RECORD = catalog.IMAGES / "verified.json"
+
+HEAD = """# Versions
+
+{written}
+
+Every minor release that `--versions` knows by its short name, and the patches that it knows besides. `2.8..2.13` is a
+range of releases, `all` are all of them, the first of a list is the baseline. An exact patch that is not here
+(`2.3.1`) and a nightly (`nightly`, `nightly-20260901`) are resolved and locked on first use into your own folder,
+`~/.local/share/tfcompare`. A version of your own goes there too, in `versions.toml`, in the form of
+`images/versions.toml`.
+
+Every flavour has a lock with the hashes of all that is installed. Where a release leaves a bound open, the table closes
+it: with the Keras, protobuf or numpy of the month of that release.
+
+## On the CPU
+
+What was run, by `make verify-versions` on virtual environments: the environment built from its lock, TensorFlow
+imported, a model trained, and the cases of the smoke suite measured; `measured` counts those that this version can run.
+The flavours of one version differ by Python only; images use the first.
+
+| version | goes by | Keras | Python | run | measured | refused |
+|---|---|---|---|---|---|---|
+"""
+
+GPU_HEAD = """
+## On a GPU
+
+The locks are made and hashed like the others. **None of these was run on a GPU**: there was none to run them on. What a
+wheel was built for was read in the wheel itself from 2.3 on, and in the release's build scripts before that. A base
+without a digest is one that nobody has verified; `tfcompare images lock` asks its registry.
+
+| version | package | Python | base | digest | CUDA | cuDNN | holds code for | driver |
+|---|---|---|---|---|---|---|---|---|
+"""
+
+
+def versions_page(written: str) -> str:
+    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    versions = [version for version in catalog.all_versions() if version.number in catalog.shipped().version]
+    lines = [HEAD.replace("{written}", written).rstrip("\n")]
+    lines += [_cpu(version, flavour, record) for version in versions for flavour in version.on("cpu")]
+    lines.append(GPU_HEAD.rstrip("\n"))
+    lines += [_gpu(version, flavour) for version in versions for flavour in version.on("gpu")]
+    if notes := [f"- {version.number}: {note}" for version in versions for note in version.notes]:
+        lines += ["", "## Known to be bad", "", *notes]
+    return "\n".join(lines) + "\n"
+
+
+def _cpu(version: Version, flavour: Flavour, record: dict) -> str:
+    known = record.get(f"{version.number} cpu py{flavour.python.number}")
+    run, measured, refused = "not run", "", ""
+    if known and known["lock"] != catalog.lock_hash(flavour):
+        run = f"not since its lock was changed (last {known['day']})"
+    elif known:
+        run = known["day"] if known["ok"] else f"{known['day']}, **failed**: {known.get('said', '')}"
+        measured, refused = str(known.get("measured", "")), str(known.get("refused", ""))
+    name = ", ".join(f"`{alias}`" for alias in version.aliases)
+    first = flavour is version.on("cpu")[0]
+    cells = (version.number, name, version.keras) if first else ("", "", "")
+    return "| " + " | ".join((*cells, flavour.python.number, run, measured, refused)) + " |"
+
+
+def _gpu(version: Version, flavour: Flavour) -> str:
+    assert flavour.cuda is not None
+    package = flavour.requirements[0].partition("==")[0]
+    digest = f"`{flavour.digest[:19]}`" if flavour.digest else "none"
+    cells = (
+        version.number, f"`{package}`", flavour.python.number, f"`{flavour.image}`", digest, flavour.cuda.number,
+        flavour.cuda.cudnn or "", " ".join(flavour.cuda.compute), flavour.cuda.driver,
+    )  # fmt: skip
+    return "| " + " | ".join(cells) + " |"
