@@ -8,25 +8,37 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def side_by_side(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """`function` of every item, in their order; the first exception is raised once all have ended.
+def side_by_side(function: Callable[[Item], Result], items: Sequence[Item], at_once: int | None = None) -> list[Result]:
+    """`function` of every item, in their order; the first exception is raised once what was begun has ended. With
+    `at_once` no more than so many at a time, and none is begun after an exception.
 
     Daemon threads, which the executors of the standard library are not: those are waited for even by an interrupt.
     """
     results: dict[int, Result] = {}
     errors: dict[int, BaseException] = {}
+    width = min(at_once or len(items), len(items))
+    waiting = iter(range(width, len(items)))
+    taking = threading.Lock()
+    over = threading.Event()
 
-    def one(place: int) -> None:
-        try:
-            results[place] = function(items[place])
-        except BaseException as error:
-            errors[place] = error
+    def work(place: int | None) -> None:
+        while place is not None:
+            try:
+                results[place] = function(items[place])
+            except BaseException as error:
+                errors[place] = error
+                over.set()
+            with taking:
+                place = None if over.is_set() else next(waiting, None)
 
-    threads = [threading.Thread(target=one, args=(place,), daemon=True) for place in range(len(items))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    threads = [threading.Thread(target=work, args=(place,), daemon=True) for place in range(width)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        over.set()
     for place in sorted(errors):
         raise errors[place]
     return [results[place] for place in range(len(items))]

@@ -1,14 +1,16 @@
 """Where versions live and workers run: one Protocol, a file an engine, one line an engine in ENGINES."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from orchestrator.engines.channel import Channel
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import UsageError
-from orchestrator.model import EngineName, EnvironmentFacts, GpuRequest, Version
+from orchestrator.gpu import Gpu
+from orchestrator.model import EngineName, EnvironmentFacts, GpuRequest
+from orchestrator.versions import Version
 
 
 def check_cpus(asked: Collection[int] | None, usable: Collection[int]) -> None:
@@ -25,8 +27,16 @@ class EngineOptions:
 
     gpu: bool = False
     gpu_request: GpuRequest = "runtime"
+    # As they were named; and, once they were found, what the names stand for. Without cards all that the engine gives.
+    gpus: tuple[str, ...] = ()
+    cards: tuple[Gpu, ...] = ()
+    exclusive: bool = False
+    force: bool = False
     base: str | None = None
     ca_bundle: Path | None = None
+    # There may be a password in it.
+    index_url: str | None = field(default=None, repr=False)
+    wheelhouse: Path | None = None
     cpus: tuple[int, ...] | None = None
     memory_mb: int | None = None
 
@@ -72,6 +82,9 @@ class Engine(Protocol):
 
     def outlook(self, version: Version) -> str:
         """What `prepare` would do, without doing it."""
+
+    def obstacle(self, version: Version) -> str:
+        """Why `prepare` would fail, as far as that can be seen without doing it; or nothing."""
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         """Builds or installs the version unless that was done before; raises EnvironmentFailed."""

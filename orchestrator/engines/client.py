@@ -47,6 +47,17 @@ class Closed:
 
 
 @dataclass(frozen=True)
+class SeenGpu:
+    """A GPU as TensorFlow sees it."""
+
+    name: str
+    capability: str
+
+    def __str__(self) -> str:
+        return self.name + (f" (compute capability {self.capability})" if self.capability else "")
+
+
+@dataclass(frozen=True)
 class Ready:
     facts: dict[str, Any]
     import_ns: int
@@ -84,11 +95,12 @@ class WorkerClient:
             raise WorkerDied(f"{event['stage']} failed: {event['message']}")
         return Ready(self._expect(event, "ready")["facts"], event["import_ns"])
 
-    def gpus(self, timeout_s: float) -> list[str]:
+    def gpus(self, timeout_s: float) -> list[SeenGpu]:
         event = self._ask({"kind": "probe", "timeout_s": timeout_s}, timeout_s + GRACE_S)
         if event["kind"] == "died":
             raise WorkerDied(f"asking TensorFlow for its GPUs ended the process: {event['reason']}")
-        return [str(name) for name in self._expect(event, "probed")["gpus"]]
+        seen = self._expect(event, "probed")["gpus"]
+        return [SeenGpu(str(gpu.get("name", "")), str(gpu.get("capability", ""))) for gpu in seen]
 
     def open(
         self, case: Case, *, replicate: int, round: int, position: int, seed: int, warmup: int, timeout_s: float

@@ -14,8 +14,9 @@ import docker
 import requests
 import urllib3
 from docker.errors import APIError, DockerException, NotFound
-from docker.types import DeviceRequest, LogConfig, Mount
+from docker.types import LogConfig, Mount
 
+from orchestrator.engines import nvidia
 from orchestrator.engines.channel import ChannelClosed, Lines, describe_exit
 from orchestrator.engines.setting import worker_variables
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
@@ -36,7 +37,7 @@ STDOUT, STDERR = 1, 2
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What one worker's container is asked to be."""
+    """What one worker's container is asked to be; `program` is a file of workloads/."""
 
     image: str
     version: str
@@ -45,8 +46,12 @@ class Spec:
     own_workloads: Path | None
     results: Path
     gpu: GpuRequest | None
+    # What the GPUs are called in such a request; all of them if none is named.
+    devices: tuple[str, ...] = ()
+    jit: Path | None = None
     cpus: tuple[int, ...] | None = None
     memory_mb: int | None = None
+    program: str = "worker.py"
 
 
 def owner() -> str:
@@ -81,25 +86,15 @@ def _started(pid: int) -> str:
     return "gone" if state in "ZX" else fields[18]
 
 
-def gpu_options(request: GpuRequest | None) -> dict[str, Any]:
-    if request == "runtime":
-        return {"runtime": "nvidia"}
-    if request == "device":
-        return {"device_requests": [DeviceRequest(count=-1, capabilities=[["gpu"]])]}
-    return {}
-
-
-def gpu_variables(request: GpuRequest | None) -> dict[str, str]:
-    # The runtime reads these; images that are no NVIDIA images do not set them.
-    return {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if request else {}
-
-
 def create(client: docker.DockerClient, spec: Spec) -> str:
-    """The id of a created container: no network, read-only, no capabilities, one writable folder."""
+    """The id of a created container: no network, read-only, no capabilities, one writable folder; with a GPU another,
+    for the code that its driver makes."""
     # Mounts, not binds: an engine that does not see a folder says so, where a bind makes an empty one.
     mounts = [_mount("workloads", spec.workloads), _mount("results", spec.results, read_only=False)]
     if spec.own_workloads:
         mounts.append(_mount("own", spec.own_workloads))
+    if spec.jit:
+        mounts.append(_mount("jit", spec.jit, read_only=False))
     # The engine's memory: Docker's may be a virtual machine with less than this machine has.
     memory = spec.memory_mb * 2**20 if spec.memory_mb else int(client.info()["MemTotal"] * MEMORY_SHARE)
     host_config = client.api.create_host_config(
@@ -116,14 +111,19 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         tmpfs={SCRATCH: "rw,nosuid,nodev,mode=1777"},
         # What the worker says is read here; the engine need not write it to its disk during a measurement.
         log_config=LogConfig(type="none"),
-        **gpu_options(spec.gpu),
+        **nvidia.options(spec.gpu, spec.devices),
     )
     created = client.api.create_container(
         image=spec.image,
-        command=["python3", f"{ROOT}/workloads/worker.py"],
+        command=["python3", f"{ROOT}/workloads/{spec.program}"],
         user=f"{os.getuid()}:{os.getgid()}",
         working_dir=SCRATCH,
-        environment={**worker_variables(), "HOME": SCRATCH, **gpu_variables(spec.gpu)},
+        environment={
+            **worker_variables(),
+            "HOME": SCRATCH,
+            **nvidia.variables(spec.gpu, spec.devices),
+            **(nvidia.jit_variables(f"{ROOT}/jit") if spec.jit else {}),
+        },
         stdin_open=True,
         labels={RUN_LABEL: spec.run, OWNER_LABEL: owner(), "tfcompare.version": spec.version},
         host_config=host_config,
@@ -241,10 +241,15 @@ def remove(api: Any, container: str) -> None:
         api.remove_container(container, force=True, v=True)
 
 
-def reap(client: docker.DockerClient) -> int:
-    """Removes the containers of runs whose process is gone: a killed host cannot clean up after itself."""
+def left_behind(client: docker.DockerClient) -> list[str]:
+    """The containers of runs whose process is gone: a killed host cannot clean up after itself."""
     left = client.api.containers(all=True, filters={"label": OWNER_LABEL})
-    dead = [entry["Id"] for entry in left if abandoned(entry["Labels"][OWNER_LABEL], entry["State"])]
+    return [entry["Id"] for entry in left if abandoned(entry["Labels"][OWNER_LABEL], entry["State"])]
+
+
+def reap(client: docker.DockerClient) -> int:
+    """Removes what was left behind."""
+    dead = left_behind(client)
     for container in dead:
         remove(client.api, container)
     return len(dead)

@@ -1,8 +1,5 @@
 """Versions in Docker images, workers in hardened containers; the only engine with GPUs."""
 
-import io
-import json
-import tarfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -13,12 +10,18 @@ import requests
 import urllib3
 from docker.errors import APIError, DockerException
 
+from orchestrator import lockfile
 from orchestrator.catalog import lock_hash
-from orchestrator.engines import EngineOptions, Started, WorkerPlace, container, image
+from orchestrator.engines import EngineOptions, Started, WorkerPlace, container, image, nvidia
+from orchestrator.engines.index import Index
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError, UsageError
-from orchestrator.model import EnvironmentFacts, Flavour, FlavourName, Version
+from orchestrator.model import EnvironmentFacts
 from orchestrator.suites import WORKLOADS
+from orchestrator.versions import Flavour, FlavourName, Version
+
+# How long a registry may take to say whether it has an image.
+REGISTRY_S = 15
 
 # docker-py wraps the errors of plain requests, and lets those of streams through as they are.
 UNANSWERED = (DockerException, requests.RequestException, urllib3.exceptions.HTTPError)
@@ -66,6 +69,7 @@ class DockerEnvironment:
     client: docker.DockerClient
     facts: EnvironmentFacts
     options: EngineOptions
+    devices: tuple[str, ...] = ()
 
     def start(self, place: WorkerPlace, stream: Path) -> Started:
         spec = container.Spec(
@@ -76,6 +80,8 @@ class DockerEnvironment:
             own_workloads=place.own_workloads,
             results=place.results,
             gpu=self.options.gpu_request if self.options.gpu else None,
+            devices=self.devices,
+            jit=nvidia.jit_folder(self.facts.identity, self.options.cards) if self.options.gpu else None,
             cpus=self.options.cpus,
             memory_mb=self.options.memory_mb,
         )
@@ -97,6 +103,7 @@ class DockerEngine:
                 self._ca_bundle = options.ca_bundle.read_bytes()
             except OSError as error:
                 raise UsageError(f"--ca-bundle {options.ca_bundle}: {error.strerror}") from error
+        self._index = Index(options.index_url, options.wheelhouse, options.ca_bundle)
 
     def check(self) -> str:
         with closing(connect()) as client, asking("looking at the engine", EngineUnavailable):
@@ -104,27 +111,18 @@ class DockerEngine:
             self._options.check_limits(range(info["NCPU"]), info["MemTotal"] // 2**20)
             container.reap(client)
             if self._options.gpu:
-                self._check_gpu(client, info)
+                nvidia.check(client, self._options.gpu_request, self._options.cards, info)
         return f"Docker {info['ServerVersion']} on {info['OperatingSystem']}"
-
-    def _check_gpu(self, client: docker.DockerClient, info: dict[str, object]) -> None:
-        request = self._options.gpu_request
-        runtimes = info.get("Runtimes")
-        if request == "runtime" and not (isinstance(runtimes, dict) and "nvidia" in runtimes):
-            raise EngineUnavailable(
-                "--gpu: this Docker engine has no runtime named nvidia. Install the NVIDIA Container Toolkit and run "
-                "`nvidia-ctk runtime configure --runtime=docker`, or ask for a device with --gpu-request device"
-            )
-        if request == "device" and (refusal := _device_refusal(client)):
-            raise EngineUnavailable(
-                f"--gpu: this Docker engine cannot hand out a GPU device ({refusal}). "
-                "Install the NVIDIA Container Toolkit and restart Docker"
-            )
 
     def outlook(self, version: Version) -> str:
         with closing(connect()) as client, asking(version.number, EnvironmentFailed):
             made = image.recipe(client, version, self._choose(version), self._options.base)
             return f"ready ({made.tag})" if image.existing(client, made) else f"to be built from {made.base}"
+
+    def obstacle(self, version: Version) -> str:
+        with closing(connect(timeout_s=REGISTRY_S)) as client:
+            made = image.recipe(client, version, self._choose(version), self._options.base)
+            return "" if image.existing(client, made) else image.base_missing(client, made.base)
 
     def prepare(self, version: Version, log: BuildLog) -> DockerEnvironment:
         # A client a version: they are prepared side by side, and a client's connections are not shared safely.
@@ -132,19 +130,39 @@ class DockerEngine:
         client = connect()
         self._clients.append(client)
         with asking(f"{version.number}: its image could not be had", EnvironmentFailed):
-            if self._options.base:
-                image.fetch(client, version.number, image.base_reference(flavour, self._options.base), log)
             made = image.recipe(client, version, flavour, self._options.base)
-            identity = image.existing(client, made) or image.build(client, made, self._ca_bundle, log)
+            identity = image.existing(client, made)
+            if identity is None and self._options.base:
+                image.fetch(client, version.number, made.base, flavour.python.number, log)
+                # Now that its base is here, it may be another one.
+                made = image.recipe(client, version, flavour, self._options.base)
+                identity = image.existing(client, made)
+            if identity is None:
+                lockfile.check(flavour.pip_lock, flavour.lock)
+                identity = image.build(client, made, self._source(log), log)
+            devices, asked = self._devices(client)
         facts = EnvironmentFacts(
             version=version.number,
             kind="docker",
             identity=identity,
             lock=lock_hash(flavour),
             python=flavour.python.number,
-            details={"tag": made.tag, "base": made.base, "spec": made.spec, "flavour": flavour.name},
+            details={"tag": made.tag, "base": made.base, "spec": made.spec, "flavour": flavour.name, **asked},
         )
-        return DockerEnvironment(client, facts, self._options)
+        return DockerEnvironment(client, facts, self._options, devices)
+
+    def _devices(self, client: docker.DockerClient) -> tuple[tuple[str, ...], dict[str, str]]:
+        """What the engine is asked to put into each container, and how it is told in the run's record."""
+        options = self._options
+        if not options.gpu:
+            return (), {}
+        devices = nvidia.names(options.gpu_request, options.cards, client.info())
+        return devices, {"gpu_request": options.gpu_request, "gpus": ", ".join(devices) or "all"}
+
+    def _source(self, log: BuildLog) -> image.Source:
+        asking = self._index.variables(log)
+        # Our own index server keeps to the certificates that were named; the build itself then meets none.
+        return image.Source(asking, b"" if asking else self._ca_bundle, self._index.wheelhouse)
 
     def _choose(self, version: Version) -> Flavour:
         flavours = version.on(self._flavour)
@@ -153,29 +171,6 @@ class DockerEngine:
         return flavours[0]
 
     def close(self) -> None:
+        self._index.close()
         for client in self._clients:
             client.close()
-
-
-def _device_refusal(client: docker.DockerClient) -> str:
-    """What the engine says to a GPU request, asked with an image of nothing: with a GPU driver it only misses the
-    program, without one it refuses the device first."""
-    empty = io.BytesIO()
-    with tarfile.open(fileobj=empty, mode="w"):
-        pass
-    # Without a name: two runs that ask at the same time have an image each.
-    imported = client.api.import_image_from_data(empty.getvalue())
-    image_id = json.loads(imported.splitlines()[-1])["status"]
-    made = ""
-    try:
-        host_config = client.api.create_host_config(network_mode="none", **container.gpu_options("device"))
-        made = client.api.create_container(image_id, ["/none"], host_config=host_config)["Id"]
-        client.api.start(made)
-    except APIError as error:
-        said = str(error.explanation)
-        return said if any(word in said for word in ("device driver", "CDI", "nvidia-container-cli")) else ""
-    finally:
-        if made:
-            container.remove(client.api, made)
-        client.api.remove_image(image_id, force=True)
-    return ""

@@ -2,24 +2,40 @@
 
 import hashlib
 import io
+import json
 import os
 import tarfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import docker
+import requests
 from docker.errors import APIError, ImageNotFound
 
-from orchestrator import catalog
+from orchestrator import catalog, lockfile
+from orchestrator.catalog import own
+from orchestrator.engines import failures
 from orchestrator.engines.setting import BuildLog
-from orchestrator.engines.venv import install_hint
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.model import Flavour, Version
+from orchestrator.versions import Flavour, Version
 
 SPEC_LABEL = "tfcompare.spec"
+BASE_ID = "tfcompare.base"
+BASE_NAME = "org.opencontainers.image.base.name"
+BASE_DIGEST = "org.opencontainers.image.base.digest"
 # The classic builder takes these without an ARG, and keeps them out of the image and of its cache's keys.
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a build's packages come from: what makes its pip ask our own index server, if anything; certificates."""
+
+    asking: dict[str, str] = field(default_factory=dict)
+    ca_bundle: bytes = b""
+    wheelhouse: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -38,7 +54,9 @@ class Recipe:
 
 def base_reference(flavour: Flavour, override: str | None) -> str:
     if override:
-        return override.replace("{python}", flavour.python.number)
+        name = override.replace("{python}", flavour.python.number)
+        digest = own.digests().get(name)
+        return f"{name}@{digest}" if digest else name
     # By digest where somebody has verified one: a tag may move, and a base that moved is another environment.
     return f"{flavour.image}@{flavour.digest}" if flavour.digest else flavour.image
 
@@ -47,10 +65,12 @@ def recipe(client: docker.DockerClient, version: Version, flavour: Flavour, over
     base = base_reference(flavour, override)
     files = {
         "Dockerfile": catalog.DOCKERFILE.read_bytes(),
-        "pip.txt": flavour.pip_lock.read_bytes(),
-        "lock.txt": flavour.lock.read_bytes(),
+        "pip.txt": lockfile.content(flavour.pip_lock),
+        "lock.txt": lockfile.content(flavour.lock),
     }
-    digest = hashlib.sha256(f"{base} {_local_id(client, base) if override else ''}".encode())
+    # A base without a digest is told from the next of its name by its id.
+    local = _base_id(client, base) if override and "@" not in base else ""
+    digest = hashlib.sha256(f"{base} {local}".encode())
     for name, content in files.items():
         digest.update(f"\n{name} {len(content)}\n".encode() + content)
     spec = digest.hexdigest()
@@ -62,30 +82,54 @@ def recipe(client: docker.DockerClient, version: Version, flavour: Flavour, over
         "tfcompare.python": flavour.python.number,
         "org.opencontainers.image.title": f"tfcompare TensorFlow {version.number}",
         "org.opencontainers.image.version": version.number,
-        "org.opencontainers.image.base.name": base.partition("@")[0],
-        "org.opencontainers.image.base.digest": flavour.digest if not override else "",
+        "org.opencontainers.image.revision": spec,
+        BASE_NAME: base.partition("@")[0],
+        BASE_DIGEST: base.partition("@")[2],
+        BASE_ID: local,
     }
     return Recipe(version.number, base, files, spec, labels)
 
 
+def _base_id(client: docker.DockerClient, reference: str) -> str:
+    """The id of a base, from the newest image that was built on it where it is no longer here, or never was: what was
+    built or loaded can be run without its base."""
+    if here := _local_id(client, reference):
+        return here
+    built = client.api.images(filters={"label": [SPEC_LABEL, f"{BASE_NAME}={reference}"]})
+    known = [(entry["Created"], entry["Labels"][BASE_ID]) for entry in built if entry["Labels"].get(BASE_ID)]
+    return str(max(known)[1]) if known else ""
+
+
 def _local_id(client: docker.DockerClient, reference: str) -> str:
-    """A local base has no digest: its id tells one from the next under the same name."""
     try:
         return str(client.images.get(reference).id)
     except ImageNotFound:
         return ""
 
 
-def fetch(client: docker.DockerClient, version: str, reference: str, log: BuildLog) -> None:
+def base_missing(client: docker.DockerClient, reference: str) -> str:
+    """Why a build could not begin from this base: it is neither here nor in a registry that answers. Or nothing."""
+    try:
+        if not _local_id(client, reference):
+            client.images.get_registry_data(reference)
+    except (APIError, requests.RequestException) as error:
+        said = str(getattr(error, "explanation", "") or error).strip()
+        return f"its base {reference} is neither here nor to be had from its registry ({said})"
+    return ""
+
+
+def fetch(client: docker.DockerClient, version: str, reference: str, python: str, log: BuildLog) -> None:
     """Pulls a base unless it is here. A base of the user's choice is hashed by its id: pulled by the build itself, it
     would have another hash the next time."""
     if _local_id(client, reference):
         return
     log.line(f"pulling {reference}")
     try:
-        _follow(client.api.pull(reference, stream=True, decode=True), version, reference, log)
+        said = _follow(client.api.pull(reference, stream=True, decode=True), log)
     except APIError as error:
-        raise EnvironmentFailed(_failure(version, reference, str(error.explanation or error), log)) from error
+        said = str(error.explanation or error)
+    if said:
+        raise EnvironmentFailed(_told(version, said, failures.of_image(said, "", base=reference, python=python), log))
 
 
 def existing(client: docker.DockerClient, recipe: Recipe) -> str | None:
@@ -97,19 +141,18 @@ def existing(client: docker.DockerClient, recipe: Recipe) -> str | None:
     return str(image.id) if image.labels.get(SPEC_LABEL) == recipe.spec else None
 
 
-def build(client: docker.DockerClient, recipe: Recipe, ca_bundle: bytes, log: BuildLog) -> str:
+def build(client: docker.DockerClient, recipe: Recipe, source: Source, log: BuildLog) -> str:
     log.line(f"building {recipe.tag} from {recipe.base}")
     proxies = {name: value for name, value in os.environ.items() if name.upper() in PROXIES}
     try:
         steps = client.api.build(
-            fileobj=_context({**recipe.files, "ca.pem": ca_bundle}),
+            fileobj=_context({**recipe.files, "Dockerfile": _labelled(recipe), "ca.pem": source.ca_bundle}),
             custom_context=True,
             tag=recipe.tag,
-            labels=recipe.labels,
             buildargs={
                 "BASE": recipe.base,
                 "GPUS": "all" if recipe.labels["tfcompare.flavour"] == "gpu" else "void",
-                **proxies,
+                **(source.asking or proxies),
             },
             # The builder then reaches the index the way this machine does: its DNS, its VPN, its own proxies.
             network_mode="host",
@@ -117,14 +160,24 @@ def build(client: docker.DockerClient, recipe: Recipe, ca_bundle: bytes, log: Bu
             forcerm=True,
             decode=True,
         )
-        _follow(steps, recipe.version, recipe.base, log)
-        return str(client.images.get(recipe.tag).id)
+        said = _follow(steps, log)
     except APIError as error:
-        raise EnvironmentFailed(_failure(recipe.version, recipe.base, str(error.explanation or error), log)) from error
+        said = str(error.explanation or error)
+    if said:
+        python = recipe.labels["tfcompare.python"]
+        found = failures.of_image(said, log.end, base=recipe.base, python=python, wheelhouse=source.wheelhouse)
+        raise EnvironmentFailed(_told(recipe.version, said, found, log))
+    return str(client.images.get(recipe.tag).id)
 
 
-def _follow(steps: Iterable[dict[str, Any]], version: str, base: str, log: BuildLog) -> None:
-    """Logs a build or a pull as it goes, without the bars of its downloads."""
+def _labelled(recipe: Recipe) -> bytes:
+    """With its labels in one line: of labels that it is given, the builder makes a container and a layer each."""
+    labels = " ".join(f"{name}={json.dumps(value)}" for name, value in sorted(recipe.labels.items()))
+    return recipe.files["Dockerfile"] + f"\nLABEL {labels}\n".encode()
+
+
+def _follow(steps: Iterable[dict[str, Any]], log: BuildLog) -> str:
+    """Logs a build or a pull as it goes, without the bars of its downloads; the error that it ended with, if any."""
     error = ""
     # To its end, or its connection would be left open.
     for step in steps:
@@ -132,8 +185,7 @@ def _follow(steps: Iterable[dict[str, Any]], version: str, base: str, log: Build
         text = step.get("stream") or ("" if step.get("progressDetail") else step.get("status")) or step.get("error", "")
         for line in text.splitlines():
             log.line(f"{step['id']}: {line}" if "id" in step else line)
-    if error:
-        raise EnvironmentFailed(_failure(version, base, error, log))
+    return error
 
 
 def _context(files: dict[str, bytes]) -> io.BytesIO:
@@ -148,17 +200,10 @@ def _context(files: dict[str, bytes]) -> io.BytesIO:
     return buffer
 
 
-def _failure(version: str, base: str, error: str, log: BuildLog) -> str:
+def _told(version: str, said: str, found: failures.Failure | None, log: BuildLog) -> str:
     head = f"{version}: its image could not be built"
-    lowered = error.lower()
-    if "manifest unknown" in lowered or "manifest for" in lowered or "repository does not exist" in lowered:
-        return (
-            f"{head}: the base image {base} is not in the registry ({error.strip()}). "
-            "Name another with --base, or take --engine venv"
-        )
-    if any(word in lowered for word in ("dial tcp", "no such host", "tls handshake", "i/o timeout", "x509", "eof")):
-        return (
-            f"{head}: the registry of the base image {base} was not reached ({error.strip()}). "
-            "Name a local base or a mirror's with --base, or take --engine venv"
-        )
-    return f"{head} ({error.strip()}).\n{log.tail()}\n{install_hint(log)} The whole log is {log.path}"
+    if found is None:
+        return f"{head} ({said.strip()}). {failures.UNKNOWN}\n{log.tail()}\nThe whole log is {log.path}"
+    if failures.STEP.search(said):
+        return f"{head}: {found}\n{log.tail()}\nThe whole log is {log.path}"
+    return f"{head}: {found.what} ({said.strip()}). {found.advice}"

@@ -46,7 +46,7 @@ def _probed(number: str) -> Iterator[Interpreter | Unusable]:
         if path in seen:
             continue
         seen.add(path)
-        found = _probe(path)
+        found = probe(path)
         if isinstance(found, Unusable) or found.version.startswith(number + "."):
             yield found
 
@@ -81,7 +81,7 @@ def _uv_pythons() -> Path:
 
 
 @cache
-def _probe(path: Path) -> Interpreter | Unusable:
+def probe(path: Path) -> Interpreter | Unusable:
     """Runs it: pyenv's shims are on PATH for versions that are not active, and then only print an error."""
     try:
         done = subprocess.run([path, "-c", PROBE], capture_output=True, text=True, timeout=20, check=False)

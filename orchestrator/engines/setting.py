@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,12 @@ from orchestrator.engines.channel import kill_group
 
 # Flags that a user sets on purpose; they reach every version alike.
 PASSED_ON = ("TF_", "OMP_", "KMP_", "XLA_", "MKL_")
+
+
+def cache() -> Path:
+    """What can be made again."""
+    base = os.environ.get("TFCOMPARE_CACHE") or os.environ.get("XDG_CACHE_HOME")
+    return Path(base or Path.home() / ".cache") / "tfcompare"
 
 
 def worker_variables() -> dict[str, str]:
@@ -35,6 +42,8 @@ class BuildLog:
         self._tail: list[str] = []
         self._process: subprocess.Popen[str] | None = None
         self._stopped = False
+        # What builds print and what the index server says come from two threads.
+        self._writing = threading.Lock()
 
     def run(self, argv: list[str], env: dict[str, str]) -> int:
         """A program's exit code, every line that it prints kept; `stop` ends it from another thread."""
@@ -66,9 +75,12 @@ class BuildLog:
         text = text.rstrip()
         if not text:
             return
-        with self.path.open("a") as log:
-            log.write(text + "\n")
-        self._tail = [*self._tail[-39:], text]
+        with self._writing:
+            if not self._tail:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a") as log:
+                log.write(text + "\n")
+            self._tail = [*self._tail[-39:], text]
         self._watch(text)
 
     @property
@@ -79,5 +91,7 @@ class BuildLog:
     def tail(self, lines: int = 12) -> str:
         return "\n".join(f"  | {line}" for line in self._tail[-lines:])
 
-    def mentions(self, *words: str) -> bool:
-        return any(word in line for line in self._tail for word in words)
+    @property
+    def end(self) -> str:
+        """As much as tells why something failed."""
+        return "\n".join(self._tail)

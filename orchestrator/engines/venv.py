@@ -14,21 +14,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator import lockfile
 from orchestrator.catalog import all_versions, lock_hash
-from orchestrator.engines import EngineOptions, Started, WorkerPlace, interpreters
+from orchestrator.engines import EngineOptions, Started, WorkerPlace, failures, interpreters
 from orchestrator.engines.channel import ProcessChannel
+from orchestrator.engines.index import OVERRULED, Index
 from orchestrator.engines.interpreters import Interpreter
-from orchestrator.engines.setting import BuildLog, worker_variables
+from orchestrator.engines.setting import BuildLog, cache, worker_variables
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.model import EnvironmentFacts, Flavour, Version
+from orchestrator.model import EnvironmentFacts
 from orchestrator.suites import BUILTIN, WORKLOADS
+from orchestrator.versions import Flavour, Version
 
 MARKER = "tfcompare.json"
 
 
 def cache_folder() -> Path:
-    base = os.environ.get("TFCOMPARE_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    return Path(base or Path.home() / ".cache") / "tfcompare" / "environments"
+    return cache() / "environments"
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class VenvEnvironment:
 class VenvEngine:
     def __init__(self, options: EngineOptions) -> None:
         self._options = options
+        self._index = Index(options.index_url, options.wheelhouse, options.ca_bundle)
 
     def check(self) -> str:
         if self._options.gpu:
@@ -70,9 +73,13 @@ class VenvEngine:
         flavour, interpreter = _choose(version)
         if interpreter is None:
             return f"no Python {' or '.join(option.python.number for option in version.on('cpu'))} found for it"
-        if (_folder(flavour, interpreter) / MARKER).exists():
+        if (folder_of(flavour, interpreter) / MARKER).exists():
             return f"ready (Python {interpreter.version})"
         return f"to be installed (Python {interpreter.version}, {interpreter.path})"
+
+    def obstacle(self, version: Version) -> str:
+        pythons = tuple(option.python.number for option in version.on("cpu"))
+        return "" if _choose(version)[1] else interpreters.missing(pythons)
 
     def prepare(self, version: Version, log: BuildLog) -> VenvEnvironment:
         flavour, interpreter = _choose(version)
@@ -81,7 +88,7 @@ class VenvEngine:
             others = ", ".join(other.number for other in all_versions() if _choose(other)[1])
             advice = f". What runs on this machine's Pythons: {others}" if others else ""
             raise EnvironmentFailed(f"{version.number}: {interpreters.missing(pythons)}{advice}")
-        path = _folder(flavour, interpreter)
+        path = folder_of(flavour, interpreter)
         with _locked(path, log):
             if not (path / MARKER).exists():
                 self._build(version, flavour, interpreter, path, log)
@@ -96,24 +103,39 @@ class VenvEngine:
         return VenvEnvironment(path, facts, self._options)
 
     def _build(self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog) -> None:
+        lockfile.check(flavour.pip_lock, flavour.lock)
         python = str(path / "bin" / "python")
         pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--require-hashes"]
-        if self._options.ca_bundle:
+        asking = self._index.variables(log)
+        if self._options.ca_bundle and not asking:
             pip += ["--cert", str(self._options.ca_bundle)]
         try:
             shutil.rmtree(path, ignore_errors=True)
             path.parent.mkdir(parents=True, exist_ok=True)
-            _run(version, [str(interpreter.path), "-m", "venv", str(path)], log)
-            _run(version, [*pip, "-r", str(flavour.pip_lock)], log)
+            self._run(version, [str(interpreter.path), "-m", "venv", str(path)], asking, log)
+            self._run(version, [*pip, "-r", str(flavour.pip_lock)], asking, log)
             # Locks are whole, so nothing is left to resolve; without isolation, so that the few source packages are
             # built with the locked setuptools and not with one fetched unlocked.
-            _run(version, [*pip, "--no-deps", "--no-build-isolation", "-r", str(flavour.lock)], log)
+            locked = [*pip, "--no-deps", "--no-build-isolation", "-r", str(flavour.lock)]
+            self._run(version, locked, asking, log)
             (path / MARKER).write_text(json.dumps({"version": version.number, "lock": flavour.lock.name}))
         except OSError as error:
-            raise EnvironmentFailed(f"{version.number}: cannot write {path}: {error.strerror}") from error
+            found = failures.of_install(error.strerror or "", folder=cache_folder())
+            raise EnvironmentFailed(f"{version.number}: cannot write {path}: {found or error.strerror}") from error
+
+    def _run(self, version: Version, argv: list[str], asking: dict[str, str], log: BuildLog) -> None:
+        dropped = {"VIRTUAL_ENV", *(OVERRULED if asking else ())}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        env = {name: value for name, value in kept.items() if name not in dropped} | asking
+        if (code := log.run(argv, env)) == 0:
+            return
+        head = f"{version.number}: its environment could not be installed"
+        found = failures.of_install(log.end, folder=cache_folder(), wheelhouse=self._index.wheelhouse)
+        told = f"{head}: {found}" if found else f"{head} ({argv[0]} ended with {code}). {failures.UNKNOWN}"
+        raise EnvironmentFailed(f"{told}\n{log.tail()}\nThe whole log is {log.path}")
 
     def close(self) -> None:
-        pass
+        self._index.close()
 
 
 def _choose(version: Version) -> tuple[Flavour, Interpreter | None]:
@@ -125,7 +147,7 @@ def _choose(version: Version) -> tuple[Flavour, Interpreter | None]:
     return flavours[0], None
 
 
-def _folder(flavour: Flavour, interpreter: Interpreter) -> Path:
+def folder_of(flavour: Flavour, interpreter: Interpreter) -> Path:
     key = hashlib.sha256(f"{lock_hash(flavour)} {interpreter.version} {interpreter.prefix}".encode()).hexdigest()
     return cache_folder() / f"{flavour.lock.stem}-{key[:16]}"
 
@@ -140,26 +162,3 @@ def _locked(path: Path, log: BuildLog) -> Iterator[None]:
             log.line(f"another run is building {path.name}; waiting for it")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-
-
-def _run(version: Version, argv: list[str], log: BuildLog) -> None:
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON") and name != "VIRTUAL_ENV"}
-    if (code := log.run(argv, env)) == 0:
-        return
-    raise EnvironmentFailed(
-        f"{version.number}: its environment could not be installed ({argv[0]} ended with {code}).\n"
-        f"{log.tail()}\n{install_hint(log)} The whole log is {log.path}"
-    )
-
-
-def install_hint(log: BuildLog) -> str:
-    """What to do about the commonest failures of pip, told by its own words."""
-    if log.mentions("DO NOT MATCH THE HASHES"):
-        return "The index served another file than the lock names: do not trust it, or lock the version anew."
-    if log.mentions("No space left on device"):
-        return "The disk is full: free some space and run again."
-    if log.mentions("CERTIFICATE_VERIFY_FAILED"):
-        return "A certificate is not trusted: name your proxy's with --ca-bundle FILE."
-    if log.mentions("Connection", "Temporary failure in name resolution", "Read timed out", "NewConnectionError"):
-        return "The package index was not reached: check the network, or pip's index settings."
-    return "Run again with -v to see the log as it goes."

@@ -24,7 +24,7 @@ from orchestrator.engines import EngineOptions, image
 from orchestrator.engines.container import RUN_LABEL
 from orchestrator.engines.docker import DockerEngine, DockerEnvironment, connect
 from orchestrator.engines.setting import BuildLog
-from orchestrator.model import Version
+from orchestrator.versions import Version
 
 HERE = Path(__file__).parent
 OWN = HERE / "workloads"

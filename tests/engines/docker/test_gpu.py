@@ -1,26 +1,67 @@
-"""What --gpu asks of an engine, on machines without a GPU: a shim in place of NVIDIA's runtime tells what it was asked.
+"""What --gpu asks of an engine, on machines without a GPU: a shim in place of NVIDIA's runtime tells what it was asked,
+and a program named nvidia-smi tells of cards.
 
 The GPU flavour of 1.14.0 is the real one, built in an engine of our own; 2.0.0's is 1.14.0's under another name, for
 nothing is measured here.
 """
 
+import json
+import os
+import time
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import docker
 import pytest
 
-from orchestrator.engines import WorkerPlace, container, image
+from orchestrator.ask import Options, ask
+from orchestrator.engines import EngineOptions, WorkerPlace, container, image
 from orchestrator.engines.client import WorkerClient
 from orchestrator.engines.container import ContainerChannel, Spec, create
-from orchestrator.engines.docker import DockerEnvironment
+from orchestrator.engines.docker import DockerEngine, DockerEnvironment
+from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.gpu import Gpu
+from orchestrator.measure import Ledger
+from orchestrator.progress import Quiet
+from orchestrator.run import conduct, first_stretch, make_manifest
+from orchestrator.rundir import RunDir
 from orchestrator.suites import WORKLOADS
 from tests.conftest import run_command
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version
 
 GPU = ("run", "--engine", "docker", "--gpu", "--versions", "1.14,2.0", "--rounds", "2", "--suite", "smoke")
 ASKED = {"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"}
+V100 = Gpu(0, "GPU-4d6a4d6a", "Tesla V100-SXM2-16GB", "7.0", "550.54.15", 16_384, 300, True, None)
+SECOND = replace(V100, index=1, uuid="GPU-9f319f31")
+
+
+@pytest.fixture
+def cards(tmp_path: Path) -> Callable[..., dict[str, str]]:
+    """The variables of a machine whose nvidia-smi tells of these cards."""
+
+    def make(*told: Gpu) -> dict[str, str]:
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        lines = "".join(
+            f"{card.index}, {card.uuid}, {card.name}, {card.capability}, {card.driver}, {card.memory_mb}, "
+            f"{card.power_limit_w}, Enabled, [N/A]\n"
+            for card in told
+        )
+        (folder / "nvidia-smi").write_text(f"#!/bin/sh\ncat <<'END'\n{lines}END\n")
+        (folder / "nvidia-smi").chmod(0o755)
+        return {"PATH": f"{folder}:{os.environ['PATH']}", "TFCOMPARE_CACHE": str(tmp_path / "cache")}
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What drivers make of PTX is kept here."""
+    monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "tfcompare" / "jit"
 
 
 @pytest.fixture
@@ -34,6 +75,7 @@ def no_gpu(client: docker.DockerClient) -> None:
     [
         ((), ("no runtime named nvidia", "nvidia-ctk", "--gpu-request device")),
         (("--gpu-request", "device"), ("could not select device driver", "[[gpu]]")),
+        (("--gpu-request", "cdi"), ("by CDI", "Docker 25", "daemon.json")),
     ],
 )
 @pytest.mark.usefixtures("no_gpu")
@@ -138,3 +180,142 @@ def test_device_request_is_for_all_gpus_and_its_refusal_names_the_version(
     with pytest.raises(EnvironmentFailed, match=r"^1\.14\.0: its container does not start: could not select device"):
         ContainerChannel(client, made, "1.14.0", tmp_path / "log")
     assert client.api.containers(all=True) == []
+
+
+def test_device_request_names_its_gpus_and_cdi_names_them_in_its_own_way(
+    on_private: PrivateEngine, gpu_environment: DockerEnvironment, tmp_path: Path
+) -> None:
+    client = gpu_environment.client
+    wanted = Spec(
+        image=gpu_environment.facts.identity, version="1.14.0", run="device", workloads=WORKLOADS, own_workloads=None,
+        results=tmp_path, gpu="device", devices=("GPU-4d6a4d6a",),
+    )  # fmt: skip
+    found = {}
+    for spec in (wanted, replace(wanted, gpu="cdi", devices=("nvidia.com/gpu=0",))):
+        made = create(client, spec)
+        told = client.api.inspect_container(made)
+        [request] = told["HostConfig"]["DeviceRequests"]
+        [visible] = [line for line in told["Config"]["Env"] if line.startswith("NVIDIA_VISIBLE_DEVICES=")]
+        found[spec.gpu] = (request["Driver"], request["DeviceIDs"], request["Count"], visible.partition("=")[2])
+        client.api.remove_container(made)
+    assert found == {
+        "device": ("", ["GPU-4d6a4d6a"], 0, "GPU-4d6a4d6a"),
+        "cdi": ("cdi", ["nvidia.com/gpu=0"], 0, "void"),
+    }
+
+
+def on_cards(environment: DockerEnvironment, *cards: Gpu) -> DockerEnvironment:
+    options = replace(environment.options, cards=cards)
+    return replace(environment, options=options, devices=tuple(card.key for card in cards))
+
+
+def test_runtime_is_asked_for_gpus_by_uuid_and_code_that_the_driver_makes_is_kept(
+    on_private: PrivateEngine, gpu_environment: DockerEnvironment, own_cache: Path, tmp_path: Path
+) -> None:
+    """One folder an image and card, writable for who the container runs as, and there after it."""
+    client = gpu_environment.client
+    place = WorkerPlace(run="kept", results=tmp_path, log=tmp_path / "log", own_workloads=None)
+    started = on_cards(gpu_environment, V100, SECOND).start(place, tmp_path / "stream.arrow")
+    try:
+        [entry] = client.api.containers(filters={"label": f"{container.RUN_LABEL}=kept"})
+        write = ["sh", "-c", "echo code > $CUDA_CACHE_PATH/made && echo $CUDA_CACHE_PATH $CUDA_CACHE_MAXSIZE"]
+        look = client.api.exec_create(entry["Id"], write)["Id"]
+        assert client.api.exec_start(look).decode() == "/tfcompare/jit 4294967296\n"
+        assert '"NVIDIA_VISIBLE_DEVICES=GPU-4d6a4d6a,GPU-9f319f31"' in on_private.shim_log.partition(entry["Id"])[2]
+    finally:
+        started.channel.close()
+    [folder] = own_cache.iterdir()
+    image_id = gpu_environment.facts.identity.removeprefix("sha256:")
+    assert folder.name.startswith(f"{image_id[:12]}-")
+    assert (folder / "made").read_text() == "code\n"
+    assert (folder / "made").stat().st_uid == os.getuid()
+
+
+def test_a_run_records_its_gpu_and_says_what_was_asked_for_and_not_seen(
+    tfcompare: str,
+    docker_base: str,
+    on_private: PrivateEngine,
+    gpu_environment: DockerEnvironment,
+    cards: Callable[..., dict[str, str]],
+    tmp_path: Path,
+) -> None:
+    here = cards(V100, SECOND)
+    done = run_command(tfcompare, *GPU, "--gpus", "1", "--base", docker_base, "--out", tmp_path / "run", env=here)
+    assert done.returncode == 4, done.stderr
+    assert "sees no GPU inside its container, where GPU 1 (Tesla V100-SXM2-16GB) GPU-9f319f31" in done.stderr
+    assert '"NVIDIA_VISIBLE_DEVICES=GPU-9f319f31"' in on_private.shim_log
+    plan = json.loads((tmp_path / "run" / "plan.json").read_text())
+    assert (plan["device"], plan["gpus"]) == ("gpu", ["GPU-9f319f31"])
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    details = manifest["environments"]["1.14.0"]["details"]
+    assert (details["gpu_request"], details["gpus"]) == ("runtime", "GPU-9f319f31")
+    assert "nobody watched the GPUs' clocks" in "".join(manifest["notes"])
+    assert gpu_environment.client.api.containers(all=True) == []
+
+
+def test_a_card_that_a_version_fails_on_is_refused_before_anything_is_built(
+    client: docker.DockerClient,
+    tfcompare: str,
+    docker_base: str,
+    cards: Callable[..., dict[str, str]],
+    tmp_path: Path,
+) -> None:
+    base_image(client, docker_base, "3.6").tag("tfcompare-test-base:cards")
+    here = cards(replace(V100, name="NVIDIA A100", capability="8.0"))
+    flags = (*GPU, "--base", "tfcompare-test-base:cards", "--out", tmp_path / "run")
+    try:
+        done = run_command(tfcompare, *flags, env=here)
+        full = version("1.14.0")
+        recipe = image.recipe(client, full, full.on("gpu")[0], "tfcompare-test-base:cards")
+        assert image.existing(client, recipe) is None
+    finally:
+        client.api.remove_image("tfcompare-test-base:cards")
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    for word in ("1.14.0 on GPU 0 (NVIDIA A100)", "known to fail", "the nearest that runs on it is 2.4.4", "--force"):
+        assert word in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def alive(client: docker.DockerClient, run: str, since: float) -> int:
+    """How many containers of a run were alive at once, at most."""
+    label = f"{container.RUN_LABEL}={run}"
+    told = client.api.events(since=since, until=time.time() + 1, filters={"label": label}, decode=True)
+    here, most = 0, 0
+    for event in told:
+        here += {"start": 1, "die": -1}.get(event["Action"], 0)
+        most = max(most, here)
+    return most
+
+
+@pytest.mark.parametrize(("exclusive", "most"), [(True, 1), (False, 2)])
+def test_versions_hold_the_gpu_in_turn_where_that_is_asked_for(
+    on_private: PrivateEngine,
+    gpu_environment: DockerEnvironment,
+    docker_base: str,
+    tmp_path: Path,
+    exclusive: bool,
+    most: int,
+) -> None:
+    """Real containers of the runtime named nvidia; they measure on the CPU, for there is nothing else here."""
+    places = EngineOptions(gpu=True, exclusive=exclusive, base=docker_base, cards=(V100,))
+    options = Options(
+        versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",), rounds=2, environments=places
+    )
+    asked = ask(options)
+    plan = replace(asked.plan, device="cpu", engine="docker")
+    engine = DockerEngine(places)
+    log = BuildLog(tmp_path / "build.log", lambda line: None)
+    environments = {full.number: engine.prepare(full, log) for full in asked.versions}
+    directory = RunDir.create(tmp_path / "run")
+    directory.write_plan(plan)
+    directory.write_manifest(make_manifest(options, asked, environments))
+    begun = time.time()
+    try:
+        error = conduct(plan, environments, directory, Quiet(), None, first_stretch(plan), Ledger())
+    finally:
+        engine.close()
+    assert error is None
+    assert [stream.suffix for stream in directory.streams()] == [".arrow"] * len(directory.streams())
+    assert alive(gpu_environment.client, plan.run, begun) == most
+    assert on_private.shim_log.count('"NVIDIA_VISIBLE_DEVICES=GPU-4d6a4d6a"') >= 2

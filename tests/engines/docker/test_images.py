@@ -6,8 +6,6 @@ One tiny package stands in for TensorFlow where only the building is in question
 import io
 import json
 import shutil
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,11 +19,12 @@ from orchestrator.engines import image
 from orchestrator.engines.docker import DockerEngine, DockerEnvironment
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.model import Flavour, Version
 from orchestrator.progress import View, view
 from orchestrator.run import prepare
 from orchestrator.rundir import RunDir
+from orchestrator.versions import Flavour, Version
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version
+from tests.engines.docker.registry import registry as running_registry
 
 SIX = "six==1.17.0 --hash=sha256:4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274\n"
 WRONG = SIX.replace("4721", "0000")
@@ -66,8 +65,10 @@ def test_image_says_what_it_is(client: docker.DockerClient, environments: dict[s
         "tfcompare.lock": catalog.lock_hash(version("1.14.0").on("cpu")[0]),
         "org.opencontainers.image.title": "tfcompare TensorFlow 1.14.0",
         "org.opencontainers.image.version": "1.14.0",
+        "org.opencontainers.image.revision": facts.details["spec"],
         "org.opencontainers.image.base.name": base,
         "org.opencontainers.image.base.digest": "",
+        "tfcompare.base": client.images.get(base).id,
     }
     assert facts.details["tag"] == f"tfcompare:1.14.0-cpu-{labels['tfcompare.spec'][:12]}"
     assert facts.lock == labels["tfcompare.lock"]
@@ -142,7 +143,7 @@ def test_wrong_hash_in_a_lock_builds_nothing(engine: MakeEngine, tmp_path: Path)
     with pytest.raises(EnvironmentFailed) as failed:
         own.prepare(tiny(tmp_path, WRONG), BuildLog(tmp_path / "log", lambda line: None))
     message = str(failed.value)
-    assert "The index served another file than the lock names: do not trust it, or lock the version anew." in message
+    assert "the index served another file than the lock names. Do not trust it, or lock the version anew" in message
     assert "six==1.17.0" in message
     assert str(tmp_path / "log") in message
     assert own.outlook(tiny(tmp_path, WRONG)).startswith("to be built from ")
@@ -271,36 +272,17 @@ def test_engine_that_dies_during_a_build_is_an_engine_that_is_gone(
 @pytest.fixture
 def registry(client: docker.DockerClient, docker_base: str, tmp_path: Path) -> Iterator[str]:
     """A registry of this machine that holds the base of Python 3.7; the pattern of its names."""
-    if not shutil.which("docker-registry"):
-        pytest.skip("NO REGISTRY: apt-get install docker-registry")
-    config = tmp_path / "registry.yml"
-    # Port 0: the system chooses, and the registry's log tells.
-    config.write_text(
-        f"version: 0.1\nstorage: {{filesystem: {{rootdirectory: {tmp_path / 'registry'}}}}}\n"
-        "http: {addr: '127.0.0.1:0'}\nlog: {level: info, formatter: json}\n"
-    )
-    log = tmp_path / "registry.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(["docker-registry", "serve", str(config)], stdout=output, stderr=output)
-    name = ""
-    try:
-        deadline = time.monotonic() + 30
-        while "listening on" not in log.read_text():
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.05)
-        port = log.read_text().partition("listening on 127.0.0.1:")[2].split('"')[0].rstrip("\\")
-        name = f"127.0.0.1:{port}/base:3.7"
+    with running_registry(tmp_path) as running:
+        name = f"{running.address}/base:3.7"
         base_image(client, docker_base, "3.7").tag(name)
-        pushed = [json.loads(line) for line in client.api.push(name).splitlines()]
-        assert not [line for line in pushed if "error" in line], pushed
-        client.api.remove_image(name)
-        yield f"127.0.0.1:{port}/base:{{python}}"
-    finally:
-        process.kill()
-        process.wait()
-        if name and any(name in image.tags for image in client.images.list()):
+        try:
+            pushed = [json.loads(line) for line in client.api.push(name).splitlines()]
+            assert not [line for line in pushed if "error" in line], pushed
             client.api.remove_image(name)
+            yield f"{running.address}/base:{{python}}"
+        finally:
+            if any(name in image.tags for image in client.images.list()):
+                client.api.remove_image(name)
 
 
 def test_base_from_a_registry_is_pulled_once_and_its_image_built_once(

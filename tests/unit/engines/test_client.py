@@ -3,7 +3,17 @@
 import pytest
 
 from orchestrator.engines.channel import ChannelClosed, ChannelTimeout
-from orchestrator.engines.client import GRACE_S, Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
+from orchestrator.engines.client import (
+    GRACE_S,
+    Burst,
+    Closed,
+    Died,
+    Opened,
+    Refused,
+    SeenGpu,
+    WorkerClient,
+    WorkerDied,
+)
 from tests.unit.builders import case
 from workloads import contract
 
@@ -124,7 +134,8 @@ def test_a_worker_that_failed_to_start_says_at_what():
 
 
 def test_a_probe_that_ends_its_process_is_no_list_of_gpus():
-    assert client({"kind": "probed", "gpus": ["H200"]})[0].gpus(1.0) == ["H200"]
+    seen = {"kind": "probed", "gpus": [{"name": "H200", "capability": "9.0"}, {"name": "", "capability": ""}]}
+    assert client(seen)[0].gpus(1.0) == [SeenGpu("H200", "9.0"), SeenGpu("", "")]
     with pytest.raises(WorkerDied, match="asking TensorFlow for its GPUs ended the process: ended with exit code 3"):
         client(DIED)[0].gpus(1.0)
 

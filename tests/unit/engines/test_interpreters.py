@@ -27,7 +27,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def forget() -> None:
     interpreters.find.cache_clear()
-    interpreters._probe.cache_clear()
+    interpreters.probe.cache_clear()
 
 
 def link(folder: Path, name: str) -> Path:

@@ -1,0 +1,144 @@
+"""The commands on images: `tfcompare images build | sbom`, and those on images that there are."""
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from orchestrator import catalog, cli_images_kept, examples, flags
+from orchestrator.engines import EngineOptions
+from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
+from orchestrator.locking import provide
+from orchestrator.plain import plain
+from orchestrator.progress import view
+from orchestrator.switches import Base, CaBundle, Format, IndexUrl, Quiet, Verbose, Wheelhouse
+from orchestrator.versions import Flavour, Version
+
+if TYPE_CHECKING:
+    from orchestrator.images.build import Built
+
+USUAL = ("1.14", "2.0", "2.13")
+
+app = typer.Typer(help=examples.IMAGES, no_args_is_help=True)
+app.add_typer(cli_images_kept.app)
+
+ForGpu = Annotated[bool, typer.Option("--gpu", help="The images for GPUs; no GPU is needed to build them.")]
+
+
+@app.command("build", help=examples.IMAGES_BUILD)
+def build_images(
+    versions: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help=f"Versions, e.g. 1.14 or 2.8..2.13, or all; {', '.join(USUAL)} if none is named.",
+            metavar="VERSION",
+        ),
+    ] = None,
+    gpu: ForGpu = False,
+    base: Base = None,
+    ca_bundle: CaBundle = None,
+    index_url: IndexUrl = None,
+    wheelhouse: Wheelhouse = None,
+    at_once: Annotated[
+        int | None,
+        typer.Option("--at-once", min=1, help="How many are built at a time; as many as there are cores, at most 4."),
+    ] = None,
+    sbom: Annotated[
+        Path | None, typer.Option("--sbom", help="Folder for what each image is made of, as CycloneDX.", metavar="DIR")
+    ] = None,
+    format: Format = "table",
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    flags.known_format(format)
+    options = EngineOptions(gpu=gpu, base=base, ca_bundle=ca_bundle, index_url=index_url, wheelhouse=wheelhouse)
+    with view(Console(stderr=True), quiet=quiet, verbose=verbose) as watching:
+        asked = _asked(versions or USUAL, watching.say)
+        # Imported here: other commands need no engine, and its client is slow to import.
+        from orchestrator.images.build import build
+
+        found = build(asked, options, watching, at_once)
+    if sbom:
+        for one in found:
+            if one.tag:
+                name = f"{one.version.number}-{'gpu' if gpu else 'cpu'}.cdx.json"
+                _write(sbom / name, _sbom(one.version, gpu, base), quiet)
+    if format == "json":
+        print(json.dumps([one.as_object() for one in found], indent=2))
+    else:
+        _draw(found)
+    if failed := [one.reason for one in found if not one.tag]:
+        raise EnvironmentFailed("\n".join(failed))
+
+
+@app.command("sbom", help=examples.IMAGES_SBOM)
+def write_sbom(
+    version: Annotated[str, typer.Argument(help="A version.", metavar="VERSION", show_default=False)],
+    output: Annotated[str, typer.Option("--output", help="A file, or - for stdout.")] = "-",
+    gpu: ForGpu = False,
+    base: Base = None,
+) -> None:
+    found = _asked([version], _say)
+    if len(found) != 1:
+        raise UsageError(f"{version}: these are {len(found)} versions; `images build --sbom DIR` writes one for each")
+    text = _sbom(found[0], gpu, base)
+    if output == "-":
+        print(text, end="")
+    else:
+        _write(Path(output), text, quiet=False)
+
+
+def _asked(texts: Sequence[str], say: Callable[[str], None]) -> tuple[Version, ...]:
+    names = [name for text in texts for name in flags.names(text)]
+    return catalog.resolve(provide(names, say), fewest=1)
+
+
+def _draw(found: "Sequence[Built]") -> None:
+    from rich.table import Table
+
+    from orchestrator.images.sizes import told
+
+    grid = Table("version", "", "image", "size", "seconds")
+    for one in found:
+        size = told(one.size) if one.tag else ""
+        grid.add_row(*map(plain, (one.version.number, one.outcome, one.tag, size, f"{one.seconds:.1f}")))
+    Console().print(grid)
+
+
+def _sbom(version: Version, gpu: bool, base: str | None) -> str:
+    from orchestrator.engines.docker import asking, connect
+    from orchestrator.engines.image import recipe
+    from orchestrator.images.sbom import document
+
+    flavour = _flavour(version, gpu)
+    if base is None:
+        # Without a base of one's own nothing has to be asked, so this works where no engine is.
+        return document(flavour, recipe(None, version, flavour, None))
+    with closing(connect()) as client, asking(f"{version.number}: looking at its base", EnvironmentFailed):
+        return document(flavour, recipe(client, version, flavour, base))
+
+
+def _flavour(version: Version, gpu: bool) -> Flavour:
+    name = "gpu" if gpu else "cpu"
+    for flavour in version.flavours:
+        if flavour.name == name:
+            return flavour
+    raise NothingSelected(f"{version.number}: the table of versions has no {name} flavour of it")
+
+
+def _write(path: Path, text: str, quiet: bool) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+    if not quiet:
+        _say(f"written: {path}")
+
+
+def _say(text: str) -> None:
+    Console(stderr=True).print(plain(text), soft_wrap=True)

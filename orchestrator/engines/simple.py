@@ -1,0 +1,66 @@
+"""Pages of a package index, as pip reads them: the links of somebody's page, and a page of our own."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from html.parser import HTMLParser
+from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
+
+# What tells pip which files suit it; all else (signatures, metadata beside the file) would be one more thing to serve.
+KEPT = ("data-requires-python", "data-yanked")
+
+
+@dataclass(frozen=True)
+class Link:
+    """A file that an index offers: where it lies, the hash that the index gives of it, and what pip asks about it."""
+
+    filename: str
+    url: str
+    hash: str = ""
+    attributes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The same in every build, and nothing can be read from it."""
+        return hashlib.sha256(self.url.encode()).hexdigest()[:24]
+
+
+class _Anchors(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.base = ""
+        self.found: list[dict[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag == "base" and not self.base:
+            self.base = given.get("href", "")
+        elif tag == "a" and given.get("href"):
+            self.found.append(given)
+
+
+def links(text: str, url: str) -> tuple[Link, ...]:
+    """The files that the page at `url` offers."""
+    anchors = _Anchors()
+    anchors.feed(text)
+    anchors.close()
+    base = urljoin(url, anchors.base)
+    found = []
+    for anchor in anchors.found:
+        target, fragment = urldefrag(urljoin(base, anchor["href"]))
+        filename = unquote(urlsplit(target).path.rpartition("/")[2])
+        if filename and urlsplit(target).scheme in ("http", "https"):
+            kept = tuple((name, anchor[name]) for name in KEPT if name in anchor)
+            found.append(Link(filename, target, fragment, kept))
+    return tuple(found)
+
+
+def page(offered: Iterable[Link]) -> str:
+    """What is offered, each file under /file/ID/NAME of whoever serves the page."""
+    lines = ["<!DOCTYPE html>", "<html>", "<body>"]
+    for link in offered:
+        target = f"/file/{link.id}/{quote(link.filename)}{'#' if link.hash else ''}{link.hash}"
+        kept = "".join(f' {name}="{escape(value)}"' for name, value in link.attributes)
+        lines.append(f'<a href="{escape(target)}"{kept}>{escape(link.filename)}</a><br>')
+    return "\n".join([*lines, "</body>", "</html>", ""])

@@ -1,0 +1,83 @@
+"""The images of versions, built side by side and not run."""
+
+import secrets
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.engines import EngineOptions
+from orchestrator.engines.docker import DockerEngine, asking, connect
+from orchestrator.engines.setting import cache
+from orchestrator.errors import EnvironmentFailed, Interrupted
+from orchestrator.progress import View
+from orchestrator.ready import Ready, make_ready
+from orchestrator.versions import Version
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """What came of one version; without a tag it failed, and `reason` says why."""
+
+    version: Version
+    tag: str = ""
+    identity: str = ""
+    new: bool = False
+    size: int = 0
+    seconds: float = 0.0
+    reason: str = ""
+
+    @property
+    def outcome(self) -> str:
+        if not self.tag:
+            return "failed"
+        return "built" if self.new else "ready"
+
+    def as_object(self) -> dict[str, object]:
+        return {
+            "version": self.version.number,
+            "outcome": self.outcome,
+            "tag": self.tag or None,
+            "id": self.identity or None,
+            "size": self.size or None,
+            "seconds": round(self.seconds, 3),
+            "reason": self.reason,
+        }
+
+
+def log_folder() -> Path:
+    """A new one, made by the first line that a build prints."""
+    return cache() / "builds" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def build(
+    versions: tuple[Version, ...], options: EngineOptions, view: View, at_once: int | None = None
+) -> tuple[Built, ...]:
+    """Raises EngineUnavailable before any work; a version that fails is one of those that come back."""
+    with closing(connect()) as client, closing(DockerEngine(options)) as engine:
+        try:
+            made = make_ready(versions, engine, log_folder(), view, at_once)
+        except KeyboardInterrupt as stop:
+            raise Interrupted("interrupted; images that are done are kept, and so are finished steps") from stop
+        found = []
+        for version in versions:
+            result = made[version.number]
+            if isinstance(result, EnvironmentFailed):
+                found.append(Built(version=version, reason=str(result)))
+                continue
+            with asking(f"{version.number}: looking at its image", EnvironmentFailed):
+                size = int(client.api.inspect_image(result.environment.facts.identity)["Size"])
+            found.append(_built(version, result, size))
+    return tuple(found)
+
+
+def _built(version: Version, result: Ready, size: int) -> Built:
+    facts = result.environment.facts
+    return Built(
+        version=version,
+        tag=facts.details["tag"],
+        identity=facts.identity,
+        new=result.made,
+        size=size,
+        seconds=result.seconds,
+    )

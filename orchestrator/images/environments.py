@@ -1,0 +1,69 @@
+"""Virtual environments in the cache that no version leads to any more."""
+
+import fcntl
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from orchestrator.engines import interpreters
+from orchestrator.engines.interpreters import Interpreter
+from orchestrator.engines.venv import cache_folder, folder_of
+from orchestrator.versions import Flavour, Version
+
+
+def outdated(versions: Iterable[Version]) -> list[Path]:
+    """Those whose lock is not in the tables any more, or whose Python is gone."""
+    by_lock: defaultdict[str, list[Flavour]] = defaultdict(list)
+    for version in versions:
+        for flavour in version.on("cpu"):
+            by_lock[flavour.lock.stem].append(flavour)
+    with suppress(FileNotFoundError):
+        folders = [path for path in cache_folder().iterdir() if path.is_dir()]
+        return sorted(path for path in folders if not _is_wanted(path, by_lock[path.name.rpartition("-")[0]]))
+    return []
+
+
+def _is_wanted(path: Path, flavours: Iterable[Flavour]) -> bool:
+    python = path / "bin" / "python"
+    if not python.exists():
+        return False
+    # Its own Python tells from which it was made, and so the name that a lock gives it.
+    made_with = interpreters.probe(python)
+    return not isinstance(made_with, Interpreter) or any(folder_of(flavour, made_with) == path for flavour in flavours)
+
+
+def in_use(path: Path) -> bool:
+    """Whether a worker runs in it."""
+    mark = f"{path}{os.sep}".encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                if (entry / "cmdline").read_bytes().startswith(mark):
+                    return True
+    return False
+
+
+def size(path: Path) -> int:
+    found = {}
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with suppress(OSError):
+                stat = os.lstat(os.path.join(folder, name))
+                found[stat.st_ino] = stat.st_blocks * 512
+    return sum(found.values())
+
+
+def remove(path: Path) -> bool:
+    """Not while an install holds it, or a worker runs in it."""
+    with path.with_suffix(path.suffix + ".lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        if in_use(path):
+            return False
+        shutil.rmtree(path, ignore_errors=True)
+    return not path.exists()

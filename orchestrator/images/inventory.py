@@ -1,0 +1,180 @@
+"""The images of tfcompare that the engine has, and what each is to the table of versions as it is now."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+import docker
+
+from orchestrator.engines import image
+from orchestrator.engines.image import BASE_NAME, SPEC_LABEL, Recipe
+from orchestrator.versions import Flavour, FlavourName, Version
+
+State = Literal["current", "stale", "unknown version"]
+# Of a recipe: version, flavour, Python.
+Key = tuple[str, str, str]
+FLAVOURS: tuple[FlavourName, ...] = ("cpu", "gpu")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """An image that bears the labels of tfcompare."""
+
+    id: str
+    tags: tuple[str, ...]
+    labels: Mapping[str, str]
+    size: int
+    created: datetime
+
+    @property
+    def version(self) -> str:
+        return self.labels.get("tfcompare.version", "")
+
+    @property
+    def key(self) -> Key:
+        return self.version, self.labels.get("tfcompare.flavour", ""), self.labels.get("tfcompare.python", "")
+
+    @property
+    def spec(self) -> str:
+        return self.labels[SPEC_LABEL]
+
+    @property
+    def base(self) -> str:
+        return self.labels.get(BASE_NAME, "")
+
+    @property
+    def name(self) -> str:
+        """As people call it: its tag, or what docker shows of an image without one."""
+        own = [tag for tag in self.tags if tag.startswith("tfcompare:")]
+        return (*own, *self.tags, self.id.removeprefix("sha256:")[:12])[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """An image beside the recipe that its version has now; of an unknown version there is none."""
+
+    image: Kept
+    state: State
+    why: str = ""
+    recipe: Recipe | None = None
+
+    @property
+    def tag(self) -> str:
+        """What a run looks for, as far as that is known."""
+        return self.recipe.tag if self.recipe else self.image.name
+
+    @property
+    def other_base(self) -> str | None:
+        """The base that it was built on, as --base takes it, where that is not the one asked for now."""
+        if self.recipe is None or self.image.base in ("", self.recipe.labels[BASE_NAME]):
+            return None
+        return self.image.base.replace(f":{self.image.key[2]}", ":{python}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inventory:
+    images: tuple[Judged, ...]
+    # Flavours of the table that no image is current for.
+    missing: tuple[tuple[Version, Flavour], ...]
+
+    def current(self, versions: Collection[Version] = ()) -> tuple[Judged, ...]:
+        numbers = {version.number for version in versions}
+        return tuple(
+            one for one in self.images if one.state == "current" and (not numbers or one.image.version in numbers)
+        )
+
+    def only(self, tags: set[str]) -> "Inventory":
+        images = tuple(one for one in self.images if not tags.isdisjoint(one.image.tags))
+        return Inventory(images=images, missing=self.missing)
+
+    @property
+    def other_base(self) -> str | None:
+        return next((base for one in self.images if (base := one.other_base)), None)
+
+
+def kept(client: docker.DockerClient) -> list[Kept]:
+    found = client.api.images(filters={"label": SPEC_LABEL})
+    return [
+        Kept(
+            id=entry["Id"],
+            tags=tuple(tag for tag in entry["RepoTags"] or () if tag != "<none>:<none>"),
+            labels=entry["Labels"],
+            size=entry["Size"],
+            created=datetime.fromtimestamp(entry["Created"], UTC),
+        )
+        for entry in found
+    ]
+
+
+def recipes(client: docker.DockerClient, versions: Iterable[Version], base: str | None) -> dict[Key, Recipe]:
+    """What an image of each flavour would be made from now."""
+    return {
+        (version.number, flavour.name, flavour.python.number): image.recipe(client, version, flavour, base)
+        for version in versions
+        for flavour in version.flavours
+    }
+
+
+def take(client: docker.DockerClient, versions: Collection[Version], base: str | None) -> Inventory:
+    """The inventory of an engine."""
+    images = kept(client)
+    present = {one.version for one in images}
+    return weigh(images, recipes(client, [one for one in versions if one.number in present], base), versions)
+
+
+def weigh(images: Iterable[Kept], wanted: Mapping[Key, Recipe], versions: Collection[Version]) -> Inventory:
+    """Judges each image; `wanted` holds the recipes at least of the versions that there are images of."""
+    order = {version.number: place for place, version in enumerate(versions)}
+    judged = [judge(one, wanted, order) for one in images]
+    judged.sort(key=lambda one: (order.get(one.image.version, len(order)), one.image.key, one.image.created))
+    current = {one.image.key for one in judged if one.state == "current"}
+    first = [(version, option) for version in versions for name in FLAVOURS for option in version.on(name)[:1]]
+    missing = [(version, option) for version, option in first if not current & set(_keys(version, option.name))]
+    return Inventory(images=tuple(judged), missing=tuple(missing))
+
+
+def _keys(version: Version, flavour: FlavourName) -> list[Key]:
+    return [(version.number, flavour, option.python.number) for option in version.on(flavour)]
+
+
+def judge(one: Kept, wanted: Mapping[Key, Recipe], numbers: Collection[str]) -> Judged:
+    if one.version not in numbers:
+        return Judged(
+            image=one, state="unknown version", why=f"the table of versions has no {one.version or 'such version'}"
+        )
+    recipe = wanted.get(one.key)
+    if recipe is None:
+        _, flavour, python = one.key
+        return Judged(image=one, state="stale", why=f"the table has no {flavour} flavour of it for Python {python}")
+    if why := _difference(one, recipe):
+        return Judged(image=one, state="stale", why=why, recipe=recipe)
+    return Judged(image=one, state="current", recipe=recipe)
+
+
+def _difference(one: Kept, recipe: Recipe) -> str:
+    """What of an image's recipe is another one now, or nothing."""
+    if one.spec == recipe.spec:
+        # A run looks for the name.
+        return "" if recipe.tag in one.tags else f"it is no longer named {recipe.tag}"
+    base = recipe.labels[BASE_NAME]
+    if one.base != base:
+        return f"built on {one.base}; asked for now is {base}"
+    for label, what in (
+        (image.BASE_DIGEST, "base"), (image.BASE_ID, "base"), ("tfcompare.lock", "lock"),
+    ):  # fmt: skip
+        # A label that older images lack tells nothing.
+        if label in one.labels and one.labels[label] != recipe.labels.get(label, ""):
+            return f"its {what} is another one now"
+    return "its recipe is another one now"
+
+
+def place(one: Judged, versions: Iterable[Version]) -> tuple[Version, Flavour]:
+    """What of the table an image that has a recipe is of."""
+    number, name, python = one.image.key
+    return next(
+        (version, flavour)
+        for version in versions
+        for flavour in version.flavours
+        if (version.number, flavour.name, flavour.python.number) == (number, name, python)
+    )

@@ -1,0 +1,96 @@
+"""Which digest a base's tag stands for at its registry. The engine asks: its mirrors, proxies and credentials count."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import docker
+import requests
+from docker.errors import APIError
+
+from orchestrator.engines import failures
+from orchestrator.versions import Flavour, FlavourName, Version
+
+State = Literal["new", "unchanged", "CHANGED", "pinned", "failed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A base, the digest that was known of it, and the versions that are built on it."""
+
+    image: str
+    known: str
+    versions: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    image: str
+    digest: str
+    known: str
+    versions: tuple[str, ...]
+    # What the registry, or the way there, says against it.
+    wrong: str = ""
+
+    @property
+    def state(self) -> State:
+        if self.wrong:
+            return "failed"
+        if "@" in self.image:
+            return "pinned"
+        if not self.known:
+            return "new"
+        return "unchanged" if self.known == self.digest else "CHANGED"
+
+    def as_object(self) -> dict[str, object]:
+        return {
+            "image": self.image,
+            "digest": self.digest,
+            "known": self.known,
+            "state": self.state,
+            "versions": list(self.versions),
+            "wrong": self.wrong,
+        }
+
+
+def bases(
+    versions: Iterable[Version], name: FlavourName, override: str | None, digests: Mapping[str, str]
+) -> tuple[Asked, ...]:
+    """Each base once; `digests` are those of the user's own file, the only ones that an override has."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for version in versions:
+        for flavour in version.on(name)[:1]:
+            image, known = _base(flavour, override, digests)
+            found.setdefault(image, (known, []))[1].append(version.number)
+    return tuple(Asked(image=image, known=known, versions=tuple(used)) for image, (known, used) in found.items())
+
+
+def _base(flavour: Flavour, override: str | None, digests: Mapping[str, str]) -> tuple[str, str]:
+    if override is None:
+        return flavour.image, flavour.digest
+    image = override.replace("{python}", flavour.python.number)
+    return image, digests.get(image, "")
+
+
+def resolve(client: docker.DockerClient, asked: Collection[Asked]) -> Iterator[Answer]:
+    """One that cannot be resolved keeps no other from it."""
+    for base in asked:
+        digest, wrong = base.image.partition("@")[2], ""
+        if not digest:
+            try:
+                digest = str(client.images.get_registry_data(base.image).id)
+            except APIError as error:
+                wrong = why(base.image, str(error.explanation or error))
+            except requests.Timeout:
+                # The engine waits for a registry longer than we for the engine.
+                wrong = why(base.image, "i/o timeout")
+        yield Answer(image=base.image, digest=digest, known=base.known, versions=base.versions, wrong=wrong)
+
+
+def why(image: str, said: str) -> str:
+    """What the engine says, in the user's terms, and what to do."""
+    if found := failures.of_image(said, "", base=image, python=""):
+        return f"{found} ({' '.join(said.split())})"
+    # What some registries say of an image that they do not have, too.
+    advice = "; check its name, or log in with `docker login`" if "denied" in said.lower() else ""
+    return f"{image}: its registry gave no digest ({' '.join(said.split())}){advice}"

@@ -1,0 +1,135 @@
+"""What can be freed: images that no recipe leads to any more, and what ended runs have left behind."""
+
+import shutil
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import docker
+from docker.errors import APIError, ImageNotFound
+
+from orchestrator.engines import container, nvidia
+from orchestrator.images import environments, sizes
+from orchestrator.images.inventory import Inventory, Judged, Kept
+from orchestrator.versions import Version
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spared:
+    """What was not removed, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Garbage:
+    images: tuple[Judged, ...]
+    # What the images take that no other image needs.
+    images_bytes: int
+    containers: tuple[str, ...]
+    environments: tuple[tuple[Path, int], ...]
+    spared: tuple[Spared, ...]
+    # What a driver made of an image's PTX, of images that are gone.
+    made_by_drivers: tuple[tuple[Path, int], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.images or self.containers or self.environments or self.made_by_drivers)
+
+    @property
+    def frees(self) -> int:
+        return self.images_bytes + sum(size for _, size in (*self.environments, *self.made_by_drivers))
+
+
+def find(
+    client: docker.DockerClient,
+    inventory: Inventory,
+    versions: Collection[Version],
+    base: str | None,
+    *,
+    all: bool = False,
+    cache: bool = False,
+) -> Garbage:
+    """`all` takes images that are current, too; `cache` virtual environments."""
+    left = container.left_behind(client)
+    users = [entry for entry in client.api.containers(all=True) if entry["Id"] not in left]
+    images, spared = part(inventory.images, users, base, all=all)
+    mine = {one.image.id for one in images}
+    others = [entry["Id"] for entry in client.api.images() if entry["Id"] not in mine]
+    freed = sizes.steps(client, mine) - sizes.steps(client, others) if mine else set()
+    folders = environments.outdated(versions) if cache else []
+    used = [path for path in folders if environments.in_use(path)]
+    return Garbage(
+        images=images,
+        images_bytes=sizes.together(freed),
+        containers=tuple(left),
+        environments=tuple((path, environments.size(path)) for path in folders if path not in used),
+        spared=(*spared, *(Spared(name=f"environment {path.name}", why="a worker runs in it") for path in used)),
+        made_by_drivers=orphans(nvidia.jit_kept(), {entry["Id"] for entry in client.api.images()} - mine),
+    )
+
+
+def orphans(kept: Iterable[nvidia.Kept], staying: Collection[str]) -> tuple[tuple[Path, int], ...]:
+    """Folders of code that a driver made for images of which none stays."""
+    known = {identity.removeprefix("sha256:") for identity in staying}
+    return tuple((one.path, one.bytes) for one in kept if not any(identity.startswith(one.image) for identity in known))
+
+
+def part(
+    images: Iterable[Judged], users: Iterable[Mapping[str, object]], base: str | None, *, all: bool
+) -> tuple[tuple[Judged, ...], tuple[Spared, ...]]:
+    """Those to be removed, and those that somebody may still want, with the reason."""
+    by_image = {str(user["ImageID"]): user for user in users}
+    taken, spared = [], []
+    for one in images:
+        if one.state == "current" and not all:
+            continue
+        foreign = [tag for tag in one.image.tags if not tag.startswith("tfcompare:")]
+        if user := by_image.get(one.image.id):
+            spared.append(Spared(name=one.image.name, why=f"{_named(user)} uses it"))
+        elif foreign:
+            spared.append(Spared(name=one.image.name, why=f"it is named {foreign[0]} too"))
+        elif one.other_base and base is None and not all:
+            # Whoever builds on a base of his own may only have forgotten to name it.
+            why = f"it was built with --base '{one.other_base}': name that, or take --all"
+            spared.append(Spared(name=one.image.name, why=why))
+        else:
+            taken.append(one)
+    return tuple(taken), tuple(spared)
+
+
+def _named(user: Mapping[str, object]) -> str:
+    names = user.get("Names") or ()
+    name = str(names[0]).lstrip("/") if isinstance(names, list) and names else str(user["Id"])[:12]
+    return f"the {'running' if user.get('State') == 'running' else 'stopped'} container {name}"
+
+
+def remove(client: docker.DockerClient, garbage: Garbage) -> tuple[Spared, ...]:
+    """Frees it; what the engine would not let go is told."""
+    for identity in garbage.containers:
+        container.remove(client.api, identity)
+    spared = [kept for one in garbage.images if (kept := _remove(client, one.image))]
+    for path, _ in garbage.environments:
+        if not environments.remove(path):
+            spared.append(
+                Spared(name=f"environment {path.name}", why="it is being installed or used, or not yours to remove")
+            )
+    for path, _ in garbage.made_by_drivers:
+        shutil.rmtree(path, ignore_errors=True)
+        if path.exists():
+            spared.append(Spared(name=f"driver's code {path.name}", why="it is not yours to remove"))
+    return tuple(spared)
+
+
+def _remove(client: docker.DockerClient, image: Kept) -> Spared | None:
+    try:
+        # By its names, one after the other: never by force, which would take it from under a container.
+        for name in image.tags or (image.id,):
+            with suppress(ImageNotFound):
+                client.api.remove_image(name)
+    except APIError as error:
+        if not error.is_client_error():
+            raise
+        return Spared(name=image.name, why=str(error.explanation))
+    return None

@@ -1,0 +1,58 @@
+"""What an image is made of, as a CycloneDX document: the same bytes for the same recipe, whenever it is written."""
+
+import json
+from uuid import NAMESPACE_URL, uuid5
+
+from orchestrator import lockfile
+from orchestrator.engines.image import Recipe
+from orchestrator.errors import UsageError
+from orchestrator.lockfile import Pin
+from orchestrator.versions import Flavour
+
+
+def pins(flavour: Flavour) -> tuple[Pin, ...]:
+    """All that is installed; where the installer's lock and the version's name one package, the later one stays."""
+    both = [*lockfile.read(flavour.pip_lock), *lockfile.read(flavour.lock)]
+    return tuple({pin.name: pin for pin in both}.values())
+
+
+def document(flavour: Flavour, recipe: Recipe) -> str:
+    try:
+        from cyclonedx.model import HashAlgorithm, HashType, Property
+        from cyclonedx.model.bom import Bom
+        from cyclonedx.model.component import Component, ComponentType
+        from cyclonedx.output.json import JsonV1Dot6
+        from packageurl import PackageURL
+    except ModuleNotFoundError as error:
+        raise UsageError("an SBOM needs CycloneDX's library: pip install 'tfcompare[sbom]'") from error
+
+    def sha256(*digests: str) -> list[HashType]:
+        return [HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in digests]
+
+    def package(pin: Pin) -> Component:
+        url = PackageURL("pypi", None, pin.name, pin.number)
+        return Component(
+            type=ComponentType.LIBRARY, name=pin.name, version=pin.number, bom_ref=url.to_string(), purl=url,
+            hashes=sha256(*pin.hashes),
+        )  # fmt: skip
+
+    name, _, digest = recipe.base.partition("@")
+    base = Component(
+        type=ComponentType.CONTAINER, name=name, bom_ref=f"base:{recipe.base}", version=digest or None,
+        hashes=sha256(digest.removeprefix("sha256:")) if digest else (),
+    )  # fmt: skip
+    python = Component(
+        type=ComponentType.PLATFORM, name="python", version=flavour.python.number, bom_ref="python",
+    )  # fmt: skip
+    image = Component(
+        type=ComponentType.CONTAINER, name="tfcompare", version=recipe.tag.partition(":")[2], bom_ref=recipe.tag,
+        properties=[Property(name=label, value=value) for label, value in recipe.labels.items() if value],
+    )  # fmt: skip
+    parts = [base, python, *map(package, pins(flavour))]
+    bom = Bom(serial_number=uuid5(NAMESPACE_URL, f"tfcompare:{recipe.spec}"), components=parts)
+    bom.metadata.component = image
+    bom.register_dependency(image, parts)
+    stated = json.loads(JsonV1Dot6(bom).output_as_string())
+    # When it was written says nothing of the image, and would make two documents of one.
+    stated["metadata"].pop("timestamp", None)
+    return json.dumps(stated, indent=2) + "\n"

@@ -1,0 +1,25 @@
+"""Sizes of images in words, and what several of them take together: what they share is there once."""
+
+from collections.abc import Iterable
+
+import docker
+
+# When a step of an image's history was made, by which command, and its bytes: images that share a layer share it.
+Step = tuple[int, str, int]
+
+
+def told(size: int) -> str:
+    for unit, bytes_ in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= bytes_:
+            return f"{size / bytes_:.1f} {unit}"
+    return f"{size} B"
+
+
+def steps(client: docker.DockerClient, images: Iterable[str]) -> set[Step]:
+    return {
+        (step["Created"], step["CreatedBy"], step["Size"]) for image in images for step in client.api.history(image)
+    }
+
+
+def together(found: Iterable[Step]) -> int:
+    return sum(size for _, _, size in set(found))

@@ -1,0 +1,113 @@
+"""What the commands on images show: tables for people, objects for programs."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Column, Table
+from rich.text import Text
+
+from orchestrator.images.inventory import Inventory, Judged
+from orchestrator.images.lock import Answer
+from orchestrator.images.prune import Garbage
+from orchestrator.images.sizes import told
+from orchestrator.images.verify import Verified
+from orchestrator.plain import plain
+
+STYLES = {
+    "current": "green", "stale": "yellow", "unknown version": "yellow", "not built": "dim",
+    "ok": "green", "wrong": "bold red",
+    "new": "green", "unchanged": "green", "pinned": "green", "CHANGED": "bold red", "failed": "bold red",
+}  # fmt: skip
+
+
+def objects(found: Inventory, *, missing: bool) -> list[dict[str, object]]:
+    absent = [
+        {
+            "version": version.number,
+            "flavour": flavour.name,
+            "python": flavour.python.number,
+            "state": "not built",
+        }
+        for version, flavour in found.missing
+    ]
+    return [*map(_object, found.images), *(absent if missing else ())]
+
+
+def _object(one: Judged) -> dict[str, object]:
+    version, flavour, python = one.image.key
+    return {
+        "version": version,
+        "flavour": flavour,
+        "python": python,
+        "state": one.state,
+        "why": one.why,
+        "tag": one.image.tags[0] if one.image.tags else None,
+        "id": one.image.id,
+        "size": one.image.size,
+        "created": one.image.created.isoformat(),
+        "base": one.image.base,
+        "spec": one.image.spec,
+    }
+
+
+def of_images(found: Inventory, *, missing: bool) -> RenderableType:
+    columns = ("version", "Python", "size", "created", Column("image, and its state", overflow="fold"))
+    # So that a whole tag fits into 80 columns.
+    grid = Table(*columns, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for one in found.images:
+        version, flavour, python = one.image.key
+        created = f"{one.image.created.astimezone():%Y-%m-%d}"
+        state = Text.assemble(plain(one.image.name), "\n", _mark(one.state), plain(f": {one.why}" if one.why else ""))
+        grid.add_row(*map(plain, (f"{version} {flavour}", python, told(one.image.size), created)), state)
+    for absent, option in found.missing if missing else ():
+        grid.add_row(f"{absent.number} {option.name}", option.python.number, "", "", _mark("not built"))
+    return grid if grid.row_count else Text("no image of tfcompare's is here")
+
+
+def of_checks(found: Sequence[Verified]) -> RenderableType:
+    """A line a check; what was expected only where something else was found."""
+    grid = Table("check", "", Column("found", overflow="fold"), box=SIMPLE_HEAD)
+    for one in found:
+        grid.add_row(plain(one.image, "bold"))
+        for check in one.checks:
+            said = check.found if check.ok else f"{check.found or 'nothing'}; expected: {check.expected}"
+            # A hash is known by its beginning.
+            shown = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", said)
+            grid.add_row(f"  {check.subject}", _mark("ok" if check.ok else "wrong"), plain(shown))
+    return grid
+
+
+def of_garbage(garbage: Garbage) -> RenderableType:
+    grid = Table(Column("what", overflow="fold"), "size", "why", box=SIMPLE_HEAD)
+    for one in garbage.images:
+        why = one.why or "current: it would have to be built again"
+        grid.add_row(plain(one.image.name), told(one.image.size), plain(why))
+    for path, size in garbage.environments:
+        grid.add_row(plain(f"environment {path.name}"), told(size), "no version leads to it any more")
+    for path, size in garbage.made_by_drivers:
+        grid.add_row(plain(f"driver's code {path.name}"), told(size), "the image that it was made for is gone")
+    if count := len(garbage.containers):
+        grid.add_row(
+            f"{count} container{'s' if count > 1 else ''}",
+            "",
+            "its run was killed" if count == 1 else "their runs were killed",
+        )
+    below = [plain(f"left alone: {kept.name}: {kept.why}") for kept in garbage.spared]
+    if garbage:
+        below.append(
+            Text(f"frees about {told(garbage.frees)}: what images share is counted once, what others need is not")
+        )
+    return Group(*([grid] if grid.row_count else []), *below)
+
+
+def of_answers(answers: Iterable[Answer]) -> RenderableType:
+    grid = Table(*(Column(name, overflow="fold") for name in ("base", "digest", "state", "versions")), box=SIMPLE_HEAD)
+    for one in answers:
+        grid.add_row(plain(one.image), one.digest, _mark(one.state), plain(", ".join(one.versions)))
+    return grid
+
+
+def _mark(word: str) -> Text:
+    return Text(word, style=STYLES[word])

@@ -1,0 +1,208 @@
+"""Whether an image holds what the table of versions says of it: asked from inside, in a container like a worker's."""
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import docker
+from packaging.version import InvalidVersion
+from packaging.version import Version as Number
+
+from orchestrator import lockfile
+from orchestrator.catalog import lock_hash
+from orchestrator.engines import container
+from orchestrator.engines.channel import ChannelClosed, ChannelTimeout
+from orchestrator.engines.docker import asking
+from orchestrator.engines.image import SPEC_LABEL, Recipe
+from orchestrator.errors import EnvironmentFailed
+from orchestrator.suites import WORKLOADS
+from orchestrator.versions import Flavour, Version
+
+SCRIPT = "inventory.py"
+# Gigabytes are read, and TensorFlow is imported, perhaps from a cold disk.
+TIMEOUT_S = 900
+# From 2.1 on `tensorflow` carries CUDA, and what is without it has another name.
+WITHOUT_CUDA = re.compile(r"(tensorflow|tf-nightly)-cpu==.*|tensorflow==(1\.|2\.0\.).*")
+MOST_NAMED = 5
+KERASES = ("keras", "keras-nightly")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that the table says, and what was found instead where it is wrong."""
+
+    subject: str
+    ok: bool
+    expected: str
+    found: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified:
+    version: str
+    flavour: str
+    image: str
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(check.ok for check in self.checks)
+
+    def as_object(self) -> dict[str, object]:
+        return {
+            "version": self.version,
+            "flavour": self.flavour,
+            "image": self.image,
+            "ok": self.ok,
+            "checks": [asdict(check) for check in self.checks],
+        }
+
+
+def verify(
+    client: docker.DockerClient, image_id: str, name: str, version: Version, flavour: Flavour, recipe: Recipe
+) -> Verified:
+    """`name` is what the image is called in the answer."""
+    with asking(f"{version.number}: its image could not be verified", EnvironmentFailed):
+        labels = client.images.get(image_id).labels
+        inside = look(client, image_id, version.number)
+    found = tuple(compare(inside, labels, version, flavour, recipe))
+    return Verified(version=version.number, flavour=flavour.name, image=name, checks=found)
+
+
+def look(client: docker.DockerClient, image_id: str, number: str) -> dict[str, Any]:
+    """What workloads/inventory.py tells from inside; an image in which it cannot run tells why."""
+    with tempfile.TemporaryDirectory(prefix="tfcompare-") as folder:
+        log = Path(folder) / "log"
+        spec = container.Spec(
+            image=image_id,
+            version=number,
+            run="verify",
+            workloads=WORKLOADS,
+            own_workloads=None,
+            results=Path(folder),
+            gpu=None,
+            program=SCRIPT,
+        )
+        try:
+            channel = container.ContainerChannel(client, container.create(client, spec), number, log)
+        except EnvironmentFailed as error:
+            return {"error": str(error)}
+        try:
+            found = json.loads(channel.receive(TIMEOUT_S))
+            return found if isinstance(found, dict) else {"error": "its answer is no inventory"}
+        except ChannelTimeout:
+            return {"error": f"no answer within {TIMEOUT_S} s"}
+        except ChannelClosed as closed:
+            return {"error": f"{closed}{_last_line(log)}"}
+        except ValueError as error:
+            return {"error": f"its answer is no inventory: {error}"}
+        finally:
+            channel.close()
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    return f": {lines[-1]}" if lines else ""
+
+
+def compare(
+    inside: Mapping[str, Any], labels: Mapping[str, str], version: Version, flavour: Flavour, recipe: Recipe
+) -> Iterator[Check]:
+    """Each thing that was found inside and on the image, beside the table's."""
+    yield _same("spec label", recipe.spec, labels.get(SPEC_LABEL, ""))
+    yield _same("lock label", lock_hash(flavour), labels.get("tfcompare.lock", ""))
+    if "error" in inside:
+        yield Check("start", False, "an answer from inside", inside["error"])
+        return
+    said, installed = inside["imported"], inside["distributions"]
+    pinned = pins(flavour)
+    yield _tensorflow(version, said)
+    if version.keras:
+        yield _same("Keras", version.keras, _first(installed, KERASES) or "none")
+    yield Check("Python", _minor(inside["python"]) == flavour.python.number, flavour.python.number, inside["python"])
+    yield _same("numpy", pinned.get("numpy", ""), said.get("numpy", installed.get("numpy", "none")))
+    yield _build(flavour, said)
+    yield _packages(pinned, inside)
+    yield _files(inside["files"])
+
+
+def _same(subject: str, expected: str, found: str) -> Check:
+    return Check(subject, expected == found, expected, found)
+
+
+def _tensorflow(version: Version, said: Mapping[str, Any]) -> Check:
+    if "error" in said:
+        return Check("TensorFlow", False, version.number, f"cannot be imported: {said['error']}")
+    found = str(said["tensorflow"])
+    # As numbers: a nightly writes itself with a dash.
+    with suppress(InvalidVersion):
+        return Check("TensorFlow", Number(found) == Number(version.number), version.number, found)
+    return Check("TensorFlow", False, version.number, found)
+
+
+def _first(installed: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    return next((installed[name] for name in names if name in installed), None)
+
+
+def _minor(number: str) -> str:
+    return ".".join(number.split(".")[:2])
+
+
+def _build(flavour: Flavour, said: Mapping[str, Any]) -> Check:
+    if "cuda_build" not in said:
+        return Check("build", False, flavour.name, "not told: TensorFlow cannot be imported")
+    found = f"CUDA {said.get('cuda_version', '')}".strip() if said["cuda_build"] else "CPU"
+    if flavour.name == "gpu":
+        wanted = flavour.cuda.number if flavour.cuda else ""
+        agrees = bool(said["cuda_build"]) and _agree(wanted, said.get("cuda_version", ""))
+        return Check("build", agrees, f"CUDA {wanted}", found)
+    bare = any(WITHOUT_CUDA.fullmatch(requirement.partition(";")[0].strip()) for requirement in flavour.requirements)
+    return Check("build", not (bare and said["cuda_build"]), "CPU" if bare else "CPU or CUDA", found)
+
+
+def _agree(wanted: str, found: str) -> bool:
+    """As far as both go: some builds tell 10 for 10.0, some 12.5.1 for 12.5, and some nothing."""
+    pairs = zip(wanted.split("."), found.split("."), strict=False)
+    return not found or all(one == other for one, other in pairs)
+
+
+def pins(flavour: Flavour) -> dict[str, str]:
+    """Name to version of everything that is installed for a flavour; the version's own lock is installed last."""
+    locks = (flavour.pip_lock, flavour.lock)
+    return {re.sub(r"[-_.]+", "-", pin.name).lower(): pin.number for lock in locks for pin in lockfile.read(lock)}
+
+
+def _packages(pinned: Mapping[str, str], inside: Mapping[str, Any]) -> Check:
+    installed = inside["distributions"]
+    wrong = [
+        *(f"{name} is missing" for name in sorted(pinned.keys() - installed.keys())),
+        *(f"{name} {installed[name]} is extra" for name in sorted(installed.keys() - pinned.keys())),
+        *(
+            f"{name} is {installed[name]}, locked is {pinned[name]}"
+            for name in sorted(pinned.keys() & installed.keys())
+            if installed[name] != pinned[name]
+        ),
+        *(f"{name} has no record of its files" for name in inside["unrecorded"]),
+    ]
+    return Check(
+        "packages", not wrong, f"{len(pinned)} as locked", _told(wrong, len(wrong)) or f"{len(installed)} as locked"
+    )
+
+
+def _files(folders: list[Mapping[str, Any]]) -> Check:
+    checked = sum(folder["checked"] for folder in folders)
+    found = [(what, one[what]) for what in ("changed", "missing", "added") for one in folders]
+    wrong = [f"{what} {path}" for what, files in found for path in files["first"]]
+    count = sum(files["count"] for _, files in found)
+    told = _told(wrong, count) or f"{checked} as recorded"
+    return Check("files", not count and bool(checked), "each as its package recorded it", told)
+
+
+def _told(wrong: list[str], count: int) -> str:
+    more = f", and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
+    return "; ".join(wrong[:MOST_NAMED]) + more

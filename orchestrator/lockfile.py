@@ -1,0 +1,74 @@
+"""A lock as its file states it: what is installed, in which version, and which files are let in."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.errors import UsageError
+
+PIN = re.compile(r"(?P<name>[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)(?:\[[\w, .-]*\])?==(?P<number>[^\s;]+)(?:\s*;.*)?")
+HASH = re.compile(r"--hash=sha256:(?P<digest>[0-9a-f]{64})")
+
+
+@dataclass(frozen=True)
+class Pin:
+    name: str
+    number: str
+    # Of every file of it that may be installed: sha256, in hexadecimal digits.
+    hashes: tuple[str, ...]
+
+
+def content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise UsageError(f"{path}: there is no such lock; `python tools/lock.py` writes those of the table") from error
+    except OSError as error:
+        raise UsageError(f"{path}: this lock cannot be read: {error.strerror}") from error
+
+
+def read(path: Path) -> tuple[Pin, ...]:
+    """Raises UsageError, with the line, where the file is no lock with a hash for all that it names."""
+    return tuple(_pins(path, content(path).decode(errors="replace")))
+
+
+def check(*paths: Path) -> None:
+    """That all of them are locks, before anything is built from them."""
+    for path in paths:
+        read(path)
+
+
+def _pins(path: Path, text: str) -> list[Pin]:
+    found: list[Pin] = []
+    pin: Pin | None = None
+    begun = 0
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        stated = line.strip()
+        part, goes_on = (stated[:-1].strip(), True) if stated.endswith("\\") else (stated, False)
+        if pin is None:
+            if not part or part.startswith("#"):
+                continue
+            pin, begun = _begun(path, number, part), number
+        elif part:
+            pin = Pin(pin.name, pin.number, pin.hashes + _hashes(path, number, part))
+        if goes_on:
+            continue
+        if not pin.hashes:
+            raise UsageError(f"{path}, line {begun}: {pin.name} has no hash, so any file would do; lock it anew")
+        found.append(pin)
+        pin = None
+    return found
+
+
+def _begun(path: Path, number: int, part: str) -> Pin:
+    what, dashes, hashes = part.partition("--hash=")
+    if (match := PIN.fullmatch(what.strip())) is None:
+        raise UsageError(f"{path}, line {number}: {part!r} is no locked requirement, like name==1.0 --hash=sha256:...")
+    return Pin(match["name"], match["number"], _hashes(path, number, dashes + hashes) if dashes else ())
+
+
+def _hashes(path: Path, number: int, part: str) -> tuple[str, ...]:
+    found = [(word, HASH.fullmatch(word)) for word in part.split()]
+    if wrong := [word for word, match in found if match is None]:
+        raise UsageError(f"{path}, line {number}: {wrong[0]!r} is no hash: --hash=sha256: and 64 hexadecimal digits")
+    return tuple(match["digest"] for _, match in found if match)

@@ -1,0 +1,62 @@
+"""Versions made ready side by side: for a run, or for their images alone."""
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.engines import Engine, Environment
+from orchestrator.engines.setting import BuildLog
+from orchestrator.errors import EnvironmentFailed
+from orchestrator.progress import View
+from orchestrator.threads import side_by_side
+from orchestrator.versions import Version
+
+# An install takes a core; what more of them at once would take is disk and network.
+MOST_AT_ONCE = 4
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An environment, and whether it had to be made first."""
+
+    environment: Environment
+    made: bool
+    seconds: float
+
+
+def usual_at_once() -> int:
+    return min(MOST_AT_ONCE, len(os.sched_getaffinity(0)))
+
+
+def make_ready(
+    versions: tuple[Version, ...], engine: Engine, logs: Path, view: View, at_once: int | None = None
+) -> dict[str, Ready | EnvironmentFailed]:
+    """By number; a version that cannot be made ready costs itself only. What an interrupt ends is ended here."""
+
+    def watch(number: str) -> BuildLog:
+        return BuildLog(logs / f"build-{number}.log", lambda line: view.preparing(number, line))
+
+    told = {version.number: watch(version.number) for version in versions}
+
+    def one(version: Version) -> Ready | EnvironmentFailed:
+        log = told[version.number]
+        begun = time.monotonic()
+        try:
+            view.say(f"{version.number}: {engine.outlook(version)}")
+            environment = engine.prepare(version, log)
+        except EnvironmentFailed as error:
+            view.preparing(version.number, "failed")
+            return error
+        seconds = time.monotonic() - begun
+        view.preparing(version.number, "ready")
+        if log.used:
+            view.say(f"{version.number}: made in {seconds:.0f} s")
+        return Ready(environment, log.used, seconds)
+
+    try:
+        return dict(zip(told, side_by_side(one, versions, at_once or usual_at_once()), strict=True))
+    except KeyboardInterrupt:
+        for log in told.values():
+            log.stop()
+        raise

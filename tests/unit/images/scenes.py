@@ -1,0 +1,53 @@
+"""Images and recipes that the tests of tfcompare's images share."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from orchestrator import catalog
+from orchestrator.engines.image import BASE_DIGEST, BASE_ID, BASE_NAME, SPEC_LABEL, Recipe
+from orchestrator.images.inventory import Judged, Kept, State
+from orchestrator.versions import Flavour, Version
+
+MOMENT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+BASE = "python:3.7-slim"
+
+
+def version(number: str) -> Version:
+    [found] = [version for version in catalog.all_versions() if version.number == number]
+    return found
+
+
+def flavour(number: str = "1.14.0", name: str = "cpu", python: str | None = None) -> Flavour:
+    return next(one for one in version(number).flavours if one.name == name and python in (None, one.python.number))
+
+
+def recipe(number: str = "1.14.0", spec: str = "a" * 64, base: str = BASE, lock: str = "lock", **labels: str) -> Recipe:
+    given = {
+        SPEC_LABEL: spec,
+        "tfcompare.version": number,
+        "tfcompare.flavour": "cpu",
+        "tfcompare.python": "3.7",
+        "tfcompare.lock": lock,
+        BASE_NAME: base,
+        BASE_DIGEST: "",
+        BASE_ID: "",
+        **labels,
+    }
+    return Recipe(number, base, {}, spec, given)
+
+
+def kept(made: Recipe, *tags: str, id: str = "sha256:1", size: int = 10**9) -> Kept:
+    """An image that was built from a recipe; without tags, under the name that a run looks for."""
+    return Kept(id=id, tags=tags or (made.tag,), labels=made.labels, size=size, created=MOMENT)
+
+
+def judged(state: State, made: Recipe | None = None, *tags: str, id: str = "sha256:1") -> Judged:
+    made = made or recipe()
+    return Judged(image=kept(made, *tags, id=id), state=state, recipe=made)
+
+
+def with_locks(flavour: Flavour, folder: Path, lock: str, pip: str = "") -> Flavour:
+    (folder / "lock.txt").write_text(lock)
+    (folder / "pip.txt").write_text(pip)
+    return replace(flavour, lock=folder / "lock.txt", pip_lock=folder / "pip.txt")

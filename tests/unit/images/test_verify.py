@@ -1,0 +1,156 @@
+"""What was found inside an image beside what the table says: one line a thing, and each kind of change is seen."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.catalog import lock_hash
+from orchestrator.images import tables
+from orchestrator.images.verify import Verified, compare, pins
+from orchestrator.plain import drawn
+from orchestrator.versions import Flavour
+from tests.unit.images.scenes import flavour, recipe, version, with_locks
+
+HASH = "--hash=sha256:" + "1" * 64
+LOCK = f"tensorflow==1.14.0 \\\n    {HASH}\nkeras==2.2.5 {HASH}\nnumpy==1.16.6 {HASH}\n# six==1\n"
+PIP = f"pip==24.0 \\\n    {HASH} \\\n    {HASH}\nPy_Thing[extra]==1.0 {HASH}\n"
+INSTALLED = {"tensorflow": "1.14.0", "keras": "2.2.5", "numpy": "1.16.6", "pip": "24.0", "py-thing": "1.0"}
+NONE = {"count": 0, "first": []}
+WHOLE = {"checked": 9000, "unhashed": 10, "missing": NONE, "changed": NONE, "added": NONE}
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Flavour:
+    return with_locks(flavour(python="3.7"), tmp_path, LOCK, PIP)
+
+
+def inside(**changes: Any) -> dict[str, Any]:
+    found = {
+        "python": "3.7.17",
+        "distributions": INSTALLED,
+        "unrecorded": [],
+        "files": [WHOLE],
+        "imported": {"tensorflow": "1.14.0", "numpy": "1.16.6", "cuda_build": False},
+    }
+    return {**found, **changes}
+
+
+def wrong(found: dict[str, Any], locked: Flavour, number: str = "1.14.0", **labels: str) -> dict[str, str]:
+    """What is wrong, by its subject."""
+    made = recipe(lock=lock_hash(locked))
+    checks = list(compare(found, {**made.labels, **labels}, version(number), locked, made))
+    return {check.subject: check.found for check in checks if not check.ok}
+
+
+def test_an_image_as_it_was_built_is_right_in_everything(locked: Flavour):
+    made = recipe(lock=lock_hash(locked))
+    checks = list(compare(inside(), made.labels, version("1.14.0"), locked, made))
+    assert [check.subject for check in checks] == [
+        "spec label", "lock label", "TensorFlow", "Keras", "Python", "numpy", "build", "packages", "files",
+    ]  # fmt: skip
+    assert all(check.ok for check in checks)
+    assert [check.found for check in checks][2:] == [
+        "1.14.0", "2.2.5", "3.7.17", "1.16.6", "CPU", "5 as locked", "9000 as recorded",
+    ]  # fmt: skip
+
+
+def test_a_lock_is_read_for_its_pins_and_names_are_compared_as_indexes_do(locked: Flavour):
+    assert pins(locked) == INSTALLED
+
+
+CHANGES = {
+    "another TensorFlow": ({"imported": {**inside()["imported"], "tensorflow": "1.14.1"}}, "TensorFlow", "1.14.1"),
+    "a TensorFlow that fails": (
+        {"imported": {"error": "ImportError: libfoo"}}, "TensorFlow", "cannot be imported: ImportError: libfoo",
+    ),
+    "a CUDA build": ({"imported": {**inside()["imported"], "cuda_build": True}}, "build", "CUDA"),
+    "another Python": ({"python": "3.6.15"}, "Python", "3.6.15"),
+    "another numpy": ({"imported": {**inside()["imported"], "numpy": "1.17.0"}}, "numpy", "1.17.0"),
+    "another Keras": ({"distributions": {**INSTALLED, "keras": "2.3.1"}}, "Keras", "2.3.1"),
+    "another package": (
+        {"distributions": {**INSTALLED, "pip": "25.0"}}, "packages", "pip is 25.0, locked is 24.0",
+    ),
+    "one package more": ({"distributions": {**INSTALLED, "rogue": "1.0"}}, "packages", "rogue 1.0 is extra"),
+    "one package less": (
+        {"distributions": {name: number for name, number in INSTALLED.items() if name != "pip"}},
+        "packages", "pip is missing",
+    ),
+    "a package without a record": ({"unrecorded": ["pip"]}, "packages", "pip has no record of its files"),
+    "a changed file": (
+        {"files": [{**WHOLE, "changed": {"count": 1, "first": ["six.py"]}}]}, "files", "changed six.py",
+    ),
+    "a missing file": (
+        {"files": [{**WHOLE, "missing": {"count": 1, "first": ["six.py"]}}]}, "files", "missing six.py",
+    ),
+    "a file of nobody's": (
+        {"files": [{**WHOLE, "added": {"count": 1, "first": ["evil.pth"]}}]}, "files", "added evil.pth",
+    ),
+    "no file at all": ({"files": [{**WHOLE, "checked": 0}]}, "files", "0 as recorded"),
+    "no answer": ({"error": "killed by SIGKILL"}, "start", "killed by SIGKILL"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "subject", "told"), CHANGES.values(), ids=CHANGES)
+def test_a_change_is_seen(locked: Flavour, changes: dict[str, Any], subject: str, told: str):
+    assert wrong(inside(**changes), locked)[subject] == told
+
+
+def test_labels_that_are_not_the_recipes_are_seen(locked: Flavour):
+    assert wrong(inside(), locked, **{"tfcompare.spec": "b", "tfcompare.lock": "c"}) == {
+        "spec label": "b", "lock label": "c",
+    }  # fmt: skip
+
+
+def test_of_thousands_of_changed_files_the_first_are_told_and_the_others_counted(locked: Flavour):
+    many = {"count": 1234, "first": [f"file{number}" for number in range(20)]}
+    told = wrong(inside(files=[{**WHOLE, "changed": many}]), locked)["files"]
+    assert told == "; ".join(f"changed file{number}" for number in range(5)) + ", and 1229 more"
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "said", "right"),
+    [
+        ("1.14.0", "gpu", {"cuda_build": True}, True),
+        ("1.14.0", "gpu", {"cuda_build": True, "cuda_version": "10"}, True),
+        ("1.14.0", "gpu", {"cuda_build": True, "cuda_version": "11.2"}, False),
+        ("1.14.0", "gpu", {"cuda_build": False}, False),
+        ("2.20.0", "gpu", {"cuda_build": True, "cuda_version": "12.5.1"}, True),
+        ("2.13.0", "cpu", {"cuda_build": False}, True),
+        ("2.13.0", "cpu", {"cuda_build": True, "cuda_version": "11.8"}, False),
+    ],
+)
+def test_a_build_is_for_what_its_flavour_is_for(
+    tmp_path: Path, number: str, name: str, said: dict[str, Any], right: bool
+):
+    of = with_locks(flavour(number, name), tmp_path, LOCK, PIP)
+    found = inside(imported={"tensorflow": number, "numpy": "1.16.6", **said})
+    assert ("build" not in wrong(found, of, number)) is right
+
+
+def test_a_tensorflow_with_cuda_in_a_cpu_flavour_that_asks_for_it_is_no_error(locked: Flavour):
+    whole = replace(locked, requirements=("tensorflow==2.5.3",))
+    found = inside(imported={"tensorflow": "2.5.3", "numpy": "1.16.6", "cuda_build": True, "cuda_version": "11.2"})
+    assert "build" not in wrong(found, whole)
+
+
+def test_a_nightly_that_writes_its_date_with_a_dash_is_itself(locked: Flavour):
+    nightly = replace(version("1.14.0"), number="2.23.0.dev20261026")
+    made = recipe(lock=lock_hash(locked))
+    found = inside(imported={**inside()["imported"], "tensorflow": "2.23.0-dev20261026"})
+    [check] = [one for one in compare(found, made.labels, nightly, locked, made) if one.subject == "TensorFlow"]
+    assert check.ok
+
+
+def test_the_table_tells_what_was_expected_only_where_it_was_not_found(locked: Flavour):
+    made = recipe(lock=lock_hash(locked))
+    found = inside(python="3.6.15", imported={"error": "a\nb"})
+    checks = tuple(compare(found, made.labels, version("1.14.0"), locked, made))
+    one = Verified(version="1.14.0", flavour="cpu", image=made.tag, checks=checks)
+    text = drawn(lambda width: tables.of_checks([one]))
+    assert not one.ok
+    assert f" {made.spec[:12]}\n" in text, "a hash is told by its beginning"
+    assert "3.6.15; expected: 3.7" in text
+    assert text.count("expected:") == sum(not check.ok for check in checks)
+    assert one.as_object()["checks"][4] == {"subject": "Python", "ok": False, "expected": "3.7", "found": "3.6.15"}
