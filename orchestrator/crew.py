@@ -1,20 +1,27 @@
 """The workers of a run: a resident one a version, started again after a death; or a fresh one a replicate."""
 
-from collections.abc import Callable, Collection
+import os
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.engines import Environment, WorkerPlace
-from orchestrator.engines.client import Ready, WorkerClient, WorkerDied
+from orchestrator.engines.client import Ready, SeenGpu, WorkerClient, WorkerDied
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.model import Lost, Plan
+from orchestrator.gpu import Gpu
+from orchestrator.match import NO_CARDS, Fitting
+from orchestrator.model import CONTROL, Lost, Plan
 from orchestrator.results import compact
 from orchestrator.rundir import RunDir
 
 START_TIMEOUT_S = 180.0
+# While a driver makes a version's code for its card: half an hour was reported, and an hour and a half for four cards.
+SLOW_START_TIMEOUT_S = 7200.0
 # A version whose worker dies this often is not measured any further: its machine or its TensorFlow is broken.
 MOST_DEATHS = 3
+# The usual few versions all start at once.
+FEWEST_STARTING = 4
 
 
 @dataclass
@@ -37,11 +44,13 @@ class Crew:
         own: Path | None,
         say: Callable[[str], None],
         isolated: Collection[str] = (),
+        fitting: Fitting = NO_CARDS,
     ) -> None:
         self._plan = plan
         self._run = run
         self._own = own
         self._say = say
+        self._fitting = fitting
         self._members = {
             version: Member(environment, run.parts(version), isolated=version in isolated)
             for version, environment in environments.items()
@@ -68,10 +77,22 @@ class Crew:
 
     def start_all(self) -> dict[str, Ready]:
         """Every worker that comes up; one that does not costs its version only."""
-        # An executor, whose end an interrupt waits for: a worker that is half started could not be ended.
-        with ThreadPoolExecutor(len(self._members) or 1) as pool:
+        if self._plan.exclusive:
+            return self._start_in_turn()
+        # An executor, whose end an interrupt waits for: a worker that is half started could not be ended. So many at
+        # once that each imports TensorFlow within its deadline, whatever the number of versions.
+        with ThreadPoolExecutor(min(len(self._members), max(FEWEST_STARTING, os.cpu_count() or 1)) or 1) as pool:
             started = dict(zip(self._members, pool.map(self._start, self._members), strict=True))
         return {version: ready for version, ready in started.items() if ready}
+
+    def _start_in_turn(self) -> dict[str, Ready]:
+        """Each once, to see that it can: it ends before the next one begins."""
+        started = {}
+        for version, member in self._members.items():
+            if ready := self._start(version):
+                started[version] = ready
+                self._leave(member)
+        return started
 
     def _start(self, version: str) -> Ready | None:
         member = self._members[version]
@@ -111,10 +132,14 @@ class Crew:
         return ready
 
     def _require_gpu(self, client: WorkerClient) -> None:
-        if not client.gpus(START_TIMEOUT_S):
+        """What TensorFlow itself sees, however the engine was asked."""
+        version = client.version.removesuffix(CONTROL)
+        slow = version in self._fitting.slow_starts
+        seen = client.gpus(SLOW_START_TIMEOUT_S if slow else START_TIMEOUT_S)
+        if wrong := misfit(self._fitting.cards, seen):
             raise EngineUnavailable(
-                f"--gpu: TensorFlow {client.version} sees no GPU inside its container. Check `nvidia-smi` on this "
-                "machine and the driver against `tfcompare list versions`, or leave --gpu out"
+                f"--gpu: TensorFlow {client.version} {wrong}. Check `nvidia-smi` on this machine, see whether "
+                "`tfcompare doctor --gpu` finds something, try another --gpu-request, or leave --gpu out"
             )
 
     def lose(self, version: str, stage: str, reason: str) -> None:
@@ -155,3 +180,40 @@ class Crew:
         for member in self._members.values():
             if member.client:
                 member.client.channel.close()
+
+
+def misfit(asked: Sequence[Gpu], seen: Sequence[SeenGpu]) -> str:
+    """How what TensorFlow sees differs from what the engine was asked for, or nothing. Where no card was asked for, any
+    will do."""
+    if not seen:
+        return "sees no GPU inside its container" + (f", where {_listed(asked)} was asked for" if asked else "")
+    unlike = len(seen) != len(asked) or not _alike(asked, seen)
+    if asked and unlike:
+        return f"sees {', '.join(map(str, seen))} inside its container, where {_listed(asked)} was asked for"
+    return ""
+
+
+def _alike(asked: Sequence[Gpu], seen: Sequence[SeenGpu]) -> bool:
+    """In any order: CUDA counts the fastest first, the driver by their slots."""
+    left = list(seen)
+    for card in asked:
+        same = next((gpu for gpu in left if _same(card, gpu)), None)
+        if same is None:
+            return False
+        left.remove(same)
+    return True
+
+
+def _same(card: Gpu, gpu: SeenGpu) -> bool:
+    if card.capability and gpu.capability and card.capability != gpu.capability:
+        return False
+    # A slice of a card has the card's name and more; older drivers left out the maker's.
+    mine, its = (card.name or "").removeprefix("NVIDIA "), gpu.name.removeprefix("NVIDIA ")
+    return not mine or not its or mine in its or its in mine
+
+
+def _listed(cards: Sequence[Gpu]) -> str:
+    return ", ".join(
+        f"{card.title} {card.key}" + (f" (compute capability {card.capability})" if card.capability else "")
+        for card in cards
+    )

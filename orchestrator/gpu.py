@@ -1,9 +1,18 @@
-"""NVIDIA cards: the stable facts of each, and what it was doing at one moment; nothing where NVML is missing."""
+"""NVIDIA cards: the stable facts of each, and what it was doing at one moment; nothing where there is no driver.
+
+Facts come from NVML, or from nvidia-smi where NVML does not answer; moments only from NVML, for a program that takes
+a tenth of a second to start would disturb what it watches.
+"""
 
 import importlib
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from typing import Any
+
+from orchestrator import smi
+from orchestrator.model import CardSpan
 
 # The driver's bits. An idle card, application clocks and display clocks are left out: those are how it was set up.
 REASONS = {
@@ -33,6 +42,15 @@ class Gpu:
     power_limit_w: int | None
     persistence: bool | None
     mig: bool | None
+
+    @property
+    def key(self) -> str:
+        """What names it for good; an index is another card's after the next start."""
+        return self.uuid or str(self.index)
+
+    @property
+    def title(self) -> str:
+        return f"GPU {self.index} ({self.name})" if self.name else f"GPU {self.index}"
 
     def __str__(self) -> str:
         facts = (
@@ -73,12 +91,31 @@ class GpuReading:
 def gpus(nvml: Any = None) -> tuple[Gpu, ...]:
     """The cards of this machine, none of them left out by CUDA_VISIBLE_DEVICES."""
     nvml = nvml or _package()
-    return tuple(_gpu(nvml, index, card) for index, card in _cards(nvml))
+    return tuple(_gpu(nvml, index, card) for index, card in _cards(nvml)) or tuple(map(_told, smi.cards()))
 
 
-def read_gpus(nvml: Any = None) -> tuple[GpuReading, ...]:
+def read_gpus(nvml: Any = None, only: Collection[str] = (), *, brief: bool = False) -> tuple[GpuReading, ...]:
+    """Of the cards with these keys, or of all. `brief` leaves out what takes the driver longest: who else is on it."""
     nvml = nvml or _package()
-    return tuple(_reading(nvml, index, card) for index, card in _cards(nvml))
+    return tuple(_reading(nvml, index, card, brief) for index, card in _watched(nvml, frozenset(only)))
+
+
+def spans(readings: Iterable[GpuReading]) -> tuple[CardSpan, ...]:
+    """What several readings come to, card by card."""
+    by_card = groupby(sorted(readings, key=lambda reading: reading.index), key=lambda reading: reading.index)
+    return tuple(_span(index, tuple(of_card)) for index, of_card in by_card)
+
+
+def _span(index: int, readings: tuple[GpuReading, ...]) -> CardSpan:
+    clocks = [reading.sm_mhz for reading in readings if reading.sm_mhz is not None]
+    return CardSpan(
+        index=index,
+        sm_mhz_min=min(clocks, default=None),
+        sm_mhz_max=max(clocks, default=None),
+        temperature_c=max((one.temperature_c for one in readings if one.temperature_c is not None), default=None),
+        power_w=max((one.power_w for one in readings if one.power_w is not None), default=None),
+        throttled=tuple(dict.fromkeys(reason for one in readings for reason in one.throttled or ())),
+    )
 
 
 def disturbance(before: tuple[GpuReading, ...], after: tuple[GpuReading, ...], own_pids: frozenset[int] | None) -> str:
@@ -114,14 +151,38 @@ def _gpu(nvml: Any, index: int, card: Any) -> Gpu:
     )
 
 
-def _reading(nvml: Any, index: int, card: Any) -> GpuReading:
-    busy = _ask(nvml, "nvmlDeviceGetUtilizationRates", card)
+def _told(row: smi.Row) -> Gpu:
+    """A card by nvidia-smi's words."""
+    return Gpu(
+        index=int(row["index"] or 0),
+        uuid=row["uuid"],
+        name=row["name"],
+        capability=row["compute_cap"],
+        driver=row["driver_version"],
+        memory_mb=_rounded(row["memory.total"]),
+        power_limit_w=_rounded(row["power.limit"]),
+        persistence=_enabled(row["persistence_mode"]),
+        mig=_enabled(row["mig.mode.current"]),
+    )
+
+
+def _rounded(text: str | None) -> int | None:
+    return None if text is None else round(float(text))
+
+
+def _enabled(text: str | None) -> bool | None:
+    return None if text is None else text == "Enabled"
+
+
+def _reading(nvml: Any, index: int, card: Any, brief: bool) -> GpuReading:
+    busy = None if brief else _ask(nvml, "nvmlDeviceGetUtilizationRates", card)
     mask = _ask(nvml, "nvmlDeviceGetCurrentClocksEventReasons nvmlDeviceGetCurrentClocksThrottleReasons", card)
-    processes = _ask(nvml, "nvmlDeviceGetComputeRunningProcesses_v3 nvmlDeviceGetComputeRunningProcesses_v2", card)
+    names = "nvmlDeviceGetComputeRunningProcesses_v3 nvmlDeviceGetComputeRunningProcesses_v2"
+    processes = None if brief else _ask(nvml, names, card)
     return GpuReading(
         index=index,
         sm_mhz=_ask(nvml, "nvmlDeviceGetClockInfo", card, nvml.NVML_CLOCK_SM),
-        memory_mhz=_ask(nvml, "nvmlDeviceGetClockInfo", card, nvml.NVML_CLOCK_MEM),
+        memory_mhz=None if brief else _ask(nvml, "nvmlDeviceGetClockInfo", card, nvml.NVML_CLOCK_MEM),
         temperature_c=_ask(nvml, "nvmlDeviceGetTemperatureV nvmlDeviceGetTemperature", card, nvml.NVML_TEMPERATURE_GPU),
         power_w=_watts(_ask(nvml, "nvmlDeviceGetPowerUsage", card)),
         busy_percent=busy and busy.gpu,
@@ -165,3 +226,13 @@ def _cards(nvml: Any) -> tuple[tuple[int, Any], ...]:
         return ()
     cards = ((index, _ask(nvml, "nvmlDeviceGetHandleByIndex", index)) for index in range(count))
     return tuple((index, card) for index, card in cards if card is not None)
+
+
+@cache
+def _watched(nvml: Any, only: frozenset[str]) -> tuple[tuple[int, Any], ...]:
+    """Once for each choice: a burst is read after hundreds of times."""
+    return tuple(
+        (index, card)
+        for index, card in _cards(nvml)
+        if not only or str(index) in only or _ask(nvml, "nvmlDeviceGetUUID", card) in only
+    )

@@ -5,13 +5,14 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
 
-from orchestrator.gpu import Gpu, GpuReading, disturbance, gpus, read_gpus
+from orchestrator.gpu import Gpu, GpuReading, disturbance, gpus, read_gpus, spans
+from orchestrator.model import CardSpan
 
 Facts = dict[str, str | int | float | None]
 
@@ -201,21 +202,34 @@ def read_counters(cpus: frozenset[int] | None = None, root: Path = ROOT) -> Read
 
 @dataclass(frozen=True)
 class Witness:
-    """What is read before the bursts of a visit, so that what others did meanwhile can be told afterwards."""
+    """What is read before the bursts of a visit and after each of them, so that what others did meanwhile can be told
+    afterwards. `gpus` are the keys of the cards that are watched, all of them where none is named; None on a CPU."""
 
     cpus: frozenset[int] | None
-    gpu: bool
+    gpus: Collection[str] | None
     counters: Reading | None
-    cards: tuple[GpuReading, ...]
+    before: tuple[GpuReading, ...] = ()
+    looks: list[GpuReading] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, cpus: Sequence[int] | None, *, gpu: bool) -> "Witness":
+    def begin(cls, cpus: Sequence[int] | None, gpus: Collection[str] | None = None) -> "Witness":
         chosen = frozenset(cpus) if cpus else None
-        return cls(chosen, gpu, read_counters(chosen), read_gpus() if gpu else ())
+        before = () if gpus is None else read_gpus(only=gpus)
+        return cls(chosen, gpus, read_counters(chosen), before)
+
+    def look(self) -> None:
+        """After a burst: under load a card shows what an idle moment does not."""
+        if self.gpus is not None:
+            self.looks.extend(read_gpus(only=self.gpus, brief=True))
 
     def disturbance(self, own_s: float) -> str:
         """The cause in words, or nothing; `own_s` is the CPU time that this run took itself."""
         later = read_counters(self.cpus)
         meanwhile = self.counters.until(later, own_s) if self.counters and later else None
         cause = meanwhile.disturbance if meanwhile else ""
-        return cause or (disturbance(self.cards, read_gpus(), own_pids=None) if self.gpu else "")
+        if cause or self.gpus is None:
+            return cause
+        return disturbance((*self.before, *self.looks), read_gpus(only=self.gpus), own_pids=None)
+
+    def spans(self) -> tuple[CardSpan, ...]:
+        return spans(self.looks)

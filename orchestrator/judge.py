@@ -1,7 +1,7 @@
 """A run directory, read and judged: the same way at every look while it runs and for every report afterwards."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -11,6 +11,7 @@ import pyarrow as pa
 from orchestrator.model import (
     CONTROL,
     Arm,
+    CardSpan,
     Case,
     Comparison,
     Contrast,
@@ -21,8 +22,11 @@ from orchestrator.model import (
     Lost,
     Manifest,
     Metric,
+    Pair,
     Plan,
+    Watched,
 )
+from orchestrator.plan import neighbour_pairs, reference_pairs
 from orchestrator.replicates import Replicate, load
 from orchestrator.rundir import RunDir
 from orchestrator.stats.compare import Samples, compare
@@ -39,6 +43,8 @@ METRICS: Mapping[Metric, Callable[[Replicate], float]] = {
 
 # From this share of the contrasts on, those that noise leaves open say more of the machine than of the versions.
 NOISY_SHARE, FEWEST_TO_TELL_NOISE = 1 / 3, 3
+# A clock that falls below this share of its highest has moved more than most margins.
+STEADY_CLOCK = 0.95
 # With fewer, it is not the machine that hides a difference.
 ENOUGH_ROUNDS = 5
 
@@ -52,6 +58,7 @@ class Endings:
     lost: dict[str, str] = field(default_factory=dict)
     redone: set[int] = field(default_factory=set)
     disturbed: list[Disturbed] = field(default_factory=list)
+    watched: list[Watched] = field(default_factory=list)
     exploratory_from: int | None = None
     finished: Finished | None = None
 
@@ -70,6 +77,8 @@ def read_endings(run: RunDir) -> Endings:
         elif isinstance(entry, Disturbed):
             endings.disturbed.append(entry)
             endings.redone.update(entry.replicates if entry.redone else ())
+        elif isinstance(entry, Watched):
+            endings.watched.append(entry)
         elif isinstance(entry, Extended):
             finished = None
             if entry.exploratory and exploratory_from is None:
@@ -116,6 +125,8 @@ def judge(found: Gathered, *, flip: bool = True) -> Comparison:
         manifest=found.manifest,
         arms=arms,
         contrasts=contrasts,
+        neighbours=further(found, neighbour_pairs(found.plan, arms), arms) if flip else (),
+        references=further(found, reference_pairs(found.plan, arms), arms) if flip else (),
         warnings=(
             *_control(contrasts),
             *_noise(found.plan, contrasts),
@@ -134,6 +145,16 @@ def compared(
     known = _samples(plan, by_arm)
     contrasts = compare(plan, known, arms, flip=flip)
     return arms, tuple(_explored(contrast, known, endings.exploratory_from) for contrast in contrasts)
+
+
+def further(found: Gathered, pairs: tuple[Pair, ...], arms: Sequence[Arm]) -> tuple[Contrast, ...]:
+    """A family of contrasts of its own, that no round was taken for."""
+    plan = replace(found.plan, pairs=pairs)
+    if not pairs:
+        return ()
+    known = samples(plan, found.replicates)
+    first = found.endings.exploratory_from
+    return tuple(_explored(contrast, known, first) for contrast in compare(plan, known, arms))
 
 
 def samples(plan: Plan, replicates: Iterable[Replicate]) -> Samples:
@@ -227,7 +248,7 @@ def _noise(plan: Plan, contrasts: Sequence[Contrast]) -> list[str]:
 
 
 def _warnings(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequence[str]) -> list[str]:
-    warnings = list(problems)
+    warnings = [*problems, *manifest.notes, *_clocks(endings.watched)]
     if endings.finished is None:
         warnings.append("the run was cut short; what it measured is here")
     elif endings.finished.how:
@@ -248,3 +269,28 @@ def _warnings(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
         listed = ", ".join(f"{version} on {python}" for version, python in pythons.items())
         warnings.append(f"Python differs between versions ({listed}): it is part of every ratio")
     return warnings
+
+
+def _clocks(watched: Sequence[Watched]) -> list[str]:
+    """Of each GPU whose clock did not keep still: a ratio is formed inside a round, and still a card that cools down
+    between two arms is part of it."""
+    by_card: dict[int, list[CardSpan]] = defaultdict(list)
+    for visit in watched:
+        for card in visit.cards:
+            by_card[card.index].append(card)
+    return [told for index, seen in sorted(by_card.items()) if (told := _clock(index, seen))]
+
+
+def _clock(index: int, visits: Sequence[CardSpan]) -> str:
+    slowest = min((card.sm_mhz_min for card in visits if card.sm_mhz_min is not None), default=None)
+    fastest = max((card.sm_mhz_max for card in visits if card.sm_mhz_max is not None), default=None)
+    if slowest is None or fastest is None or slowest >= fastest * STEADY_CLOCK:
+        return ""
+    hottest = max((card.temperature_c for card in visits if card.temperature_c is not None), default=None)
+    heat = f", up to {hottest} C" if hottest is not None else ""
+    reasons = Counter(reason for card in visits for reason in card.throttled)
+    held = "".join(f", {reason} in {count} of {len(visits)} visits" for reason, count in reasons.most_common())
+    return (
+        f"GPU {index} ran at {slowest} to {fastest} MHz after its bursts{heat}{held}; "
+        "`nvidia-smi --lock-gpu-clocks` keeps it still"
+    )

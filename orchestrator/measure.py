@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.crew import Crew
+from orchestrator.crew import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerDied
 from orchestrator.host import Witness
-from orchestrator.model import Calibrated, Case, Comparison, Disturbed, Ended, Plan
+from orchestrator.model import Calibrated, Case, Comparison, Disturbed, Ended, Plan, Watched
 from orchestrator.plan import alternating, linked, round_order
 from orchestrator.progress import View
 from orchestrator.rundir import RunDir
@@ -61,6 +61,7 @@ class Measurement:
     judge: Judge
     stretch: Stretch
     ledger: Ledger = field(default_factory=Ledger)
+    slow_starts: frozenset[str] = frozenset()
     started: float = field(default_factory=time.monotonic)
     wanted: frozenset[tuple[str, str]] = field(init=False)
 
@@ -69,6 +70,7 @@ class Measurement:
 
     def measure(self) -> str:
         """Runs to the stretch's end; what it returns, if anything, is a sentence on why it ended early."""
+        self._warm()
         self._calibrate([case for case in self.stretch.cases if case.label not in self.ledger.calibration])
         open_cases = [case for case in self.stretch.cases if self._alive(case)]
         took = 0.0
@@ -113,6 +115,24 @@ class Measurement:
             for version in self.crew.versions()
             if (case.label, version) in self.wanted and (case.label, version) not in self.ledger.ended
         ]
+
+    def _warm(self) -> None:
+        """Before any clock runs: the driver makes the code of versions that have none for its card, once."""
+        for version in sorted(self.slow_starts):
+            for case in self.stretch.cases:
+                if version not in self._alive(case):
+                    continue
+                self.view.say(f"{version}: its GPU code is made first, which takes minutes unless it was made before")
+                begun = time.monotonic()
+                if replicate := self._open(case, version, PILOT_ROUND, 0, 0, SLOW_START_TIMEOUT_S):
+                    self._close(case, version, PILOT_ROUND, replicate[0])
+                    self.view.say(f"{version}: its GPU code is there after {time.monotonic() - begun:.0f} s")
+                    break
+                # A refusal says nothing of the card; a deadline that was missed once will be missed again.
+                if time.monotonic() - begun > self.plan.timeout_s:
+                    break
+        if self.slow_starts:
+            self.started = time.monotonic()
 
     def _calibrate(self, cases: Sequence[Case]) -> None:
         """One replicate of each arm, by which the effort of all later ones is set."""
@@ -165,30 +185,48 @@ class Measurement:
             self._visit(group, number)
 
     def _visit(self, group: Sequence[Case], number: int) -> tuple[dict[Case, tuple[int, ...]], str]:
-        """All arms of the group open at once, their bursts alternating; the replicates of each case, and what disturbed
-        the bursts."""
+        """All arms of the group, side by side unless only one may hold the GPU; the replicates of each case, and what
+        disturbed the bursts."""
         arms: list[Arm] = [(case, version) for case in group for version in self._alive(case)]
         order = round_order(arms, self.stretch.seed, group[0].label, number)
+        together = [[arm] for arm in order] if self.plan.exclusive else [order]
         replicates: dict[Arm, int] = {}
-        for position, (case, version) in enumerate(order):
+        causes = []
+        for place, side_by_side in enumerate(together):
+            found, cause = self._side_by_side(side_by_side, number, place)
+            replicates |= found
+            causes += [cause] if cause else []
+        counted = {case: tuple(found for arm, found in replicates.items() if arm[0] == case) for case in group}
+        return counted, next(iter(causes), "")
+
+    def _side_by_side(self, order: Sequence[Arm], number: int, first: int) -> tuple[dict[Arm, int], str]:
+        """All of these arms open at once, their bursts alternating; `first` is the first one's place in the visit."""
+        replicates: dict[Arm, int] = {}
+        for place, (case, version) in enumerate(order, first):
             self.view.measuring(version, case, number)
-            if replicate := self._open(case, version, number, position, self.ledger.calibration[case.label].warmup):
+            if replicate := self._open(case, version, number, place, self.ledger.calibration[case.label].warmup):
                 replicates[case, version] = replicate[0]
-        witness, own_ns = Witness.begin(self.plan.cpus, gpu=self.plan.device == "gpu"), 0
+        witness, own_ns = Witness.begin(self.plan.cpus, self.plan.gpus if self.plan.device == "gpu" else None), 0
         for case, version in alternating(order, lambda arm: self.ledger.calibration[arm[0].label].bursts):
             if (case, version) in replicates:
                 calls = self.ledger.calibration[case.label].calls
                 done = self._burst(case, version, number, replicates[case, version], calls, calibrate.BURST_S)
+                witness.look()
                 if done is None:
                     del replicates[case, version]
                 else:
                     own_ns += done.cpu_ns
         cause = witness.disturbance(own_ns / 1e9)
+        if cards := witness.spans():
+            cases = tuple(dict.fromkeys(case.label for case, _ in order))
+            self.run.record(Watched(cases=cases, round=number, cards=cards))
         for (case, version), replicate_number in replicates.items():
             self._close(case, version, number, replicate_number)
-        return {case: tuple(found for arm, found in replicates.items() if arm[0] == case) for case in group}, cause
+        return replicates, cause
 
-    def _open(self, case: Case, version: str, number: int, position: int, warmup: int) -> tuple[int, Opened] | None:
+    def _open(
+        self, case: Case, version: str, number: int, position: int, warmup: int, timeout_s: float | None = None
+    ) -> tuple[int, Opened] | None:
         client = self.crew.engage(version)
         if client is None:
             return None
@@ -196,7 +234,7 @@ class Measurement:
         try:
             answer = client.open(
                 case, replicate=self.ledger.replicates, round=number, position=position,
-                seed=self.stretch.seed, warmup=warmup, timeout_s=self.plan.timeout_s,
+                seed=self.stretch.seed, warmup=warmup, timeout_s=timeout_s or self.plan.timeout_s,
             )  # fmt: skip
         except WorkerDied as death:
             self._worker_died(case, version, number, self.ledger.replicates, death)

@@ -99,11 +99,21 @@ def use_mode(tf, mode):
         raise Refused(reason)
     if version(tf) < (2,):
         if mode == EAGER:
+            _forget_context(tf)
             tf.compat.v1.enable_eager_execution()
     elif mode == GRAPH:
         tf.compat.v1.disable_eager_execution()
     if _seed is not None:  # the seed of one mode is unknown to the other
         seed(tf, _seed)
+
+
+def _forget_context(tf):
+    # In 1.13 the mere question whether execution is eager, which TensorFlow asks itself too, makes a context, and beside
+    # one eager execution cannot be enabled any more. Nothing has used it yet.
+    from tensorflow.python.eager import context
+
+    if version(tf) < (1, 14) and not tf.executing_eagerly():
+        context._context = None
 
 
 def direct_call_refusal(tf):
@@ -265,6 +275,8 @@ def integer_jit_refusal(tf):
 
 def function(tf, fn, jit=None):
     """tf.function(fn); jit None leaves the switch alone, True and False set it."""
+    if not hasattr(tf, "function"):
+        raise Refused("tf.function does not exist before TensorFlow 1.14.")
     if jit is None:
         return tf.function(fn)
     if version(tf) >= (2, 5):
@@ -314,16 +326,28 @@ def count_traces(tf):
 
 
 def gpus(tf):
-    """Names of the GPUs that TensorFlow sees. Touches the devices: only for a process that will not fork."""
-    found = tf.config.experimental.list_physical_devices("GPU")
-    if not found:
-        return []
-    if hasattr(tf.config.experimental, "get_device_details"):
-        return [tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name) for gpu in found]
+    """Name and compute capability of the GPUs that TensorFlow sees, each "" where it does not tell.
+
+    Touches the devices: only for a process that will not fork.
+    """
+    if version(tf) >= (1, 14):
+        found = tf.config.experimental.list_physical_devices("GPU")
+        if not found or version(tf) >= (2, 3):
+            return [_told(tf.config.experimental.get_device_details(gpu)) for gpu in found]
     from tensorflow.python.client import device_lib
 
-    described = [d.physical_device_desc for d in device_lib.list_local_devices() if d.device_type == "GPU"]
-    return [re.sub(r".*\bname: ([^,]*).*", r"\1", text) for text in described]
+    return [_described(d.physical_device_desc) for d in device_lib.list_local_devices() if d.device_type == "GPU"]
+
+
+def _told(details):
+    capability = details.get("compute_capability") or ()
+    return {"name": details.get("device_name", ""), "capability": ".".join(str(part) for part in capability)}
+
+
+def _described(text):
+    """TensorFlow's own sentence: "device: 0, name: Tesla T4, pci bus id: 0000:00:04.0, compute capability: 7.5"."""
+    parts = dict(part.split(": ", 1) for part in text.split(", ") if ": " in part)
+    return {"name": parts.get("name", ""), "capability": parts.get("compute capability", "")}
 
 
 def grow_memory(tf):

@@ -10,7 +10,8 @@ from typing import Any
 import pynvml
 import pytest
 
-from orchestrator.gpu import REASONS, GpuReading, disturbance, gpus, read_gpus
+from orchestrator.gpu import REASONS, GpuReading, disturbance, gpus, read_gpus, spans
+from orchestrator.model import CardSpan
 
 HAS_DRIVER = Path("/proc/driver/nvidia/version").exists()
 ALL_FACTS = {
@@ -77,6 +78,19 @@ class MadeUpDriver:
         return answer
 
 
+class Counted(MadeUpDriver):
+    """Keeps what its cards were asked."""
+
+    def __init__(self, *cards: dict[str, Any]) -> None:
+        super().__init__(*cards)
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("nvmlDeviceGet"):
+            self.asked.append(name)
+        return super().__getattr__(name)
+
+
 def throttled(mask: int) -> tuple[str, ...] | None:
     (reading,) = read_gpus(MadeUpDriver({"nvmlDeviceGetCurrentClocksEventReasons": mask}))
     return reading.throttled
@@ -90,6 +104,12 @@ def test_a_card_tells_its_facts() -> None:
     assert str(card) == "NVIDIA H200 (GPU-4d6a, driver 570.1, limit 700 W)"
 
 
+def test_a_card_goes_by_its_uuid_and_is_shown_by_its_number() -> None:
+    (card,) = gpus(MadeUpDriver(ALL_FACTS))
+    assert (card.key, card.title) == ("GPU-4d6a", "GPU 0 (NVIDIA H200)")
+    assert (replace(card, uuid=None).key, replace(card, name=None).title) == ("0", "GPU 0")
+
+
 def test_a_card_that_is_split_or_sleeps_between_runs_says_so() -> None:
     (card,) = gpus(MadeUpDriver(ALL_FACTS))
     odd = replace(card, power_limit_w=None, persistence=False, mig=True)
@@ -100,6 +120,39 @@ def test_a_card_tells_what_it_does_now() -> None:
     (reading,) = read_gpus(MadeUpDriver(ALL_FACTS))
     assert reading == replace(QUIET, throttled=("power cap",))
     assert str(reading) == "1980 MHz, memory 3201 MHz, 41 C, 122 W, 35% busy, processes: 1, power cap"
+
+
+def test_only_the_cards_that_are_watched_are_read() -> None:
+    driver = MadeUpDriver(ALL_FACTS, {**ALL_FACTS, "nvmlDeviceGetUUID": "GPU-77aa"}, {"nvmlDeviceGetTemperatureV": 30})
+    assert [card.index for card in read_gpus(driver)] == [0, 1, 2]
+    assert [card.index for card in read_gpus(driver, ("GPU-77aa",))] == [1]
+    assert [card.index for card in read_gpus(driver, ("GPU-4d6a", "2"))] == [0, 2]
+
+
+def test_a_look_after_a_burst_asks_four_things_of_one_card() -> None:
+    """Finding the cards, and who else is on them, takes longest."""
+    driver = Counted(ALL_FACTS, ALL_FACTS)
+    read_gpus(driver, ("0",), brief=True)
+    driver.asked.clear()
+    (reading,) = read_gpus(driver, ("0",), brief=True)
+    assert driver.asked == [
+        "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetClockInfo", "nvmlDeviceGetTemperatureV",
+        "nvmlDeviceGetPowerUsage",
+    ]  # fmt: skip
+    assert reading == replace(QUIET, memory_mhz=None, busy_percent=None, pids=None, throttled=("power cap",))
+
+
+def test_readings_of_a_visit_come_to_a_span_a_card() -> None:
+    hot = replace(QUIET, sm_mhz=1410, temperature_c=83, power_w=700, throttled=("power cap", "thermal slowdown"))
+    other = replace(QUIET, index=1, sm_mhz=None, temperature_c=None, power_w=None, throttled=None)
+    assert spans([QUIET, other, hot, replace(QUIET, sm_mhz=1755, throttled=("power cap",)), other]) == (
+        CardSpan(
+            index=0, sm_mhz_min=1410, sm_mhz_max=1980, temperature_c=83, power_w=700,
+            throttled=("power cap", "thermal slowdown"),
+        ),
+        CardSpan(index=1, sm_mhz_min=None, sm_mhz_max=None, temperature_c=None, power_w=None, throttled=()),
+    )  # fmt: skip
+    assert spans([]) == ()
 
 
 def test_what_a_card_does_not_support_is_none() -> None:
@@ -126,7 +179,8 @@ def test_a_card_that_may_not_be_opened_keeps_the_others_and_their_numbers() -> N
     assert [card.index for card in gpus(MadeUpDriver({}, ALL_FACTS))] == [1]
 
 
-def test_a_driver_that_does_not_start_is_asked_once_and_has_no_cards() -> None:
+def test_a_driver_that_does_not_start_is_asked_once_and_has_no_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
     driver = MadeUpDriver(ALL_FACTS, fails=pynvml.NVMLError_DriverNotLoaded())
     assert (gpus(driver), read_gpus(driver)) == ((), ())
     assert driver.started == 1

@@ -1,0 +1,112 @@
+"""Whether a version can run on a card: judged by the table of versions, before anything is built. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from packaging.version import InvalidVersion
+from packaging.version import Version as Number
+
+from orchestrator.gpu import Gpu
+from orchestrator.versions import Cuda, Version
+
+# unknown: the table or the card does not say enough; it is tried.
+Fit = Literal["fine", "jit", "unsupported", "unknown"]
+
+
+@dataclass(frozen=True)
+class Match:
+    """One version on one card: how they go together, why, and what else would go with the card."""
+
+    version: str
+    card: str
+    fit: Fit
+    reason: str
+    alternative: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.version} on {self.card}: {self.reason}" + (f"; {self.alternative}" if self.alternative else "")
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """The cards of a run, how its versions go with them, and what every report has to say of it; empty on a CPU."""
+
+    cards: tuple[Gpu, ...] = ()
+    matches: tuple[Match, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def slow_starts(self) -> frozenset[str]:
+        """Versions without code for a card: at their first start the driver makes it, or tries to."""
+        return frozenset(match.version for match in self.matches if match.fit in ("jit", "unsupported"))
+
+
+NO_CARDS = Fitting()
+
+
+def judge(version: Version, card: Gpu, others: Iterable[Version]) -> Match:
+    """`others` are the versions from which an alternative is named."""
+    fit, reason = _fit(version, card)
+    if fit != "unsupported":
+        return Match(version.number, card.title, fit, reason)
+    fine = [other.number for other in others if _fit(other, card)[0] == "fine"]
+    return Match(version.number, card.title, fit, reason, _alternative(version.number, fine))
+
+
+def _alternative(number: str, fine: list[str]) -> str:
+    if not fine:
+        return "no version of the table is known to run on it"
+    nearest = min(fine, key=lambda other: (abs(_rank(other) - _rank(number)), other))
+    return f"the nearest that runs on it is {nearest}"
+
+
+def _rank(number: str) -> int:
+    major, minor, *_ = Number(number).release
+    return major * 100 + minor
+
+
+def _fit(version: Version, card: Gpu) -> tuple[Fit, str]:
+    flavours = version.on("gpu")
+    if not flavours:
+        return "unsupported", "the table of versions has no GPU flavour of it"
+    cuda = next((flavour.cuda for flavour in flavours if flavour.cuda), None)
+    if cuda is None:
+        return "unknown", "the table of versions does not say what its GPU flavour was built for"
+    if _older(card.driver, cuda.driver):
+        return "unsupported", f"its CUDA {cuda.number} needs driver {cuda.driver} or newer, here is {card.driver}"
+    if card.capability is None:
+        return "unknown", "the card does not say what compute capability it has"
+    return _by_capability(cuda, card.capability, card.driver)
+
+
+def _by_capability(cuda: Cuda, capability: str, driver: str | None) -> tuple[Fit, str]:
+    here = Number(capability)
+    held = sorted(map(Number, cuda.compute))
+    if cuda.broken_from and here >= Number(cuda.broken_from):
+        return "unsupported", f"compute capability {capability} is known to fail with CUDA {cuda.number}: {cuda.broken}"
+    # Code for a capability runs on all of its major version that are no older.
+    if any(one.major == here.major and one <= here for one in held):
+        return "fine", f"it holds code for compute capability {capability}"
+    if here < held[-1]:
+        # PTX of the last cannot be made into code for what is older.
+        listed = ", ".join(map(str, held))
+        return "unsupported", f"it holds code for compute capability {listed}, the card has {capability}"
+    if _older(driver, cuda.jit_driver):
+        return "unsupported", (
+            f"it holds no code for compute capability {capability}, and driver {driver} cannot make it from the PTX of "
+            f"CUDA {cuda.number}: that takes {cuda.jit_driver}"
+        )
+    return "jit", (
+        f"it holds no code for compute capability {capability}, only PTX for {held[-1]}: the driver makes code from it "
+        "at the first start, which takes minutes and is kept for later runs"
+    )
+
+
+def _older(driver: str | None, least: str) -> bool:
+    """A driver that does not say its number, or in a form of its own, is taken to be new enough: TensorFlow itself says
+    no to one that is not."""
+    try:
+        return driver is not None and Number(driver) < Number(least)
+    except InvalidVersion:
+        return False

@@ -1,0 +1,57 @@
+"""What `nvidia-smi` says of the cards: the way round where NVML's package is missing or its library does not answer."""
+
+import csv
+import re
+import shutil
+import subprocess
+from functools import cache
+
+FIELDS = (
+    "index", "uuid", "name", "compute_cap", "driver_version", "memory.total", "power.limit", "persistence_mode",
+    "mig.mode.current",
+)  # fmt: skip
+# How a driver names a question that it is too old for; it then answers none of the others either.
+UNKNOWN_FIELD = re.compile(r'Field "([\w.]+)" is not a valid field')
+# What a card has not: "[N/A]", "[Not Supported]", "[Unknown Error]".
+NOTHING = re.compile(r"\[.*\]|N/A|ERR!|")
+TIMEOUT_S = 30.0
+
+Row = dict[str, str | None]
+
+
+def cards() -> tuple[Row, ...]:
+    """By field, None where a card or its driver does not know; nothing where there is no driver."""
+    program = shutil.which("nvidia-smi")
+    return _cards(program) if program else ()
+
+
+@cache
+def _cards(program: str) -> tuple[Row, ...]:
+    """Once in a process: it takes up to seconds where no process holds the driver open."""
+    fields: tuple[str, ...] = FIELDS
+    while fields:
+        done = _ask(program, fields)
+        if done is None:
+            return ()
+        if done.returncode == 0:
+            lines = csv.reader(done.stdout.splitlines(), skipinitialspace=True)
+            # "No devices were found", and that one is lost, stand where cards would.
+            return tuple(_row(fields, values) for values in lines if values and values[0].isdigit())
+        refused = UNKNOWN_FIELD.search(done.stdout + done.stderr)
+        if refused is None or refused[1] not in fields:
+            return ()
+        fields = tuple(field for field in fields if field != refused[1])
+    return ()
+
+
+def _ask(program: str, fields: tuple[str, ...]) -> subprocess.CompletedProcess[str] | None:
+    argv = [program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, timeout=TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+def _row(fields: tuple[str, ...], values: list[str]) -> Row:
+    known = {field: None if NOTHING.fullmatch(value) else value for field, value in zip(fields, values, strict=False)}
+    return {field: known.get(field) for field in FIELDS}

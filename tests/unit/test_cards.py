@@ -1,0 +1,141 @@
+"""Which cards a run takes, and what it refuses to measure on them."""
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator import cards, claims, suites
+from orchestrator.ask import Options, ask
+from orchestrator.cards import NOT_SEEN, NOT_WATCHED, again, choose, fit
+from orchestrator.engines import EngineOptions
+from orchestrator.errors import UsageError
+from orchestrator.gpu import Gpu, GpuReading
+from orchestrator.match import Fitting
+
+V100 = Gpu(0, "GPU-4d6a-11", "Tesla V100", "7.0", "550.54", 16_384, 300, True, None)
+A100 = Gpu(1, "GPU-4d6a-22", "NVIDIA A100", "8.0", "550.54", 81_920, 400, True, False)
+H100 = Gpu(2, "GPU-9f31-33", "NVIDIA H100", "9.0", "550.54", 81_920, 700, True, False)
+ALL = (V100, A100, H100)
+READING = GpuReading(0, 1980, 3201, 41, 122, 35, (), ())
+
+
+def test_a_run_has_one_card_unless_it_asks_for_more():
+    assert choose((), ALL) == (V100,)
+    assert choose(("1",), ALL) == (A100,)
+    assert choose(("2", "0"), ALL) == (H100, V100)
+    assert choose((), ()) == ()
+
+
+def test_a_card_goes_by_its_uuid_too_and_by_the_beginning_of_it():
+    assert choose(("GPU-9f31-33",), ALL) == (H100,)
+    assert choose(("GPU-9f",), ALL) == (H100,)
+
+
+@pytest.mark.parametrize(
+    ("names", "seen", "said"),
+    [
+        (("3",), ALL, "3 is no GPU of this machine; there are 0: Tesla V100 GPU-4d6a-11; 1: NVIDIA A100"),
+        (("GPU-4d6a",), ALL, "GPU-4d6a stands for several GPUs"),
+        (("G",), ALL, "G is no GPU"),
+        (("0", "GPU-4d6a-11"), ALL, "one GPU is named twice"),
+        (("0",), (), "neither NVML nor nvidia-smi shows a GPU"),
+    ],
+)
+def test_a_card_that_is_not_there_is_refused_with_those_that_are(names, seen, said: str):
+    with pytest.raises(UsageError) as refused:
+        choose(names, seen)
+    assert said in str(refused.value)
+
+
+def fitted(*names: str, seen=ALL, read=(READING,), gpus: tuple[str, ...] = (), force: bool = False, **changes):
+    places = EngineOptions(gpu=True, gpus=gpus, force=force)
+    options = replace(Options(versions=names, suite="smoke", environments=places), **changes)
+    return fit(options, ask(options), lambda: seen, lambda: read)
+
+
+def test_cards_that_were_chosen_are_in_the_plan_and_in_what_the_engine_gets():
+    options, asked = fitted("1.14", "2.0", gpus=("GPU-4d6a-11",))
+    assert asked.plan.gpus == options.environments.gpus == ("GPU-4d6a-11",)
+    assert options.environments.cards == asked.fitting.cards == (V100,)
+    assert [(match.version, match.fit) for match in asked.fitting.matches] == [("1.14.0", "fine"), ("2.0.0", "fine")]
+    assert asked.fitting.notes == ()
+
+
+def test_a_version_that_fails_here_is_refused_and_told_how_to_go_on():
+    with pytest.raises(UsageError) as refused:
+        fitted("1.14", "2.4", "2.13", gpus=("1",))
+    told = str(refused.value).splitlines()
+    assert told[0] == "--gpu: not every version can run here:"
+    assert told[1].startswith("  1.14.0 on GPU 1 (NVIDIA A100): compute capability 8.0 is known to fail")
+    assert told[1].endswith("the nearest that runs on it is 2.4.4")
+    assert told[2:] == ["Leave them out (--versions 2.4.4,2.13.0), or measure them all the same with --force"]
+    assert refused.value.exit_code == 2
+
+
+def test_where_no_version_can_run_another_gpu_may():
+    with pytest.raises(UsageError, match=r"Take other versions, or another GPU \(--gpus\), or measure them"):
+        fitted("1.14", "2.0", gpus=("2",))
+
+
+def test_every_card_that_is_named_has_to_fit():
+    with pytest.raises(UsageError, match=r"1\.14\.0 on GPU 1 \(NVIDIA A100\)"):
+        fitted("1.14", "2.0", gpus=("0", "1"))
+
+
+def test_claims_are_left_out_by_naming_others():
+    chosen = claims.choose(("predict-after-compile",), None, claims.all_claims(suites.all_workloads()))
+    on_gpu = tuple(replace(claim, devices=("gpu",)) for claim in chosen)
+    with pytest.raises(UsageError, match="Name claims about other versions, or measure them"):
+        fitted(gpus=("2",), claims=on_gpu)
+
+
+def test_what_is_measured_by_force_is_told_in_every_report_and_given_time():
+    _, asked = fitted("1.14", "2.4", gpus=("1",), force=True)
+    (note,) = asked.fitting.notes
+    assert note.startswith("MEASURED BY FORCE: 1.14.0 on GPU 1 (NVIDIA A100): compute capability 8.0 is known to fail")
+    assert note.endswith("Believe no figure of it")
+    assert asked.fitting.slow_starts == {"1.14.0"}
+
+
+def test_code_that_the_driver_makes_is_told_in_every_report():
+    _, asked = fitted("2.13", "2.16", gpus=("2",))
+    (note,) = asked.fitting.notes
+    assert note.startswith(
+        "2.13.0 on GPU 2 (NVIDIA H100): it holds no code for compute capability 9.0, only PTX for 8.0"
+    )
+
+
+def test_no_card_and_nobody_who_watches_it_are_told():
+    options, asked = fitted("1.14", "2.0", seen=())
+    assert (asked.fitting, options.environments.cards) == (Fitting(notes=(NOT_SEEN,)), ())
+    assert asked.plan.gpus == ()
+    assert fitted("1.14", "2.0", read=())[1].fitting.notes == (NOT_WATCHED,)
+
+
+def test_a_card_that_is_split_is_told():
+    _, asked = fitted("2.4", "2.13", seen=(replace(A100, mig=True),))
+    assert asked.fitting.notes[0].startswith("GPU 1 (NVIDIA A100) is split (MIG)")
+
+
+def test_without_a_gpu_nobody_looks_for_one():
+    def never():
+        raise AssertionError("asked for cards")
+
+    options = Options(versions=("1.14", "2.0"), suite="smoke")
+    asked = ask(options)
+    assert fit(options, asked, never, never) == (options, asked)
+
+
+def test_a_run_that_goes_on_takes_the_cards_of_its_plan(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cards, "gpus", lambda: ALL)
+    _, asked = fitted("2.13", "2.16", gpus=("2",))
+    found = again(asked.plan.gpus, asked.versions)
+    assert found.cards == (H100,)
+    assert found.slow_starts == {"2.13.0"}
+    assert again((), asked.versions) == Fitting()
+
+
+def test_one_process_at_a_time_is_a_container_a_replicate():
+    options = Options(versions=("1.14", "2.0"), suite="smoke", environments=EngineOptions(gpu=True, exclusive=True))
+    plan = ask(options).plan
+    assert (plan.exclusive, plan.isolation) == (True, "container")
