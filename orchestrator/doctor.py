@@ -4,13 +4,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator import setup as setups
+from orchestrator.finding import STYLES, Finding, Level
 from orchestrator.host import MOST_FOREIGN_CORES, MOST_STEAL, Facts, host_facts, moment
 from orchestrator.plain import plain
 from orchestrator.plan import ALPHA, LOOKS, MARGIN
@@ -34,19 +36,6 @@ NEEDED_CPUS = 2
 # Both of the probe's processes start at once; afterwards only one of them works.
 PROBE_LOAD = 2.0
 WIDE = 100
-
-Level = Literal["problem", "note", "fine"]
-STYLES: dict[Level, str] = {"problem": "bold red", "note": "yellow", "fine": "green"}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What was seen, how good it is, and what to do about it."""
-
-    subject: str
-    level: Level
-    seen: str
-    advice: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +71,11 @@ def examine(seconds: float, cpus: tuple[int, ...] | None = None) -> Examination:
 
 def findings(examination: Examination) -> tuple[Finding, ...]:
     """The problems first."""
-    return tuple(sorted(_find(examination), key=lambda finding: list(STYLES).index(finding.level)))
+    return _sorted(_find(examination))
+
+
+def _sorted(found: Iterator[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(found, key=lambda finding: list(STYLES).index(finding.level)))
 
 
 def _find(seen: Examination) -> Iterator[Finding]:
@@ -265,19 +258,30 @@ def level(examination: Examination) -> Level:
     return worst if worst == "problem" else _spread(examination).level
 
 
-def layout(examination: Examination, width: int) -> RenderableType:
+def layout(examination: Examination | None, width: int, setup: setups.Setup | None = None) -> RenderableType:
+    """What can run here, how noisy it is, or both."""
+    parts: list[RenderableType] = []
+    if setup:
+        head = Text("tfcompare doctor: what can run here", style="bold")
+        parts += [head, _table(_sorted(setups.findings(setup)), width)]
+    if examination:
+        parts += [_head(examination), _table(findings(examination), width)]
+    return Group(*parts)
+
+
+def _table(found: tuple[Finding, ...], width: int) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     wide = width >= WIDE
     for name in ("", "finding", "what was seen", *(["what to do"] if wide else [])):
         table.add_column(name, no_wrap=name == "")
-    for finding in findings(examination):
+    for finding in found:
         mark = Text(finding.level, style=STYLES[finding.level])
         if wide:
             table.add_row(mark, plain(finding.subject), plain(finding.seen), plain(finding.advice))
         else:
             told = [plain(finding.seen), *([plain(f"→ {finding.advice}")] if finding.advice else [])]
             table.add_row(mark, plain(finding.subject), Text("\n").join(told))
-    return Group(_head(examination), table)
+    return table
 
 
 def _head(examination: Examination) -> Text:
@@ -309,11 +313,21 @@ def _head(examination: Examination) -> Text:
     )
 
 
-def as_object(examination: Examination) -> dict[str, Any]:
+def as_object(examination: Examination | None, setup: setups.Setup | None = None) -> dict[str, Any]:
+    probed = _probed(examination) if examination else {"level": None, "findings": []}
+    found = [asdict(finding) for finding in _sorted(setups.findings(setup))] if setup else []
+    return {
+        "schema": SCHEMA,
+        **probed,
+        "findings": [*found, *probed["findings"]],
+        "setup": setups.as_object(setup) if setup else None,
+    }
+
+
+def _probed(examination: Examination) -> dict[str, Any]:
     probe, estimate = examination.probe, examination.probe.estimate
     low, high = interval(estimate)
     return {
-        "schema": SCHEMA,
         "level": level(examination),
         "host": examination.host,
         "moment": examination.moment,

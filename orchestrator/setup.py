@@ -1,0 +1,195 @@
+"""What this machine can run: its engine, its GPUs, its interpreters and its disk, against the versions asked for."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator import catalog
+from orchestrator.engines import Engine, EngineOptions, engines
+from orchestrator.engines.venv import cache_folder
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.finding import Finding
+from orchestrator.gpu import Gpu, gpus
+from orchestrator.match import Match, judge
+from orchestrator.threads import side_by_side
+from orchestrator.versions import Version
+
+# What one version takes on the disk, installed; measured on images of 1.14, 2.0 and 2.13 (0.9 to 1.5 GB).
+CPU_GB, GPU_GB = 1.5, 6.0
+READY = "ready"
+
+
+@dataclass(frozen=True)
+class Way:
+    """One engine and one version: what preparing it would do, or why it cannot be done."""
+
+    version: str
+    engine: str
+    outlook: str
+    possible: bool
+
+    @property
+    def ready(self) -> bool:
+        return self.possible and self.outlook.startswith(READY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """`engine` is Docker in one line, or nothing where none answers; `said` is then why."""
+
+    versions: tuple[str, ...]
+    gpu: bool
+    engine: str
+    said: str
+    ways: tuple[Way, ...]
+    cards: tuple[Gpu, ...]
+    matches: tuple[Match, ...]
+    disks: tuple[tuple[str, float], ...]
+
+    def possible(self, version: str) -> list[Way]:
+        return [way for way in self.ways if way.version == version and way.possible]
+
+    @property
+    def unable(self) -> tuple[str, ...]:
+        """The versions asked for that cannot run here."""
+        refused = {match.version for match in self.matches if self.gpu and match.fit == "unsupported"}
+        blind = self.gpu and not self.cards
+        return tuple(one for one in self.versions if blind or one in refused or not self.possible(one))
+
+
+def look(versions: Sequence[Version], options: EngineOptions, cards: Callable[[], tuple[Gpu, ...]] = gpus) -> Setup:
+    made = engines()
+    docker = made["docker"](options)
+    try:
+        engine, said = docker.check(), ""
+    except EngineUnavailable as error:
+        engine, said = "", str(error)
+    places: list[tuple[str, Engine]] = [("docker", docker)] if engine else []
+    if not options.gpu:
+        places.append(("venv", made["venv"](options)))
+    asked = [(version, name, place) for version in versions for name, place in places]
+    try:
+        ways = side_by_side(lambda one: _way(*one), asked)
+    finally:
+        docker.close()
+    found = cards()
+    known = [version for version in catalog.all_versions() if version.on("gpu")]
+    return Setup(
+        versions=tuple(version.number for version in versions),
+        gpu=options.gpu,
+        engine=engine,
+        said=said,
+        ways=tuple(ways),
+        cards=found,
+        matches=tuple(judge(version, card, known) for version in versions for card in found),
+        disks=(("environments", _free_gb(cache_folder())), *_images_disk(engine)),
+    )
+
+
+def _images_disk(engine: str) -> list[tuple[str, float]]:
+    """Where the engine keeps its images, if that is a folder that can be seen from here."""
+    if not engine:
+        return []
+    from orchestrator.engines.docker import connect
+
+    with closing(connect()) as client:
+        root = Path(str(client.info().get("DockerRootDir", "")))
+    return [("images", _free_gb(root))] if root.is_absolute() and root.exists() else []
+
+
+def _way(version: Version, name: str, engine: Engine) -> Way:
+    try:
+        obstacle = engine.obstacle(version)
+        return Way(version.number, name, obstacle or engine.outlook(version), not obstacle)
+    except (EnvironmentFailed, EngineUnavailable) as error:
+        return Way(version.number, name, str(error), possible=False)
+
+
+def _free_gb(folder: Path) -> float:
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free / 1e9
+
+
+def findings(setup: Setup) -> Iterator[Finding]:
+    yield _engine(setup)
+    yield from _versions(setup)
+    yield from _cards(setup)
+    yield from _disk(setup)
+
+
+def _engine(setup: Setup) -> Finding:
+    if setup.engine:
+        return Finding("engine", "fine", setup.engine)
+    reason, _, advice = setup.said.partition("; ")
+    if setup.gpu:
+        return Finding("engine", "problem", reason, advice or "a GPU takes Docker with NVIDIA's runtime")
+    return Finding("engine", "note", f"{reason}; virtual environments are taken", "start Docker for isolated versions")
+
+
+def _versions(setup: Setup) -> Iterator[Finding]:
+    for number in setup.versions:
+        ways = [way for way in setup.ways if way.version == number]
+        told = "; ".join(f"{way.engine}: {way.outlook}" for way in ways) or "no engine for it"
+        if any(way.ready for way in ways):
+            yield Finding(number, "fine", told)
+        elif setup.possible(number):
+            yield Finding(number, "note", told, "its first run makes it ready; so does `tfcompare images build`")
+        else:
+            yield Finding(number, "problem", told, "name a base with --base, or install a Python that it runs on")
+
+
+def _cards(setup: Setup) -> Iterator[Finding]:
+    if not setup.cards:
+        if setup.gpu:
+            yield Finding(
+                "GPU", "problem", "no card is seen: neither NVML nor nvidia-smi names one",
+                "see whether `nvidia-smi` works here, and install nvidia-ml-py",
+            )  # fmt: skip
+        return
+    for card in setup.cards:
+        capability = f", compute capability {card.capability}" if card.capability else ""
+        yield Finding(f"GPU {card.index}", "fine", f"{card}{capability}")
+    for match in setup.matches:
+        if match.fit == "unsupported":
+            yield Finding(
+                f"{match.version} on GPU", "problem" if setup.gpu else "note", f"{match.card}: {match.reason}",
+                match.alternative,
+            )  # fmt: skip
+        elif match.fit == "jit":
+            yield Finding(f"{match.version} on GPU", "note", f"{match.card}: {match.reason}")
+        else:
+            yield Finding(f"{match.version} on GPU", "fine", f"{match.card}: {match.reason}")
+
+
+def _disk(setup: Setup) -> Iterator[Finding]:
+    waiting = [number for number in setup.versions if not any(way.ready for way in setup.possible(number))]
+    needed = len(waiting) * (GPU_GB if setup.gpu else CPU_GB)
+    for what, free in setup.disks:
+        told = f"{free:.0f} GB free for {what}; about {needed:.0f} GB for what is not ready yet"
+        if free < needed:
+            yield Finding("disk", "problem", told, "free some, or set TFCOMPARE_CACHE to another disk")
+        else:
+            yield Finding("disk", "fine", told)
+
+
+def as_object(setup: Setup) -> dict[str, Any]:
+    return {
+        "engine": setup.engine or None,
+        "engine_said": setup.said or None,
+        "gpu_asked": setup.gpu,
+        "versions": [
+            {
+                "version": number,
+                "can_run": number not in setup.unable,
+                "ways": [asdict(way) for way in setup.ways if way.version == number],
+                "gpus": [asdict(match) for match in setup.matches if match.version == number],
+            }
+            for number in setup.versions
+        ],
+        "gpus": [asdict(card) for card in setup.cards],
+        "disk": [{"for": what, "free_gb": round(free, 1)} for what, free in setup.disks],
+    }

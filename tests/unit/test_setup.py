@@ -1,0 +1,95 @@
+"""What can run here, told from hand-made setups: findings, advice, and which versions cannot run."""
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.finding import Finding
+from orchestrator.gpu import Gpu
+from orchestrator.match import Match
+from orchestrator.setup import CPU_GB, Setup, Way, as_object, findings
+
+H100 = Gpu(
+    index=0, uuid="GPU-1", name="H100", capability="9.0", driver="550.54", memory_mb=80_000, power_limit_w=700,
+    persistence=True, mig=False,
+)  # fmt: skip
+READY = Way("1.14.0", "docker", "ready (tfcompare:1.14.0-cpu-0123)", possible=True)
+INSTALLED = Way("1.14.0", "venv", "to be installed (Python 3.7.16)", possible=True)
+WITHOUT = Way("2.0.0", "venv", "it needs Python 3.7 or 3.6, and none was found", possible=False)
+
+HERE = Setup(
+    versions=("1.14.0", "2.0.0"),
+    gpu=False,
+    engine="Docker 20.10 on Debian",
+    said="",
+    ways=(READY, INSTALLED, WITHOUT),
+    cards=(),
+    matches=(),
+    disks=(("environments", 40.0),),
+)
+
+
+def found(setup: Setup, subject: str) -> Finding:
+    [one] = [finding for finding in findings(setup) if finding.subject == subject]
+    return one
+
+
+def test_a_version_is_fine_where_one_engine_has_it_ready():
+    assert found(HERE, "1.14.0").level == "fine"
+    assert "docker: ready" in found(HERE, "1.14.0").seen
+
+
+def test_a_version_that_has_to_be_made_first_is_a_note():
+    assert found(replace(HERE, ways=(INSTALLED,)), "1.14.0").level == "note"
+
+
+def test_a_version_that_no_engine_can_make_is_a_problem_and_named():
+    assert found(HERE, "2.0.0").level == "problem"
+    assert "needs Python 3.7" in found(HERE, "2.0.0").seen
+    assert HERE.unable == ("2.0.0",)
+
+
+def test_without_docker_virtual_environments_are_taken_and_it_is_said_why():
+    alone = replace(
+        HERE, engine="", said="no Docker engine answers (its socket is not there); start it", ways=(INSTALLED,)
+    )
+    assert found(alone, "engine").level == "note"
+    assert "its socket is not there" in found(alone, "engine").seen
+    assert replace(alone, versions=("1.14.0",)).unable == ()
+
+
+def test_a_gpu_without_docker_is_a_problem():
+    alone = replace(HERE, gpu=True, engine="", said="no Docker engine answers; start it", ways=())
+    assert found(alone, "engine").level == "problem"
+    assert alone.unable == alone.versions
+
+
+def test_a_gpu_that_nobody_sees_is_a_problem_only_where_it_is_asked_for():
+    assert not [finding for finding in findings(HERE) if finding.subject == "GPU"]
+    assert found(replace(HERE, gpu=True), "GPU").level == "problem"
+    assert replace(HERE, gpu=True).unable == HERE.versions
+
+
+@pytest.mark.parametrize(("gpu", "level"), [(True, "problem"), (False, "note")])
+def test_a_version_that_its_card_does_not_fit_names_another(gpu: bool, level: str):
+    match = Match("1.14.0", "H100 0", "unsupported", "known to fail", "the nearest that runs on it is 2.16.2")
+    seen = replace(HERE, gpu=gpu, cards=(H100,), matches=(match,))
+    assert found(seen, "1.14.0 on GPU") == Finding(
+        "1.14.0 on GPU", level, "H100 0: known to fail", "the nearest that runs on it is 2.16.2"
+    )
+    assert ("1.14.0" in seen.unable) == gpu
+
+
+def test_a_card_tells_what_it_can_compute():
+    assert "compute capability 9.0" in found(replace(HERE, cards=(H100,)), "GPU 0").seen
+
+
+@pytest.mark.parametrize(("free", "level"), [(CPU_GB / 2, "problem"), (CPU_GB * 2, "fine")])
+def test_disk_is_weighed_against_what_is_not_ready_yet(free: float, level: str):
+    assert found(replace(HERE, disks=(("environments", free),)), "disk").level == level
+
+
+def test_the_object_says_of_each_version_whether_it_can_run():
+    versions = as_object(HERE)["versions"]
+    assert [(one["version"], one["can_run"]) for one in versions] == [("1.14.0", True), ("2.0.0", False)]
+    assert [way["engine"] for way in versions[0]["ways"]] == ["docker", "venv"]
