@@ -9,7 +9,7 @@ ARGS ?=
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test lint bench locks clean
+.PHONY: run test lint bench locks verify-versions clean
 
 run: .venv/run
 	$(BIN)/tfcompare run --versions $(VERSIONS) $(ARGS)
@@ -33,6 +33,11 @@ bench: .venv/dev
 locks: .venv/dev
 	tools/lock-host
 	$(BIN)/python tools/lock.py
+
+# Builds and runs every version of the table here, which takes hours and tens of gigabytes; goes on where it was.
+verify-versions: .venv/dev
+	$(BIN)/python tools/verify_versions.py $(ARGS)
+	$(BIN)/python tools/docs.py
 
 .venv/made:
 	@test -n "$(PYTHON)" || { echo "tfcompare needs Python 3.11 or newer with venv: install one, or name it: make PYTHON=..."; exit 2; }

@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import detect, isolation, overhead, peers, report
+from bench import detect, images, isolation, overhead, peers, report
 from orchestrator.host import host_facts
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
@@ -18,6 +18,7 @@ FACTS = ("cpu", "usable_cores", "smt", "virtual", "memory_mb", "governor", "turb
 PARTS = {
     "detect": ("Detection", detect.section),
     "overhead": ("Overhead", overhead.section),
+    "images": ("Images", images.section),
     "isolation": ("Isolation", isolation.section),
     "peers": ("Peers", peers.section),
     "report": ("Reports", report.section),

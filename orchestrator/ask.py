@@ -9,8 +9,10 @@ from orchestrator import catalog, suites
 from orchestrator.claims import BUDGETS_S, cases_of
 from orchestrator.engines import EngineOptions
 from orchestrator.errors import NothingSelected
-from orchestrator.model import CONTROL, Case, Claim, Isolation, Pair, Plan, Version, Workload
+from orchestrator.match import NO_CARDS, Fitting
+from orchestrator.model import CONTROL, Case, Claim, Isolation, Pair, Plan, Workload
 from orchestrator.plan import ALPHA, LOOKS, MARGIN, plan_pairs, select_cases
+from orchestrator.versions import Version
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,7 @@ class Asked:
     versions: tuple[Version, ...]
     workloads: dict[str, Workload]
     plan: Plan
+    fitting: Fitting = NO_CARDS
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,9 @@ def ask(options: Options, fewest: int = 2) -> Asked:
         seed=secrets.randbelow(2**31) if options.seed is None else options.seed,
         threads=options.threads,
         timeout_s=options.timeout_s,
-        isolation=options.isolation,
+        # A container each: whatever holds the card ends with it, before the next begins.
+        isolation="container" if options.environments.exclusive else options.isolation,
+        exclusive=options.environments.exclusive,
         cpus=options.environments.cpus,
         memory_mb=options.environments.memory_mb,
         claims=options.claims,
@@ -90,7 +95,8 @@ def ask(options: Options, fewest: int = 2) -> Asked:
 
 
 def _of_suite(options: Options, workloads: dict[str, Workload], fewest: int) -> Chosen:
-    versions = catalog.resolve(options.versions, fewest)
+    # A version beside itself is a comparison too, of the machine with itself.
+    versions = catalog.resolve(options.versions, 1 if options.control else fewest)
     suite = suites.suite(options.suite)
     cases = select_cases(options.selected, suite.cases, workloads)
     if not cases:

@@ -1,60 +1,55 @@
-"""The command line: flags in, exit code out. The sole place that exits and the sole catcher of TfCompareError."""
+"""The command line: a command in, an exit code out. The sole place that exits, the sole catcher of TfCompareError."""
 
 import signal
 import sys
-from pathlib import Path
-from typing import Annotated, NoReturn
+from importlib import import_module
+from typing import Any, NoReturn, cast
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
+from typer.main import get_group
 
-from orchestrator import claims, cli_runs, examples, flags, suites
-from orchestrator.ask import Options
-from orchestrator.cli_runs import show_profile
-from orchestrator.errors import FoundSlower, TfCompareError, UsageError
-from orchestrator.listing import draw_listing, list_claims
-from orchestrator.more import MoreOptions, more_rounds
-from orchestrator.plain import lines, plain
-from orchestrator.profile import CALLS, TOP, ProfileOptions, profile
-from orchestrator.progress import view
-from orchestrator.run import Done, forecast
-from orchestrator.run import run as run_comparison
-from orchestrator.showing import Shown, known_format, shown
-from orchestrator.switches import (
-    Base,
-    Budget,
-    CaBundle,
-    Columns,
-    Cpuset,
-    DryRun,
-    EngineName,
-    FailOn,
-    Format,
-    Gpu,
-    GpuRequest,
-    Memory,
-    Only,
-    Out,
-    OwnWorkloads,
-    Quiet,
-    Rounds,
-    Seed,
-    Sort,
-    Threads,
-    Timeout,
-    Verbose,
-    environments,
-    known_fail_on,
-)
+from orchestrator.errors import TfCompareError
+from orchestrator.plain import lines
 
-# What else stands in the plan of the run that --more continues.
-WITH_MORE = {
-    "more", "rounds", "budget", "workloads", "base", "ca_bundle", "gpu_request", "format", "columns", "only", "sort",
-    "fail_on", "quiet", "verbose",
-}  # fmt: skip
+# Which module has which command, in the order of the help.
+COMMANDS = {
+    "run": "cli_measure",
+    "reproduce": "cli_measure",
+    "profile": "cli_measure",
+    "bisect": "cli_bisect",
+    "report": "cli_runs",
+    "compare": "cli_runs",
+    "export": "cli_runs",
+    "images": "cli_images",
+    "list": "cli_runs",
+    "doctor": "cli_runs",
+}
+
+
+class Commands(TyperGroup):
+    """Imports a command when it is called: what measures and draws takes a second, and others need none of it."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        # Their names are known before they are, so that a mistyped one can be told the nearest.
+        self.commands = cast(Any, dict.fromkeys(COMMANDS))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        group = get_group(import_module(f"orchestrator.{COMMANDS[cmd_name]}").app)
+        command = group.commands.get(cmd_name, group)
+        command.name = cmd_name
+        return command
+
 
 app = typer.Typer(
-    help="Is my TensorFlow code faster or slower in another TensorFlow, by how much, and can I believe it?",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -62,224 +57,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.add_typer(cli_runs.app)
 
-
-@app.command(help=examples.RUN)
-def run(
-    context: typer.Context,
-    versions: Annotated[
-        str | None,
-        typer.Option(help="Versions to compare, the baseline first, e.g. 1.14,2.0,2.13.", show_default=False),
-    ] = None,
-    more: Annotated[
-        Path | None, typer.Option(help="Go on with this run, for the cases that have no verdict yet.", metavar="RUN")
-    ] = None,
-    suite: Annotated[str, typer.Option(help="Suite of cases: smoke, quick, seed or full.")] = "quick",
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(help="Cases to run instead of the whole suite: name\\[param=value,...]; repeatable."),
-    ] = None,
-    workloads: OwnWorkloads = None,
-    engine: EngineName = "auto",
-    isolation: Annotated[
-        str,
-        typer.Option(help="What a replicate is: a fork of a resident worker, or a process or container of its own."),
-    ] = "fork",
-    gpu: Gpu = False,
-    gpu_request: GpuRequest = "runtime",
-    base: Base = None,
-    ca_bundle: CaBundle = None,
-    out: Out = None,
-    rounds: Rounds = None,
-    budget: Budget = None,
-    margin: Annotated[float, typer.Option(help="What counts as a difference, in percent.")] = 5.0,
-    control: Annotated[
-        bool, typer.Option("--control", help="Measure the baseline twice: its two arms must come out the same.")
-    ] = False,
-    threads: Threads = None,
-    cpuset: Cpuset = None,
-    memory: Memory = None,
-    timeout: Timeout = "10m",
-    seed: Seed = None,
-    format: Format = "table",
-    columns: Columns = None,
-    only: Only = None,
-    sort: Sort = None,
-    fail_on: FailOn = None,
-    dry_run: DryRun = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
-    known_fail_on(fail_on)
-    how = shown(format, columns=columns, only=only, sort=sort)
-    places = environments(gpu, gpu_request, base, ca_bundle, cpuset, memory)
-    budget_s = flags.seconds("--budget", budget) if budget else None
-    if more:
-        _only_with_more(context)
-        asked = MoreOptions(
-            run=more,
-            rounds=rounds,
-            budget_s=budget_s,
-            own_workloads=workloads,
-            environments=places,
-            command=tuple(sys.argv[1:]),
-        )
-        with view(Console(stderr=True), quiet=quiet, verbose=verbose) as watching:
-            done = more_rounds(asked, watching)
-        _finish(done, how, fail_on, quiet)
-        return
-    if versions is None:
-        raise UsageError("--versions is missing: name them, the baseline first, e.g. --versions 1.14,2.0,2.13")
-    options = Options(
-        versions=flags.names(versions),
-        suite=suite,
-        selected=tuple(workload or ()),
-        own_workloads=workloads,
-        engine=engine,
-        environments=places,
-        out=out,
-        rounds=rounds,
-        budget_s=budget_s,
-        margin=flags.margin(margin),
-        control=control,
-        threads=flags.threads(threads) if threads else None,
-        timeout_s=flags.seconds("--timeout", timeout),
-        seed=seed,
-        isolation=flags.isolation(isolation),
-        command=tuple(sys.argv[1:]),
-    )
-    _measure(options, how, fail_on, dry_run=dry_run, quiet=quiet, verbose=verbose)
-
-
-@app.command(help=examples.REPRODUCE)
-def reproduce(
-    claim: Annotated[list[str] | None, typer.Argument(help="Claims to test; all if none is named.")] = None,
-    list_them: Annotated[bool, typer.Option("--list", help="Show the claims there are, and measure nothing.")] = False,
-    suite: Annotated[
-        str | None, typer.Option(help="seed: the claims of the first studies; reported: those of single reports.")
-    ] = None,
-    engine: EngineName = "auto",
-    gpu: Gpu = False,
-    gpu_request: GpuRequest = "runtime",
-    base: Base = None,
-    ca_bundle: CaBundle = None,
-    out: Out = None,
-    rounds: Rounds = None,
-    budget: Budget = None,
-    threads: Threads = None,
-    cpuset: Cpuset = None,
-    memory: Memory = None,
-    timeout: Timeout = "10m",
-    seed: Seed = None,
-    format: Format = "table",
-    dry_run: DryRun = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
-    how = shown(format)
-    chosen = claims.choose(claim or (), suite, claims.all_claims(suites.all_workloads()))
-    if list_them:
-        draw_listing(list_claims(chosen), format)
-        return
-    options = Options(
-        claims=chosen,
-        suite=suite or "claims",
-        engine=engine,
-        environments=environments(gpu, gpu_request, base, ca_bundle, cpuset, memory),
-        out=out,
-        rounds=rounds,
-        budget_s=flags.seconds("--budget", budget) if budget else None,
-        threads=flags.threads(threads) if threads else None,
-        timeout_s=flags.seconds("--timeout", timeout),
-        seed=seed,
-        command=tuple(sys.argv[1:]),
-    )
-    _measure(options, how, None, dry_run=dry_run, quiet=quiet, verbose=verbose)
-
-
-@app.command("profile", help=examples.PROFILE)
-def profile_cases(
-    versions: Annotated[str, typer.Option(help="Versions to profile, the first is the baseline; one is enough.")],
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(help="Cases to profile: name\\[param=value,...]; repeatable; the suite's if none is named."),
-    ] = None,
-    suite: Annotated[str, typer.Option(help="Suite of cases: smoke, quick, seed or full.")] = "quick",
-    workloads: OwnWorkloads = None,
-    engine: EngineName = "auto",
-    gpu: Gpu = False,
-    gpu_request: GpuRequest = "runtime",
-    base: Base = None,
-    ca_bundle: CaBundle = None,
-    out: Out = None,
-    calls: Annotated[int, typer.Option(help="How many calls are profiled.")] = CALLS,
-    top: Annotated[int, typer.Option(min=1, help="How many functions are shown.")] = TOP,
-    threads: Threads = None,
-    cpuset: Cpuset = None,
-    memory: Memory = None,
-    timeout: Timeout = "10m",
-    seed: Seed = None,
-    format: Format = "table",
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
-    known_format(format)
-    options = Options(
-        versions=flags.names(versions),
-        suite=suite,
-        selected=tuple(workload or ()),
-        own_workloads=workloads,
-        engine=engine,
-        environments=environments(gpu, gpu_request, base, ca_bundle, cpuset, memory),
-        out=out,
-        threads=flags.threads(threads) if threads else None,
-        timeout_s=flags.seconds("--timeout", timeout),
-        seed=seed,
-        command=tuple(sys.argv[1:]),
-    )
-    errors = Console(stderr=True)
-    with view(errors, quiet=quiet, verbose=verbose) as watching:
-        found = profile(ProfileOptions(run=options, calls=calls, top=top), watching)
-    show_profile(found, format)
-    if not quiet:
-        errors.print(plain(f"profiles and flame graphs: {found.path}"), soft_wrap=True)
-    if found.error:
-        raise found.error
-
-
-def _measure(options: Options, how: Shown, fail_on: str | None, *, dry_run: bool, quiet: bool, verbose: bool) -> None:
-    errors = Console(stderr=True)
-    if dry_run:
-        say = (lambda text: None) if quiet else (lambda text: errors.print(lines(text), soft_wrap=True))
-        print("\n".join(forecast(options, say)))
-        return
-    with view(errors, quiet=quiet, verbose=verbose) as watching:
-        done = run_comparison(options, watching)
-    _finish(done, how, fail_on, quiet)
-
-
-def _only_with_more(context: typer.Context) -> None:
-    """Everything but how long to go on was fixed when the run began."""
-    given = [
-        name
-        for name in context.params
-        if name not in WITH_MORE and getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
-    ]
-    if given:
-        told = ", ".join("--" + name.replace("_", "-") for name in given)
-        raise UsageError(f"--more goes on with a run as it was planned: leave {told} out, or run anew")
-
-
-def _finish(done: Done, how: Shown, fail_on: str | None, quiet: bool) -> None:
-    """Prints a run's comparison and raises what its exit code comes from."""
-    how.show(done.comparison, done.path)
-    if not quiet:
-        Console(stderr=True).print(plain(f"run directory: {done.path}"), soft_wrap=True)
-    if done.error:
-        raise done.error
-    if fail_on == "slower" and done.comparison.slower:
-        raise FoundSlower(f"{len(done.comparison.slower)} contrasts are slower (--fail-on slower)")
+@app.callback(help="Is my TensorFlow code faster or slower in another TensorFlow, by how much, and can I believe it?")
+def tfcompare() -> None:
+    """Typer makes a program of an app only where it finds a function."""
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:

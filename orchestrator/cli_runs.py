@@ -8,19 +8,21 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import doctor, examples, flags
+from orchestrator import catalog, doctor, examples, flags, setup
 from orchestrator.changes import compare_runs
-from orchestrator.errors import ContractBroken, FoundSlower
+from orchestrator.engines import EngineOptions
+from orchestrator.errors import ContractBroken, EnvironmentFailed, FoundSlower
 from orchestrator.library import load_run
 from orchestrator.listing import draw_listing, find_listing
-from orchestrator.plain import plain
+from orchestrator.locking import provide
+from orchestrator.plain import draw, plain
 from orchestrator.profile import PROFILE_FILE
 from orchestrator.profile import read as read_profile
 from orchestrator.profiles import Profiled
 from orchestrator.reports import changes as changes_report
 from orchestrator.reports import profile as profile_report
-from orchestrator.showing import draw, known_format, shown
-from orchestrator.switches import Columns, FailOn, Format, Only, Sort, known_fail_on
+from orchestrator.showing import shown
+from orchestrator.switches import Base, Columns, FailOn, Format, Gpu, Only, Sort, known_fail_on
 
 app = typer.Typer()
 
@@ -36,7 +38,7 @@ def report(
     format: Annotated[str, typer.Option(help="table, json, or html (written to RUN/report.html).")] = "table",
     table: Annotated[
         str | None,
-        typer.Option(help="verdicts; seed: training loops as the study prints them; claims: what was reproduced."),
+        typer.Option(help="verdicts; trend: a line a version; seed: training loops as the study prints them; claims."),
     ] = None,
     columns: Columns = None,
     only: Only = None,
@@ -46,7 +48,7 @@ def report(
     _keep_garbage()
     how = shown(format, table, columns, only, sort)
     if (run / PROFILE_FILE).exists():
-        known_format(format)
+        flags.known_format(format)
         show_profile(read_profile(run), format)
         return
     _believe(how.report(run, output).broken)
@@ -62,7 +64,7 @@ def compare(
     fail_on: FailOn = None,
 ) -> None:
     _keep_garbage()
-    known_format(format)
+    flags.known_format(format)
     known_fail_on(fail_on)
     found = compare_runs(earlier, later)
     if format == "json":
@@ -99,18 +101,34 @@ def export(
 
 @app.command("doctor", help=examples.DOCTOR)
 def examine_machine(
+    versions: Annotated[
+        str, typer.Option(help="Versions that should run here; the exit code is 0 only when all of them can.")
+    ] = "1.14,2.0,2.13",
+    gpu: Gpu = False,
+    base: Base = None,
+    probe: Annotated[
+        bool, typer.Option("--probe/--no-probe", help="Measure how noisy this machine is.", show_default=False)
+    ] = True,
     duration: Annotated[str, typer.Option(help="How long to probe.")] = "30s",
     cpuset: Annotated[str | None, typer.Option(help="CPUs that the probe runs on, e.g. 0,2-3.")] = None,
     format: Format = "table",
 ) -> None:
-    known_format(format)
+    flags.known_format(format)
     seconds = flags.seconds("--duration", duration)
-    Console(stderr=True).print(plain(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
-    examination = doctor.examine(seconds, flags.cpus(cpuset) if cpuset else None)
+    cpus = flags.cpus(cpuset) if cpuset else None
+    say = Console(stderr=True)
+    names = provide(flags.names(versions), lambda text: say.print(plain(text), soft_wrap=True))
+    found = setup.look(catalog.resolve(names, fewest=1), EngineOptions(gpu=gpu, base=base))
+    examination = None
+    if probe:
+        say.print(plain(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
+        examination = doctor.examine(seconds, cpus)
     if format == "json":
-        print(json.dumps(doctor.as_object(examination), indent=2))
-        return
-    draw(lambda width: doctor.layout(examination, width))
+        print(json.dumps(doctor.as_object(examination, found), indent=2))
+    else:
+        draw(lambda width: doctor.layout(examination, width, found))
+    if found.unable:
+        raise EnvironmentFailed(f"cannot run here: {', '.join(found.unable)}; what to do stands beside each")
 
 
 @app.command("list", help=examples.LIST)
@@ -118,7 +136,7 @@ def list_things(
     what: Annotated[str, typer.Argument(help="versions, workloads, suites or claims.")],
     format: Format = "table",
 ) -> None:
-    known_format(format)
+    flags.known_format(format)
     draw_listing(find_listing(what), format)
 
 

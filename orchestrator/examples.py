@@ -28,6 +28,8 @@ REPORT = """Redraw a run's report from its directory.
   tfcompare report runs/first --format html
 
   tfcompare report runs/first --table seed
+
+  tfcompare report runs/all --table trend
 """
 
 COMPARE = """Compare two runs of the same cases: which of the ratios that each found are other ones now.
@@ -50,13 +52,30 @@ EXPORT = """Write a run for other programs: spreadsheets, pull requests, CI, das
   tfcompare export runs/first --to parquet --table calls --output calls.parquet
 """
 
-DOCTOR = """Say how noisy this machine is right now, what could be seen on it, and what would help.
+DOCTOR = """Say what this machine can run and how noisy it is right now, and what to do about each finding.
 
 [bold]Examples[/bold]
 
   tfcompare doctor
 
+  tfcompare doctor --versions 1.14,2.0..2.4 --no-probe
+
+  tfcompare doctor --versions 2.13 --gpu --no-probe
+
   tfcompare doctor --cpuset 2-3 --format json
+"""
+
+BISECT = """Find the version that made a case slower or faster, by measured verdicts between two versions.
+
+[bold]Examples[/bold]
+
+  tfcompare bisect --good 1.14 --bad 2.13 --workload 'predict\\[call=predict,state=uncompiled,model=tiny]'
+
+  tfcompare bisect --good 2.20 --bad 2.21 --nightlies --workload 'power\\[style=function]' --out runs/hunt
+
+  tfcompare bisect --resume runs/hunt
+
+  tfcompare bisect --good nightly-20260701 --bad nightly --workload 'power\\[style=function]'
 """
 
 REPRODUCE = """Test published claims about TensorFlow's speed: reproduced, not reproduced, or inconclusive.
@@ -86,4 +105,80 @@ LIST = """List what there is: versions, workloads, suites or claims.
   tfcompare list workloads
 
   tfcompare list versions --format json
+"""
+
+IMAGES = """Build the images of versions, look at them, check them, move them, and free what they take."""
+
+IMAGES_BUILD = """Build the image of each version named, unless it is there; nothing is run in it.
+
+[bold]Examples[/bold]
+
+  tfcompare images build
+
+  tfcompare images build 2.8..2.13 --at-once 2
+
+  tfcompare images build 2.13 --base 'registry.example:5000/python:{python}-slim'
+
+  TFCOMPARE_INDEX_URL=https://user:password@mirror.example/simple tfcompare images build 2.13
+
+  tfcompare images build 2.13 --wheelhouse wheels --sbom sboms
+"""
+
+IMAGES_SBOM = """Write what the image of a version is made of, as CycloneDX in JSON.
+
+[bold]Examples[/bold]
+
+  tfcompare images sbom 2.13 --output 2.13.cdx.json
+"""
+
+IMAGES_LIST = """Show the images that there are, and whether they are what the table of versions says now.
+
+[bold]Examples[/bold]
+
+  tfcompare images list
+
+  tfcompare images list --all --format json
+"""
+
+IMAGES_VERIFY = """Start each image and check what is in it against the table of versions and the locks.
+
+[bold]Examples[/bold]
+
+  tfcompare images verify
+
+  tfcompare images verify 1.14 2.13 --format json
+"""
+
+IMAGES_PRUNE = """Free what no version leads to any more: old images, containers of runs that were killed.
+
+[bold]Examples[/bold]
+
+  tfcompare images prune
+
+  tfcompare images prune --environments --yes
+"""
+
+IMAGES_LOCK = """Ask the registry which digest each base image has now, and build from that from now on.
+
+[bold]Examples[/bold]
+
+  tfcompare images lock
+
+  tfcompare images lock 1.14 2.0 --gpu
+
+  tfcompare images lock --base 'registry.example:5000/python:{python}-slim'
+"""
+
+IMAGES_SAVE = """Write the current images of some versions into one file, for a machine without a registry.
+
+[bold]Examples[/bold]
+
+  tfcompare images save images.tar 1.14 2.0 2.13
+"""
+
+IMAGES_LOAD = """Bring the images of such a file into this engine, and say which versions are ready with them.
+
+[bold]Examples[/bold]
+
+  tfcompare images load images.tar
 """

@@ -1,8 +1,10 @@
 """What the command line's words mean: each function takes a flag's text and gives its value, or raises UsageError."""
 
 import re
+from collections.abc import Sequence
 from typing import cast, get_args
 
+from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.model import Isolation
 
@@ -13,6 +15,22 @@ CPUS = re.compile(r"(?P<first>\d{1,4})(-(?P<last>\d{1,4}))?")
 SIZE = re.compile(r"(?P<count>\d+(\.\d+)?)(?P<unit>m|g)b?", re.IGNORECASE)
 # Less does not hold TensorFlow itself.
 LEAST_MEMORY_MB = 512
+
+
+# A login in an address; and of an index's address its path too, which may be a token.
+LOGIN = re.compile(r"(?<=://)[^/\s]+@")
+INDEX_URL = re.compile(r"(?P<flag>--index-url=)?(?P<place>\w+://[^/\s]*).*")
+
+
+def recorded(words: Sequence[str]) -> tuple[str, ...]:
+    """A command line as it is kept with a run: without logins."""
+    kept: list[str] = []
+    for before, word in zip(("", *words), words, strict=False):
+        word = LOGIN.sub("****@", word)
+        if (before == "--index-url" or word.startswith("--index-url=")) and (match := INDEX_URL.fullmatch(word)):
+            word = f"{match['flag'] or ''}{match['place']}/..."
+        kept.append(word)
+    return tuple(kept)
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -68,3 +86,8 @@ def memory_mb(text: str) -> int:
     if size < LEAST_MEMORY_MB:
         raise UsageError(f"--memory {text!r}: TensorFlow alone takes more; at least {LEAST_MEMORY_MB}m")
     return size
+
+
+def known_format(name: str, known: tuple[str, ...] = ("table", "json")) -> None:
+    if name not in known:
+        raise UsageError(f"unknown format {name!r}{did_you_mean(name, known)}; it is {', '.join(known)}")

@@ -35,6 +35,8 @@ def _versions() -> Listing:
                 "pythons": pythons,
                 "keras": version.keras,
                 "flavours": flavours,
+                "cuda": next((flavour.cuda.number for flavour in version.on("gpu") if flavour.cuda), None),
+                "notes": list(version.notes),
             }
         )
         rows.append(

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from orchestrator import catalog, suites
+from orchestrator import cards, catalog, suites
 from orchestrator.engines import EngineOptions, Environment, engines
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.host import host_facts
 from orchestrator.judge import judge_run
+from orchestrator.match import Fitting
 from orchestrator.measure import Ledger, Stretch, undecided
 from orchestrator.model import CONTROL, Calibrated, Disturbed, Ended, Entry, Extended, Lost, Manifest, Plan
 from orchestrator.plan import looks_left
@@ -105,7 +106,9 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
             )
         ahead = extension(options, plan, past)
         view.say(_outline(ahead, plan, len(cases)))
-        environments, failures = _environments(options, plan, manifest, directory, view, held)
+        versions = [version for version in catalog.all_versions() if version.number in plan.versions]
+        fitting = cards.again(plan.gpus, versions)
+        environments, failures = _environments(options, plan, manifest, fitting, directory, view, held)
         directory.record(ahead)
         for version, failure in failures.items():
             directory.record(Lost(version=version, stage="environment", reason=briefly(version, failure)))
@@ -116,7 +119,7 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
             seed=ahead.seed,
             first_round=ahead.first_round,
         )
-        error = conduct(plan, environments, directory, view, options.own_workloads, stretch, past.ledger)
+        error = conduct(plan, environments, directory, view, options.own_workloads, stretch, past.ledger, fitting)
         comparison = judge_run(directory)
         return Done(comparison, directory.path, error or verdict_on(comparison, list(failures.values())))
 
@@ -161,11 +164,17 @@ def _same_machine(manifest: Manifest, say: Callable[[str], None]) -> None:
 
 
 def _environments(
-    options: MoreOptions, plan: Plan, manifest: Manifest, directory: RunDir, view: View, held: ExitStack
+    options: MoreOptions,
+    plan: Plan,
+    manifest: Manifest,
+    fitting: Fitting,
+    directory: RunDir,
+    view: View,
+    held: ExitStack,
 ) -> tuple[dict[str, Environment], dict[str, EnvironmentFailed]]:
     """The run's own environments again; one that has become another must not go on under its name."""
-    gpu = plan.device == "gpu"
-    engine = engines()[plan.engine](replace(options.environments, gpu=gpu, cpus=plan.cpus, memory_mb=plan.memory_mb))
+    limits = replace(options.environments, cpus=plan.cpus, memory_mb=plan.memory_mb)
+    engine = engines()[plan.engine](replace(limits, gpu=plan.device == "gpu", gpus=plan.gpus, cards=fitting.cards))
     held.callback(engine.close)
     view.say(f"engine: {engine.check()}")
     by_number = {version.number: version for version in catalog.all_versions()}

@@ -47,5 +47,13 @@ def drawn(layout: Callable[[int], RenderableType]) -> str:
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
+def draw(layout: Callable[[int], RenderableType]) -> None:
+    console = Console()
+    if console.is_terminal:
+        console.print(layout(console.width))
+    else:
+        print(drawn(layout))
+
+
 def _shown(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")

@@ -7,14 +7,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from packaging.version import InvalidVersion
+from packaging.version import Version as Number
+
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import CONTROL, Case, Pair, Params, Workload
+from orchestrator.model import CONTROL, Arm, Case, Pair, Params, Plan, Workload
 
 # Rounds after which a run is judged, the error that these looks share, and what counts as a difference.
 LOOKS = (6, 10, 15, 20)
 ALPHA = 0.05
 MARGIN = 0.05
+# So many versions are shown as a trend.
+TREND_FROM = 5
 
 Item = TypeVar("Item")
 
@@ -101,14 +106,7 @@ def _unique(cases: Iterable[Case]) -> tuple[Case, ...]:
 def plan_pairs(cases: Sequence[Case], versions: Sequence[str], workloads: dict[str, Workload]) -> tuple[Pair, ...]:
     """Every ratio that the run answers for: each version to the first, and inside each version each case to its
     workload's baseline case."""
-    pairs = [
-        Pair(
-            kind="version", version=None, baseline=versions[0], candidate=version,
-            case=case, workload=case.workload, params=case.params,
-        )
-        for case in cases
-        for version in versions[1:]
-    ]  # fmt: skip
+    pairs = [_version_pair(case, versions[0], version) for case in cases for version in versions[1:]]
     present = set(cases)
     for case in cases:
         for param, base in workloads[case.workload].contrasts.items():
@@ -126,6 +124,50 @@ def plan_pairs(cases: Sequence[Case], versions: Sequence[str], workloads: dict[s
                 if not version.endswith(CONTROL)
             )  # fmt: skip
     return tuple(pairs)
+
+
+def in_order(versions: Iterable[str]) -> tuple[str, ...]:
+    """The oldest first, wherever the baseline stands; without its second arm."""
+    own = [version for version in versions if not version.endswith(CONTROL)]
+    try:
+        return tuple(sorted(own, key=Number))
+    except InvalidVersion:
+        return tuple(own)
+
+
+def neighbour_pairs(plan: Plan, arms: Iterable[Arm]) -> tuple[Pair, ...]:
+    """Each version of a trend to the one before it, of those that have a time."""
+    versions = in_order(plan.versions)
+    # Of two, it would be the contrast that there is.
+    if plan.claims or len(versions) < 3:
+        return ()
+    timed = {(arm.case, arm.version) for arm in arms if arm.median_ms is not None}
+    return tuple(
+        _version_pair(case, earlier, later)
+        for case in plan.cases
+        for earlier, later in itertools.pairwise(version for version in versions if (case, version) in timed)
+    )
+
+
+def reference_pairs(plan: Plan, arms: Iterable[Arm]) -> tuple[Pair, ...]:
+    """Of a trend's cases whose baseline has no time: every version to the oldest that has one."""
+    versions = in_order(plan.versions)
+    if plan.claims or len(versions) < 3:
+        return ()
+    timed = {(arm.case, arm.version) for arm in arms if arm.median_ms is not None}
+    pairs = []
+    for case in plan.cases:
+        first, *others = [version for version in versions if (case, version) in timed] or [""]
+        if (case, plan.versions[0]) not in timed:
+            pairs += [_version_pair(case, first, later) for later in others]
+    return tuple(pairs)
+
+
+def _version_pair(case: Case, baseline: str, candidate: str) -> Pair:
+    return Pair(
+        kind="version", version=None, baseline=baseline, candidate=candidate,
+        case=case, workload=case.workload, params=case.params,
+    )  # fmt: skip
 
 
 def linked(cases: Sequence[Case], pairs: Iterable[Pair]) -> tuple[tuple[Case, ...], ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.ask import Asked, Options, ask
+from orchestrator.cards import fit
 from orchestrator.crew import Crew
 from orchestrator.engines import Environment
 from orchestrator.engines.client import Died, Ready, Refused, WorkerDied
@@ -22,6 +23,7 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
+from orchestrator.locking import provide
 from orchestrator.model import Case, Lost, Plan
 from orchestrator.profile_stacks import collapsed, speedscope
 from orchestrator.profiles import Heading, Profile, Profiled, ProfiledArm, stem
@@ -59,7 +61,9 @@ def asked_of(options: ProfileOptions) -> Asked:
 
 
 def profile(options: ProfileOptions, view: View) -> Profiled:
-    asked = asked_of(options)
+    options = replace(options, run=replace(options.run, versions=provide(options.run.versions, view.say)))
+    run, asked = fit(options.run, asked_of(options))
+    options = replace(options, run=run)
     name, engine = choose_engine(options.run, view.say)
     with ExitStack() as held:
         held.callback(engine.close)
@@ -67,6 +71,8 @@ def profile(options: ProfileOptions, view: View) -> Profiled:
         held.enter_context(directory.hold())
         arms = len(asked.plan.cases) * len(asked.versions)
         view.say(f"plan: {len(asked.plan.cases)} cases x {len(asked.versions)} versions, {arms} profiles")
+        for note in asked.fitting.notes:
+            view.say(f"note: {note}")
         _, environments, failures = prepare_somewhere(options.run, asked.versions, name, engine, directory, view, held)
         return _profile(options, asked, environments, list(failures.values()), directory, view)
 
@@ -89,7 +95,7 @@ def _profile(
 ) -> Profiled:
     """Starts the workers, profiles, ends the workers whatever happens."""
     plan = asked.plan
-    crew = Crew(plan, environments, directory, options.run.own_workloads, view.say)
+    crew = Crew(plan, environments, directory, options.run.own_workloads, view.say, fitting=asked.fitting)
     heading: Heading | None = None
     arms: list[ProfiledArm] = []
     error: TfCompareError | None = None

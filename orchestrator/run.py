@@ -9,9 +9,9 @@ from pathlib import Path
 
 from orchestrator import suites
 from orchestrator.ask import Asked, Options, ask
+from orchestrator.cards import fit
 from orchestrator.crew import Crew
 from orchestrator.engines import Engine, Environment, engines
-from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import (
     ArmsDied,
     ContractBroken,
@@ -24,6 +24,8 @@ from orchestrator.errors import (
 )
 from orchestrator.host import host_facts, moment
 from orchestrator.judge import judge_run
+from orchestrator.locking import provide
+from orchestrator.match import NO_CARDS, Fitting
 from orchestrator.measure import Ledger, Measurement, Stretch
 from orchestrator.model import (
     CONTROL,
@@ -36,16 +38,19 @@ from orchestrator.model import (
     Machine,
     Manifest,
     Plan,
-    Version,
 )
+from orchestrator.plan import TREND_FROM
 from orchestrator.progress import View
+from orchestrator.ready import Ready, make_ready
 from orchestrator.rundir import RunDir
-from orchestrator.threads import side_by_side
+from orchestrator.versions import Version
 from workloads import contract
 
 # Half a second of building, warming up and calls; measured on two cores with the quick suite. A process or a container
 # of its own imports TensorFlow first.
 REPLICATE_S, ISOLATED_S = 0.6, 3.0
+# A worker that has imported TensorFlow, and what its replicate adds: 0.22 to 0.36 and 0.1 to 0.2 were seen.
+RESIDENT_GB = 0.5
 # What has no process of its own to start, or no container.
 ISOLATING: dict[Isolation, EngineName] = {"process": "venv", "container": "docker"}
 
@@ -85,7 +90,7 @@ def choose_engine(options: Options, say: Callable[[str], None]) -> tuple[EngineN
 
 
 def run(options: Options, view: View) -> Done:
-    asked = ask(options)
+    options, asked = fit(options, ask(replace(options, versions=provide(options.versions, view.say))))
     name, engine = choose_engine(options, view.say)
     with ExitStack() as held:
         held.callback(engine.close)
@@ -98,6 +103,8 @@ def _run(options: Options, asked: Asked, name: EngineName, engine: Engine, view:
     held.enter_context(directory.hold())
     directory.write_plan(plan)
     view.say(outline(plan))
+    for note in asked.fitting.notes:
+        view.say(f"note: {note}")
     name, environments, failures = prepare_somewhere(options, asked.versions, name, engine, directory, view, held)
     plan = replace(plan, engine=name)
     directory.write_plan(plan)
@@ -105,7 +112,9 @@ def _run(options: Options, asked: Asked, name: EngineName, engine: Engine, view:
     if options.control and baseline in environments:
         environments[baseline + CONTROL] = environments[baseline]
     directory.write_manifest(make_manifest(options, asked, environments))
-    error = conduct(plan, environments, directory, view, options.own_workloads, first_stretch(plan), Ledger())
+    error = conduct(
+        plan, environments, directory, view, options.own_workloads, first_stretch(plan), Ledger(), asked.fitting
+    )
     comparison = judge_run(directory)
     return Done(comparison, directory.path, error or verdict_on(comparison, list(failures.values())))
 
@@ -154,39 +163,30 @@ def outline(plan: Plan) -> str:
     what = f"{len(plan.cases)} cases x {len(plan.versions)} versions"
     if plan.claims:
         what = f"{len(plan.claims)} claims, {arms} arms in {len(plan.versions)} versions"
-    return f"plan: {what}, {rounds}, about {minutes} min once the environments are there"
+    return f"plan: {what}, {rounds}, about {minutes} min once the environments are there{_memory(plan)}"
+
+
+def _memory(plan: Plan) -> str:
+    """What many versions take at the same time; of few it is no question."""
+    resident = len({version for _, version in plan.arms()})
+    if plan.isolation != "fork" or resident < TREND_FROM:
+        return ""
+    needed_gb, available_mb = resident * RESIDENT_GB, moment()["available_mb"]
+    told = f"; a worker a version and its replicate take about {needed_gb:.0f} GB of memory"
+    if not isinstance(available_mb, int) or needed_gb * 1024 < available_mb:
+        return told
+    return f"{told}, WHERE {available_mb / 1024:.0f} GB ARE FREE: take fewer versions at a time"
 
 
 def prepare(
     versions: tuple[Version, ...], engine: Engine, directory: RunDir, view: View
 ) -> tuple[dict[str, Environment], dict[str, EnvironmentFailed]]:
     """Makes every version ready, side by side; one that cannot be made costs itself only."""
-
-    def watch(number: str) -> BuildLog:
-        return BuildLog(directory.logs / f"build-{number}.log", lambda line: view.preparing(number, line))
-
-    logs = {version.number: watch(version.number) for version in versions}
-
-    def one(version: Version) -> Environment | EnvironmentFailed:
-        log = logs[version.number]
-        begun = time.monotonic()
-        try:
-            view.say(f"{version.number}: {engine.outlook(version)}")
-            environment = engine.prepare(version, log)
-        except EnvironmentFailed as error:
-            return error
-        view.preparing(version.number, "ready")
-        if log.used:
-            view.say(f"{version.number}: made in {time.monotonic() - begun:.0f} s")
-        return environment
-
     try:
-        made = dict(zip(logs, side_by_side(one, versions), strict=True))
+        made = make_ready(versions, engine, directory.logs, view)
     except KeyboardInterrupt as stop:
-        for log in logs.values():
-            log.stop()
         raise Interrupted("interrupted before anything was measured; environments that are done are kept") from stop
-    ready = {number: result for number, result in made.items() if not isinstance(result, EnvironmentFailed)}
+    ready = {number: result.environment for number, result in made.items() if isinstance(result, Ready)}
     return ready, {number: result for number, result in made.items() if isinstance(result, EnvironmentFailed)}
 
 
@@ -199,6 +199,7 @@ def make_manifest(options: Options, asked: Asked, environments: dict[str, Enviro
         sources=suites.source_hashes(list(asked.workloads.values())),
         environments={version: environment.facts for version, environment in environments.items()},
         workers={},
+        notes=asked.fitting.notes,
     )
 
 
@@ -214,11 +215,12 @@ def conduct(
     own_workloads: Path | None,
     stretch: Stretch,
     ledger: Ledger,
+    fitting: Fitting = NO_CARDS,
 ) -> TfCompareError | None:
     """Starts the workers, measures, ends the workers whatever happens; what cuts it short is returned."""
     begun = time.monotonic()
     isolated = environments if plan.isolation != "fork" else ()
-    crew = Crew(plan, environments, directory, own_workloads, view.say, isolated)
+    crew = Crew(plan, environments, directory, own_workloads, view.say, isolated, fitting)
     how = "an error ended the run"
     error: TfCompareError | None = None
     directory.record(Machine(when="begin", readings=moment()))
@@ -230,8 +232,9 @@ def conduct(
         manifest = directory.read_manifest()
         workers = {version: answer.facts for version, answer in ready.items()}
         directory.write_manifest(replace(manifest, workers={**manifest.workers, **workers}))
+        slow_starts = frozenset(version for version in fitting.slow_starts if version in ready)
         measurement = Measurement(
-            plan, crew, directory, view, lambda: judge_run(directory, at_look=True), stretch, ledger
+            plan, crew, directory, view, lambda: judge_run(directory, at_look=True), stretch, ledger, slow_starts
         )
         how = measurement.measure()
         crew.dismiss()
@@ -267,9 +270,9 @@ def verdict_on(comparison: Comparison, failures: list[EnvironmentFailed]) -> TfC
 
 def forecast(options: Options, say: Callable[[str], None]) -> list[str]:
     """What a run would do, in lines; nothing is built, installed or measured."""
-    asked = ask(options)
+    options, asked = fit(options, ask(replace(options, versions=provide(options.versions, say))))
     _, engine = choose_engine(options, say)
-    lines = [outline(asked.plan)]
+    lines = [outline(asked.plan), *(f"  {match}" for match in asked.fitting.matches)]
     lines += [f"  {version.number}: {engine.outlook(version)}" for version in asked.versions]
     lines += [f"  {case.label}" for case in asked.plan.cases]
     return lines

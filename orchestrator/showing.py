@@ -1,6 +1,5 @@
 """Which report of a comparison is shown, and where: in a terminal, through a pipe, in a file."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,9 +7,11 @@ from rich.console import Console, RenderableType
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
+from orchestrator.flags import known_format
 from orchestrator.judge import judge_run
 from orchestrator.model import Comparison
-from orchestrator.plain import drawn, plain
+from orchestrator.plain import draw, drawn, plain
+from orchestrator.plan import TREND_FROM, in_order
 from orchestrator.reports import FORMATS, OBJECTS, PAGES, TABLES, table
 from orchestrator.reports.arrange import Arrangement, arrangement
 from orchestrator.reports.columns import known_columns
@@ -19,7 +20,8 @@ from orchestrator.rundir import RunDir
 
 @dataclass(frozen=True)
 class Shown:
-    """How a run is to be shown; unless a table is named, a run of claims by its claims, others by verdicts."""
+    """How a run is to be shown; unless a table is named, a run of claims by its claims, one of many versions as a
+    trend, others by verdicts."""
 
     format: str = "table"
     table: str | None = None
@@ -60,8 +62,13 @@ class Shown:
         return TABLES[name](comparison, width)
 
     def _name(self, comparison: Comparison) -> str:
-        arranged = self.columns or self.arrangement != Arrangement()
-        return self.table or ("claims" if comparison.plan.claims and not arranged else "verdicts")
+        """What a run is usually read by; a program gets all of it, unless it names a table."""
+        if self.table or self.columns or self.arrangement != Arrangement():
+            return self.table or "verdicts"
+        if comparison.plan.claims:
+            return "claims"
+        many = len(in_order(comparison.plan.versions)) >= TREND_FROM
+        return "trend" if many and self.format == "table" else "verdicts"
 
 
 def shown(
@@ -86,14 +93,6 @@ def shown(
     return Shown(format, name, known_columns(columns) if columns else None, arrangement(only, sort))
 
 
-def draw(layout: Callable[[int], RenderableType]) -> None:
-    console = Console()
-    if console.is_terminal:
-        console.print(layout(console.width))
-    else:
-        print(drawn(layout))
-
-
 def put(text: str, output: str) -> None:
     """Into a file, which is told, or onto stdout."""
     if output == "-":
@@ -104,8 +103,3 @@ def put(text: str, output: str) -> None:
     except OSError as error:
         raise UsageError(f"--output {output}: {error.strerror}; choose another") from error
     Console(stderr=True).print(plain(f"written: {output}"), soft_wrap=True)
-
-
-def known_format(name: str, known: tuple[str, ...] = ("table", "json")) -> None:
-    if name not in known:
-        raise UsageError(f"unknown format {name!r}{did_you_mean(name, known)}; it is {', '.join(known)}")

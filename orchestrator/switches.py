@@ -1,18 +1,33 @@
 """The flags that several commands share, and the engine options that they come to."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import typer
 
 from orchestrator import flags
 from orchestrator.engines import EngineOptions
 from orchestrator.errors import UsageError
+from orchestrator.model import GpuRequest as GpuRequestName
 
 EngineName = Annotated[str, typer.Option("--engine", help="auto, docker or venv.")]
 Gpu = Annotated[bool, typer.Option("--gpu", help="Measure on the GPU, through Docker's NVIDIA runtime.")]
 GpuRequest = Annotated[
-    str, typer.Option("--gpu-request", help="How the GPU is asked for: runtime (the runtime named nvidia) or device.")
+    str,
+    typer.Option("--gpu-request", help="How the GPU is asked for: runtime (the runtime named nvidia), device or cdi."),
+]
+Gpus = Annotated[
+    str | None, typer.Option("--gpus", help="GPUs to measure on, by index or UUID, e.g. 0,1; implies --gpu.")
+]
+GpuExclusive = Annotated[
+    bool,
+    typer.Option(
+        "--gpu-exclusive", help="One process at a time on the GPU: versions in turn, a container a replicate."
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Measure versions that are known to fail on this GPU all the same.")
 ]
 Base = Annotated[
     str | None,
@@ -23,6 +38,24 @@ Base = Annotated[
 CaBundle = Annotated[
     Path | None,
     typer.Option("--ca-bundle", envvar="TFCOMPARE_CA_BUNDLE", help="Certificates to trust while installing."),
+]
+IndexUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--index-url",
+        envvar="TFCOMPARE_INDEX_URL",
+        help="Package index to install from, in place of the usual one; a login in it stays out of images and logs.",
+        metavar="URL",
+    ),
+]
+Wheelhouse = Annotated[
+    Path | None,
+    typer.Option(
+        "--wheelhouse",
+        envvar="TFCOMPARE_WHEELHOUSE",
+        help="Folder of wheels to install from; without --index-url from nothing else.",
+        metavar="DIR",
+    ),
 ]
 Cpuset = Annotated[str | None, typer.Option("--cpuset", help="CPUs that every version runs on, e.g. 0,2-3.")]
 Memory = Annotated[str | None, typer.Option("--memory", help="Memory that every version may use, e.g. 4g.")]
@@ -58,15 +91,35 @@ def known_fail_on(text: str | None) -> None:
 
 
 def environments(
-    gpu: bool, gpu_request: str, base: str | None, ca_bundle: Path | None, cpuset: str | None, memory: str | None
+    gpu: bool,
+    gpu_request: str,
+    base: str | None,
+    ca_bundle: Path | None,
+    cpuset: str | None,
+    memory: str | None,
+    index_url: str | None = None,
+    wheelhouse: Path | None = None,
 ) -> EngineOptions:
-    if gpu_request not in ("runtime", "device"):
-        raise UsageError(f"--gpu-request {gpu_request!r}: it is runtime or device")
+    if gpu_request not in get_args(GpuRequestName):
+        raise UsageError(f"--gpu-request {gpu_request!r}: it is runtime, device or cdi")
     return EngineOptions(
         gpu=gpu,
-        gpu_request="device" if gpu_request == "device" else "runtime",
+        gpu_request=cast(GpuRequestName, gpu_request),
         base=base,
         ca_bundle=ca_bundle,
+        index_url=index_url,
+        wheelhouse=wheelhouse,
         cpus=flags.cpus(cpuset) if cpuset else None,
         memory_mb=flags.memory_mb(memory) if memory else None,
     )
+
+
+def on_gpus(places: EngineOptions, gpus: str | None, *, exclusive: bool = False, force: bool = False) -> EngineOptions:
+    """With what is said of GPUs beyond --gpu; naming one, or how to hold it, means --gpu too."""
+    named = flags.names(gpus) if gpus is not None else ()
+    if gpus is not None and not named:
+        raise UsageError(f"--gpus {gpus!r}: indices or UUIDs, e.g. 0,1; `nvidia-smi -L` lists them")
+    gpu = places.gpu or bool(named) or exclusive
+    if force and not gpu:
+        raise UsageError("--force is about versions that fail on a GPU: it goes with --gpu")
+    return replace(places, gpu=gpu, gpus=named, exclusive=exclusive, force=force)

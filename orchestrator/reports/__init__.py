@@ -8,7 +8,7 @@ from rich.console import RenderableType
 
 from orchestrator.library import Run
 from orchestrator.model import Comparison
-from orchestrator.reports import claims, json, seed, table
+from orchestrator.reports import claims, json, seed, table, trend
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,13 @@ TABLES: Mapping[str, Callable[[Comparison, int], RenderableType]] = {
     "verdicts": table.layout,
     "claims": claims.layout,
     "seed": seed.layout,
+    "trend": trend.layout,
 }
 # For programs: the tables that have one.
 OBJECTS: Mapping[str, Callable[[Comparison], str]] = {
     "verdicts": json.render,
     "claims": claims.as_json,
+    "trend": trend.as_json,
 }
 PAGES: Mapping[str, Page] = {"html": Page(_html, "report.html")}
 FORMATS = ("table", "json", *PAGES)

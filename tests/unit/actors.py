@@ -17,6 +17,7 @@ from orchestrator.engines import Started, WorkerPlace
 from orchestrator.engines.channel import ChannelClosed
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.judge import judge_run
+from orchestrator.match import NO_CARDS, Fitting
 from orchestrator.measure import Measurement
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Plan
 from orchestrator.progress import Quiet
@@ -36,6 +37,7 @@ class Part:
     ms: Callable[[int], float] = lambda number: 10.0
     refuses: str = ""
     dies: Order | None = None
+    how: str = "exit"
     takes_its_worker_along: Order | None = None
 
 
@@ -57,6 +59,9 @@ class Stage:
     broken: tuple[str, ...] = ()
     rude: tuple[str, ...] = ()
     forks: list[bool] = field(default_factory=list)
+    # The GPUs that every TensorFlow sees, and which workers came and went, in order.
+    gpus: list[dict[str, str]] = field(default_factory=list)
+    doors: list[tuple[str, str]] = field(default_factory=list)
 
     def visits(self) -> list[str]:
         """The log with one line a visit: `round case: open:version ...`."""
@@ -82,6 +87,8 @@ class Actor:
         self._open: dict[int, dict[str, Any]] = {}
         self._answers: list[str] = []
         self._run = ""
+        self._here = True
+        stage.doors.append(("in", version))
 
     def send(self, line: str) -> None:
         event = self._play(contract.decode(line, contract.COMMANDS))
@@ -93,6 +100,9 @@ class Actor:
         return self._answers.pop(0)
 
     def close(self) -> None:
+        if self._here:
+            self._stage.doors.append(("out", self._version))
+        self._here = False
         self._file.close()
 
     def _play(self, order: dict[str, Any]) -> dict[str, Any]:
@@ -100,6 +110,8 @@ class Actor:
             self._run = order["run"]
             self._stage.forks.append(order["fork"])
             return {"kind": "ready", "facts": {"python": "3.11.7"}, "import_ns": MS, "pid": 1}
+        if order["kind"] == "probe":
+            return {"kind": "probed", "gpus": self._stage.gpus}
         if order["kind"] == "quit":
             if self._version in self._stage.rude:
                 raise ChannelClosed("killed by SIGKILL")
@@ -116,7 +128,8 @@ class Actor:
         if part.takes_its_worker_along == here:
             raise ChannelClosed("killed by SIGKILL")
         if part.dies == here:
-            return {"kind": "died", "replicate": number, "how": "exit", "reason": "ended with exit code 3", "log": "x"}
+            reason = "ended with exit code 3"
+            return {"kind": "died", "replicate": number, "how": part.how, "reason": reason, "log": "x"}
         if part.refuses:
             return {"kind": "refused", "replicate": number, "reason": part.refuses}
         return {"replicate": number, **self._done(order, opened, int(part.ms(opened["round"]) * MS))}
@@ -135,6 +148,7 @@ class Actor:
             replicate=order["replicate"],
             steady=opened["steady"],
             run=self._run,
+            position=opened["position"],
         )
         self._stream.write_batch(pa.RecordBatch.from_pylist(written, schema=contract.arrow_schema(pa)))
         return {"kind": "closed", "rows": len(written)}
@@ -162,7 +176,7 @@ class Play:
     comparison: Comparison
 
 
-def play(folder: Path, plan: Plan, stage: Stage, **measurement: Any) -> Play:
+def play(folder: Path, plan: Plan, stage: Stage, fitting: Fitting = NO_CARDS, **measurement: Any) -> Play:
     """A whole run, from the workers' start to the judged comparison."""
     run = run_directory(folder / "run", plan)
     environments = {
@@ -170,9 +184,10 @@ def play(folder: Path, plan: Plan, stage: Stage, **measurement: Any) -> Play:
         for version in plan.versions
     }
     isolated = environments if plan.isolation != "fork" else ()
-    crew = Crew(plan, environments, run, None, lambda text: None, isolated)
+    crew = Crew(plan, environments, run, None, lambda text: None, isolated, fitting)
     try:
         crew.start_all()
+        measurement = {"slow_starts": fitting.slow_starts, **measurement}
         measuring = Measurement(plan, crew, run, Quiet(), lambda: judge_run(run), first_stretch(plan), **measurement)
         ending = measuring.measure()
         with suppress(ChannelClosed):

@@ -1,9 +1,12 @@
 """Flags are read strictly, and every refusal is an exit code and one line that says what to write instead."""
 
 import json
+import subprocess
 import sys
+from importlib import import_module
 
 import pytest
+from typer.main import get_group
 
 from orchestrator import cli
 
@@ -30,7 +33,15 @@ BAD_CALLS = {
     "a bad duration": (["--budget", "soon"], 2, "--budget 'soon': a duration"),
     "bad threads": (["--threads", "two"], 2, "--threads 'two': two numbers"),
     "an unknown engine": (["--engine", "podman", "--dry-run"], 2, "unknown engine 'podman'"),
-    "an unknown request": (["--gpu-request", "cuda"], 2, "it is runtime or device"),
+    "an unknown request": (["--gpu-request", "cuda"], 2, "it is runtime, device or cdi"),
+    "no GPU's name": (["--gpus", ","], 2, "--gpus ',': indices or UUIDs"),
+    "a GPU that is not there": (["--gpus", "4095"], 2, "4095"),
+    "force without a GPU": (["--force"], 2, "it goes with --gpu"),
+    "forks on a GPU that one process holds": (
+        ["--gpu-exclusive", "--isolation", "process", "--dry-run"],
+        4,
+        "--gpu needs the docker engine",
+    ),
     "a folder that is not there": (["--workloads", "no/such/folder"], 2, "no such folder"),
     "one round": (["--rounds", "1"], 2, "--rounds"),
     "a margin that is no number": (["--margin", "nan"], 2, "--margin nan"),
@@ -99,3 +110,25 @@ def test_an_escape_in_a_message_is_shown_and_not_obeyed(monkeypatch, capsys):
 def test_markup_in_a_message_is_shown_as_it_is(monkeypatch, capsys):
     assert called(monkeypatch, "list", "[red]x[/red]") == 2
     assert "cannot list '[red]x[/red]'" in capsys.readouterr().err
+
+
+def test_every_command_stands_in_the_module_that_the_table_names():
+    for module in dict.fromkeys(cli.COMMANDS.values()):
+        app = import_module(f"orchestrator.{module}").app
+        there = {"images"} if module == "cli_images" else set(get_group(app).commands)
+        assert there == {name for name, named in cli.COMMANDS.items() if named == module}
+
+
+def test_what_builds_images_waits_for_nothing_of_what_measures_and_draws():
+    """With nothing to do it takes less than a second, and each of these takes a part of one to import."""
+    code = (
+        "import sys, orchestrator.cli, orchestrator.cli_images, orchestrator.images.build\n"
+        "print([name for name in ('altair', 'numpy', 'pyarrow', 'scipy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_mistyped_command_is_told_the_nearest(monkeypatch, capsys):
+    assert called(monkeypatch, "imagse") == 2
+    assert "Did you mean 'images'?" in capsys.readouterr().err

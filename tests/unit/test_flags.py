@@ -60,3 +60,16 @@ def test_memory_is_a_number_and_a_unit(text: str, size: int):
 def test_what_is_no_size_is_refused(text: str):
     with pytest.raises(UsageError, match=r"--memory .*: a size, e\.g\. 900m or 4g"):
         flags.memory_mb(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        (("run", "--versions", "1.14,2.0"), ("run", "--versions", "1.14,2.0")),
+        (("--index-url", "https://u:p%40w@h:8080/t0ken/simple"), ("--index-url", "https://****@h:8080/...")),
+        (("--index-url=https://u:p@h/simple?key=1", "run"), ("--index-url=https://****@h/...", "run")),
+        (("--base", "https://u:p@ss@h/x"), ("--base", "https://****@h/x")),
+    ],
+)
+def test_a_command_line_is_kept_without_its_logins(words: tuple[str, ...], kept: tuple[str, ...]):
+    assert flags.recorded(words) == kept

@@ -1,12 +1,15 @@
 """What the machine is, what moves on it and what others do to it, from the kernel's own words and fixed limits."""
 
 import os
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from orchestrator import host
 from orchestrator.gpu import Gpu, GpuReading
-from orchestrator.host import TICKS_A_SECOND, Meanwhile, Reading, host_facts, moment, read_counters
+from orchestrator.host import TICKS_A_SECOND, Meanwhile, Reading, Witness, host_facts, moment, read_counters
 
 MOVING = {"load", "psi_cpu"}
 CARD = Gpu(0, "GPU-4d6a", "NVIDIA H200", "9.0", "570.1", 143771, 700, True, False)
@@ -195,3 +198,53 @@ def test_a_moment_of_this_machine_can_be_taken() -> None:
     assert isinstance(now["available_mb"], int)
     assert now["available_mb"] > 0
     assert isinstance(now["running"], int)
+
+
+IDLE = GpuReading(0, 1980, 3201, 41, 122, 0, (), ())
+HOT = replace(IDLE, sm_mhz=1200, temperature_c=88, power_w=300, throttled=("thermal slowdown",))
+CAPPED = replace(IDLE, sm_mhz=1700, power_w=350, throttled=("power cap",))
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch):
+    """Cards that tell one reading after another, and how they were asked."""
+    asked: list[tuple[tuple[str, ...], bool]] = []
+
+    def tell(*readings: GpuReading) -> list[tuple[tuple[str, ...], bool]]:
+        coming = iter(readings)
+
+        def read(only: Collection[str] = (), *, brief: bool = False) -> tuple[GpuReading, ...]:
+            asked.append((tuple(only), brief))
+            return (next(coming),)
+
+        monkeypatch.setattr(host, "read_gpus", read)
+        monkeypatch.setattr(host, "read_counters", lambda cpus: None)
+        return asked
+
+    return tell
+
+
+def test_on_a_cpu_no_card_is_asked(told) -> None:
+    asked = told()
+    witness = Witness.begin(None)
+    witness.look()
+    assert (witness.disturbance(0.0), witness.spans(), asked) == ("", (), [])
+
+
+def test_a_card_that_was_throttled_in_any_burst_disturbed_the_visit(told) -> None:
+    asked = told(IDLE, IDLE, HOT, IDLE, IDLE)
+    witness = Witness.begin(None, ("GPU-4d6a",))
+    for _ in range(3):
+        witness.look()
+    assert witness.disturbance(0.0) == "GPU 0 was throttled (thermal slowdown)"
+    (span,) = witness.spans()
+    assert (span.sm_mhz_min, span.sm_mhz_max, span.temperature_c, span.power_w) == (1200, 1980, 88, 300)
+    assert asked == [(("GPU-4d6a",), False), *[(("GPU-4d6a",), True)] * 3, (("GPU-4d6a",), False)]
+
+
+def test_a_power_cap_is_in_the_record_and_no_disturbance(told) -> None:
+    told(IDLE, CAPPED, IDLE)
+    witness = Witness.begin(None, ())
+    witness.look()
+    assert witness.disturbance(0.0) == ""
+    assert witness.spans()[0].throttled == ("power cap",)

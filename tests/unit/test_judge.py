@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.judge import judge_run
-from orchestrator.model import Arm, Comparison, Disturbed, Ended, Finished, Lost
+from orchestrator.model import Arm, CardSpan, Comparison, Disturbed, Ended, Finished, Lost, Watched
 from orchestrator.rundir import RunDir
-from tests.unit.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
+from tests.unit.builders import MS, NEW, OLD, case, manifest, plan, rows, run_directory, write_stream
 
 A, B = case("a"), case("b")
 DONE = Finished(how="", seconds=1.0)
@@ -217,3 +217,41 @@ def test_a_machine_that_hides_differences_is_told_before_the_verdicts(
     scattered(run, spread, rounds)
     warnings = judge_run(run).warnings
     assert [warning.startswith("A NOISY MACHINE: in 3 of 3 contrasts") for warning in warnings] == [True] * told
+
+
+def watched(number: int, slowest: int | None, fastest: int | None, *reasons: str, celsius: int | None = 60) -> Watched:
+    card = CardSpan(
+        index=0, sm_mhz_min=slowest, sm_mhz_max=fastest, temperature_c=celsius, power_w=300, throttled=reasons
+    )  # fmt: skip
+    return Watched(cases=("a",), round=number, cards=(card,))
+
+
+def warned(run: RunDir, *visits: Watched) -> tuple[str, ...]:
+    for version in (OLD, NEW):
+        measured(run, version, A, B)
+    for visit in visits:
+        run.record(visit)
+    run.record(DONE)
+    return judge_run(run).warnings
+
+
+def test_a_gpu_whose_clock_moved_is_told_with_what_held_it_back(run: RunDir):
+    visits = (
+        watched(1, 1980, 1980),
+        watched(2, 1410, 1755, "power cap", celsius=83),
+        watched(3, 1900, 1980, "power cap"),
+    )
+    assert warned(run, *visits) == (
+        "GPU 0 ran at 1410 to 1980 MHz after its bursts, up to 83 C, power cap in 2 of 3 visits; "
+        "`nvidia-smi --lock-gpu-clocks` keeps it still",
+    )
+
+
+def test_a_gpu_whose_clock_kept_still_or_was_not_told_is_nothing_to_warn_of(run: RunDir):
+    still = (watched(1, 1950, 1980, "power cap"), watched(2, 1960, 1980), watched(3, None, None, celsius=None))
+    assert warned(run, *still) == ()
+
+
+def test_what_was_noted_of_the_gpus_at_the_start_stands_above_every_report(run: RunDir):
+    run.write_manifest(manifest(notes=("MEASURED BY FORCE: 1.0.0",)))
+    assert warned(run) == ("MEASURED BY FORCE: 1.0.0",)

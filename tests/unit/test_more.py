@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import engines, more, suites
+from orchestrator import cards, engines, more, suites
 from orchestrator.errors import NothingSelected, UsageError
+from orchestrator.gpu import Gpu
 from orchestrator.host import host_facts
 from orchestrator.judge import judge_run
 from orchestrator.model import Calibrated, Disturbed, Ended, EnvironmentFacts, Extended
@@ -239,3 +240,23 @@ def test_limits_of_the_plan_hold_for_more_rounds_too(tmp_path: Path, theatre: Th
     run.write_plan(more.replace(asked, cpus=(0,), memory_mb=4096))
     more_rounds(MoreOptions(run=run.path, rounds=2, environments=engines.EngineOptions(base="b")), Quiet())
     assert (theatre.options.cpus, theatre.options.memory_mb, theatre.options.base) == ((0,), 4096, "b")
+
+
+CARDS = tuple(Gpu(index, f"GPU-{index}", "NVIDIA H100", "9.0", "550.54", None, None, None, None) for index in (0, 1))
+
+
+def test_more_rounds_are_measured_on_the_same_gpus(tmp_path: Path, theatre: Theatre, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cards, "gpus", lambda: CARDS)
+    run = first(tmp_path)
+    run.write_plan(more.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
+    theatre.stage.gpus = [{"name": "NVIDIA H100", "capability": "9.0"}]
+    more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+    assert (theatre.options.gpu, theatre.options.gpus, theatre.options.cards) == (True, ("GPU-1",), CARDS[1:])
+
+
+def test_gpus_that_are_gone_end_it(tmp_path: Path, theatre: Theatre, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cards, "gpus", lambda: CARDS[:1])
+    run = first(tmp_path)
+    run.write_plan(more.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
+    with pytest.raises(UsageError, match="GPU-1 is no GPU of this machine; there are 0: NVIDIA H100 GPU-0"):
+        more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())

@@ -26,12 +26,13 @@ from orchestrator.errors import (
     UsageError,
 )
 from orchestrator.judge import judge_run
-from orchestrator.model import EnvironmentFacts, Version
+from orchestrator.model import EnvironmentFacts
 from orchestrator.profile import ProfileOptions
 from orchestrator.profiles import Profiled
 from orchestrator.progress import Quiet
 from orchestrator.rundir import RunDir
 from orchestrator.suites import WORKLOADS
+from orchestrator.versions import Version
 from tests.contract import stub
 from tests.unit.builders import case
 

@@ -12,9 +12,10 @@ from orchestrator.engines import EngineOptions, Environment
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.measure import Ledger
-from orchestrator.model import Arm, EnvironmentFacts, Finished, Isolation, Version
+from orchestrator.model import Arm, EnvironmentFacts, Finished, Isolation
 from orchestrator.progress import Quiet
 from orchestrator.rundir import RunDir
+from orchestrator.versions import Version
 from tests.unit.actors import Dressing, Part, Stage
 from tests.unit.builders import arm, case, comparison, unmeasured
 

@@ -235,5 +235,24 @@ class Threads(unittest.TestCase):
         self.assertEqual(os.environ["TF_FORCE_GPU_ALLOW_GROWTH"], "true")
 
 
+class Gpus(unittest.TestCase):
+    """What TensorFlow tells of its GPUs, in the words of each of its times."""
+
+    def test_a_new_tensorflow_tells_name_and_capability(self):
+        details = [{"device_name": "NVIDIA H100", "compute_capability": (9, 0)}, {}]
+        config = types.SimpleNamespace(
+            list_physical_devices=lambda kind: list(range(len(details))), get_device_details=lambda gpu: details[gpu]
+        )
+        tf = types.SimpleNamespace(__version__="2.13.0", config=types.SimpleNamespace(experimental=config))
+        self.assertEqual(
+            compat.gpus(tf), [{"name": "NVIDIA H100", "capability": "9.0"}, {"name": "", "capability": ""}]
+        )
+
+    def test_an_old_tensorflow_tells_a_sentence(self):
+        sentence = "device: 0, name: Tesla V100-SXM2-16GB, pci bus id: 0000:00:1e.0, compute capability: 7.0"
+        self.assertEqual(compat._described(sentence), {"name": "Tesla V100-SXM2-16GB", "capability": "7.0"})
+        self.assertEqual(compat._described("something else"), {"name": "", "capability": ""})
+
+
 if __name__ == "__main__":
     unittest.main()

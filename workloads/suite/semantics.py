@@ -31,7 +31,7 @@ def unused_gather(tf):
 
     def step():
         check(raises(tf.errors.InvalidArgumentError, unused, one), "eagerly an unused operation's error is raised")
-        check(not raises(tf.errors.InvalidArgumentError, tf.function(unused), one), "a graph has no unused operations")
+        check(not raises(tf.errors.InvalidArgumentError, compat.function(tf, unused), one), "a graph has no unused operations")
 
     return step
 
@@ -52,7 +52,7 @@ def print_side_effect(tf):
 
     def step():
         check(count(square) == CALLS, "eagerly Python's side effects happen in each call")
-        check(count(tf.function(square)) == 1, "in a graph Python's side effects happen once, while tracing")
+        check(count(compat.function(tf, square)) == 1, "in a graph Python's side effects happen once, while tracing")
 
     return step
 
@@ -70,7 +70,7 @@ def variables(tf):
             total.assign_add(x)
             return made[0].assign_add(x)
 
-        function = tf.function(add)
+        function = compat.function(tf, add)
         total.assign(0.0)
         results = [function(one, False).numpy() for _ in range(CALLS)]
         check(results == [1.0, 2.0, 3.0], "a variable made in the first call is updated by each")

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from orchestrator.model import Arm, Case, Comparison, Contrast
+from orchestrator.plan import TREND_FROM, in_order
 from orchestrator.replicates import Replicate
 from orchestrator.reports.columns import MEASURES, duration, interval, ratio
 from orchestrator.reports.html.calls import ArmName, Course
@@ -64,6 +65,8 @@ class Found:
     replicates: Sequence[Sequence[Replicate]]
     courses: Sequence[Course | None]
     contrasts: Sequence[Contrast]
+    neighbours: Sequence[Contrast] = ()
+    references: Sequence[Contrast] = ()
 
 
 def sections(
@@ -79,6 +82,11 @@ def sections(
     for contrast in comparison.contrasts:
         if contrast.pair.case is not None:
             contrasts[contrast.pair.case.label].append(contrast)
+    neighbours: dict[str, list[Contrast]] = defaultdict(list)
+    references: dict[str, list[Contrast]] = defaultdict(list)
+    for family, kept in ((comparison.neighbours, neighbours), (comparison.references, references)):
+        for contrast in family:
+            kept[contrast.pair.arms[1][0]].append(contrast)
     return [
         _section(
             comparison,
@@ -88,6 +96,8 @@ def sections(
                 [sorted(by_arm.get((label, arm.version), ()), key=lambda one: one.round) for arm in of_case],
                 [courses.get((label, arm.version)) for arm in of_case],
                 contrasts.get(label, ()),
+                neighbours.get(label, ()),
+                references.get(label, ()),
             ),
             names,
         )
@@ -106,16 +116,52 @@ def _section(comparison: Comparison, found: Found, names: Names) -> Section:
         label=shown(params(found.case.params)),
         rows=tuple(_with_range(row, of_arm) for row, of_arm in zip(rows, found.replicates, strict=True)),
         plots=tuple(
-            plot for plot in (_spread(found), _forest(comparison, found), _course(found), _phases(found)) if plot
+            plot
+            for plot in (
+                *_trend(comparison, found), _spread(found), _forest(comparison, found), _course(found), _phases(found),
+            )
+            if plot
         ),
         data=_data(comparison, found),
-    )
+    )  # fmt: skip
 
 
 def _with_range(row: Row, replicates: Sequence[Replicate]) -> Row:
     times = [one.steady_ns / 1e6 for one in replicates]
     cell = Cell(f"{duration(min(times))} – {duration(max(times))}", rounded(min(times))) if times else Cell()
     return replace(row, cells={**row.cells, "range": cell})
+
+
+def _trend(comparison: Comparison, found: Found) -> tuple[Plot, ...]:
+    """Of many versions: how ratio and time go from one to the next, and where neighbours differ."""
+    if not is_trend(comparison) or not any(arm.median_ms is not None for arm in found.arms):
+        return ()
+    baseline = shown(found.references[0].pair.baseline if found.references else comparison.plan.versions[0])
+    steps = [one for one in found.neighbours if one.verdict in ("slower", "faster")]
+    told = [
+        f"{one.pair.candidate} against {one.pair.baseline}: {ratio(one.ratio or 1.0)}, {one.verdict}" for one in steps
+    ]
+    times = [f"{arm.version}: {duration(arm.median_ms)}" for arm in found.arms if arm.median_ms is not None]
+    return (
+        Plot(
+            kind="trend",
+            title=f"Trend of the ratio to {baseline}",
+            label=shown(f"Ratio to {baseline} by version. Neighbours that differ: {'; '.join(told) or 'none'}."),
+            caption="Versions in their order, ratios with their intervals on a log scale. A dashed line stands between "
+            "two neighbours that differ from each other, compared round by round"
+            + (f": {len(steps)} of {len(found.neighbours)}." if found.neighbours else "."),
+        ),
+        Plot(
+            kind="pace",
+            title="Trend of the time",
+            label=shown(f"Time a step by version. {'; '.join(times)}."),
+            caption="Medians of the replicates, and their quartiles.",
+        ),
+    )
+
+
+def is_trend(comparison: Comparison) -> bool:
+    return len(in_order(comparison.plan.versions)) >= TREND_FROM
 
 
 def _spread(found: Found) -> Plot | None:
@@ -237,6 +283,30 @@ def _data(comparison: Comparison, found: Found) -> dict[str, Any]:
             ]
             for one in found.contrasts
             if one.ratio is not None
+        ],
+        **(_trend_data(comparison, found) if is_trend(comparison) else {}),
+    }
+
+
+def _trend_data(comparison: Comparison, found: Found) -> dict[str, Any]:
+    """Versions in their order with their ratios, and which neighbours differ. What the ratios are to stands at 1."""
+    ratios = by_candidate(found.contrasts) | by_candidate(found.references)
+    timed = {one.pair.candidate: one for one in ratios.values() if one.ratio is not None}
+    at_one = {one.pair.baseline for one in timed.values()}
+    return {
+        "order": [
+            [
+                shown(version),
+                *((rounded(one.ratio), rounded(one.ci_low), rounded(one.ci_high), one.verdict) if one else ()),
+                *((1, 1, 1, "same") if version in at_one else ()),
+            ]
+            for version in in_order(comparison.plan.versions)
+            for one in (timed.get(version),)
+        ],
+        "steps": [
+            [shown(one.pair.baseline), shown(one.pair.candidate), rounded(one.ratio), one.verdict]
+            for one in found.neighbours
+            if one.verdict in ("slower", "faster")
         ],
     }
 

@@ -11,6 +11,7 @@ Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 # Room for the names of versions left of every plot, so that the plots of a case stand in line.
 NAMES_PX = 84
 ROW_PX = 34
+TREND_PX = 240
 # Of a row, between those that hold a cloud of points.
 GAP = 0.25
 VERDICTS = ("slower", "faster", "same", "inconclusive")
@@ -60,6 +61,8 @@ def specs() -> dict[str, dict[str, Any]]:
         "forest": _forest(),
         "calls": _calls(),
         "phases": _phases(),
+        "trend": trend(),
+        "pace": _pace(),
     }
     return {kind: chart.configure(**CONFIG).to_dict() for kind, chart in charts.items()}
 
@@ -131,6 +134,63 @@ def _forest() -> Chart:
         tooltip=["version:N", "ratio:Q", "low:Q", "high:Q", "verdict:N"],
     )
     return alt.layer(margin, _one(), intervals, ratios).properties(height=alt.Step(ROW_PX))
+
+
+def trend() -> Chart:
+    """Versions from left to right in their order; between two neighbours that differ stands a line."""
+    base = alt.Chart(alt.NamedData("trend"))
+    # Without a mark that is seen: it holds the place of versions that have no ratio.
+    places = base.mark_point(opacity=0, tooltip=None).encode(x=_in_order())
+    between = alt.ExprRef("-width / length(domain('x')) / 2")
+    steps = (
+        alt.Chart(alt.NamedData("steps"))
+        .mark_rule(strokeDash=[2, 3], strokeWidth=1.5, xOffset=between)
+        .encode(x=_in_order(), color=_by_verdict(), tooltip=["before:N", "version:N", "step:Q", "verdict:N"])
+    )
+    line = base.mark_line(color=LINE, strokeWidth=1.5).encode(x=_in_order(), y=_upwards("ratio", RATIO, RATIO_LABEL))
+    intervals = base.mark_rule(strokeWidth=2).encode(
+        x=_in_order(), y=_upwards("low", RATIO, RATIO_LABEL), y2="high:Q", color=_by_verdict()
+    )
+    ratios = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x=_in_order(),
+        y=_upwards("ratio", RATIO, RATIO_LABEL),
+        color=_by_verdict(),
+        shape=alt.Shape("verdict:N", scale=alt.Scale(domain=VERDICTS, range=SHAPES), legend=_legend()),
+        tooltip=["version:N", "ratio:Q", "low:Q", "high:Q", "verdict:N"],
+    )
+    one = (
+        alt.Chart(alt.NamedData("one"))
+        .mark_rule(color=DIM, strokeDash=[3, 3])
+        .encode(y=_upwards("ratio", RATIO, RATIO_LABEL))
+    )
+    chart: Chart = alt.layer(places, one, steps, line, intervals, ratios).properties(height=TREND_PX)
+    return chart
+
+
+def _pace() -> Chart:
+    base = alt.Chart(alt.NamedData("pace"))
+    places = base.mark_point(opacity=0, tooltip=None).encode(x=_in_order())
+    title = "time a step"
+    quartiles = base.mark_rule(color=ACCENT, strokeWidth=2).encode(
+        x=_in_order(), y=_upwards("q1", title, TIME_LABEL), y2="q3:Q"
+    )
+    line = base.mark_line(color=ACCENT, strokeWidth=1.5, point=alt.OverlayMarkDef(size=40, color=ACCENT)).encode(
+        x=_in_order(), y=_upwards("ms", title, TIME_LABEL), tooltip=["version:N", "ms:Q"]
+    )
+    chart: Chart = alt.layer(places, quartiles, line).properties(height=TREND_PX)
+    return chart
+
+
+def _in_order() -> alt.X:
+    """As the data have them."""
+    return alt.X("version:N", sort=None, title=None, axis=alt.Axis(labelAngle=-45, domain=False, grid=False))
+
+
+def _upwards(field: str, title: str, label: str) -> alt.Y:
+    scale = alt.Scale(type="log", nice=False, padding=10)
+    labelled = LABELLED.replace("domain('x')", "domain('y')")
+    axis = alt.Axis(labelExpr=f"({labelled}) ? {label} : ''", tickCount=5, gridOpacity=0.6)
+    return alt.Y(f"{field}:Q", title=title, scale=scale, axis=axis)
 
 
 def _calls() -> Chart:

@@ -41,13 +41,13 @@ def written(run: Run, calls: Calls) -> str:
     courses = calls.courses(one.number for one in run.replicates)
     cases = sections(comparison, run.replicates, courses, names)
     rows = arm_rows(comparison, names)
-    style, own, runtime = _asset("page.css"), _asset("page.js"), _runtime()
+    style, own, runtime = asset("page.css"), asset("page.js"), _runtime()
     versions = comparison.plan.versions
     return (
         _environment()
         .get_template("page.html.j2")
         .render(
-            policy=_policy(style, runtime, own),
+            policy=policy(style, runtime, own),
             style=style,
             runtime=runtime,
             script=own,
@@ -141,23 +141,28 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def vega_lite() -> str:
+    """The release that altair writes for."""
+    wanted = re.match(r"v(\d+\.\d+)", altair.SCHEMA_VERSION)
+    assert wanted is not None
+    return wanted[1]
 
 
 @cache
 def _runtime() -> str:
     """Vega, Vega-Lite and what embeds them, of the release that altair writes for, fit for a script block."""
-    wanted = re.match(r"v(\d+\.\d+)", altair.SCHEMA_VERSION)
-    assert wanted is not None
-    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=wanted[1]))
+    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=vega_lite()))
     # Both stand in strings there, where the backslash changes nothing.
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-def _policy(style: str, *scripts: str) -> str:
+def policy(style: str, *scripts: str) -> str:
     """Nothing is loaded, and nothing runs but what is known here by its digest."""
-    told = " ".join(f"'{_digest(script)}'" for script in scripts)
+    told = " ".join(f"'{_digest(script)}'" for script in scripts) or "'none'"
     return f"default-src 'none'; script-src {told}; style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'"
 
 

@@ -102,6 +102,11 @@
     middle: middle === null ? null : middle / 1000,
     high: course.high[point] / 1000,
   })))).filter((one) => one.middle !== null);
+  const quantile = (sorted, share) => {
+    const place = (sorted.length - 1) * share;
+    const low = sorted[Math.floor(place)];
+    return low + (sorted[Math.ceil(place)] - low) * (place % 1);
+  };
   const DATA = {
     overview: (data) => ({
       one: [{ ratio: 1 }],
@@ -114,6 +119,17 @@
       one: [{ ratio: 1 }],
       contrasts: data.contrasts.map(([version, ratio, low, high, verdict, margin]) => (
         { version, ratio, low, high, verdict, least: 1 / (1 + margin), most: 1 + margin })),
+    }),
+    trend: (data) => ({
+      one: [{ ratio: 1 }],
+      trend: data.order.map(([version, ratio, low, high, verdict]) => ({ version, ratio, low, high, verdict })),
+      steps: data.steps.map(([before, version, step, verdict]) => ({ before, version, step, verdict })),
+    }),
+    pace: (data) => ({
+      pace: data.order.map(([version]) => {
+        const times = data.rounds[data.versions.indexOf(version)].map(([, ms]) => ms).sort((one, other) => one - other);
+        return times.length ? { version, ms: quantile(times, 0.5), q1: quantile(times, 0.25), q3: quantile(times, 0.75) } : { version };
+      }),
     }),
     calls: (data) => ({ calls: courses(data) }),
     phases: (data) => ({

@@ -1,0 +1,149 @@
+"""What images cost: a cold build beside pip by hand, a build with nothing to do, and a warm run's first measurement."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import docker
+
+from orchestrator import catalog
+from orchestrator.engines import image, interpreters
+from orchestrator.engines.docker import connect
+from orchestrator.errors import EngineUnavailable
+from orchestrator.judge import judge_run
+from orchestrator.model import Ended
+from orchestrator.rundir import RunDir
+from orchestrator.versions import Flavour
+
+VERSIONS = ("1.14.0", "2.0.0", "2.13.0")
+BUILD_TIMES, WARM_RUNS = 1.2, 3
+COMMAND = [sys.executable, "-c", "from orchestrator.cli import main; main()"]
+PIP = ["-m", "pip", "--no-cache-dir", "--disable-pip-version-check", "--quiet"]
+CASE = "power[style=function]"
+POLL_S = 0.005
+
+
+def section() -> str:
+    base = os.environ.get("TFCOMPARE_BASE")
+    if base is None:
+        raise SystemExit("name the bases to build from, e.g. TFCOMPARE_BASE='tfcompare-base:{python}'")
+    try:
+        client = connect()
+    except EngineUnavailable as error:
+        raise SystemExit(str(error)) from error
+    with closing(client), TemporaryDirectory() as scratch:
+        by_hand = _by_hand(Path(scratch))
+        cold = _cold_build(client, base)
+        again = min(_timed([*COMMAND, "images", "build", *VERSIONS, "--base", base]) for _ in range(WARM_RUNS))
+        firsts = [_first(Path(scratch) / f"run{number}", base) for number in range(WARM_RUNS)]
+    first, importing, after = min(firsts)
+    verdict = "met" if cold <= BUILD_TIMES * by_hand else "missed"
+    return f"""The images of {", ".join(VERSIONS)} on the CPU. By hand: for each version a virtual environment,
+`pip download` of its lock and `pip install` from what was downloaded, one version after the other, without pip's cache.
+Cold: `tfcompare images build`, from bases that no layer was ever built on. The index is the same for both.
+
+| what | seen | target |
+|---|---:|---|
+| `pip download` and `pip install` by hand | {by_hand:.0f} s | |
+| cold build of the three images | {cold:.0f} s, {cold / by_hand:.2f}x | at most {BUILD_TIMES}x ({verdict}) |
+| `images build` with nothing changed | {again:.2f} s | under 1 s |
+| warm `run`: from its start to the first measured replicate | {first:.2f} s | |
+| of which the slowest import of TensorFlow | {importing:.2f} s | |
+| all else before the first measured replicate | {first - importing:.2f} s | under 2 s |
+| of which after the last worker was ready | {after:.2f} s | |
+
+The warm run is `tfcompare run --versions {",".join(VERSIONS)} --workload '{CASE}'` on Docker, the best of
+{WARM_RUNS}."""
+
+
+def _flavour(number: str) -> Flavour:
+    [version] = catalog.resolve([number], fewest=1)
+    return version.on("cpu")[0]
+
+
+def _by_hand(scratch: Path) -> float:
+    begun = time.perf_counter()
+    for number in VERSIONS:
+        flavour = _flavour(number)
+        python = interpreters.find(flavour.python.number)
+        if python is None:
+            raise SystemExit(interpreters.missing((flavour.python.number,)))
+        place, wheels = scratch / number, scratch / f"{number}-wheels"
+        _run([str(python.path), "-m", "venv", str(place)])
+        own = str(place / "bin" / "python")
+        _run([own, *PIP, "install", "--require-hashes", "-r", str(flavour.pip_lock)])
+        hashed = ["--require-hashes", "--no-deps", "-r", str(flavour.lock)]
+        _run([own, *PIP, "download", "--no-build-isolation", "--dest", str(wheels), *hashed])
+        _run([own, *PIP, "install", "--no-build-isolation", "--no-index", "--find-links", str(wheels), *hashed])
+    return time.perf_counter() - begun
+
+
+def _cold_build(client: docker.DockerClient, base: str) -> float:
+    """From copies of the bases with other ids, on which the builder's cache holds nothing."""
+    mark = f"bench-{secrets.token_hex(4)}"
+    copies, made = [], []
+    try:
+        for python in dict.fromkeys(_flavour(number).python.number for number in VERSIONS):
+            container = client.containers.create(base.replace("{python}", python), ["true"], labels={"bench": mark})
+            copies.append(container.commit(repository="tfcompare-bench", tag=f"{mark}-{python}"))
+            container.remove()
+        pattern = f"tfcompare-bench:{mark}-{{python}}"
+        seconds = _timed([*COMMAND, "images", "build", *VERSIONS, "--base", pattern])
+        for number in VERSIONS:
+            [version] = catalog.resolve([number], fewest=1)
+            made.append(image.recipe(client, version, version.on("cpu")[0], pattern).tag)
+        return seconds
+    finally:
+        for name in [*made, *[copy.id for copy in copies]]:
+            client.images.remove(name, force=True)
+
+
+def _first(folder: Path, base: str) -> tuple[float, float, float]:
+    """Seconds from a run's start to its first measured replicate, of its slowest import, and since its workers were all
+    up."""
+    command = [*COMMAND, "run", "--versions", ",".join(VERSIONS), "--workload", CASE, "--rounds", "2"]
+    begun = time.perf_counter()
+    ready = first = 0.0
+    with subprocess.Popen(
+        [*command, "--engine", "docker", "--base", base, "--out", str(folder)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        while process.poll() is None and not first:
+            time.sleep(POLL_S)
+            ready = ready or (time.perf_counter() if _workers(folder) else 0.0)
+            first = time.perf_counter() if _measured(folder) else 0.0
+        if process.wait() != 0 or not first:
+            raise SystemExit(f"the warm run ended with {process.returncode}; see {folder}")
+    importing = max(arm.import_s or 0.0 for arm in judge_run(RunDir.open(folder)).arms)
+    return first - begun, importing, first - ready
+
+
+def _workers(folder: Path) -> bool:
+    try:
+        return bool(json.loads((folder / "manifest.json").read_text())["workers"])
+    except (OSError, ValueError):
+        return False
+
+
+def _measured(folder: Path) -> bool:
+    return (folder / "journal.jsonl").exists() and any(isinstance(one, Ended) for one in RunDir.open(folder).entries())
+
+
+def _timed(command: list[str]) -> float:
+    begun = time.perf_counter()
+    _run(command)
+    return time.perf_counter() - begun
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(
+            f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        )

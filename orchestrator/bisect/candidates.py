@@ -1,0 +1,57 @@
+"""Which versions a search is about: the releases between two versions, and the nightlies between two neighbours."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from packaging.version import Version as Number
+
+from orchestrator import catalog
+from orchestrator.errors import UsageError
+
+DATED = re.compile(r"\.dev\d{8}$")
+
+
+def is_nightly(number: str) -> bool:
+    return DATED.search(number) is not None
+
+
+def releases_between(good: str, bad: str) -> tuple[str, ...]:
+    """One of each release between the two, and they themselves; all by their full numbers."""
+    first, last = Number(good), Number(bad)
+    if first == last:
+        raise UsageError(f"--good and --bad are both {good}: name two versions")
+    if first > last:
+        raise UsageError(
+            f"--good {good} is newer than --bad {bad}: name the older one as --good; which of the two is slower is "
+            "found by measuring"
+        )
+    inside = [version.number for version in catalog.releases() if first < Number(version.number) < last]
+    return good, *inside, bad
+
+
+def nightlies_between(earlier: str, later: str, known: Iterable[str]) -> tuple[str, ...]:
+    """By their numbers: a nightly of 2.21.0 is older than 2.21.0, and newer than 2.20.0."""
+    low, high = Number(earlier), Number(later)
+    return tuple(sorted((one for one in known if is_nightly(one) and low < Number(one) < high), key=Number))
+
+
+def with_nightlies(
+    candidates: Sequence[str], places: Iterable[tuple[str, str]], known: Iterable[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The candidates with what lies between those neighbours, and what there is to say where nothing does."""
+    listed = list(known)
+    found, notes = list(candidates), []
+    for earlier, later in places:
+        inside = nightlies_between(earlier, later, listed)
+        if not inside:
+            notes.append(f"the index has no nightly between {earlier} and {later}{_kept(listed)}")
+        found += inside
+    return tuple(sorted(dict.fromkeys(found), key=Number)), tuple(notes)
+
+
+def _kept(known: Sequence[str]) -> str:
+    dated = sorted(number[-8:] for number in known if is_nightly(number))
+    if not dated:
+        return ": it has none at all for the newest release's Python"
+    first = dated[0]
+    return f": old ones are removed, those that are left begin on {first[:4]}-{first[4:6]}-{first[6:]}"

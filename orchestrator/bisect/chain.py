@@ -1,0 +1,45 @@
+"""The ratio of every version visited to the first one. Pure.
+
+Only versions of one run have a ratio of their own. Others are joined over the runs between them: log ratios add up, and
+so do the squares of their half intervals, for no run knows of another.
+"""
+
+import heapq
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from orchestrator.bisect.search import Finding, latest
+
+
+@dataclass(frozen=True)
+class Joined:
+    """`over` is how many runs it took; of one run it is that run's own ratio."""
+
+    ratio: float
+    ci_low: float
+    ci_high: float
+    over: int
+
+
+def joined(first: str, findings: Iterable[Finding]) -> dict[str, Joined]:
+    """By version, each over the way that leaves it the narrowest interval."""
+    edges: dict[str, list[tuple[str, float, float]]] = {}
+    for found in latest(findings).values():
+        if found.ratio is None or found.ci_low is None or found.ci_high is None:
+            continue
+        theta, width = math.log(found.ratio), (math.log(found.ci_high) - math.log(found.ci_low)) / 2
+        edges.setdefault(found.earlier, []).append((found.later, theta, width**2))
+        edges.setdefault(found.later, []).append((found.earlier, -theta, width**2))
+    done: dict[str, Joined] = {}
+    ahead = [(0.0, 0, first, 0.0)]
+    while ahead:
+        square, over, version, theta = heapq.heappop(ahead)
+        if version in done:
+            continue
+        width = math.sqrt(square)
+        done[version] = Joined(math.exp(theta), math.exp(theta - width), math.exp(theta + width), over)
+        for other, step, own in edges.get(version, ()):
+            if other not in done:
+                heapq.heappush(ahead, (square + own, over + 1, other, theta + step))
+    return done

@@ -1,0 +1,37 @@
+"""What the runs of a search have in common is said once, not step after step."""
+
+from types import TracebackType
+from typing import Self
+
+from orchestrator.model import Case
+from orchestrator.progress import View
+
+
+class Once:
+    """A view that lets a line pass the first time only: the engine, a version that is ready, a plan like the last."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._said: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._view.say(text)
+
+    def preparing(self, version: str, text: str) -> None:
+        self._view.preparing(version, text)
+
+    def measuring(self, version: str, case: Case, number: int) -> None:
+        self._view.measuring(version, case, number)
+
+    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
+        self._view.round_done(number, most, cases, took_s, left_s)

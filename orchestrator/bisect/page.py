@@ -1,0 +1,147 @@
+"""A search as one HTML file that needs nothing but a browser: no script, and the plot drawn into it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import vl_convert
+
+from orchestrator.bisect.chain import joined
+from orchestrator.bisect.report import facts, visited
+from orchestrator.bisect.search import Found
+from orchestrator.bisect.state import State
+from orchestrator.bisect.words import conclusions, share
+from orchestrator.reports.columns import MARKS, interval, ratio
+from orchestrator.reports.html import charts, document
+from orchestrator.reports.html.text import rounded, shown
+
+PAGE = "report.html"
+WIDTH_PX = 900
+
+
+@dataclass(frozen=True)
+class Line:
+    cells: tuple[str, ...]
+    verdict: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """`figures` are the places of columns that hold figures, `judged` that of a verdict."""
+
+    title: str
+    headers: tuple[str, ...]
+    figures: tuple[int, ...]
+    rows: tuple[Line, ...]
+    judged: int = -1
+
+
+def write(known: State, found: Found, folder: Path) -> Path:
+    path = folder / PAGE
+    path.write_text(render(known, found), encoding="utf-8")
+    return path
+
+
+def render(known: State, found: Found) -> str:
+    style = document.asset("page.css")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    question = known.question
+    steps = f"{question.good} to {question.bad}"
+    return environment.get_template("page.html.j2").render(
+        policy=document.policy(style),
+        style=style,
+        title=shown(f"{known.case.workload} from {steps}"),
+        case=shown(known.case.label),
+        created=known.created,
+        facts=shown(facts(known)),
+        conclusions=[shown(line) for line in conclusions(known, found)],
+        notes=[
+            *(shown(f"{one.version} was left out: {one.reason}") for one in known.skipped.values()),
+            *map(shown, known.notes),
+        ],
+        first=shown(question.good),
+        plot=_plot(known, found) if found.whole else "",
+        label=shown(" ".join(conclusions(known, found))),
+        tables=_tables(known, found),
+    )
+
+
+def _plot(known: State, found: Found) -> str:
+    """Drawn here: what is read on paper and in a mail runs no script."""
+    places = joined(known.question.good, known.findings)
+    trend: list[dict[str, Any]] = []
+    steps: list[dict[str, Any]] = []
+    for version, part in visited(found):
+        at = places.get(version)
+        row: dict[str, Any] = {"version": shown(version)}
+        if at:
+            row |= {"ratio": rounded(at.ratio), "low": rounded(at.ci_low), "high": rounded(at.ci_high)}
+            row["verdict"] = part.finding.verdict if part and part.finding else "same"
+        trend.append(row)
+        if part and part.finding and part.finding.changed:
+            steps.append({"version": shown(version), "before": shown(part.earlier), "verdict": part.finding.verdict})
+    spec = charts.trend().properties(width=WIDTH_PX).configure(**charts.CONFIG).to_dict()
+    spec["datasets"] = {"trend": trend, "steps": steps, "one": [{"ratio": 1}]}
+    return str(vl_convert.vegalite_to_svg(spec, vl_version=document.vega_lite()))
+
+
+def _tables(known: State, found: Found) -> list[Table]:
+    places = joined(known.question.good, known.findings)
+    way, steps = [], []
+    for version, part in visited(found):
+        at, finding = places.get(version), part.finding if part else None
+        of = share(part, found.whole) if part else None
+        figures = (ratio(at.ratio), interval(at) if at.over else "") if at else ("", "")
+        step = (ratio(finding.ratio) if finding and finding.ratio else "", interval(finding) if finding else "")
+        word = f"{MARKS[finding.verdict]} {finding.verdict}" if finding else ""
+        between = ", ".join(part.inside) if part else ""
+        way.append(
+            Line(
+                tuple(
+                    map(
+                        shown,
+                        (
+                            version,
+                            *figures,
+                            *step,
+                            word,
+                            f"{of:.0%}" if of is not None and finding and finding.changed else "",
+                            between,
+                        ),
+                    )
+                ),
+                finding.verdict if finding else "",
+            )
+        )
+    for number, done in enumerate(known.steps, 1):
+        told = [f"{one.later} against {one.earlier}: {one.verdict}" for one in done.findings]
+        told += [f"{one.version}: {one.reason}" for one in done.skipped]
+        took = f"{done.seconds:.0f} s"
+        cells = (str(number), " ".join(done.versions), done.kind, took, "; ".join(told), done.run or "")
+        steps.append(Line(tuple(map(shown, cells))))
+    return [
+        Table(
+            "Versions visited",
+            (
+                "Version",
+                f"Ratio to {shown(known.question.good)}",
+                "Interval",
+                "Step",
+                "Interval",
+                "Verdict",
+                "Share",
+                "Between, not visited",
+            ),
+            (1, 2, 3, 4, 6),
+            tuple(way),
+            judged=5,
+        ),
+        Table("Steps", ("Step", "Versions", "Kind", "Took", "Told", "Run"), (3,), tuple(steps)),
+    ]

@@ -1,0 +1,213 @@
+"""Where between two versions a time changed: what to measure next, and what is concluded. Pure.
+
+An interval is two versions whose ratio some run has measured. One whose ends differ is split: a run measures its two
+ends and a version between them. So every change on the way is followed, and several may be found. All follows from
+what is known by now, whatever it was known in what order: that is what makes a search resumable.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from orchestrator.model import STRICT, VerdictName
+
+# The middle of an interval, and its neighbours where the middle does not tell on which side the change is.
+MOST_MIDDLES = 3
+# What is smaller than this share of the whole change is not worth more rounds.
+WORTH = 0.1
+
+StepKind = Literal["ends", "split", "beside", "again"]
+PartKind = Literal["change", "spread", "between", "same", "unclear", "open"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What a run found of a later version's time against an earlier one's. `thorough` is one of a run with more
+    rounds. A version that ran into its deadline is slow, by a ratio that nobody knows."""
+
+    __pydantic_config__ = STRICT
+
+    earlier: str
+    later: str
+    verdict: VerdictName
+    reason: str = ""
+    ratio: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    rounds: int = 0
+    thorough: bool = False
+
+    @property
+    def changed(self) -> bool:
+        return self.verdict in ("slower", "faster")
+
+    @property
+    def size(self) -> float:
+        """On the log scale."""
+        if self.ratio is None:
+            return math.inf if self.changed else 0.0
+        return abs(math.log(self.ratio))
+
+    @property
+    def most(self) -> float:
+        """The largest size that the interval allows."""
+        if self.ci_low is None or self.ci_high is None:
+            return math.inf
+        return max(abs(math.log(self.ci_low)), abs(math.log(self.ci_high)))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Versions to be measured side by side, the earliest first: the two ends of an interval, and one between them where
+    it is to be split. `of` is what is known of the interval."""
+
+    kind: StepKind
+    versions: tuple[str, ...]
+    of: Finding | None = None
+    inside: int = 0
+
+    @property
+    def thorough(self) -> bool:
+        return self.kind == "again"
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        return tuple(zip(self.versions, self.versions[1:], strict=False))
+
+    @property
+    def stakes(self) -> float:
+        """What is followed first is what explains most."""
+        return math.inf if self.of is None else self.of.size
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of the way, from one version to a later one: the pieces of a search follow each other.
+
+    change   its ends differ, and nothing between them can be measured
+    spread   its ends differ, and neither half of it does: several versions changed a little each
+    between  its ends differ, and what is between them does not tell where
+    same, unclear   its ends do not differ, or it could not be told; what is between them was not visited
+    open     not followed to its end yet
+    """
+
+    earlier: str
+    later: str
+    kind: PartKind
+    finding: Finding | None
+    inside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known by now; `wanted` is what is still to be measured, the most telling first."""
+
+    whole: Finding | None
+    parts: tuple[Part, ...]
+    wanted: tuple[Wanted, ...]
+
+
+def search(
+    candidates: Sequence[str],
+    findings: Iterable[Finding],
+    skipped: Collection[str],
+    margin: float,
+    *,
+    every: bool = False,
+) -> Found:
+    """`candidates` are in order, the ends among them; `skipped` are those that cannot be measured. With `every`, each
+    is visited, whether the ends of its interval differ or not."""
+    known = latest(findings)
+    whole = known.get((candidates[0], candidates[-1]))
+    size = whole.size if whole and math.isfinite(whole.size) else 0.0
+    walk = _Walk(candidates, known, skipped, max(math.log1p(margin), WORTH * size), every)
+    parts = walk.parts(0, len(candidates) - 1)
+    return Found(whole, tuple(parts), tuple(sorted(walk.wanted, key=lambda one: -one.stakes)))
+
+
+def latest(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
+    """By pair the last one, those of more rounds before others."""
+    known: dict[tuple[str, str], Finding] = {}
+    for finding in findings:
+        pair = finding.earlier, finding.later
+        if pair not in known or finding.thorough or not known[pair].thorough:
+            known[pair] = finding
+    return known
+
+
+@dataclass
+class _Walk:
+    candidates: Sequence[str]
+    known: Mapping[tuple[str, str], Finding]
+    skipped: Collection[str]
+    worth: float
+    every: bool
+    wanted: list[Wanted] = field(default_factory=list)
+
+    def parts(self, first: int, last: int) -> list[Part]:
+        ends = self.candidates[first], self.candidates[last]
+        finding = self.known.get(ends)
+        if finding is None:
+            return self._open(first, last, Wanted("ends", ends))
+        if finding.verdict == "inconclusive" and not finding.thorough and self._matters(first, last, finding):
+            return self._open(first, last, Wanted("again", ends, finding))
+        inside = [place for place in range(first + 1, last) if self.candidates[place] not in self.skipped]
+        if inside and (finding.changed or self.every):
+            return self._split(first, last, inside, finding)
+        kind: PartKind = "same" if finding.verdict == "same" else "change" if finding.changed else "unclear"
+        return [self._part(first, last, kind)]
+
+    def _split(self, first: int, last: int, inside: Sequence[int], finding: Finding) -> list[Part]:
+        earlier, later = self.candidates[first], self.candidates[last]
+        for attempt, place in enumerate(self._middles(first, last, inside)):
+            middle = self.candidates[place]
+            halves = self.known.get((earlier, middle)), self.known.get((middle, later))
+            if halves[0] is None or halves[1] is None:
+                kind: StepKind = "beside" if attempt else "split"
+                return self._open(first, last, Wanted(kind, (earlier, middle, later), finding, len(inside)))
+            before = len(self.wanted)
+            parts = [*self.parts(first, place), *self.parts(place, last)]
+            told = any(half is not None and half.changed for half in halves)
+            if told or self.every or len(self.wanted) > before:
+                return parts
+            if all(half is not None and half.verdict == "same" for half in halves):
+                return [self._part(first, last, "spread")]
+        return [self._part(first, last, "between")]
+
+    def _middles(self, first: int, last: int, inside: Sequence[int]) -> list[int]:
+        """Those that were measured come first: what cannot be measured moves the middle, and what is known must not be
+        measured anew for that."""
+        earlier, later = self.candidates[first], self.candidates[last]
+
+        def key(place: int) -> tuple[bool, int, int]:
+            middle = self.candidates[place]
+            measured = (earlier, middle) in self.known and (middle, later) in self.known
+            return not measured, abs(2 * inside.index(place) + 1 - len(inside)), place
+
+        return sorted(inside, key=key)[:MOST_MIDDLES]
+
+    def _matters(self, first: int, last: int, finding: Finding) -> bool:
+        return (first, last) == (0, len(self.candidates) - 1) or finding.most > self.worth
+
+    def _open(self, first: int, last: int, wanted: Wanted) -> list[Part]:
+        self.wanted.append(wanted)
+        return [self._part(first, last, "open")]
+
+    def _part(self, first: int, last: int, kind: PartKind) -> Part:
+        ends = self.candidates[first], self.candidates[last]
+        return Part(*ends, kind, self.known.get(ends), tuple(self.candidates[first + 1 : last]))
+
+
+def turned(finding: Finding) -> Finding:
+    """The same with the two versions changing places."""
+    verdicts: dict[VerdictName, VerdictName] = {"slower": "faster", "faster": "slower"}
+    return replace(
+        finding,
+        earlier=finding.later,
+        later=finding.earlier,
+        verdict=verdicts.get(finding.verdict, finding.verdict),
+        ratio=finding.ratio and 1 / finding.ratio,
+        ci_low=finding.ci_high and 1 / finding.ci_high,
+        ci_high=finding.ci_low and 1 / finding.ci_low,
+    )

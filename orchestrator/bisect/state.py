@@ -1,0 +1,140 @@
+"""A search as it is kept: what was asked, which versions it is about, and every step that was measured.
+
+DIR/bisect.json   all of it, written whole after every step
+DIR/steps/NN/     the run of each step, as `tfcompare run` leaves them
+DIR/logs/         what installs of single versions printed
+"""
+
+import os
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from orchestrator.ask import Options
+from orchestrator.bisect.search import Finding, Found, StepKind, search
+from orchestrator.errors import ContractBroken, UsageError
+from orchestrator.model import STRICT, Case, EngineName
+
+STATE_FILE = "bisect.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What was asked; `run` is how each step is measured, without its versions."""
+
+    __pydantic_config__ = STRICT
+
+    good: str
+    bad: str
+    run: Options
+    nightlies: bool = False
+    every: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skipped:
+    """A version that cannot be measured; one that could not be made ready may be so another time."""
+
+    __pydantic_config__ = STRICT
+
+    version: str
+    reason: str
+    environment: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One run, and what was learned from it; without a run, that a version cannot be measured."""
+
+    __pydantic_config__ = STRICT
+
+    kind: StepKind
+    versions: tuple[str, ...]
+    run: str | None
+    seconds: float
+    findings: tuple[Finding, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    __pydantic_config__ = STRICT
+
+    created: datetime
+    tool: str
+    contract: str
+    host: dict[str, str | int | float | None]
+    sources: dict[str, str]
+    question: Question
+    case: Case
+    candidates: tuple[str, ...]
+    engine: EngineName | None = None
+    # Whether the nightlies between neighbouring releases were taken in, and what there is to say about them.
+    deepened: bool = False
+    notes: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = field(default=())
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(finding for step in self.steps for finding in step.findings)
+
+    @property
+    def skipped(self) -> dict[str, Skipped]:
+        """What was measured once is never left out for failing another time."""
+        measured = {version for found in self.findings for version in (found.earlier, found.later)}
+        known = {one.version: one for step in self.steps for one in step.skipped}
+        return {version: one for version, one in known.items() if version not in measured}
+
+    @property
+    def measured(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.steps if step.run is not None)
+
+    @property
+    def found(self) -> Found:
+        question = self.question
+        return search(self.candidates, self.findings, self.skipped, question.run.margin, every=question.every)
+
+
+@cache
+def _adapter() -> TypeAdapter[State]:
+    return TypeAdapter(State)
+
+
+def exists(folder: Path) -> bool:
+    return (folder / STATE_FILE).is_file()
+
+
+def write(folder: Path, state: State) -> None:
+    temporary = folder / f".{STATE_FILE}.tmp"
+    try:
+        temporary.write_bytes(_adapter().dump_json(state, indent=1) + b"\n")
+        os.replace(temporary, folder / STATE_FILE)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {folder / STATE_FILE}: {error.strerror}; what was measured is in {folder / 'steps'}"
+        ) from error
+
+
+def read(folder: Path) -> State:
+    path = folder / STATE_FILE
+    try:
+        return _adapter().validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"{folder} holds no search (no {STATE_FILE} in it); `tfcompare bisect --out DIR` makes one"
+        ) from error
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    except ValidationError as error:
+        raise ContractBroken(f"{path} is not what this tfcompare writes: {error}") from error
+
+
+def once_more(state: State) -> State:
+    """For going on: what could not be made ready is tried again, for a network or a disk may have been the reason."""
+    kept = tuple(
+        replace(step, skipped=tuple(one for one in step.skipped if not one.environment)) for step in state.steps
+    )
+    return replace(state, steps=tuple(step for step in kept if step.run is not None or step.skipped))

@@ -1,0 +1,266 @@
+"""The story of a search, top to bottom: what is asked, what it takes, step after step, what is found."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+from orchestrator import cards, catalog, locking, suites
+from orchestrator import run as running
+from orchestrator.ask import Options, ask
+from orchestrator.bisect import state
+from orchestrator.bisect.candidates import is_nightly, releases_between, with_nightlies
+from orchestrator.bisect.learn import end_lost, learn, order, timed_out
+from orchestrator.bisect.outlook import is_ready
+from orchestrator.bisect.search import Found, Wanted
+from orchestrator.bisect.state import Question, Skipped, State, Step
+from orchestrator.bisect.words import announced
+from orchestrator.errors import (
+    ContractBroken,
+    EngineUnavailable,
+    EnvironmentFailed,
+    Interrupted,
+    NothingSelected,
+    TfCompareError,
+    UsageError,
+)
+from orchestrator.host import host_facts
+from orchestrator.model import Case
+from orchestrator.plan import select_cases
+from orchestrator.progress import View
+from orchestrator.rundir import RunDir
+from workloads import contract
+
+# Where the usual rounds do not tell, as many as this, looked at once.
+MORE_ROUNDS = 40
+# Of --rounds and --budget, where they were given.
+MORE_TIMES = 2
+# A step ends when its verdicts are there; this is for a case that takes minutes a round.
+BUDGET_S = 600.0
+
+
+@dataclass(frozen=True)
+class Hands:
+    """What a search needs of the world."""
+
+    measure: Callable[[Options, View], running.Done] = running.run
+    provide: Callable[[Sequence[str], Callable[[str], None]], tuple[str, ...]] = locking.provide
+    nightlies: Callable[[], Iterable[str]] = locking.nightlies
+    obstacle: Callable[[Options, str, RunDir, View], str] | None = None
+
+
+@dataclass(frozen=True)
+class Bisected:
+    """A search as far as it went, and the error that its exit code comes from."""
+
+    state: State
+    found: Found
+    path: Path
+    error: TfCompareError | None
+
+
+def begin(question: Question, out: Path | None, view: View, hands: Hands | None = None) -> tuple[Path, State]:
+    """What is asked, checked against what there is; a folder that already holds this search goes on with it."""
+    hands = hands or Hands()
+    good, bad = (locked(name, hands, view) for name in (question.good, question.bad))
+    question = replace(question, good=good, bad=bad, run=replace(question.run, command=()))
+    candidates = releases_between(good, bad)
+    case = one_case(question.run)
+    # By its whole name, which no suite can make several of.
+    question = replace(question, run=replace(question.run, selected=(case.label,)))
+    fresh = State(
+        created=datetime.now(UTC).replace(microsecond=0),
+        tool=installed_version("tfcompare"),
+        contract=contract.FINGERPRINT,
+        host=host_facts(),
+        sources=sources(question.run, case),
+        question=question,
+        case=case,
+        candidates=candidates,
+    )
+    folder = out or Path("runs") / f"bisect-{fresh.created:%Y%m%d-%H%M%S}"
+    if state.exists(folder):
+        return folder, again(folder, question)
+    if folder.is_dir() and any(folder.iterdir()):
+        raise UsageError(f"{folder} is not empty, and holds no search that could go on; choose another --out")
+    return folder, fresh
+
+
+def locked(name: str, hands: Hands, view: View) -> str:
+    """The full number of one version, locked on first use."""
+    (provided,) = hands.provide((name,), view.say)
+    found = catalog.resolve((provided,), 1)
+    if len(found) != 1:
+        raise UsageError(f"{name!r} is {len(found)} versions; --good and --bad name one each")
+    return found[0].number
+
+
+def one_case(options: Options) -> Case:
+    suite = suites.suite(options.suite)
+    cases = select_cases(options.selected, suite.cases, suites.all_workloads(options.own_workloads))
+    if len(cases) != 1:
+        listed = "\n".join(f"  --workload '{case.label}'" for case in cases[:5]) + ("\n  ..." if len(cases) > 5 else "")
+        raise UsageError(f"a search is about one case, and that selects {len(cases)}; name one of them:\n{listed}")
+    return cases[0]
+
+
+def sources(options: Options, case: Case) -> dict[str, str]:
+    return suites.source_hashes([suites.all_workloads(options.own_workloads)[case.workload]])
+
+
+def again(folder: Path, question: Question | None = None) -> State:
+    """A search that goes on, if nothing that it rests on is another now."""
+    known = state.read(folder)
+    if question is not None and question != known.question:
+        raise UsageError(f"{folder} holds a search that was asked otherwise; --resume {folder} goes on with that one")
+    if known.contract != contract.FINGERPRINT:
+        raise UsageError(
+            f"{folder} was measured under contract {known.contract}, this tfcompare has {contract.FINGERPRINT}; take "
+            f"tfcompare {known.tool}, or begin anew"
+        )
+    if known.sources != sources(known.question.run, known.case):
+        raise UsageError(
+            f"the workload has changed since {folder} was begun; old and new times do not mix, so begin anew"
+        )
+    if known.host.get("id") != host_facts()["id"]:
+        raise UsageError(
+            f"{folder} was measured on another machine ({known.host.get('cpu')}): it goes on only there; begin anew "
+            "here"
+        )
+    return state.once_more(known)
+
+
+def bisect(
+    folder: Path, known: State, view: View, most_steps: int | None = None, hands: Hands | None = None
+) -> Bisected:
+    """Step after step until nothing is left that would tell more, or so many steps are done; each is saved."""
+    hands = hands or Hands()
+    begun = len(known.measured)
+    if not known.found.wanted and (known.deepened or not _deep(known)):
+        return _ended(folder, known)
+    _make(folder)
+    with RunDir(folder).hold():
+        state.write(folder, known)
+        while most_steps is None or len(known.measured) - begun < most_steps:
+            found = known.found
+            if found.wanted:
+                with _kept(folder):
+                    known = _step(folder, known, found.wanted[0], view, hands)
+            elif _deep(known) and not known.deepened:
+                known = _deepened(known, found, view, hands)
+            else:
+                break
+            state.write(folder, known)
+        return _ended(folder, known)
+
+
+def _make(folder: Path) -> None:
+    try:
+        for part in ("steps", "logs"):
+            (folder / part).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write the folder {folder}: {error.strerror}; choose another --out") from error
+
+
+@contextmanager
+def _kept(folder: Path) -> Iterator[None]:
+    """Every step that is done is kept, whatever ends this one."""
+    try:
+        yield
+    except (Interrupted, EngineUnavailable, EnvironmentFailed) as error:
+        raise type(error)(f"{error}\ngo on with: tfcompare bisect --resume {folder}") from error
+
+
+def _deep(known: State) -> bool:
+    return known.question.nightlies or any(map(is_nightly, (known.question.good, known.question.bad)))
+
+
+def _deepened(known: State, found: Found, view: View, hands: Hands) -> State:
+    """With the nightlies between the neighbouring releases that differ."""
+    places = [(part.earlier, part.later) for part in found.parts if part.kind == "change"]
+    candidates, notes = with_nightlies(known.candidates, places, hands.nightlies() if places else ())
+    for note in notes:
+        view.say(note)
+    if len(candidates) > len(known.candidates):
+        view.say(f"{len(candidates) - len(known.candidates)} nightlies lie between them")
+    return replace(known, candidates=candidates, notes=(*known.notes, *notes), deepened=True)
+
+
+def _step(folder: Path, known: State, wanted: Wanted, view: View, hands: Hands) -> State:
+    number = len(known.measured) + 1
+    view.say(announced(known, wanted, number))
+    options = replace(known.question.run, engine=known.engine or known.question.run.engine)
+    begun = time.monotonic()
+    if len(wanted.versions) > 2:
+        obstacle = (hands.obstacle or obstacle_to)(options, wanted.versions[1], RunDir(folder), view)
+        if obstacle:
+            view.say(f"{wanted.versions[1]} is left out: {obstacle.partition(chr(10))[0]}")
+            left_out = Skipped(version=wanted.versions[1], reason=obstacle, environment=True)
+            step = Step(
+                kind=wanted.kind, versions=wanted.versions, run=None, seconds=time.monotonic() - begun,
+                skipped=(left_out,),
+            )  # fmt: skip
+            return replace(known, steps=(*known.steps, step))
+    path = _free(folder / "steps", number)
+    done = hands.measure(replace(how(options, wanted), versions=order(wanted), out=path), view)
+    if isinstance(done.error, Interrupted | EngineUnavailable | ContractBroken):
+        raise done.error
+    late = timed_out(RunDir(done.path))
+    if wanted.kind == "ends" and (lost := end_lost(done.comparison, wanted, late)):
+        raise done.error if isinstance(done.error, EnvironmentFailed) else lost
+    findings, skipped = learn(done.comparison, wanted, late)
+    for one in skipped:
+        view.say(f"{one.version} is left out: {one.reason}")
+    step = Step(
+        kind=wanted.kind,
+        versions=wanted.versions,
+        run=str(done.path.relative_to(folder)) if done.path.is_relative_to(folder) else str(done.path),
+        seconds=time.monotonic() - begun,
+        findings=findings,
+        skipped=skipped,
+    )
+    return replace(known, engine=done.comparison.plan.engine, steps=(*known.steps, step))
+
+
+def how(options: Options, wanted: Wanted) -> Options:
+    """Rounds and time of a step; where the usual ones did not tell, more."""
+    budget_s = options.budget_s or BUDGET_S
+    if not wanted.thorough:
+        return replace(options, budget_s=budget_s)
+    rounds = options.rounds * MORE_TIMES if options.rounds else MORE_ROUNDS
+    return replace(options, rounds=rounds, budget_s=budget_s * MORE_TIMES)
+
+
+def obstacle_to(options: Options, number: str, directory: RunDir, view: View) -> str:
+    """Why a version cannot be made ready, or nothing: found here, it costs that version only, and no round."""
+    try:
+        (number,) = locking.provide((number,), view.say)
+        options, asked = cards.fit(options, ask(replace(options, versions=(number,)), fewest=1))
+    except UsageError as error:
+        return str(error)
+    _, engine = running.choose_engine(options, lambda text: None)
+    try:
+        if is_ready(asked.versions[0], engine):
+            return ""
+        _, failures = running.prepare(asked.versions, engine, directory, view)
+    finally:
+        engine.close()
+    return "\n".join(map(str, failures.values()))
+
+
+def _free(folder: Path, number: int) -> Path:
+    """The folder of a run; one that was interrupted keeps its own."""
+    names = (f"{number:02}", *(f"{number:02}-{attempt}" for attempt in range(2, 1000)))
+    return next(folder / name for name in names if not (folder / name).exists())
+
+
+def _ended(folder: Path, known: State) -> Bisected:
+    found = known.found
+    error = None
+    if found.whole is not None and not found.wanted and not found.whole.changed and not known.question.every:
+        ends = f"{known.question.good} and {known.question.bad}"
+        error = NothingSelected(f"nothing to find: {ends} are not shown to differ")
+    return Bisected(known, found, folder, error)

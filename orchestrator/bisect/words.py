@@ -1,0 +1,119 @@
+"""What a search says of itself: each step before it is measured, and at the end what was found."""
+
+from orchestrator.bisect.search import Finding, Found, Part, Wanted
+from orchestrator.bisect.state import State
+from orchestrator.reports.columns import interval, ratio
+
+# Of the whole change; less is told among the others.
+MOST = 0.5
+
+
+def announced(known: State, wanted: Wanted, number: int) -> str:
+    return f"step {number}: {_why(known, wanted)}"
+
+
+def _why(known: State, wanted: Wanted) -> str:
+    earlier, later = wanted.versions[0], wanted.versions[-1]
+    if wanted.kind == "ends":
+        return f"do {earlier} and {later} differ?"
+    assert wanted.of is not None
+    if wanted.kind == "again":
+        return f"{later} against {earlier} is {told(wanted.of)}, which decides nothing: more rounds"
+    between = f"{wanted.inside} version{'s' if wanted.inside > 1 else ''} between them"
+    if wanted.kind == "beside":
+        return (
+            f"{later} is {told(wanted.of)} against {earlier}, and what was tried of the {between} does not tell where: "
+            f"{wanted.versions[1]}, beside it"
+        )
+    return f"{later} is {told(wanted.of)} against {earlier}: {wanted.versions[1]}, in the middle of the {between}"
+
+
+def told(finding: Finding) -> str:
+    """A verdict with its figures, as in `3.60x slower (3.41-3.80)`."""
+    if finding.ratio is None:
+        return f"{finding.verdict} ({finding.reason})" if finding.reason else finding.verdict
+    return f"{ratio(finding.ratio)} {finding.verdict} ({interval(finding)})"
+
+
+def conclusions(known: State, found: Found) -> tuple[str, ...]:
+    """What was found, the answer first."""
+    good, bad, whole = known.question.good, known.question.bad, found.whole
+    if whole is None:
+        return ("Nothing was measured yet.",)
+    if not whole.changed and not known.question.every:
+        return (_nothing(good, bad, whole, bool(found.wanted)),)
+    changed = sorted((part for part in found.parts if _changed(part)), key=lambda part: -_size(part))
+    lines = [_sentence(bad, good, whole)]
+    if len(changed) > 1:
+        lines.append(f"Several steps add up{', as far as they were followed' if found.wanted else ''}:")
+    lines += [_line(part, whole, known) for part in changed]
+    if not changed:
+        lines.append("No two neighbours on the way are shown to differ.")
+    lines += [_open(part, whole) for part in found.parts if part.kind == "open" and not _changed(part)]
+    return tuple(lines)
+
+
+def _nothing(good: str, bad: str, whole: Finding, unfinished: bool) -> str:
+    if whole.verdict == "same":
+        return f"{_sentence(bad, good, whole)} There is nothing to find."
+    what = "More rounds are still to be taken." if unfinished else "Nothing can be found."
+    why = f" ({whole.reason})" if whole.reason else ""
+    return f"{bad} cannot be told from {good}: {told(whole)}{why}. {what}"
+
+
+def _sentence(later: str, earlier: str, finding: Finding) -> str:
+    if finding.ratio is None:
+        return f"{later} against {earlier}: {told(finding)}."
+    how = {"same": "is the same as", "inconclusive": "cannot be told from"}.get(
+        finding.verdict, f"is {finding.verdict} than"
+    )
+    return f"{later} {how} {earlier}: {ratio(finding.ratio)} ({interval(finding)})."
+
+
+def _changed(part: Part) -> bool:
+    return part.finding is not None and part.finding.changed
+
+
+def _size(part: Part) -> float:
+    return part.finding.size if part.finding else 0.0
+
+
+def share(part: Part, whole: Finding | None) -> float | None:
+    """How much of the whole change a part is, on the log scale; below nothing if it goes the other way."""
+    if part.finding is None or part.finding.ratio is None or whole is None or whole.ratio in (None, 1.0):
+        return None
+    sign = 1 if (part.finding.ratio > 1) == ((whole.ratio or 1.0) > 1) else -1
+    return sign * part.finding.size / whole.size
+
+
+def _line(part: Part, whole: Finding, known: State) -> str:
+    assert part.finding is not None
+    verdict = part.finding.verdict
+    what = f"{part.later} is {verdict} than {part.earlier}: {_figures(part.finding)}"
+    of = share(part, whole)
+    if of is not None and whole.changed:
+        back = verdict != whole.verdict
+        what += f", which takes back {-of:.0%} of the change" if back else f", {of:.0%} of the change"
+    if part.kind == "open":
+        return f"{what}; {_between(len(part.inside))} not visited yet"
+    if part.kind == "spread":
+        return f"{what}; spread over several versions, for neither half of the way differs by more than the margin"
+    if part.kind == "between":
+        return f"{what}; what lies between does not tell in which version"
+    if part.inside:
+        unusable = ", ".join(part.inside)
+        return f"{what}; it came with one of {unusable} or {part.later}: what lies between cannot be measured"
+    return what
+
+
+def _figures(finding: Finding) -> str:
+    return finding.reason if finding.ratio is None else f"{ratio(finding.ratio)} ({interval(finding)})"
+
+
+def _open(part: Part, whole: Finding) -> str:
+    told_ = f" ({told(part.finding)})" if part.finding else ""
+    return f"{part.earlier} to {part.later} was not followed to its end{told_}"
+
+
+def _between(count: int) -> str:
+    return f"{count} version{'s' if count != 1 else ''} between them"

@@ -1,0 +1,71 @@
+"""Ratios with their intervals on one log scale, a line each: a plot out of characters."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from orchestrator.model import VerdictName
+from orchestrator.reports.columns import MARKS, ratio
+
+# A scale shows at least so much to each side of its middle, or noise would fill the line.
+LEAST = math.log(1.1)
+FEWEST_CELLS, MOST_CELLS = 12, 40
+ONE, WHISKER, POINT, CUT_LOW, CUT_HIGH = "│", "─", "●", "◂", "▸"
+
+Spans = Iterable[tuple[float | None, float | None, float | None]]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From `low` to `high`, both logs, over so many cells."""
+
+    low: float
+    high: float
+    cells: int
+
+    @classmethod
+    def over(cls, spans: Spans, cells: int) -> "Scale":
+        """With room for every ratio, and for 1. Intervals far wider than the ratios lie apart are cut."""
+        listed = [span for span in spans if span[0]]
+        ratios = [0.0, *(math.log(value) for value, _, _ in listed if value)]
+        low, high = min(ratios), max(ratios)
+        reach = max(high - low, LEAST)
+        bounds = [math.log(bound) for _, *both in listed for bound in both if bound]
+        low = max(min([low, *bounds]), low - reach / 2)
+        high = min(max([high, *bounds]), high + reach / 2)
+        middle, half = (low + high) / 2, max((high - low) / 2, LEAST)
+        return cls(middle - half, middle + half, cells)
+
+    def place(self, value: float) -> int:
+        share = (math.log(value) - self.low) / (self.high - self.low)
+        return min(max(round(share * (self.cells - 1)), 0), self.cells - 1)
+
+    def header(self) -> str:
+        """Where 1 is, and what the ends are, as far as they do not run into each other."""
+        low, one, high = ratio(math.exp(self.low)), "1x", ratio(math.exp(self.high))
+        line = [" "] * self.cells
+        at = min(max(self.place(1.0) - 1, 0), self.cells - len(one))
+        for start, text in ((at, one), (0, low), (self.cells - len(high), high)):
+            if start >= 0 and not "".join(line[max(start - 1, 0) : start + len(text) + 1]).strip():
+                line[start : start + len(text)] = text
+        return "".join(line)
+
+    def line(
+        self, value: float | None, low: float | None, high: float | None, verdict: VerdictName | None = None
+    ) -> str:
+        cells = [" "] * self.cells
+        cells[self.place(1.0)] = ONE
+        if value is None:
+            return "".join(cells)
+        if low is not None and high is not None:
+            first, last = self.place(low), self.place(high)
+            cells[first : last + 1] = WHISKER * (last + 1 - first)
+            cells[first] = CUT_LOW if math.log(low) < self.low - 1e-9 else cells[first]
+            cells[last] = CUT_HIGH if math.log(high) > self.high + 1e-9 else cells[last]
+        cells[self.place(value)] = MARKS[verdict] if verdict else POINT
+        return "".join(cells)
+
+
+def cells_for(width: int, others: Sequence[int]) -> int:
+    """What a line leaves for the strip beside columns that are so wide."""
+    return min(max(width - 1 - sum(other + 2 for other in others), FEWEST_CELLS), MOST_CELLS)

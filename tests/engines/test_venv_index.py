@@ -1,0 +1,96 @@
+"""Environments from an index with a login, and from a folder of wheels; no password in what is printed or started."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator import catalog
+from orchestrator.engines import EngineOptions
+from orchestrator.engines.setting import BuildLog
+from orchestrator.engines.venv import VenvEngine
+from orchestrator.errors import EnvironmentFailed, UsageError
+from orchestrator.versions import Version
+from tests.engines.packages import LOGIN, PASSWORD, Little, little_index, locked, own_pip, wheel
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def packages(tmp_path: Path) -> Path:
+    (tmp_path / "packages").mkdir()
+    return tmp_path / "packages"
+
+
+@pytest.fixture
+def made(tmp_path: Path, packages: Path) -> Version:
+    """A version of one package that no index of the world has, on Python 3.11."""
+    (tmp_path / "pip.txt").write_text(locked(own_pip(packages, "3.11")))
+    (tmp_path / "lock.txt").write_text(locked(wheel(packages, "little_one")))
+    [version] = [version for version in catalog.all_versions() if version.number == "2.13.0"]
+    [flavour] = [flavour for flavour in version.on("cpu") if flavour.python.number == "3.11"]
+    return replace(version, flavours=(replace(flavour, lock=tmp_path / "lock.txt", pip_lock=tmp_path / "pip.txt"),))
+
+
+@pytest.fixture
+def index(packages: Path) -> Iterator[Little]:
+    with little_index(packages) as little:
+        yield little
+
+
+def prepared(made: Version, log: Path, **options: object) -> Path:
+    with closing(VenvEngine(EngineOptions(**options))) as engine:  # type: ignore[arg-type]
+        return engine.prepare(made, BuildLog(log, lambda line: None)).path
+
+
+def test_an_index_with_a_login_is_asked_and_its_password_stays_here(
+    made: Version, index: Little, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "http://other.invalid/simple")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nowhere"))
+    path = prepared(made, tmp_path / "log", index_url=index.url)
+    assert list(path.glob("lib/python*/site-packages/little_one.py"))
+    assert "/simple/little-one/" in {place for place, known in index.asked if known}
+    told = (tmp_path / "log").read_text()
+    assert "index.tfcompare.invalid" in told
+    assert not [word for word in (PASSWORD, LOGIN, str(index.port), "other.invalid", "nowhere") if word in told]
+
+
+def test_a_wheelhouse_is_enough(made: Version, packages: Path, tmp_path: Path) -> None:
+    assert list(prepared(made, tmp_path / "log", wheelhouse=packages).glob("lib/python*/site-packages/little_one.py"))
+
+
+def test_what_a_wheelhouse_lacks_is_told_by_its_name(made: Version, packages: Path, tmp_path: Path) -> None:
+    next(packages.glob("little_one-*")).unlink()
+    with pytest.raises(EnvironmentFailed) as failed:
+        prepared(made, tmp_path / "log", wheelhouse=packages)
+    assert str(failed.value).startswith(
+        f"2.13.0: its environment could not be installed: the wheelhouse {packages} has no file of little-one==1.0"
+    )
+
+
+def test_a_version_that_no_index_has_any_more_is_told_by_its_name(made: Version, index: Little, tmp_path: Path) -> None:
+    """As where it was withdrawn, or has no wheel for this Python."""
+    lock = made.flavours[0].lock
+    lock.write_text(lock.read_text().replace("==1.0", "==9.9"))
+    with pytest.raises(EnvironmentFailed, match=r"the index has no file of little-one==9\.9 for this Python\. It was"):
+        prepared(made, tmp_path / "log", index_url=index.url)
+
+
+def test_a_lock_that_is_none_is_told_with_its_line_before_anything_is_made(made: Version, tmp_path: Path) -> None:
+    lock = made.flavours[0].lock
+    lock.write_text(f"# one\n{lock.read_text()}six\n")
+    with pytest.raises(UsageError, match=r"lock\.txt, line 3: 'six' is no locked requirement"):
+        prepared(made, tmp_path / "log")
+    assert not (tmp_path / "log").exists()
+
+
+def test_an_index_whose_name_is_unknown_is_told_as_such(made: Version, tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFailed, match="its name cannot be resolved") as failed:
+        prepared(made, tmp_path / "log", index_url="http://user:secret@nowhere.invalid/simple")
+    assert "secret" not in str(failed.value) + (tmp_path / "log").read_text()

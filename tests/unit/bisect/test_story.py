@@ -1,0 +1,362 @@
+"""A search from flags to answer: its steps are runs, each is kept, and what ends it early does not undo them."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator import run as running
+from orchestrator.ask import Options
+from orchestrator.bisect import outlook, state, story
+from orchestrator.bisect.once import Once
+from orchestrator.bisect.search import Wanted
+from orchestrator.bisect.state import Question, State
+from orchestrator.bisect.story import Bisected, Hands
+from orchestrator.engines import Environment
+from orchestrator.engines.setting import BuildLog
+from orchestrator.errors import (
+    ArmsDied,
+    ContractBroken,
+    EnvironmentFailed,
+    Interrupted,
+    NothingSelected,
+    TfCompareError,
+    UsageError,
+)
+from orchestrator.model import EnvironmentFacts
+from orchestrator.progress import Quiet, View
+from orchestrator.rundir import RunDir
+from orchestrator.versions import Version
+from tests.unit.actors import Dressing, Part, Stage
+from tests.unit.bisect.worlds import verdict_of
+from tests.unit.builders import arm, case, comparison, contrast, manifest, plan, version_pair
+
+CASE = "predict[call=predict,state=uncompiled,model=tiny]"
+RELEASES = ("1.14.0", "1.15.5", "2.0.0", "2.1.4", "2.2.3", "2.3.4")
+QUESTION = Question(good="1.14", bad="2.3", run=Options(selected=(CASE,), engine="venv", rounds=3))
+
+
+class Heard(Quiet):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+
+class Theatre:
+    """An engine whose workers are actors; some versions it cannot make."""
+
+    def __init__(self, stage: Stage, unmade: set[str]) -> None:
+        self._stage = stage
+        self._unmade = unmade
+
+    def check(self) -> str:
+        return "actors"
+
+    def outlook(self, version: Version) -> str:
+        return "to be dressed" if version.number == "2.1.4" else "ready"
+
+    def obstacle(self, version: Version) -> str:
+        return ""
+
+    def prepare(self, version: Version, log: BuildLog) -> Environment:
+        if version.number in self._unmade:
+            raise EnvironmentFailed(f"{version.number}: no costume\nthe end of a log")
+        facts = EnvironmentFacts(version=version.number, kind="venv", identity="", lock="", python="")
+        return Dressing(self._stage, facts)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """Slow from 2.1 on."""
+    return Stage({(CASE, version): Part(lambda number: 30.0) for version in RELEASES[3:]})
+
+
+@pytest.fixture
+def unmade(monkeypatch: pytest.MonkeyPatch, stage: Stage) -> set[str]:
+    found: set[str] = set()
+    made: Mapping = {"venv": lambda options: Theatre(stage, found)}
+    monkeypatch.setattr(running, "engines", lambda: made)
+    return found
+
+
+def searched(
+    folder: Path, question: Question = QUESTION, view: View | None = None, most: int | None = None
+) -> Bisected:
+    view = view or Quiet()
+    path, known = story.begin(question, folder, view)
+    return story.bisect(path, known, view, most)
+
+
+def change(done: Bisected) -> list[tuple[str, str]]:
+    return [(part.earlier, part.later) for part in done.found.parts if part.kind == "change"]
+
+
+def test_the_version_is_found_and_every_step_is_a_run_that_can_be_reported(unmade, tmp_path: Path):
+    heard = Heard()
+    done = searched(tmp_path / "hunt", view=heard)
+    assert change(done) == [("2.0.0", "2.1.4")]
+    assert done.error is None
+    assert done.found.whole.ratio == pytest.approx(3.0)
+    steps = [line for line in heard.lines if line.startswith("step ")]
+    assert steps[0] == "step 1: do 1.14.0 and 2.3.4 differ?"
+    assert "2.0.0, in the middle of the 4 versions between them" in steps[1]
+    assert len(steps) == len(done.state.measured) <= outlook.most_likely(4)
+    for step in done.state.measured:
+        judged = running.judge_run(RunDir.open(done.path / step.run))
+        assert set(judged.plan.versions) == set(step.versions)
+
+
+def test_what_all_steps_have_in_common_is_said_once(unmade, tmp_path: Path):
+    heard = Heard()
+    searched(tmp_path / "hunt", view=Once(heard))
+    assert heard.lines.count("engine: actors") == 1
+    assert heard.lines.count("1.14.0: ready") == 1
+    assert sum(line.startswith("step ") for line in heard.lines) >= 3
+
+
+def test_a_search_that_is_done_is_told_again_without_measuring(unmade, stage, tmp_path: Path):
+    first = searched(tmp_path / "hunt")
+    played = len(stage.log)
+    again = story.bisect(tmp_path / "hunt", story.again(tmp_path / "hunt"), Quiet())
+    assert again.found == first.found
+    assert searched(tmp_path / "hunt").found == first.found
+    assert len(stage.log) == played
+
+
+def test_interrupted_it_goes_on_where_it_was(unmade, stage, tmp_path: Path):
+    """In the middle of the third step."""
+    late = replace(stage.parts[CASE, "2.1.4"], ms=_interrupting)
+    usual, stage.parts[CASE, "2.1.4"] = stage.parts[CASE, "2.1.4"], late
+    with pytest.raises(Interrupted, match="go on with: tfcompare bisect --resume"):
+        searched(tmp_path / "hunt")
+    kept = state.read(tmp_path / "hunt")
+    assert len(kept.measured) == 2
+    stage.parts[CASE, "2.1.4"] = usual
+    done = searched(tmp_path / "hunt")
+    assert change(done) == [("2.0.0", "2.1.4")]
+    assert done.state.steps[:2] == kept.steps
+    assert (tmp_path / "hunt" / "steps" / "03-2").is_dir()
+
+
+def _interrupting(number: int) -> float:
+    if number == 2:
+        raise KeyboardInterrupt
+    return 30.0
+
+
+def test_a_version_that_cannot_be_made_costs_itself_and_is_tried_again_another_time(unmade, tmp_path: Path):
+    unmade.add("2.1.4")
+    done = searched(tmp_path / "hunt")
+    assert change(done) == [("2.0.0", "2.2.3")]
+    assert done.error is None
+    assert done.state.skipped["2.1.4"].reason.startswith("2.1.4: no costume")
+    unmade.clear()
+    assert change(searched(tmp_path / "hunt")) == [("2.0.0", "2.1.4")]
+
+
+def test_a_version_that_refuses_or_dies_is_stepped_over(unmade, stage, tmp_path: Path):
+    stage.parts[CASE, "2.0.0"] = Part(refuses="not in this one")
+    stage.parts[CASE, "2.1.4"] = Part(dies=("open", 1))
+    done = searched(tmp_path / "hunt")
+    assert change(done) == [("1.15.5", "2.2.3")]
+    assert {one.version: one.reason for one in done.state.skipped.values()} == {
+        "2.0.0": "refused: not in this one", "2.1.4": "died: ended with exit code 3",
+    }  # fmt: skip
+
+
+def test_a_deadline_counts_as_slow(unmade, stage, tmp_path: Path):
+    for version in RELEASES[3:]:
+        stage.parts[CASE, version] = Part(dies=("burst", 1), how="timeout")
+    done = searched(tmp_path / "hunt")
+    assert change(done) == [("2.0.0", "2.1.4")]
+    assert done.found.whole.verdict == "slower"
+    assert done.found.whole.ratio is None
+    assert "--timeout, which counts as slow" in done.found.whole.reason
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "told"),
+    [
+        (Part(refuses="not in this one"), NothingSelected, "2.3.4 refused: not in this one"),
+        (Part(dies=("open", 1)), ArmsDied, "2.3.4 died: ended with exit code 3"),
+    ],
+)
+def test_without_both_ends_there_is_nothing_to_search(
+    unmade, stage, tmp_path: Path, part: Part, kind: type[TfCompareError], told: str
+):
+    stage.parts[CASE, "2.3.4"] = part
+    with pytest.raises(kind, match="take another --good or --bad") as failed:
+        searched(tmp_path / "hunt")
+    assert told in str(failed.value)
+    assert state.read(tmp_path / "hunt").steps == ()
+
+
+def test_an_end_that_cannot_be_made_ends_it_and_says_how_to_go_on(unmade, tmp_path: Path):
+    unmade.add("2.3.4")
+    with pytest.raises(EnvironmentFailed, match="go on with: tfcompare bisect --resume"):
+        searched(tmp_path / "hunt")
+    unmade.clear()
+    assert change(searched(tmp_path / "hunt")) == [("2.0.0", "2.1.4")]
+
+
+def test_ends_that_do_not_differ_are_an_answer_with_an_exit_code_of_its_own(unmade, stage, tmp_path: Path):
+    stage.parts.clear()
+    done = searched(tmp_path / "hunt")
+    assert isinstance(done.error, NothingSelected)
+    assert len(done.state.steps) == 1
+    assert done.found.whole.verdict == "same"
+
+
+def test_so_many_steps_and_no_more_are_taken_and_the_rest_is_left_open(unmade, tmp_path: Path):
+    done = searched(tmp_path / "hunt", most=1)
+    assert len(done.state.steps) == 1
+    assert [part.kind for part in done.found.parts] == ["open"]
+    assert change(searched(tmp_path / "hunt", most=10)) == [("2.0.0", "2.1.4")]
+
+
+def test_a_folder_holds_one_search(unmade, tmp_path: Path):
+    searched(tmp_path / "hunt", most=1)
+    with pytest.raises(UsageError, match="was asked otherwise"):
+        story.begin(replace(QUESTION, bad="2.2"), tmp_path / "hunt", Quiet())
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    with pytest.raises(UsageError, match="is not empty"):
+        story.begin(QUESTION, tmp_path / "full", Quiet())
+    with pytest.raises(UsageError, match="holds no search"):
+        story.again(tmp_path / "full")
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"sources": {"worker": "x"}}, "the workload has changed"),
+        ({"contract": "0"}, "contract 0"),
+        ({"host": {"id": "x", "cpu": "Another"}}, r"another machine \(Another\)"),
+    ],
+)
+def test_what_it_rests_on_must_be_what_it_was(unmade, tmp_path: Path, changed: dict, told: str):
+    done = searched(tmp_path / "hunt", most=1)
+    state.write(tmp_path / "hunt", replace(done.state, **changed))
+    with pytest.raises(UsageError, match=told):
+        story.again(tmp_path / "hunt")
+
+
+def test_a_state_that_is_not_ours_breaks_the_contract(unmade, tmp_path: Path):
+    searched(tmp_path / "hunt", most=1)
+    path = tmp_path / "hunt" / state.STATE_FILE
+    path.write_text(json.dumps({**json.loads(path.read_text()), "more": 1}))
+    with pytest.raises(ContractBroken, match="not what this tfcompare writes"):
+        story.again(tmp_path / "hunt")
+
+
+def test_a_state_comes_back_as_it_was_written(unmade, tmp_path: Path):
+    done = searched(tmp_path / "hunt")
+    assert state.read(tmp_path / "hunt") == done.state
+
+
+@pytest.mark.parametrize(
+    ("selected", "told"),
+    [(("predict[call=predict]",), "selects 2"), (("predict[cal=predict]",), "no parameter 'cal'")],
+)
+def test_a_search_is_about_one_case(selected: tuple[str, ...], told: str):
+    with pytest.raises(UsageError, match=told):
+        story.begin(replace(QUESTION, run=Options(selected=selected)), None, Quiet())
+
+
+def test_an_end_is_one_version():
+    with pytest.raises(UsageError, match="name one each"):
+        story.begin(replace(QUESTION, good="1.14..2.0"), None, Quiet())
+
+
+def test_the_outlook_says_how_many_steps_and_what_is_to_be_made(unmade):
+    heard = Heard()
+    _, known = story.begin(QUESTION, None, heard)
+    plan_line, installs = outlook.lines(known, heard)
+    assert "1.14.0 to 2.3.4, 4 versions between them: about 4 steps to a single change" in plan_line
+    assert installs.startswith("1 of 6 versions are not ready")
+    assert heard.lines == ["engine: actors"]
+
+
+def world(logs: Mapping[str, float], *, rounds: list[int | None] | None = None, blind_rounds: int = 0) -> Hands:
+    """Hands that measure what a made-up history says; with so few rounds, nothing."""
+    only = case("predict", call="predict", state="uncompiled", model="tiny")
+
+    def measure(options: Options, view: View) -> running.Done:
+        assert options.out is not None
+        options.out.mkdir(parents=True)
+        if rounds is not None:
+            rounds.append(options.rounds)
+        blind = (options.rounds or 0) < blind_rounds
+        baseline, *others = options.versions
+        asked = plan([only], options.versions)
+        contrasts = []
+        for version in others:
+            theta = logs[version] - logs[baseline]
+            verdict = "inconclusive" if blind else verdict_of(theta, 0.01)
+            contrasts.append(contrast(version_pair(only, baseline, version), math.exp(theta), verdict))
+        found = comparison(
+            plan=asked,
+            manifest=manifest(options.versions),
+            arms=tuple(arm(only, version) for version in options.versions),
+            contrasts=tuple(contrasts),
+        )
+        return running.Done(found, options.out, None)
+
+    return Hands(measure=measure, provide=lambda names, say: tuple(names), obstacle=lambda *given: "")
+
+
+def begun(folder: Path, candidates: tuple[str, ...], **changes) -> State:
+    _, known = story.begin(QUESTION, folder, Quiet())
+    question = replace(known.question, good=candidates[0], bad=candidates[-1], **changes)
+    return replace(known, question=question, candidates=candidates)
+
+
+def test_after_the_release_the_nightlies_between_the_two_are_searched(unmade, tmp_path: Path):
+    releases = ("2.19.1", "2.20.0", "2.21.0")
+    days = tuple(f"2.21.0.dev202601{day:02}" for day in range(1, 9))
+    logs = {version: (1.0 if version in ("2.21.0", *days[5:]) else 0.0) for version in (*releases, *days)}
+    hands = replace(world(logs), nightlies=lambda: (*days, "2.22.0.dev20260301"))
+    known = begun(tmp_path, releases, nightlies=True)
+    done = story.bisect(tmp_path / "hunt", known, Quiet(), hands=hands)
+    assert change(done) == [("2.21.0.dev20260105", "2.21.0.dev20260106")]
+    assert done.state.deepened
+
+
+def test_where_no_nightly_is_left_the_release_is_the_answer_and_that_is_said(unmade, tmp_path: Path):
+    logs = {"1.14.0": 0.0, "1.15.5": 0.0, "2.0.0": 1.0}
+    hands = replace(world(logs), nightlies=lambda: ("2.22.0.dev20260301",))
+    known = begun(tmp_path, tuple(logs), nightlies=True)
+    heard = Heard()
+    done = story.bisect(tmp_path / "hunt", known, heard, hands=hands)
+    assert change(done) == [("1.15.5", "2.0.0")]
+    assert "the index has no nightly between 1.15.5 and 2.0.0: old ones are removed" in heard.lines[-1]
+    assert done.state.notes == (heard.lines[-1],)
+
+
+def test_rounds_that_decide_nothing_are_followed_by_more_of_them(unmade, tmp_path: Path):
+    rounds: list[int | None] = []
+    logs = dict.fromkeys(RELEASES, 0.0) | {"2.3.4": 1.0}
+    known = begun(tmp_path, RELEASES)
+    hands = world(logs, rounds=rounds, blind_rounds=4)
+    done = story.bisect(tmp_path / "hunt", known, Quiet(), hands=hands)
+    assert change(done) == [("2.2.3", "2.3.4")]
+    assert rounds[:2] == [3, 6]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "budget_s", "usual", "more"),
+    [(None, None, (None, 600), (40, 1200)), (5, None, (5, 600), (10, 1200)), (None, 60, (None, 60), (40, 120))],
+)
+def test_a_step_has_a_budget_and_more_rounds_have_more_of_it(rounds, budget_s, usual: tuple, more: tuple):
+    options = replace(QUESTION.run, rounds=rounds, budget_s=budget_s)
+    for kind, expected in (("split", usual), ("again", more)):
+        found = story.how(options, Wanted(kind, ("1.14.0", "2.3.4")))
+        assert (found.rounds, found.budget_s) == expected

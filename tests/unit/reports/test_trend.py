@@ -1,0 +1,162 @@
+"""Many versions as a trend, to the letter; `UPDATE_SNAPSHOTS=1 pytest tests/unit/reports` writes it anew for review."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from rich.cells import cell_len
+
+from orchestrator.judge import judge_run
+from orchestrator.model import Case, Comparison
+from orchestrator.plain import drawn
+from orchestrator.plan import in_order, neighbour_pairs
+from orchestrator.reports import html, trend
+from orchestrator.rundir import RunDir
+from orchestrator.showing import Shown
+from tests.conftest import ROOT
+from tests.unit.builders import (
+    arm,
+    case_pair,
+    contrast,
+    plan,
+    version_pair,
+)
+from tests.unit.kept import kept
+from tests.unit.reports import scenes
+from tests.unit.reports.trends import POWER, PREDICT, RELEASES, written
+
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "trend-1.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("run") / "run")
+
+
+@pytest.fixture(scope="module")
+def measured(directory: Path) -> Comparison:
+    return judge_run(RunDir.open(directory))
+
+
+def text(of: Comparison) -> str:
+    return drawn(lambda width: trend.layout(of, width)) + "\n"
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_twenty_three_versions_are_what_the_snapshot_shows(monkeypatch, measured: Comparison, width: int):
+    monkeypatch.setenv("COLUMNS", str(width))
+    found = text(measured)
+    assert found == kept(f"trend-{width}", found)
+    assert all(cell_len(line) <= width for line in found.splitlines())
+
+
+def steps(of: Comparison, case: Case) -> Mapping[str, str]:
+    return {one.pair.candidate: one.verdict for one in of.neighbours if one.pair.case == case}
+
+
+def test_a_step_is_judged_from_the_rounds_of_its_two_versions(measured: Comparison):
+    found = steps(measured, PREDICT)
+    assert {version for version, verdict in found.items() if verdict == "slower"} == {"2.1.4", "2.2.3", "2.13.0"}
+    assert {version for version, verdict in found.items() if verdict == "faster"} == {"2.4.4"}
+    assert {version for version, verdict in found.items() if verdict == "inconclusive"} == {"2.16.2", "2.17.1"}
+    assert len(found) == len(RELEASES) - 1
+    one = next(step for step in measured.neighbours if step.pair.candidate == "2.2.3" and step.pair.case == PREDICT)
+    assert one.pair.baseline == "2.1.4"
+    assert one.ratio == pytest.approx(1.25, rel=0.02)
+    assert one.rounds == 6
+
+
+def test_a_version_without_a_time_is_stepped_over(measured: Comparison):
+    found = [one.pair for one in measured.neighbours if one.pair.case == POWER]
+    assert (found[0].baseline, found[0].candidate) == ("1.14.0", "1.15.5")
+    assert steps(measured, POWER)["2.0.0"] == "faster"
+
+
+def test_where_the_baseline_has_no_time_the_oldest_that_has_one_takes_its_place(measured: Comparison):
+    assert {one.pair.baseline for one in measured.references} == {"1.14.0"}
+    assert {one.pair.case for one in measured.references} == {POWER}
+    found = trend.as_object(measured)["trends"][1]["versions"]
+    assert [one["verdict"] for one in found[2:5]] == ["same", "faster", "faster"]
+    assert "ratios are to 1.14.0: 1.13.2 has no time." in text(measured)
+
+
+def test_the_order_is_that_of_the_versions_wherever_the_baseline_stands():
+    assert in_order(("2.13.0", "1.14.0", "2.2.3", "2.10.1", "2.13.0+control")) == (
+        "1.14.0",
+        "2.2.3",
+        "2.10.1",
+        "2.13.0",
+    )
+    assert in_order(("b", "a")) == ("b", "a")
+    asked = plan((POWER,), ("2.13.0", "1.14.0", "2.2.3"))
+    pairs = neighbour_pairs(asked, [arm(POWER, version) for version in asked.versions])
+    assert [(one.baseline, one.candidate) for one in pairs] == [("1.14.0", "2.2.3"), ("2.2.3", "2.13.0")]
+
+
+def test_two_versions_and_runs_of_claims_have_no_neighbours():
+    asked = plan((POWER,), ("1.14.0", "2.0.0"))
+    assert neighbour_pairs(asked, [arm(POWER, version) for version in asked.versions]) == ()
+
+
+def test_a_run_of_many_versions_is_shown_as_a_trend_and_one_of_few_as_verdicts(capsys, directory, measured: Comparison):
+    Shown().show(measured, directory)
+    assert "steps that differ: 4 of 22" in capsys.readouterr().out
+    Shown(table="verdicts").show(measured, directory)
+    assert "2.19.1 is slower than 1.13.2 in" in capsys.readouterr().out.replace("\n", " ")
+    Shown(columns=("time",)).show(measured, directory)
+    assert "steps that differ" not in capsys.readouterr().out
+    Shown().show(scenes.everything(), directory)
+    assert "steps that differ" not in capsys.readouterr().out
+    Shown(format="json").show(measured, directory)
+    assert json.loads(capsys.readouterr().out)["schema"] == "tfcompare.comparison/1"
+
+
+def test_what_stands_inside_a_version_is_pointed_at(measured: Comparison):
+    inside = contrast(case_pair(POWER, PREDICT, "2.0.0"), 2.0, "slower")
+    assert "--table verdicts" in text(replace(measured, contrasts=(*measured.contrasts, inside)))
+    assert "--table verdicts" not in text(measured)
+
+
+def test_the_object_keeps_its_schema(measured: Comparison):
+    Draft202012Validator.check_schema(SCHEMA)
+    found = json.loads(trend.as_json(measured))
+    Draft202012Validator(SCHEMA).validate(found)
+    predict, power = found["trends"]
+    assert [one["version"] for one in predict["versions"]] == list(RELEASES)
+    assert power["versions"][0]["outcome"] == "refused"
+    assert len(power["steps"]) == len(RELEASES) - 2
+
+
+@pytest.mark.parametrize("text_", ["\x1b[2J", "\u202e", "[red]", "\x00"])
+def test_no_text_from_elsewhere_steers_the_terminal(text_: str):
+    found = text(scenes.poisoned(text_))
+    assert {character for character in found if not character.isprintable()} <= {"\n"}
+
+
+def test_versions_that_are_fewer_than_a_trend_are_drawn_all_the_same():
+    versions = ("1.0.0", "2.0.0")
+    of = Comparison(
+        plan=plan((POWER,), versions),
+        manifest=scenes.everything().manifest,
+        arms=tuple(arm(POWER, version) for version in versions),
+        contrasts=(contrast(version_pair(POWER, *versions), 1.5, "slower"),),
+        warnings=(),
+    )
+    assert "no neighbours to compare." in text(of)
+
+
+def test_the_page_has_the_trend_of_each_case_as_charts(directory: Path):
+    page = html.page(directory)[0]
+    assert page.count('data-kind="trend"') == page.count('data-kind="pace"') == 2
+    assert "2.1.4 against 2.0.0: 20" in page
+    assert "neighbours that differ from each other, compared round by round: 4 of 22." in page
+
+
+def test_the_page_of_few_versions_has_none():
+    from orchestrator.library import Run
+
+    page = html.render(Run(Path("run"), scenes.everything(), ()), html.Calls())
+    assert 'data-kind="trend"' not in page

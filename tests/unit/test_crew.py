@@ -1,0 +1,93 @@
+"""What TensorFlow sees of the GPUs is held against what the engine was asked for."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.crew import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Crew, misfit
+from orchestrator.engines.client import SeenGpu, WorkerClient
+from orchestrator.errors import EngineUnavailable
+from orchestrator.gpu import Gpu
+from orchestrator.match import Fitting, Match
+from orchestrator.model import CONTROL, EnvironmentFacts
+from tests.unit.actors import Dressing, Stage
+from tests.unit.builders import NEW, OLD, plan, run_directory
+
+A100 = Gpu(0, "GPU-4d6a", "NVIDIA A100-SXM4-80GB", "8.0", "550.54", 81_920, 400, True, False)
+T4 = Gpu(1, "GPU-9f31", "Tesla T4", "7.5", "550.54", 15_360, 70, True, None)
+SEES_A100, SEES_T4 = SeenGpu("NVIDIA A100-SXM4-80GB", "8.0"), SeenGpu("Tesla T4", "7.5")
+
+
+@pytest.mark.parametrize(
+    ("asked", "seen"),
+    [
+        ((), (SEES_T4,)),
+        ((), (SEES_T4, SEES_A100)),
+        ((A100,), (SEES_A100,)),
+        ((A100, T4), (SEES_T4, SEES_A100)),
+        ((A100, A100), (SEES_A100, SEES_A100)),
+        ((A100,), (SeenGpu("A100-SXM4-80GB", ""),)),
+        ((A100,), (SeenGpu("", ""),)),
+        ((replace(A100, mig=True),), (SeenGpu("NVIDIA A100-SXM4-80GB MIG 1g.10gb", "8.0"),)),
+        ((replace(A100, name=None, capability=None),), (SEES_T4,)),
+    ],
+)
+def test_what_was_asked_for_is_seen(asked, seen):
+    assert misfit(asked, seen) == ""
+
+
+@pytest.mark.parametrize(
+    ("asked", "seen", "words"),
+    [
+        ((), (), "sees no GPU inside its container"),
+        ((A100,), (), "sees no GPU inside its container, where GPU 0 (NVIDIA A100-SXM4-80GB) GPU-4d6a"),
+        ((A100,), (SEES_T4,), "sees Tesla T4 (compute capability 7.5) inside its container, where GPU 0"),
+        ((A100,), (SEES_A100, SEES_T4), "sees NVIDIA A100-SXM4-80GB (compute capability 8.0), Tesla T4"),
+        ((A100, T4), (SEES_A100,), "where GPU 0 (NVIDIA A100-SXM4-80GB) GPU-4d6a (compute capability 8.0), GPU 1"),
+        ((A100, T4), (SEES_A100, SEES_A100), "sees NVIDIA A100"),
+        ((A100,), (SeenGpu("NVIDIA A100-SXM4-80GB", "8.6"),), "compute capability 8.6"),
+        ((A100,), (SeenGpu("NVIDIA H100", ""),), "sees NVIDIA H100 inside"),
+    ],
+)
+def test_what_was_not_asked_for_is_told_beside_what_was(asked, seen, words: str):
+    assert words in misfit(asked, seen)
+
+
+def crew(folder: Path, stage: Stage, fitting: Fitting, *versions: str, **changes) -> Crew:
+    asked = plan(versions=versions, device="gpu", **changes)
+    environments = {
+        version: Dressing(stage, EnvironmentFacts(version=version, kind="docker", identity="", lock="", python=""))
+        for version in versions
+    }
+    return Crew(asked, environments, run_directory(folder / "run", asked), None, lambda text: None, (), fitting)
+
+
+def test_a_worker_that_sees_another_gpu_ends_the_run_before_it_begins(tmp_path: Path):
+    stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
+    with pytest.raises(EngineUnavailable, match=r"^--gpu: TensorFlow 1\.0\.0 sees Tesla T4 .* was asked for\. Check"):
+        crew(tmp_path, stage, Fitting(cards=(A100,)), OLD).start_all()
+    assert stage.doors == [("in", OLD), ("out", OLD)]
+
+
+def test_workers_that_see_what_was_asked_for_are_ready(tmp_path: Path):
+    stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
+    made = crew(tmp_path, stage, Fitting(cards=(T4,)), OLD, NEW)
+    assert set(made.start_all()) == {OLD, NEW}
+    made.dismiss()
+
+
+def test_a_version_without_code_for_the_card_is_given_time_and_so_is_its_control(tmp_path: Path, monkeypatch):
+    given: dict[str, float] = {}
+
+    def gpus(self: WorkerClient, timeout_s: float) -> list[SeenGpu]:
+        given[self.version] = timeout_s
+        return [SEES_A100]
+
+    monkeypatch.setattr(WorkerClient, "gpus", gpus)
+    fitting = Fitting(cards=(A100,), matches=(Match(OLD, "", "unsupported", ""), Match(NEW, "", "fine", "")))
+    made = crew(tmp_path, Stage(), fitting, OLD, OLD + CONTROL, NEW)
+    made.start_all()
+    made.dismiss()
+    slow, quick = SLOW_START_TIMEOUT_S, START_TIMEOUT_S
+    assert given == {OLD: slow, OLD + CONTROL: slow, NEW: quick}
