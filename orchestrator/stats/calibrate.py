@@ -24,8 +24,8 @@ BURST_S = 0.008
 FEWEST_IN_BURST, ENOUGH_IN_BURST = 3, 6
 # A call this long is not led in (`workloads/replicate.py`), so it can be a burst of its own.
 LONG_CALL_S = 1.0
-# A replicate's calls may always take so long. Beyond it they may take as long as it took to open it, and no longer:
-# then they cost more patience than they bring certainty.
+# A replicate's calls may always take so long. Beyond it they may take as long as it took to build what they call, and no
+# longer: then they cost more patience than they bring certainty.
 REPLICATE_CALLS_S = 2.0
 
 
@@ -72,7 +72,7 @@ def effort(pilots: Sequence[Pilot], share: float = 1.0) -> Effort:
         return Effort(0, 1, 1)
     slowest = max(max(pilot.call_s for pilot in pilots), 1e-9)
     always = max(1, int(REPLICATE_CALLS_S / slowest))
-    affordable = max(always, int(_mean_open_s(pilots) / slowest))
+    affordable = max(always, int(_mean_build_s(pilots) / slowest))
     calls = max(min(math.ceil(_worth(pilots) * share), affordable), min(FEWEST_CALLS, always))
     settling = max(settled(pilot.calls_ns) for pilot in pilots)
     warmup = min(math.ceil(settling * share), MOST_WARMUP, always - 1)
@@ -98,6 +98,11 @@ def _quickest_s(pilots: Sequence[Pilot]) -> float:
 
 def _mean_open_s(pilots: Sequence[Pilot]) -> float:
     return sum(pilot.open_s for pilot in pilots) / len(pilots)
+
+
+def _mean_build_s(pilots: Sequence[Pilot]) -> float:
+    """Of opening, what is not its two calls."""
+    return max(0.0, _mean_open_s(pilots) - 2 * _mean_call_s(pilots))
 
 
 def _mean_call_s(pilots: Sequence[Pilot]) -> float:

@@ -117,7 +117,7 @@ def test_case_that_no_version_can_run_says_why(tfcompare: str, tmp_path: Path) -
 
 
 USAGE = [
-    (["--versions", "1.41,2.0"], 2, "did you mean 1.14?"),
+    (["--versions", "1.41,2.0"], 2, "did you mean 1.15?"),
     (["--versions", "2.0"], 2, "at least two versions"),
     (["--versions", "2.0,2.0.0"], 2, "named twice"),
     (["--versions", "1.14,2.0", "--workload", "predct"], 2, "did you mean predict?"),

@@ -73,10 +73,11 @@ def test_a_slow_arm_makes_the_calls_of_all_dear() -> None:
     assert timed([slow]) <= timed([quick, slow]) < timed([quick])
 
 
-def test_calls_of_seconds_alternate_without_warm_up_for_as_long_as_opening_took() -> None:
-    assert effort([Pilot(4.0, (5_000 * MS,))]) == Effort(warmup=0, bursts=1, calls=1)
-    assert effort([Pilot(21.0, (5_000 * MS,))]) == Effort(warmup=0, bursts=4, calls=1)
-    short = efforts({"a": [Pilot(21.0, (5_000 * MS,))]}, round_s=21.0)
+def test_calls_of_seconds_alternate_without_warm_up_for_as_long_as_building_took() -> None:
+    """Opening is two calls besides building."""
+    assert effort([Pilot(14.0, (5_000 * MS,))]) == Effort(warmup=0, bursts=1, calls=1)
+    assert effort([Pilot(31.0, (5_000 * MS,))]) == Effort(warmup=0, bursts=4, calls=1)
+    short = efforts({"a": [Pilot(31.0, (5_000 * MS,))]}, round_s=31.0)
     assert short == {"a": Effort(warmup=0, bursts=1, calls=1)}
 
 
