@@ -24,8 +24,8 @@ BURST_S = 0.008
 FEWEST_IN_BURST, ENOUGH_IN_BURST = 3, 6
 # A call this long is not led in (`workloads/replicate.py`), so it can be a burst of its own.
 LONG_CALL_S = 1.0
-# A replicate's calls may always take so long. Beyond it they may take as long as it took to build what they call, and no
-# longer: then they cost more patience than they bring certainty.
+# A replicate's calls may always take so long. Beyond it they may take as long as it took to build what they call, and
+# no longer: then they cost more patience than they bring certainty.
 REPLICATE_CALLS_S = 2.0
 
 
