@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from packaging.version import Version as Number
@@ -105,17 +106,27 @@ def _lock_patch(number: str, say: Callable[[str], None]) -> None:
         )
     say(f"{number}: locking it, as {release} is in the table")
     said = ""
-    for python in _pythons(sibling.cpu):
-        for keep_keras in (True, False):
-            wanted = tuple(_requirements(sibling.cpu, number, python, keep_keras=keep_keras))
-            try:
-                text = _resolved(number, python, wanted)
-            except Unresolved as error:
-                said = said or str(error)
-                continue
-            _keep(number, python, wanted, text, say)
-            return
+    for python, keep_keras in product(_pythons(sibling.cpu), (True, False)):
+        wanted = tuple(_requirements(sibling.cpu, number, python, keep_keras=keep_keras))
+        try:
+            text = _resolved(number, python, wanted)
+        except Unresolved as error:
+            said = said or str(error)
+            if _is_final(str(error)):
+                break
+            continue
+        _keep(number, python, wanted, text, say)
+        return
     raise UsageError(_why_not(number, said))
+
+
+def _is_final(said: str) -> bool:
+    """Whether another Python or another Keras would change nothing: no such number, or no index."""
+    return _is_unknown(said) or "No solution found" not in said
+
+
+def _is_unknown(said: str) -> bool:
+    return "no version of" in said or "there are no versions" in said or "not found in the package registry" in said
 
 
 def _pythons(flavour: FlavourTable) -> list[str]:
@@ -153,7 +164,7 @@ def _resolved(number: str, python: str, wanted: tuple[str, ...], options: Sequen
 
 
 def _why_not(number: str, said: str) -> str:
-    if "no version of" in said or "there are no versions" in said or "not found in the package registry" in said:
+    if _is_unknown(said):
         near = catalog.find(catalog.minor(number))
         other = f"; its release is here as {near.number}" if near else ""
         return f"{number}: the index has no TensorFlow of that number for any Python here{other}"

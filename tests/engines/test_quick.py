@@ -66,7 +66,9 @@ def test_predict_is_slower_after_compile_in_2_0_only(answer: Answer) -> None:
     assert inside["verdict"] == "slower"
     assert "state=compiled" in inside["candidate"]
     assert "state=uncompiled" in inside["baseline"]
-    assert predict_after_compile(answer, "1.14.0")["verdict"] != "slower"
+    # A tenth or so may be real in 1.14, too; what came with 2.0 is of another order.
+    assert predict_after_compile(answer, "1.14.0")["ratio"] < 1.5
+    assert inside["ratio"] > 5
 
 
 def test_graph_training_is_faster_than_eager_in_2_0(answer: Answer) -> None:
