@@ -45,7 +45,7 @@ class Arm:
 
 
 def environment(number: str, scratch: Path) -> Environment:
-    (version,) = [version for version in catalog.all_versions() if number in (version.number, *version.aliases)]
+    (version,) = catalog.resolve([number], fewest=1)
     return VenvEngine(EngineOptions()).prepare(version, BuildLog(scratch / "build.log", lambda line: None))
 
 

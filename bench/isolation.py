@@ -29,7 +29,7 @@ def arms(scratch: Path, held: ExitStack) -> tuple[dict[str, Environment], str]:
     """The four ways to a replicate, the fork in a virtual environment first; and why there are only two, if so."""
     venv = arena.environment(VERSION, scratch)
     found: dict[str, Environment] = {"fork": venv, "process": venv}
-    (version,) = [version for version in catalog.all_versions() if VERSION in version.aliases]
+    (version,) = catalog.resolve([VERSION], fewest=1)
     try:
         engine = DockerEngine(EngineOptions(base=os.environ.get("TFCOMPARE_BASE")))
         held.callback(engine.close)

@@ -58,7 +58,7 @@ class Overhead:
 
 
 def measure(number: str, scratch: Path) -> Overhead:
-    version = next(version for version in catalog.all_versions() if number in version.aliases)
+    (version,) = catalog.resolve([number], fewest=1)
     environment = VenvEngine(EngineOptions()).prepare(version, BuildLog(scratch / "build.log", lambda line: None))
     python = Path(environment.facts.details["path"]) / "bin" / "python"
     forks, fresh, bare, calls, shares = [], [], [], [], []

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from orchestrator import whole
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import Entry, Manifest, Plan
 
@@ -80,9 +81,7 @@ class RunDir:
         self._write("manifest.json", MANIFEST.dump_json(manifest, indent=1))
 
     def _write(self, name: str, data: bytes) -> None:
-        temporary = self.path / f".{name}.tmp"
-        temporary.write_bytes(data + b"\n")
-        os.replace(temporary, self.path / name)
+        whole.write(self.path / name, data + b"\n")
 
     def record(self, entry: Entry) -> None:
         with self.journal.open("ab") as journal:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from orchestrator import catalog
+from orchestrator import catalog, whole
 from orchestrator.ask import Options, ask
 from orchestrator.engines import EngineOptions
 from orchestrator.engines.setting import BuildLog
@@ -40,9 +40,7 @@ def read() -> dict[str, dict]:
 
 def write(record: dict[str, dict]) -> None:
     ordered = {key: record[key] for key in sorted(record)}
-    partial = RECORD.with_suffix(".partial")
-    partial.write_text(json.dumps(ordered, indent=2) + "\n")
-    partial.replace(RECORD)
+    whole.write(RECORD, (json.dumps(ordered, indent=2) + "\n").encode())
 
 
 def verify(version: Version, flavour: Flavour, folder: Path, watching: View, keep: bool) -> dict:

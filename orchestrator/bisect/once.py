@@ -1,26 +1,15 @@
 """What the runs of a search have in common is said once, not step after step."""
 
-from types import TracebackType
-from typing import Self
-
 from orchestrator.model import Case
-from orchestrator.progress import View
+from orchestrator.progress import Quiet, View
 
 
-class Once:
+class Once(Quiet):
     """A view that lets a line pass the first time only: the engine, a version that is ready, a plan like the last."""
 
     def __init__(self, view: View) -> None:
         self._view = view
         self._said: set[str] = set()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
 
     def say(self, text: str) -> None:
         if text not in self._said:

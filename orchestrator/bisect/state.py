@@ -5,7 +5,6 @@ DIR/steps/NN/     the run of each step, as `tfcompare run` leaves them
 DIR/logs/         what installs of single versions printed
 """
 
-import os
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from orchestrator import whole
 from orchestrator.ask import Options
 from orchestrator.bisect.search import Finding, Found, StepKind, search
 from orchestrator.errors import ContractBroken, UsageError
@@ -108,10 +108,8 @@ def exists(folder: Path) -> bool:
 
 
 def write(folder: Path, state: State) -> None:
-    temporary = folder / f".{STATE_FILE}.tmp"
     try:
-        temporary.write_bytes(_adapter().dump_json(state, indent=1) + b"\n")
-        os.replace(temporary, folder / STATE_FILE)
+        whole.write(folder / STATE_FILE, _adapter().dump_json(state, indent=1) + b"\n")
     except OSError as error:
         raise UsageError(
             f"cannot write {folder / STATE_FILE}: {error.strerror}; what was measured is in {folder / 'steps'}"

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+from orchestrator import whole
 from orchestrator.errors import UsageError
 
 
@@ -45,12 +46,9 @@ def write_digests(found: Mapping[str, str]) -> Path:
 
 
 def write(path: Path, text: str) -> Path:
-    """Whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text)
-        partial.replace(path)
+        whole.write(path, text.encode())
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}; TFCOMPARE_DATA names another folder") from error
     return path

@@ -47,7 +47,7 @@ def test_every_other_workload_runs_or_says_why_not(tmp_path: Path) -> None:
 
 def run_cases(number: str, python: str, cases: Sequence[Case], folder: Path) -> dict[Case, Opened | Refused]:
     """One replicate of each, in one worker; none may die, and what was not refused is in the stream."""
-    [version] = [version for version in catalog.all_versions() if version.number == number]
+    [version] = catalog.resolve([number], fewest=1)
     only = replace(version, flavours=tuple(f for f in version.on("cpu") if f.python.number == python))
     environment = VenvEngine(EngineOptions()).prepare(only, BuildLog(folder / "build.log", lambda line: None))
     stream = folder / "stream.arrow"

@@ -34,7 +34,7 @@ TIED = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
 
 
 def version(number: str) -> Version:
-    [found] = [version for version in catalog.all_versions() if version.number == number]
+    [found] = catalog.resolve([number], fewest=1)
     return found
 
 

@@ -14,7 +14,7 @@ BASE = "python:3.7-slim"
 
 
 def version(number: str) -> Version:
-    [found] = [version for version in catalog.all_versions() if version.number == number]
+    [found] = catalog.resolve([number], fewest=1)
     return found
 
 
