@@ -4,6 +4,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from statistics import median
 
 import pyarrow as pa
@@ -266,9 +267,18 @@ def _warnings(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
         for version, facts in manifest.environments.items()
     }
     if len({python.rpartition(".")[0] for python in pythons.values()}) > 1:
-        listed = ", ".join(f"{version} on {python}" for version, python in pythons.items())
-        warnings.append(f"Python differs between versions ({listed}): it is part of every ratio")
+        warnings.append(f"Python differs between versions ({_listed(pythons)}): it is part of every ratio")
     return warnings
+
+
+def _listed(pythons: Mapping[str, str]) -> str:
+    """Neighbours that share a Python together, where they are three or more."""
+    told: list[str] = []
+    for python, group in groupby(pythons, key=pythons.__getitem__):
+        versions = list(group)
+        whom = [f"{versions[0]} to {versions[-1]}"] if len(versions) > 2 else versions
+        told += [f"{one} on {python}" for one in whom]
+    return ", ".join(told)
 
 
 def _clocks(watched: Sequence[Watched]) -> list[str]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator import judge
 from orchestrator.judge import judge_run
 from orchestrator.model import Arm, CardSpan, Comparison, Disturbed, Ended, Finished, Lost, Watched
 from orchestrator.rundir import RunDir
@@ -255,3 +256,8 @@ def test_a_gpu_whose_clock_kept_still_or_was_not_told_is_nothing_to_warn_of(run:
 def test_what_was_noted_of_the_gpus_at_the_start_stands_above_every_report(run: RunDir):
     run.write_manifest(manifest(notes=("MEASURED BY FORCE: 1.0.0",)))
     assert warned(run) == ("MEASURED BY FORCE: 1.0.0",)
+
+
+def test_neighbours_that_share_a_python_are_told_together() -> None:
+    pythons = {"1.14.0": "3.7", "2.0.0": "3.7", "2.1.4": "3.7", "2.13.0": "3.11", "2.20.0": "3.11"}
+    assert judge._listed(pythons) == "1.14.0 to 2.1.4 on 3.7, 2.13.0 on 3.11, 2.20.0 on 3.11"
