@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.plan import LOOKS
 from tests.end_to_end import Answer, compare, contrast
 
 VERSIONS = "1.14,2.0,2.13"
@@ -49,6 +50,13 @@ def predict_after_compile(answer: Answer, version: str) -> Answer:
     return contrast(answer, "predict", "case", {"version": version}, call="predict", model="tiny")
 
 
+def settled(found: Answer, verdict: str) -> bool:
+    """As many rounds as the first look takes settle such effects; a busy machine may get no further than two or three
+    within the budget, and then only the ratio tells."""
+    allowed = {verdict} if found["rounds"] >= LOOKS[0] else {verdict, "inconclusive"}
+    return found["verdict"] in allowed
+
+
 def test_every_arm_is_measured(answer: Answer) -> None:
     assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}
     assert len(answer["arms"]) == 8 * 3
@@ -56,14 +64,14 @@ def test_every_arm_is_measured(answer: Answer) -> None:
 
 def test_eager_training_is_slower_in_2_0_than_in_1_14(answer: Answer) -> None:
     found = eager_training(answer)
-    assert found["verdict"] == "slower"
+    assert settled(found, "slower")
     assert found["ratio"] > 1.5
-    assert found["seed_percent"] < 0
+    assert found["seed_percent"] < -50
 
 
 def test_predict_is_slower_after_compile_in_2_0_only(answer: Answer) -> None:
     inside = predict_after_compile(answer, "2.0.0")
-    assert inside["verdict"] == "slower"
+    assert settled(inside, "slower")
     assert "state=compiled" in inside["candidate"]
     assert "state=uncompiled" in inside["baseline"]
     # A tenth or so may be real in 1.14, too; what came with 2.0 is of another order.
@@ -74,7 +82,8 @@ def test_predict_is_slower_after_compile_in_2_0_only(answer: Answer) -> None:
 def test_graph_training_is_faster_than_eager_in_2_0(answer: Answer) -> None:
     found = contrast(answer, "train_loop", "case", {"version": "2.0.0"}, loop="fit")
     assert "mode=graph" in found["candidate"]
-    assert found["verdict"] == "faster"
+    assert settled(found, "faster")
+    assert found["ratio"] < 0.8
 
 
 def test_docker_and_virtual_environments_agree(on_venv: Answer, on_docker: Answer) -> None:

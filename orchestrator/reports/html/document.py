@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import vl_convert
 
 from orchestrator.library import Run
 from orchestrator.model import Comparison, Contrast
-from orchestrator.reports import table
+from orchestrator.plan import TREND_FROM
+from orchestrator.reports import table, trend
 from orchestrator.reports.html import charts, facts
 from orchestrator.reports.html.calls import Calls
 from orchestrator.reports.html.cases import COLUMNS, sections
@@ -51,11 +53,11 @@ def written(run: Run, calls: Calls) -> str:
             style=style,
             runtime=runtime,
             script=own,
-            title=shown(f"{_listed(versions[1:])} against {versions[0]}" if len(versions) > 1 else versions[0]),
+            title=shown(_title(versions)),
             run=shown(comparison.plan.run),
             created=comparison.plan.created,
             facts=shown(table.facts(comparison)),
-            summary=[shown(sentence) for sentence in sentences(comparison)] or [NOTHING_MEASURED],
+            summary=[shown(sentence) for sentence in _summary(comparison)] or [NOTHING_MEASURED],
             warnings=[shown(warning) for warning in (*comparison.broken, *comparison.warnings)],
             rows=rows,
             columns=ARM_COLUMNS,
@@ -125,6 +127,20 @@ def _overview(comparison: Comparison, names: Names) -> dict[str, Any] | None:
         "label": f"Ratios of {len(timed)} arms to the baseline: {told}. The table below holds them all.",
         "data": script_data({"ratios": ratios, "cases": cases}),
     }
+
+
+def _title(versions: Sequence[str]) -> str:
+    baseline, *others = versions
+    if len(versions) >= TREND_FROM:
+        return f"{others[0]} to {others[-1]}, {len(others)} versions, against {baseline}"
+    return f"{_listed(tuple(others))} against {baseline}" if others else baseline
+
+
+def _summary(comparison: Comparison) -> Sequence[str]:
+    """A sentence a version; of many versions, one a case, of the steps between neighbours."""
+    if len(comparison.plan.versions) < TREND_FROM:
+        return sentences(comparison)
+    return [f"{case.label}: {trend.summary(points)}" for case, points in trend.points(comparison).items()]
 
 
 def _listed(words: tuple[str, ...]) -> str:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from orchestrator.model import Case, Comparison
 from orchestrator.plain import drawn
 from orchestrator.plan import in_order, neighbour_pairs
 from orchestrator.reports import html, trend
+from orchestrator.reports.html.text import shown as shown_text
 from orchestrator.rundir import RunDir
 from orchestrator.showing import Shown
 from tests.conftest import ROOT
@@ -160,3 +162,12 @@ def test_the_page_of_few_versions_has_none():
 
     page = html.render(Run(Path("run"), scenes.everything(), ()), html.Calls())
     assert 'data-kind="trend"' not in page
+
+
+def test_the_page_of_many_versions_tells_the_steps_and_not_each_version(directory, measured: Comparison):
+    page, _ = html.page(directory)
+    head = page.partition("<table")[0]
+    assert f"{len(RELEASES) - 1} versions, against" in head
+    for case, of_case in trend.points(measured).items():
+        assert shown_text(f"{case.label}: {trend.summary(of_case)}") in unescape(head)
+    assert "cases (most in" not in head

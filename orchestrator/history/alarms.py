@@ -1,0 +1,33 @@
+"""Alarms as their events left them. Nothing is changed in place: what a person or a night says is one event more."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import date
+
+from orchestrator.history.model import Alarm, Event, Moved, Opened
+
+# Of these a night tells nobody anew.
+OPEN = ("new", "confirmed", "known", "muted")
+
+
+def current(events: Iterable[Event]) -> tuple[Alarm, ...]:
+    """Every alarm there ever was, the newest first; events come in the order in which they happened."""
+    found: dict[str, Alarm] = {}
+    for event in events:
+        if isinstance(event, Opened):
+            found[event.alarm.id] = replace(event.alarm, since=event.at)
+        elif isinstance(event, Moved) and event.alarm in found:
+            was = found[event.alarm]
+            found[event.alarm] = replace(
+                was, state=event.state, note=event.note or was.note, until=event.until, since=event.at
+            )
+    return tuple(sorted(found.values(), key=lambda alarm: alarm.opened, reverse=True))
+
+
+def is_open(alarm: Alarm) -> bool:
+    return alarm.state in OPEN
+
+
+def is_told(alarm: Alarm, tonight: date) -> bool:
+    """Whether a night lists it: a muted one comes back the day after its mute ended."""
+    return is_open(alarm) and (alarm.state != "muted" or (alarm.until is not None and alarm.until < tonight))

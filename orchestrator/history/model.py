@@ -1,0 +1,242 @@
+"""The frozen types of the history: a point a contrast a night, the series that points make, and alarms."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cached_property
+from typing import Literal
+
+from pydantic import ConfigDict
+
+from orchestrator.model import CONTROL
+
+STRICT = ConfigDict(extra="forbid")
+
+Outcome = Literal["measured", "refused", "died"]
+# What a night measures of everything, and what it measures again of what looked changed.
+Stage = Literal["screen", "confirm"]
+Direction = Literal["slower", "faster"]
+# By this night alone, twice measured; or by many nights together.
+FoundBy = Literal["night", "history"]
+State = Literal["new", "confirmed", "known", "recovered", "muted"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What a point was measured in. Image, driver and source begin a new segment of a series; all are told."""
+
+    image: str
+    reference_image: str
+    source: str
+    driver: str
+    kernel: str
+    python: str
+    machine: str
+    tool: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """What a version came to against the reference in one case, in rounds that both shared. A version that is followed
+    by a name of its own, as `nightly` is, says in `build` what it was that night; the control arm is a version too."""
+
+    night: date
+    started: datetime
+    run: str
+    stage: Stage
+    suite: str
+    host: str
+    engine: str
+    device: str
+    reference: str
+    version: str
+    build: str
+    case: str
+    outcome: Outcome
+    reason: str
+    # On the log scale; the standard error is over rounds.
+    effect: float | None
+    error: float | None
+    rounds: int
+    verdict: str
+    reference_ms: float | None
+    version_ms: float | None
+    surroundings: Surroundings
+
+
+@dataclass(frozen=True, order=True)
+class Key:
+    """What a series is of."""
+
+    case: str
+    version: str
+    reference: str
+    device: str
+    engine: str
+    host: str
+
+    @property
+    def is_control(self) -> bool:
+        return self.version.endswith(CONTROL)
+
+    @property
+    def control(self) -> "Key":
+        """The series of the reference against itself that was measured in the same rounds."""
+        return Key(self.case, self.reference + CONTROL, self.reference, self.device, self.engine, self.host)
+
+    @cached_property
+    def id(self) -> str:
+        text = "\n".join((self.case, self.version, self.reference, self.device, self.engine, self.host))
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """One night of a series, all its rounds together, on the log scale."""
+
+    night: date
+    effect: float
+    error: float
+    rounds: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """Nights of a series that can be compared: nothing that is known to matter changed between them."""
+
+    values: tuple[Value, ...]
+    # Of the control arm, in the same nights as far as it was measured.
+    control: tuple[Value, ...]
+    # What changed when it began, in words; nothing for the first.
+    because: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """All nights of a case in a version on a host, oldest first; `points` has those without a time, too."""
+
+    key: Key
+    segments: tuple[Segment, ...]
+    points: tuple[Point, ...]
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return tuple(value for segment in self.segments for value in segment.values)
+
+    @property
+    def latest(self) -> Point:
+        return self.points[-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A step in a segment: the ratio after it to the ratio before it, with its interval; `first` is the first night
+    after it, `last` the one before."""
+
+    first: date
+    last: date
+    before: float
+    after: float
+    ratio: float
+    ci_low: float
+    ci_high: float
+    p: float
+
+    @property
+    def direction(self) -> Direction:
+        return "slower" if self.ratio > 1 else "faster"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alarm:
+    """A change that people have to know of, and what became of it."""
+
+    __pydantic_config__ = STRICT
+
+    id: str
+    key: Key
+    found_by: FoundBy
+    change: Change
+    # What else was different that night, in words.
+    surroundings: tuple[str, ...]
+    run: str
+    reproduce: str
+    bisect: str
+    opened: datetime
+    state: State = "new"
+    note: str = ""
+    until: date | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """An alarm begins."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["opened"] = "opened"
+    at: datetime
+    alarm: Alarm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moved:
+    """An alarm goes into another state, by a night's measurement or because somebody says so."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["moved"] = "moved"
+    at: datetime
+    alarm: str
+    state: State
+    night: date | None = None
+    note: str = ""
+    until: date | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Night:
+    """A night's end: how it went, and what it did. Written even where nothing could be measured."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["night"] = "night"
+    at: datetime
+    night: date
+    started: datetime
+    host: str
+    suite: str
+    versions: tuple[str, ...]
+    run: str
+    outcome: Literal["measured", "failed", "hung", "skipped"]
+    said: tuple[str, ...]
+    cells: int
+    screened: int
+    confirmed: int
+    exit_code: int
+
+
+Event = Opened | Moved | Night
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What a night has to say to people: the alarms that began or ended with it, those that are open still, and what
+    came into the suite or left it."""
+
+    night: Night
+    opened: tuple[Alarm, ...] = ()
+    recovered: tuple[Alarm, ...] = ()
+    still: tuple[Alarm, ...] = ()
+    appeared: tuple[str, ...] = ()
+    vanished: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    # What was measured, drawn; nothing where nothing was.
+    report: str = ""
+
+    @property
+    def happened(self) -> bool:
+        """Whether anybody has to know of it tonight."""
+        quiet = self.night.outcome in ("measured", "skipped")
+        return bool(self.opened or self.recovered or self.vanished or self.warnings) or not quiet

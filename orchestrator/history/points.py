@@ -1,0 +1,81 @@
+"""From a run to points: every version against the reference, as it came out in the rounds that both shared."""
+
+from collections.abc import Mapping
+from datetime import date
+
+from orchestrator.history.model import Outcome, Point, Stage, Surroundings
+from orchestrator.judge import samples
+from orchestrator.library import Run
+from orchestrator.model import CONTROL, Arm, Contrast, Manifest
+from orchestrator.stats.paired import estimate
+
+UNKNOWN = "unknown"
+
+
+def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str, str] | None = None) -> list[Point]:
+    """`names` are those under which versions are followed, where that is not their own number."""
+    plan, manifest = run.plan, run.manifest
+    reference = plan.versions[0]
+    known = samples(plan, run.replicates)
+    arms = {(arm.case.label, arm.version): arm for arm in run.arms}
+    found = []
+    for contrast in run.contrasts:
+        pair = contrast.pair
+        if not pair.across or pair.baseline != reference or pair.case is None:
+            continue
+        between = [arms[name] for name in pair.arms]
+        measured = estimate(*(known.get((*name, pair.metric), {}) for name in pair.arms))
+        outcome, reason = _outcome(between, contrast)
+        build = pair.candidate
+        found.append(
+            Point(
+                night=night or plan.created.astimezone().date(),
+                started=plan.created,
+                run=plan.run,
+                stage=stage,
+                suite=plan.suite,
+                host=str(manifest.host.get("id", UNKNOWN)),
+                engine=plan.engine,
+                device=plan.device,
+                reference=reference,
+                version=(names or {}).get(build, build),
+                build=build,
+                case=pair.case.label,
+                outcome=outcome,
+                reason=reason,
+                effect=measured.theta if measured else None,
+                error=measured.standard_error if measured else None,
+                rounds=measured.rounds if measured else 0,
+                verdict=contrast.verdict,
+                reference_ms=between[0].median_ms,
+                version_ms=between[1].median_ms,
+                surroundings=_surroundings(manifest, pair.workload, reference, build, plan.device),
+            )
+        )
+    return found
+
+
+def _outcome(between: list[Arm], contrast: Contrast) -> tuple[Outcome, str]:
+    """Of a pair, the worse of its arms: with no time of the reference there is no point either."""
+    ends = {arm.outcome: arm for arm in between}
+    worst = ends.get("died") or ends.get("refused") or between[1]
+    return worst.outcome, worst.reason or contrast.reason
+
+
+def _surroundings(manifest: Manifest, workload: str, reference: str, build: str, device: str) -> Surroundings:
+    def image(version: str) -> str:
+        facts = manifest.environments.get(version) or manifest.environments.get(version.removesuffix(CONTROL))
+        return facts.identity if facts else ""
+
+    host = manifest.host
+    worker = manifest.workers.get(build, {})
+    return Surroundings(
+        image=image(build),
+        reference_image=image(reference),
+        source=manifest.sources.get(workload, ""),
+        driver=str(worker.get("driver") or host.get("gpus") or "") if device == "gpu" else "",
+        kernel=str(host.get("kernel") or ""),
+        python=str(worker.get("python") or ""),
+        machine=str(host.get("cpu") or ""),
+        tool=manifest.tool,
+    )

@@ -1,0 +1,90 @@
+"""How points lie in Parquet files: columns, the version of their layout, and how older files become today's."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, fields
+from typing import Any
+
+import pyarrow as pa
+
+from orchestrator.history.model import Point, Surroundings
+
+LAYOUT = "tfcompare.history"
+CURRENT = 2
+
+TEXT = pa.string()
+OF_SURROUNDINGS = tuple(one.name for one in fields(Surroundings))
+SCHEMA = pa.schema(
+    [
+        pa.field("night", pa.date32(), nullable=False),
+        pa.field("started", pa.timestamp("us", tz="UTC"), nullable=False),
+        *(pa.field(name, TEXT, nullable=False) for name in ("run", "stage", "suite", "host", "engine", "device")),
+        *(pa.field(name, TEXT, nullable=False) for name in ("reference", "version", "build", "case")),
+        pa.field("outcome", TEXT, nullable=False),
+        pa.field("reason", TEXT, nullable=False),
+        pa.field("effect", pa.float64()),
+        pa.field("error", pa.float64()),
+        pa.field("rounds", pa.int32(), nullable=False),
+        pa.field("verdict", TEXT, nullable=False),
+        pa.field("reference_ms", pa.float64()),
+        pa.field("version_ms", pa.float64()),
+        *(pa.field(name, TEXT, nullable=False) for name in OF_SURROUNDINGS),
+    ],
+    metadata={LAYOUT: str(CURRENT)},
+)
+
+
+class Unreadable(Exception):
+    """A file that is not what any tfcompare wrote."""
+
+
+class TooNew(Exception):
+    """A file of a tfcompare that is newer than this one."""
+
+
+def to_table(points: Iterable[Point]) -> pa.Table:
+    return pa.Table.from_pylist([_row(point) for point in points], schema=SCHEMA)
+
+
+def _row(point: Point) -> dict[str, Any]:
+    row = asdict(point)
+    return {**row, **row.pop("surroundings")}
+
+
+def to_points(table: pa.Table) -> list[Point]:
+    # Points of a night share what surrounds them; so do most nights.
+    shared: dict[tuple[str, ...], Surroundings] = {}
+    columns = {name: table.column(name).to_pylist() for name in SCHEMA.names}
+    around = [columns.pop(name) for name in OF_SURROUNDINGS]
+    found = []
+    for values, *row in zip(zip(*around, strict=True), *columns.values(), strict=True):
+        if values not in shared:
+            shared[values] = Surroundings(**dict(zip(OF_SURROUNDINGS, values, strict=True)))
+        found.append(Point(**dict(zip(columns, row, strict=True)), surroundings=shared[values]))
+    return found
+
+
+def current(table: pa.Table) -> pa.Table:
+    """A file's table in today's layout; raises Unreadable or TooNew."""
+    said = (table.schema.metadata or {}).get(LAYOUT.encode(), b"").decode()
+    if not said.isdecimal():
+        raise Unreadable("it does not say which layout it has")
+    number = int(said)
+    if number > CURRENT:
+        raise TooNew(f"its layout is {number}, and this tfcompare knows no newer one than {CURRENT}")
+    while number < CURRENT:
+        table = MIGRATIONS[number](table)
+        number += 1
+    if missing := [name for name in SCHEMA.names if name not in table.schema.names]:
+        raise Unreadable(f"it has no column {missing[0]}")
+    try:
+        return table.select(SCHEMA.names).cast(SCHEMA)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+        raise Unreadable(str(error)) from error
+
+
+def _all_were_screens(table: pa.Table) -> pa.Table:
+    """Layout 1 knew no second stage."""
+    return table.append_column("stage", pa.array(["screen"] * len(table), TEXT))
+
+
+MIGRATIONS: dict[int, Callable[[pa.Table], pa.Table]] = {1: _all_were_screens}

@@ -1,0 +1,99 @@
+"""From points to series: the nights of a case in a version, cut where what it is measured in became another."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import date
+from itertools import pairwise
+
+from orchestrator.history.model import Key, Point, Segment, Series, Value
+
+# What begins a new segment, in the words of a person. A version that is followed by a name of its own is another build
+# every night: that is what is watched.
+CUTS = {
+    "image": "image of the version",
+    "reference_image": "image of the reference",
+    "driver": "driver",
+    "source": "source of the workload",
+}
+TOLD = {**CUTS, "kernel": "kernel", "python": "Python", "machine": "CPU", "tool": "tfcompare"}
+
+
+def key_of(point: Point) -> Key:
+    return Key(point.case, point.version, point.reference, point.device, point.engine, point.host)
+
+
+def all_series(points: Iterable[Point]) -> dict[Key, Series]:
+    """Points come oldest first."""
+    by_key: dict[Key, list[Point]] = defaultdict(list)
+    for point in points:
+        by_key[key_of(point)].append(point)
+    controls = {key: _values(of_key) for key, of_key in by_key.items() if key.is_control}
+    return {key: _series(key, of_key, controls.get(key.control, ())) for key, of_key in sorted(by_key.items())}
+
+
+def _series(key: Key, points: Sequence[Point], control: Sequence[Value]) -> Series:
+    segments = []
+    for chunk, because in _cut([point for point in points if point.effect is not None]):
+        nights = {point.night for point in chunk}
+        beside = tuple(value for value in control if value.night in nights)
+        segments.append(Segment(values=_values(chunk), control=beside, because=because))
+    return Series(key=key, segments=tuple(segments), points=tuple(points))
+
+
+def _cut(points: Sequence[Point]) -> list[tuple[list[Point], tuple[str, ...]]]:
+    chunks: list[tuple[list[Point], tuple[str, ...]]] = []
+    for point in points:
+        because = cuts(chunks[-1][0][-1], point) if chunks else ()
+        if not chunks or because:
+            chunks.append(([], because))
+        chunks[-1][0].append(point)
+    return chunks
+
+
+def cuts(before: Point, after: Point) -> tuple[str, ...]:
+    """What changed between two points that makes them another's; nothing where they can be compared."""
+    followed = after.version != after.build
+    names = [name for name in CUTS if not (followed and name == "image")]
+    return tuple(told for name in names if (told := _change(name, before, after)))
+
+
+def differences(before: Point, after: Point) -> tuple[str, ...]:
+    """Everything about them that changed, for whoever looks for a cause."""
+    told = [told for name in TOLD if (told := _change(name, before, after))]
+    if before.build != after.build:
+        told.insert(0, f"{after.version}: {before.build} -> {after.build}")
+    return tuple(told)
+
+
+def _change(name: str, before: Point, after: Point) -> str:
+    was, now = (getattr(point.surroundings, name) for point in (before, after))
+    return f"{TOLD[name]}: {_short(was)} -> {_short(now)}" if was != now else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:19]}…"
+
+
+def _values(points: Iterable[Point]) -> tuple[Value, ...]:
+    """All rounds of a night together: screened, confirmed, or measured twice."""
+    by_night: dict[date, list[Point]] = defaultdict(list)
+    for point in points:
+        if point.effect is not None and point.rounds > 1:
+            by_night[point.night].append(point)
+    return tuple(_value(night, of_night) for night, of_night in sorted(by_night.items()))
+
+
+def _value(night: date, points: Sequence[Point]) -> Value:
+    rounds = sum(point.rounds for point in points)
+    effect = sum(point.rounds * (point.effect or 0.0) for point in points) / rounds
+    # The spread of a round, pooled over the parts of the night.
+    squares = sum((point.error or 0.0) ** 2 * point.rounds * (point.rounds - 1) for point in points)
+    freedom = rounds - len(points)
+    return Value(night=night, effect=effect, error=math.sqrt(squares / freedom / rounds), rounds=rounds)
+
+
+def first_after(points: Sequence[Point], night: date) -> tuple[Point, Point] | None:
+    """The points on both sides of the beginning of a night."""
+    timed = [point for point in points if point.effect is not None]
+    return next(((before, after) for before, after in pairwise(timed) if before.night < night <= after.night), None)
