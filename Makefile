@@ -22,7 +22,7 @@ lint: .venv/dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/vermin --quiet --no-tips --violations --target=3.6- workloads
+	$(BIN)/vermin --quiet --no-tips --violations --target=3.6- workloads images/check.py
 	$(BIN)/python tools/lock.py --check
 	$(BIN)/python tools/docs.py --check
 

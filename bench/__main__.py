@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import detect, images, isolation, overhead, peers, report
+from bench import alarms, detect, images, isolation, overhead, peers, report, site
 from orchestrator.host import host_facts
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
@@ -22,6 +22,8 @@ PARTS = {
     "isolation": ("Isolation", isolation.section),
     "peers": ("Peers", peers.section),
     "report": ("Reports", report.section),
+    "site": ("Site", site.section),
+    "alarms": ("Alarms", alarms.section),
 }
 
 

@@ -19,6 +19,8 @@ COMMANDS = {
     "reproduce": "cli_measure",
     "profile": "cli_measure",
     "bisect": "cli_bisect",
+    "nightly": "cli_nightly",
+    "history": "cli_history",
     "report": "cli_runs",
     "compare": "cli_runs",
     "export": "cli_runs",

@@ -50,23 +50,34 @@ def build_images(
     sbom: Annotated[
         Path | None, typer.Option("--sbom", help="Folder for what each image is made of, as CycloneDX.", metavar="DIR")
     ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            help="A name of your own for each as well, e.g. 'mine:{version}-{flavour}'; it moves with every build.",
+        ),
+    ] = None,
     format: Format = "table",
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     flags.known_format(format)
+    flavour = "gpu" if gpu else "cpu"
+    if name and "{version}" not in name:
+        raise UsageError(f"--name {name!r}: without {{version}} in it, every version would take it from the one before")
     options = EngineOptions(gpu=gpu, base=base, ca_bundle=ca_bundle, index_url=index_url, wheelhouse=wheelhouse)
     with view(Console(stderr=True), quiet=quiet, verbose=verbose) as watching:
         asked = _asked(versions or USUAL, watching.say)
         # Imported here: other commands need no engine, and its client is slow to import.
-        from orchestrator.images.build import build
+        from orchestrator.images.build import build, call
 
         found = build(asked, options, watching, at_once)
+        if name:
+            call(found, lambda number: name.replace("{version}", number).replace("{flavour}", flavour))
     if sbom:
         for one in found:
             if one.tag:
-                name = f"{one.version.number}-{'gpu' if gpu else 'cpu'}.cdx.json"
-                _write(sbom / name, _sbom(one.version, gpu, base), quiet)
+                _write(sbom / f"{one.version.number}-{flavour}.cdx.json", _sbom(one.version, gpu, base), quiet)
     if format == "json":
         print(json.dumps([one.as_object() for one in found], indent=2))
     else:

@@ -3,10 +3,12 @@
 import os
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.engines import Environment, WorkerPlace
+from orchestrator.engines.channel import ChannelClosed
 from orchestrator.engines.client import Ready, SeenGpu, WorkerClient, WorkerDied
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.gpu import Gpu
@@ -22,6 +24,8 @@ SLOW_START_TIMEOUT_S = 7200.0
 MOST_DEATHS = 3
 # The usual few versions all start at once.
 FEWEST_STARTING = 4
+# Of a log, in bytes and in letters: its end is enough to see what a worker said last.
+LOG_END, LONGEST_LINE = 4096, 300
 
 
 @dataclass
@@ -122,7 +126,8 @@ class Crew:
         except (WorkerDied, EnvironmentFailed) as error:
             if client:
                 client.channel.close()
-            self.lose(version, "start", f"{error}; see {place.log}")
+            said = last_line(place.log) if isinstance(error.__cause__, ChannelClosed) else ""
+            self.lose(version, "start", f"{error}{f' ({said})' if said else ''}; see {place.log}")
             return None
         except BaseException:
             if client:
@@ -180,6 +185,15 @@ class Crew:
         for member in self._members.values():
             if member.client:
                 member.client.channel.close()
+
+
+def last_line(log: Path) -> str:
+    """What a worker said before it ended without an answer: of a traceback, and of an abort, it is the cause."""
+    with suppress(OSError), log.open("rb") as handle:
+        handle.seek(max(0, log.stat().st_size - LOG_END))
+        lines = handle.read().decode("utf-8", "replace").splitlines()
+        return next((line.strip()[:LONGEST_LINE] for line in reversed(lines) if line.strip()), "")
+    return ""
 
 
 def misfit(asked: Sequence[Gpu], seen: Sequence[SeenGpu]) -> str:

@@ -78,6 +78,120 @@ BISECT = """Find the version that made a case slower or faster, by measured verd
   tfcompare bisect --good nightly-20260701 --bad nightly --workload 'power\\[style=function]'
 """
 
+NIGHTLY = """Measure every night, keep what came out, and raise an alarm only when something really changed."""
+
+NIGHTLY_RUN = """Measure a night: a suite against a pinned reference, what looks changed a second time, judged by all
+nights before; exits with 1 if there is a new alarm of something slower.
+
+[bold]Examples[/bold]
+
+  tfcompare nightly run --versions 2.13,nightly
+
+  tfcompare nightly run --versions 1.14,2.0,2.13 --suite seed --engine venv --limit 4h
+
+  tfcompare nightly run --versions 2.13,nightly --notify 'mailto://${USER}:${PASSWORD}@example.org' --heartbeat
+"""
+
+NIGHTLY_INSTALL = """Have this machine measure every night, by a systemd timer or a line in the crontab: shown first,
+and written when you agree. Every other flag is one of `nightly run`.
+
+[bold]Examples[/bold]
+
+  tfcompare nightly install --at 02:00 --versions 2.13,nightly --suite seed
+
+  tfcompare nightly install --at 23:30 --missed skip --scheduler cron --yes -- --versions 1.14,2.0,2.13 --limit 4h
+"""
+
+NIGHTLY_STATUS = """Say what is scheduled here, when the next night begins, what came of the last one, and whether one
+runs now.
+
+[bold]Examples[/bold]
+
+  tfcompare nightly status
+
+  tfcompare nightly status --quiet || echo 'look after the nights'
+"""
+
+NIGHTLY_UNINSTALL = """Take away again what `nightly install` has written, and nothing else.
+
+[bold]Examples[/bold]
+
+  tfcompare nightly uninstall
+"""
+
+NIGHTLY_SERVE = """Wait for each night and run it, until this is ended; for containers, where nothing else calls it.
+Every other flag is one of `nightly run`.
+
+[bold]Examples[/bold]
+
+  tfcompare nightly serve --at 02:00 --versions 2.13,nightly --suite seed
+"""
+
+NIGHTLY_NOTIFY_TEST = """Send a test message to everybody who would be told of a night.
+
+[bold]Examples[/bold]
+
+  tfcompare nightly notify-test --notify 'mailto://${USER}:${PASSWORD}@example.org'
+
+  tfcompare nightly notify-test --notify-file ~/.config/tfcompare/notify
+"""
+
+HISTORY = """Show what the nights measured: all series with their alarms, or a case night by night, as a table and a plot.
+
+[bold]Examples[/bold]
+
+  tfcompare history
+
+  tfcompare history 'predict\\[model=tiny]' --version nightly --last 60
+
+  tfcompare history train_loop --since 2026-09-01 --format csv > nights.csv
+"""
+
+HISTORY_QUERY = """Ask the history in SQL; without a query, say which views and columns there are.
+
+[bold]Examples[/bold]
+
+  tfcompare history query
+
+  tfcompare history query 'SELECT night, version, ratio FROM series ORDER BY night'
+
+  tfcompare history query 'SELECT * FROM points' --format parquet --output points.parquet
+"""
+
+HISTORY_IMPORT = """Add the contrasts of a run to the history, as a night of their own; the run stays where it is.
+
+[bold]Examples[/bold]
+
+  tfcompare history import runs/first
+
+  tfcompare history import runs/tuesday --night 2026-11-17 --name 2.22.0.dev20261117=nightly
+"""
+
+HISTORY_ALARMS = """List the alarms: size, first bad night, what changed then, and the commands to reproduce and bisect."""
+
+HISTORY_KNOWN = """Say that an alarm is known, and why; nights list it with this note until it recovers.
+
+[bold]Examples[/bold]
+
+  tfcompare history known 3f9a12 --note 'new allocator, wanted'
+"""
+
+HISTORY_MUTE = """Say nothing more of an alarm, for good or until a day.
+
+[bold]Examples[/bold]
+
+  tfcompare history mute 3f9a12 --note 'fix is in review' --until 2026-12-31
+"""
+
+HISTORY_UNMUTE = """Take back that an alarm is muted or known: it is again what the nights made of it."""
+
+HISTORY_SITE = """Write the history as static pages, with a feed of its alarms; they open without a server.
+
+[bold]Examples[/bold]
+
+  tfcompare history site --out public
+"""
+
 REPRODUCE = """Test published claims about TensorFlow's speed: reproduced, not reproduced, or inconclusive.
 
 [bold]Examples[/bold]

@@ -5,11 +5,14 @@ The resolver is uv: it resolves for Pythons that it does not run on, 3.6 include
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -20,6 +23,7 @@ from orchestrator import catalog
 from orchestrator.catalog import own
 from orchestrator.catalog.table import FlavourTable
 from orchestrator.errors import UsageError
+from orchestrator.versions import Version
 
 # Packages that come as source are built with these, without isolation.
 # The tensorboards of the versions here import pkg_resources, which setuptools 82 no longer has.
@@ -30,6 +34,8 @@ TENSORFLOW = re.compile(r"(?P<package>tensorflow(-cpu|-gpu)?|tf-nightly(-cpu)?)(
 NIGHTLIES = ("tf-nightly-cpu", "tf-nightly")
 RESOLVE_TIMEOUT_S = 300
 HEAD = "# Versions of your own, in the form of tfcompare's table of versions.\n"
+WRITTEN_BY = "# Written by: "
+ON_FIRST_USE = "tfcompare, for the version "
 
 
 class Unresolved(Exception):
@@ -74,23 +80,35 @@ def resolve(lock: Lock, constraints: Path | None = None, options: Sequence[str] 
         raise Unresolved(f"the index gave no answer within {RESOLVE_TIMEOUT_S} s") from error
     if done.returncode != 0:
         raise Unresolved(done.stderr.strip())
-    header = f"# Written by: {lock.command}\n# from its table of versions, for Python {lock.python}\n"
+    header = f"{WRITTEN_BY}{lock.command}\n# from its table of versions, for Python {lock.python}\n"
     return f"{header}{INPUTS_PREFIX}{lock.inputs}\n{done.stdout}"
 
 
-def provide(names: Sequence[str], say: Callable[[str], None]) -> tuple[str, ...]:
-    """The same names, those of patches and nightlies that no table had locked meanwhile."""
-    return tuple(_provided(name, say) for name in names)
+def provide(
+    names: Sequence[str], say: Callable[[str], None], known: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """The same names, those of patches and nightlies that no table had locked meanwhile. `known` are the nightlies of
+    the index, where they were asked for already."""
+    return tuple(_provided(name, say, known) for name in names)
 
 
-def _provided(name: str, say: Callable[[str], None]) -> str:
-    if catalog.find(name):
+def _provided(name: str, say: Callable[[str], None], known: Mapping[str, str] | None) -> str:
+    if version := catalog.find(name):
+        _used(version)
         return name
     if catalog.EXACT.fullmatch(name):
         _lock_patch(name, say)
     elif catalog.NIGHTLY.fullmatch(name):
-        return _lock_nightly(name, say)
+        return _lock_nightly(name, say, nightlies() if known is None else known)
     return name
+
+
+def _used(version: Version) -> None:
+    """A nightly's lock bears the time of its last use: those long unused may be removed one day."""
+    for flavour in version.flavours:
+        if catalog.NIGHTLY.fullmatch(version.number) and flavour.lock.is_relative_to(own.locks()):
+            with suppress(OSError):
+                os.utime(flavour.lock)
 
 
 def _lock_patch(number: str, say: Callable[[str], None]) -> None:
@@ -158,7 +176,7 @@ def _resolved(number: str, python: str, wanted: tuple[str, ...], options: Sequen
     tools = pip_lock(python)
     lock = Lock(
         own.locks() / catalog.lock_name(number, "cpu", python),
-        f"tfcompare, for the version {number}", python, wanted, tools.requirements,
+        ON_FIRST_USE + number, python, wanted, tools.requirements,
     )  # fmt: skip
     return resolve(lock, tools.path, options)
 
@@ -175,22 +193,83 @@ def _why_not(number: str, said: str) -> str:
 
 def _keep(number: str, python: str, wanted: tuple[str, ...], text: str, say: Callable[[str], None]) -> None:
     """Into the user's folder: the lock first, so that no table names one that is not there."""
-    path = own.write(own.locks() / catalog.lock_name(number, "cpu", python), text)
-    keras = next((pin["number"] for pin in re.finditer(r"^keras(-nightly)?==(?P<number>\S+)", text, re.MULTILINE)), "")
-    before = own.table().read_text() if own.table().exists() else HEAD
-    entry = (
-        f"\n[version.{json.dumps(number)}]\nkeras = {json.dumps(keras)}\n"
-        f"\n[version.{json.dumps(number)}.cpu]\npythons = [{json.dumps(python)}]\n"
-        f"requirements = {json.dumps(list(wanted), indent=2)}\n"
-    )
-    own.write(own.table(), before + entry)
+    with own.changing():
+        # Another run may have locked it meanwhile, and a table that has a version twice is none.
+        catalog.reread()
+        if catalog.find(number):
+            return
+        path = own.write(own.locks() / catalog.lock_name(number, "cpu", python), text)
+        before = own.table().read_text() if own.table().exists() else HEAD
+        own.write(own.table(), before + _entry(number, python, wanted, text))
     catalog.reread()
     say(f"{number}: locked for Python {python} in {path}")
 
 
-def _lock_nightly(name: str, say: Callable[[str], None]) -> str:
-    package, number = nearest(name, nightlies(), say)
-    if catalog.find(number):
+def _entry(number: str, python: str, wanted: tuple[str, ...], text: str) -> str:
+    keras = next((pin["number"] for pin in re.finditer(r"^keras(-nightly)?==(?P<number>\S+)", text, re.MULTILINE)), "")
+    return (
+        f"\n[version.{json.dumps(number)}]\nkeras = {json.dumps(keras)}\n"
+        f"\n[version.{json.dumps(number)}.cpu]\npythons = [{json.dumps(python)}]\n"
+        f"requirements = {json.dumps(list(wanted), indent=2)}\n"
+    )
+
+
+def locked_on_first_use(version: Version) -> bool:
+    """Whether all that there is of it in the user's folder was put there by this module, and so may be taken away."""
+    return all(
+        flavour.lock.is_relative_to(own.locks())
+        and flavour.lock.is_file()
+        and flavour.lock.read_text().startswith(WRITTEN_BY + ON_FIRST_USE + version.number)
+        for flavour in version.flavours
+    )
+
+
+def forget(version: Version) -> None:
+    """Takes what was locked on first use away again: the entry first, so that no table names a lock that is gone."""
+    with own.changing():
+        before = own.table().read_text()
+        after = _without(before, version.number)
+        expected = tomllib.loads(before)["version"]
+        del expected[version.number]
+        if tomllib.loads(after).get("version", {}) != expected:
+            raise UsageError(
+                f"{own.table()}: {version.number} is not written there as tfcompare writes it; take it out by hand"
+            )
+        own.write(own.table(), after)
+    catalog.reread()
+    for flavour in version.flavours:
+        flavour.lock.unlink(missing_ok=True)
+
+
+def _without(table: str, number: str) -> str:
+    """The text of a table without one of its versions; what others wrote between, their comments too, stays."""
+    heads = tuple(f"[version.{json.dumps(number)}{end}" for end in ("]", "."))
+    kept: list[str] = []
+    waiting: list[str] = []
+    inside = False
+    for line in table.splitlines(keepends=True):
+        if line.startswith("["):
+            if line.startswith(heads):
+                while kept and not inside and not kept[-1].strip():
+                    kept.pop()
+                inside, waiting = True, []
+                continue
+            inside = False
+        if inside and (not line.strip() or line.startswith("#")):
+            # Whether it belongs to this version or to the next, the next line tells.
+            waiting.append(line)
+        elif inside:
+            waiting = []
+        else:
+            kept += [*waiting, line]
+            waiting = []
+    return "".join([*kept, *waiting])
+
+
+def _lock_nightly(name: str, say: Callable[[str], None], known: Mapping[str, str]) -> str:
+    package, number = nearest(name, known, say)
+    if version := catalog.find(number):
+        _used(version)
         return number
     newest = catalog.releases()[-1]
     flavour = newest.on("cpu")[0]
@@ -208,7 +287,8 @@ def _lock_nightly(name: str, say: Callable[[str], None]) -> str:
             continue
         _keep(number, flavour.python.number, wanted, text, say)
         return number
-    raise UsageError(f"{number}: this nightly cannot be locked:\n{said}")
+    advice = "" if "No solution found" in said else "\nCheck the network, or the index that uv is set to use"
+    raise UsageError(f"{number}: this nightly cannot be locked:\n{said}{advice}")
 
 
 def nightlies() -> dict[str, str]:
@@ -220,18 +300,31 @@ def nightlies() -> dict[str, str]:
 def _on_index(package: str, python: str) -> list[str]:
     # pip alone knows what its user set it to.
     command = [sys.executable, "-m", "pip", "index", "versions", package, "--pre", "--only-binary=:all:"]
-    done = subprocess.run(
-        [*command, "--python-version", python], capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S
-    )
+    try:
+        done = subprocess.run(
+            [*command, "--python-version", python], capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UsageError(f"the index does not answer for {package} within {RESOLVE_TIMEOUT_S} s") from error
     if done.returncode != 0:
-        if "No matching distribution" in done.stderr:
+        # What pip says of an index that does not answer, too, once it has tried often enough.
+        broken = re.search(r"Retrying \(.*after connection broken by '(.*)'", done.stderr)
+        if "No matching distribution" in done.stderr and not broken:
             return []
+        if broken:
+            raise UsageError(f"the index does not answer for {package} ({_cause(broken[1])})")
         raise UsageError(f"the index was not asked for {package}: {(done.stderr.strip().splitlines() or [''])[-1]}")
     listed = re.search(r"Available versions: (.*)", done.stdout)
     return listed[1].replace(" ", "").split(",") if listed else []
 
 
-def nearest(name: str, known: dict[str, str], say: Callable[[str], None]) -> tuple[str, str]:
+def _cause(said: str) -> str:
+    """What an error was told last, of the errors inside each other that pip shows."""
+    quoted = [one or other for one, other in re.findall(r"'([^']*)'|\"([^\"]*)\"", said)]
+    return re.sub(r"\[Errno -?\d+\] ", "", quoted[-1].rpartition(": ")[2]) if quoted else said
+
+
+def nearest(name: str, known: Mapping[str, str], say: Callable[[str], None]) -> tuple[str, str]:
     """(package, number) of the nightly that is meant; of a day without one, the nearest before it, and that is told."""
     dated = {number: date_of(number) for number in known if re.search(r"\.dev\d{8}$", number)}
     if not dated:

@@ -73,6 +73,29 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done,
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show builds and installs as they go.")]
 
+History = Annotated[
+    Path | None,
+    typer.Option(
+        "--history",
+        envvar="TFCOMPARE_HISTORY",
+        help="Folder of the history; one of your own among your data if not given.",
+        metavar="DIR",
+        show_default=False,
+    ),
+]
+Notify = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--notify",
+        help="Whom to tell, as an apprise URL; $\\{NAME} in it is taken from the environment; repeatable.",
+        metavar="URL",
+    ),
+]
+NotifyFile = Annotated[
+    Path | None,
+    typer.Option("--notify-file", help="A file of such URLs, one a line.", metavar="FILE"),
+]
+
 Format = Annotated[str, typer.Option("--format", help="table or json, on stdout.")]
 Columns = Annotated[
     str | None,

@@ -14,6 +14,7 @@ from orchestrator.bisect.state import State
 from orchestrator.bisect.words import conclusions, share
 from orchestrator.reports.columns import MARKS, interval, ratio
 from orchestrator.reports.html import charts, document
+from orchestrator.reports.html.parts import asset, policy
 from orchestrator.reports.html.text import rounded, shown
 
 PAGE = "report.html"
@@ -44,7 +45,7 @@ def write(known: State, found: Found, folder: Path) -> Path:
 
 
 def render(known: State, found: Found) -> str:
-    style = document.asset("page.css")
+    style = asset("page.css")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -55,7 +56,7 @@ def render(known: State, found: Found) -> str:
     question = known.question
     steps = f"{question.good} to {question.bad}"
     return environment.get_template("page.html.j2").render(
-        policy=document.policy(style),
+        policy=policy(style),
         style=style,
         title=shown(f"{known.case.workload} from {steps}"),
         case=shown(known.case.label),

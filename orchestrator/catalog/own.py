@@ -1,10 +1,12 @@
 """What a user's own folder adds to the table of versions: versions locked on first use, and digests that a registry
 named."""
 
+import fcntl
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from orchestrator import whole
@@ -45,10 +47,28 @@ def write_digests(found: Mapping[str, str]) -> Path:
     return write(digests_file(), "# Written by: tfcompare images lock\n" + "".join(lines))
 
 
+@contextmanager
+def changing() -> Iterator[None]:
+    """While the table is read and written again: what another run writes into it meanwhile is not lost."""
+    path = folder() / ".lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = path.open("w")
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    with handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
 def write(path: Path, text: str) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         whole.write(path, text.encode())
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}; TFCOMPARE_DATA names another folder") from error
+        raise _unwritable(path, error) from error
     return path
+
+
+def _unwritable(path: Path, error: OSError) -> UsageError:
+    return UsageError(f"{path}: cannot be written: {error.strerror}; TFCOMPARE_DATA names another folder")

@@ -16,7 +16,7 @@ import urllib3
 from docker.errors import APIError, DockerException, NotFound
 from docker.types import LogConfig, Mount
 
-from orchestrator.engines import nvidia
+from orchestrator.engines import nvidia, outside
 from orchestrator.engines.channel import ChannelClosed, Lines, describe_exit
 from orchestrator.engines.setting import worker_variables
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
@@ -90,11 +90,17 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     """The id of a created container: no network, read-only, no capabilities, one writable folder; with a GPU another,
     for the code that its driver makes."""
     # Mounts, not binds: an engine that does not see a folder says so, where a bind makes an empty one.
-    mounts = [_mount("workloads", spec.workloads), _mount("results", spec.results, read_only=False)]
+    mounted = outside.mounts(client)
+
+    def mount(name: str, source: Path, *, read_only: bool = True) -> Mount:
+        place = outside.source(source, mounted, read_only=read_only)
+        return Mount(f"{ROOT}/{name}", str(place), type="bind", read_only=read_only)
+
+    mounts = [mount("workloads", spec.workloads), mount("results", spec.results, read_only=False)]
     if spec.own_workloads:
-        mounts.append(_mount("own", spec.own_workloads))
+        mounts.append(mount("own", spec.own_workloads))
     if spec.jit:
-        mounts.append(_mount("jit", spec.jit, read_only=False))
+        mounts.append(mount("jit", spec.jit, read_only=False))
     # The engine's memory: Docker's may be a virtual machine with less than this machine has.
     memory = spec.memory_mb * 2**20 if spec.memory_mb else int(client.info()["MemTotal"] * MEMORY_SHARE)
     host_config = client.api.create_host_config(
@@ -129,10 +135,6 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         host_config=host_config,
     )
     return str(created["Id"])
-
-
-def _mount(name: str, source: Path, *, read_only: bool = True) -> Mount:
-    return Mount(f"{ROOT}/{name}", str(source.resolve()), type="bind", read_only=read_only)
 
 
 class ContainerChannel:

@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from orchestrator.engines import EngineOptions
 from orchestrator.engines.docker import DockerEngine, asking, connect
 from orchestrator.engines.setting import cache
-from orchestrator.errors import EnvironmentFailed, Interrupted
+from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
 from orchestrator.progress import View
 from orchestrator.ready import Ready, make_ready
 from orchestrator.versions import Version
@@ -69,6 +70,17 @@ def build(
                 size = int(client.api.inspect_image(result.environment.facts.identity)["Size"])
             found.append(_built(version, result, size))
     return tuple(found)
+
+
+def call(found: Sequence[Built], name: Callable[[str], str]) -> None:
+    """Gives each image that there is a name more, in place of whatever had it."""
+    with closing(connect()) as client:
+        for one in found:
+            if one.tag:
+                called = name(one.version.number)
+                with asking(f"{one.version.number}: cannot be called {called!r}", UsageError):
+                    repository, _, tag = called.rpartition(":")
+                    client.api.tag(one.identity, *((repository, tag) if repository else (tag,)), force=True)
 
 
 def _built(version: Version, result: Ready, size: int) -> Built:

@@ -26,6 +26,15 @@ def outdated(versions: Iterable[Version]) -> list[Path]:
     return []
 
 
+def made_of(flavour: Flavour) -> list[Path]:
+    """Those that were installed from its lock, whole or not; and those of its name whose Python is gone."""
+    with suppress(FileNotFoundError):
+        folders = [path for path in cache_folder().iterdir() if path.is_dir()]
+        named = [path for path in folders if path.name.rpartition("-")[0] == flavour.lock.stem]
+        return sorted(path for path in named if not (path / "bin" / "python").exists() or _is_wanted(path, [flavour]))
+    return []
+
+
 def _is_wanted(path: Path, flavours: Iterable[Flavour]) -> bool:
     python = path / "bin" / "python"
     if not python.exists():

@@ -1,7 +1,7 @@
 """What can be freed: images that no recipe leads to any more, and what ended runs have left behind."""
 
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from docker.errors import APIError, ImageNotFound
 
 from orchestrator.engines import container, nvidia
 from orchestrator.images import environments, sizes
-from orchestrator.images.inventory import Inventory, Judged, Kept
+from orchestrator.images.inventory import Inventory, Judged, Kept, kept, weigh
 from orchestrator.versions import Version
 
 
@@ -52,13 +52,24 @@ def find(
     cache: bool = False,
 ) -> Garbage:
     """`all` takes images that are current, too; `cache` virtual environments."""
+    return _garbage(client, inventory.images, base, environments.outdated(versions) if cache else [], all=all)
+
+
+def of_versions(client: docker.DockerClient, numbers: Collection[str]) -> Garbage:
+    """All images of these versions, whatever the tables say of them."""
+    images = weigh([one for one in kept(client) if one.version in numbers], {}, ()).images
+    return _garbage(client, images, None, [], all=True)
+
+
+def _garbage(
+    client: docker.DockerClient, found: Iterable[Judged], base: str | None, folders: Sequence[Path], *, all: bool
+) -> Garbage:
     left = container.left_behind(client)
     users = [entry for entry in client.api.containers(all=True) if entry["Id"] not in left]
-    images, spared = part(inventory.images, users, base, all=all)
+    images, spared = part(found, users, base, all=all)
     mine = {one.image.id for one in images}
     others = [entry["Id"] for entry in client.api.images() if entry["Id"] not in mine]
     freed = sizes.steps(client, mine) - sizes.steps(client, others) if mine else set()
-    folders = environments.outdated(versions) if cache else []
     used = [path for path in folders if environments.in_use(path)]
     return Garbage(
         images=images,

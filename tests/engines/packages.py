@@ -20,12 +20,12 @@ USER, PASSWORD = "somebody@example", "p%ss w0rd/extremely:secret"
 LOGIN = f"{quote(USER, safe='')}:{quote(PASSWORD, safe='')}"
 
 
-def wheel(folder: Path, name: str, number: str = "1.0") -> Path:
+def wheel(folder: Path, name: str, number: str = "1.0", code: str = "") -> Path:
     """A package with one module of its own name."""
     path = folder / f"{name}-{number}-py3-none-any.whl"
     info = f"{name}-{number}.dist-info"
     members = {
-        f"{name}.py": f"NUMBER = {number!r}\n",
+        f"{name}.py": code or f"NUMBER = {number!r}\n",
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: {number}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }

@@ -8,6 +8,8 @@ from orchestrator.plan import LOOKS
 from tests.end_to_end import Answer, compare, contrast
 
 VERSIONS = "1.14,2.0,2.13"
+# Half of what a user's run may take: such effects need no more.
+BUDGET = "65s"
 TRAIN = {
     "loop": "train_on_batch",
     "api": "tf.keras",
@@ -21,7 +23,8 @@ TRAIN = {
 @pytest.fixture(scope="module")
 def on_venv(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
     out = tmp_path_factory.mktemp("venv") / "run"
-    code, answer, stderr = compare(tfcompare, "--versions", VERSIONS, "--engine", "venv", "--out", out, "--quiet")
+    flags = ("--versions", VERSIONS, "--engine", "venv", "--budget", BUDGET, "--out", out, "--quiet")
+    code, answer, stderr = compare(tfcompare, *flags)
     assert code == 0, stderr
     assert stderr == ""
     return answer
@@ -30,8 +33,8 @@ def on_venv(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
 @pytest.fixture(scope="module")
 def on_docker(tfcompare: str, docker_base: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
     out = tmp_path_factory.mktemp("docker") / "run"
-    flags = ("--versions", VERSIONS, "--engine", "docker", "--base", docker_base, "--out", out, "--quiet")
-    code, answer, stderr = compare(tfcompare, *flags)
+    flags = ("--versions", VERSIONS, "--engine", "docker", "--base", docker_base, "--budget", BUDGET)
+    code, answer, stderr = compare(tfcompare, *flags, "--out", out, "--quiet")
     assert code == 0, stderr
     return answer
 

@@ -1,9 +1,14 @@
 """Which nightly is meant, and what a patch is locked with; the resolver itself is asked in tests/engines."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from orchestrator import catalog, locking
+from orchestrator.catalog import own
 from orchestrator.errors import UsageError
+from orchestrator.threads import side_by_side
 
 KNOWN = {
     "2.22.0.dev20260901": "tf-nightly-cpu",
@@ -77,3 +82,49 @@ def test_on_another_python_it_takes_that_pythons_pyarrow_and_no_numpy():
 
 def _unheard(text: str) -> None:
     raise AssertionError(text)
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path))
+    catalog.reread()
+    yield
+    monkeypatch.undo()
+    catalog.reread()
+
+
+def _keep(number: str) -> None:
+    locking._keep(number, "3.11", (f"tf-nightly=={number}",), "", lambda text: None)
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_a_version_that_two_runs_lock_at_once_stands_in_the_table_once():
+    _keep("2.99.0.dev20990101")
+    before = own.table().read_text()
+    _keep("2.99.0.dev20990101")
+    assert own.table().read_text() == before
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_versions_that_are_locked_at_once_are_all_in_the_table():
+    numbers = [f"2.99.0.dev209901{day}" for day in range(10, 26)]
+    side_by_side(_keep, numbers)
+    assert [version.number for version in catalog.all_versions() if ".dev2099" in version.number] == numbers
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        (
+            "NewConnectionError('<HTTPConnection object at 0x7f>: Failed to connect: [Errno 111] Connection refused')",
+            "Connection refused",
+        ),
+        ("ResponseError('too many 503 error responses')", "too many 503 error responses"),
+        ("ConnectTimeoutError(<HTTPSConnection object at 0x7f>, 'Connection timed out.')", "Connection timed out."),
+        ("ReadTimeoutError(\"HTTPSConnectionPool(host='x', port=443): Read timed out.\")", "Read timed out."),
+        ("ProtocolError('Connection aborted.', RemoteDisconnected('Remote end closed'))", "Remote end closed"),
+        ("IncompleteRead", "IncompleteRead"),
+    ],
+)
+def test_why_an_index_does_not_answer_is_told_without_what_pip_calls_its_connections(said: str, cause: str):
+    assert locking._cause(said) == cause

@@ -1,7 +1,5 @@
 """The page put together. This module is the one that imports what takes its time."""
 
-import base64
-import hashlib
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -19,6 +17,7 @@ from orchestrator.reports import table, trend
 from orchestrator.reports.html import charts, facts
 from orchestrator.reports.html.calls import Calls
 from orchestrator.reports.html.cases import COLUMNS, sections
+from orchestrator.reports.html.parts import asset, policy
 from orchestrator.reports.html.rows import (
     ARM_COLUMNS,
     CONTRAST_COLUMNS,
@@ -157,10 +156,6 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def asset(name: str) -> str:
-    return (FOLDER / name).read_text(encoding="utf-8")
-
-
 def vega_lite() -> str:
     """The release that altair writes for."""
     wanted = re.match(r"v(\d+\.\d+)", altair.SCHEMA_VERSION)
@@ -174,13 +169,3 @@ def _runtime() -> str:
     bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=vega_lite()))
     # Both stand in strings there, where the backslash changes nothing.
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-
-
-def policy(style: str, *scripts: str) -> str:
-    """Nothing is loaded, and nothing runs but what is known here by its digest."""
-    told = " ".join(f"'{_digest(script)}'" for script in scripts) or "'none'"
-    return f"default-src 'none'; script-src {told}; style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'"
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -48,6 +48,7 @@ BAD_CALLS = {
     "an unknown format": (["list", "--format", "jsno"], "did you mean json?"),
     "an unknown format of a lock": (["lock", "--format", "html"], "it is table, json"),
     "a file that is not there": (["load", "nowhere.tar"], "nowhere.tar: cannot be read: No such file"),
+    "one name for all": (["build", "--name", "mine:latest"], "without {version} in it"),
     "no file": (["save"], "Missing argument 'FILE'"),
 }
 

@@ -1,0 +1,285 @@
+"""What alarms are worth: whole nights of many cases, screened, confirmed and judged by the very functions that judge
+real ones, on recorded noise; and what others find in the same series.
+
+An alarm is a step that is not one already told: within a week of one that was, it is the same. Found is a slower step
+that is told on the night of the slowdown or later, and begins at most three nights before it.
+"""
+
+import multiprocessing
+import multiprocessing.pool
+import statistics
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from scipy import stats
+
+from bench import alarms_peers, nights
+from bench.alarms_peers import ByNight, Nightly
+from bench.nights import BEGIN, SCREEN
+from orchestrator.history import detect
+from orchestrator.history.model import Key, Segment, Value
+
+SEED = 7
+PROCESSES = 2
+SPREAD = 0.03
+# Of a screened night, and of one round of it.
+READINGS = {"3 % from night to night": SPREAD, "3 % from round to round": SPREAD / sqrt(SCREEN)}
+CASES = 100
+MONTH = 30
+# Each history begins with its first night, and lives for four months.
+LONG, WORLDS = 120, 60
+STEPS = (0.10, 0.05, 0.03)
+WITHIN = (1, 3, 6, 14)
+# The slowdown comes after three months; two hundred cases have it.
+AT, AFTER, REPEATED = 90, 14, 2
+# Long enough before it that tonight's confirmations are those of a history that is watched.
+WATCHED = 30
+SAME = 7
+EARLY = 3
+TARGETS = {0.10: 1, 0.05: 3, 0.03: 6}
+# The others are asked on fewer nights: theirs are many alarms.
+PEERS_CASES, PEERS_FROM, PEERS_WORLDS = 60, 60, 1
+THRESHOLDS = (0.05, 0.10)
+OTAVA = ({"max_pvalue": 0.001, "min_magnitude": 0.0}, {"max_pvalue": 1e-5, "min_magnitude": 0.02})
+NAMES = (
+    "asv, its default of 5 %",
+    "asv, threshold 10 %",
+    "otava, its defaults",
+    "otava, p 0.00001, magnitude 2 %",
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    seed: int
+    spread: float
+    nights: int
+    since: int
+    step: float = 0.0
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What became of the cases of a task: what was found night by night, the share of the screened that was confirmed,
+    and the series as they were kept and as they would be without confirmations."""
+
+    task: Task
+    found: list[ByNight]
+    confirmed: float
+    kept: list[Nightly]
+    screened: list[Nightly]
+
+
+def watch(task: Task) -> Watched:
+    """Night after night: all cases are screened, the suspects confirmed, and steps looked for in those; in a series
+    whose tonight is no suspect the same steps stand as before."""
+    rng = np.random.default_rng((SEED, task.seed))
+    more = detect.CONFIRM_TIMES * SCREEN
+    at = AT if task.step else None
+    cells = nights.cells(rng, CASES, task.nights, task.spread, more, task.step, at)
+    keys = [Key(f"case{place:03}", "nightly", "2.13", "cpu", "venv", "host") for place in range(CASES)]
+    places = {key: place for place, key in enumerate(keys)}
+    series: list[list[Value]] = [[] for _ in keys]
+    control: list[list[Value]] = [[] for _ in keys]
+    found: list[ByNight] = [[] for _ in keys]
+    confirmed = 0
+    for night in range(task.nights):
+        for place, cell in enumerate(cells):
+            series[place].append(cell.series[night].screened)
+            control[place].append(cell.control[night].screened)
+        if night < task.since:
+            continue
+        flagged = detect.suspects({key: _segment(series[place], control[place]) for key, place in places.items()})
+        confirmed += len(flagged)
+        for key in flagged:
+            place = places[key]
+            series[place][-1] = cells[place].series[night].merged
+            control[place][-1] = cells[place].control[night].merged
+            steps = detect.news(_segment(series[place], control[place]))
+            told = [((step.first - BEGIN).days, step.direction == "slower") for step in steps]
+            found[place].append((night, told))
+    return Watched(
+        task=task,
+        found=found,
+        confirmed=confirmed / CASES / (task.nights - task.since),
+        kept=[_nightly(values, task) for values in series],
+        screened=[_nightly([night.screened for night in cell.series], task) for cell in cells],
+    )
+
+
+def _segment(series: Sequence[Value], control: Sequence[Value]) -> Segment:
+    return Segment(values=tuple(series), control=tuple(control))
+
+
+def _nightly(values: Sequence[Value], task: Task) -> Nightly:
+    since = AT if task.step else PEERS_FROM
+    return Nightly(tuple(value.effect for value in values), tuple(value.error for value in values), since)
+
+
+def told(by_night: ByNight) -> list[tuple[int, int, bool]]:
+    """Each alarm: the night that told it, where it begins, whether it is slower."""
+    alarms: list[tuple[int, int, bool]] = []
+    for night, found in by_night:
+        for first, slower in found:
+            if all(abs(first - known) > SAME for _, known, _ in alarms):
+                alarms.append((night, first, slower))
+    return alarms
+
+
+def delay(by_night: ByNight) -> int | None:
+    """Nights until a slowdown was told, the first counted; nothing if it was not."""
+    own = (night for night, first, slower in told(by_night) if slower and night >= AT and first >= AT - EARLY)
+    return next((night - AT + 1 for night in own), None)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a tool said: false alarms in so many months of a case, and the nights that each step took it."""
+
+    name: str
+    false: int
+    months: float
+    delays: dict[float, list[int | None]]
+
+    @property
+    def rate(self) -> str:
+        """A month and 100 cases, with the exact interval of a share of so many months of a case."""
+        low, high = self.bounds
+        return f"{100 * self.false / self.months:.3g} ({100 * low:.2g} to {100 * high:.2g})"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        months = round(self.months)
+        bounds = stats.binomtest(min(self.false, months), months).proportion_ci(method="exact")
+        return float(bounds.low), float(bounds.high)
+
+    def median(self, step: float) -> float:
+        return statistics.median(AFTER + 1 if nights is None else nights for nights in self.delays[step])
+
+    def row(self) -> str:
+        cells = [self.name, self.rate]
+        for step, delays in self.delays.items():
+            median = self.median(step)
+            shares = (sum(one is not None and one <= limit for one in delays) / len(delays) for limit in WITHIN)
+            word = f"> {AFTER}" if median > AFTER else f"{median:g}"
+            cells.append(f"{word} ({', '.join(f'{share:.0%}' for share in shares)})")
+        return f"| {' | '.join(cells)} |"
+
+
+def table(records: Iterable[Record]) -> list[str]:
+    within = ", ".join(map(str, WITHIN))
+    heads = ["", "false alarms a month and 100 cases", *(f"+{step:.0%}" for step in STEPS)]
+    return [
+        f"Median nights to find, and in brackets the share found within {within} nights:",
+        "",
+        f"| {' | '.join(heads)} |",
+        "|---" * len(heads) + "|",
+        *(record.row() for record in records),
+    ]
+
+
+def section() -> str:
+    lines = _told_of_noise()
+    with multiprocessing.Pool(PROCESSES) as pool:
+        for reading, spread in READINGS.items():
+            quiet = _done(pool.imap(watch, _quiet(spread)), f"alarms, {reading}: quiet")
+            slowed = _done(pool.imap(watch, _slowed(spread)), f"alarms, {reading}: slowed")
+            own = _own(quiet, slowed)
+            lines += ["", f"### Noise of {reading}", "", *_targets(own, quiet, slowed)]
+            others = []
+            for kind in ("screened", "kept"):
+                others += _others(pool, quiet, slowed, kind)
+                print(f"alarms, {reading}: others, {kind}", file=sys.stderr)
+            lines += ["", *table([own, *others])]
+    return "\n".join(lines)
+
+
+def _quiet(spread: float) -> list[Task]:
+    return [Task(seed, spread, LONG, 0) for seed in range(WORLDS)]
+
+
+def _slowed(spread: float) -> list[Task]:
+    tasks = [(step, number) for step in STEPS for number in range(REPEATED)]
+    return [Task(1000 + place, spread, AT + AFTER, AT - WATCHED, step) for place, (step, _) in enumerate(tasks)]
+
+
+def _done(found: Iterable[Watched], what: str) -> list[Watched]:
+    begun, done = time.monotonic(), []
+    for one in found:
+        done.append(one)
+        if len(done) % 10 == 0:
+            print(f"{what}: {len(done)}, {time.monotonic() - begun:.0f} s", file=sys.stderr)
+    return done
+
+
+def _own(quiet: Sequence[Watched], slowed: Sequence[Watched]) -> Record:
+    return Record(
+        name="tfcompare",
+        false=sum(len(told(cell)) for world in quiet for cell in world.found),
+        months=sum(len(world.found) * world.task.nights / MONTH for world in quiet),
+        delays={
+            step: [delay(cell) for world in slowed if world.task.step == step for cell in world.found] for step in STEPS
+        },
+    )
+
+
+def _others(
+    pool: multiprocessing.pool.Pool, quiet: Sequence[Watched], slowed: Sequence[Watched], kind: str
+) -> list[Record]:
+    """Each under each setting, on the series with or without what the confirmations added."""
+    calm = [one for world in quiet[:PEERS_WORLDS] for one in getattr(world, kind)[:PEERS_CASES]]
+    by_step = {
+        step: next(getattr(world, kind)[:PEERS_CASES] for world in slowed if world.task.step == step) for step in STEPS
+    }
+    everything = [calm, *by_step.values()]
+    flat = [one for group in everything for one in group]
+    first = pool.starmap(alarms_peers.by_asv, [(one, THRESHOLDS) for one in flat])
+    python = alarms_peers.otava()
+    chunks = [flat[start::PROCESSES] for start in range(PROCESSES)]
+    parts = pool.starmap(alarms_peers.by_otava, [(python, chunk, OTAVA) for chunk in chunks])
+    second: list[list[ByNight]] = [[] for _ in flat]
+    for start, part in enumerate(parts):
+        second[start::PROCESSES] = part
+    months = len(calm) * (LONG - PEERS_FROM) / MONTH
+    ending = {"screened": "", "kept": ", with confirmed rounds"}[kind]
+    records = []
+    for place, name in enumerate(NAMES):
+        of_tool = [one[place] for one in first] if place < 2 else [one[place - 2] for one in second]
+        found = iter(of_tool)
+        false = sum(len(told(next(found))) for _ in calm)
+        delays = {step: [delay(next(found)) for _ in group] for step, group in by_step.items()}
+        records.append(Record(name + ending, false, months, delays))
+    return records
+
+
+def _targets(own: Record, quiet: Sequence[Watched], slowed: Sequence[Watched]) -> list[str]:
+    confirmed = statistics.fmean(world.confirmed for world in quiet)
+    rows = ["| promise | target | seen |", "|---|---|---|"]
+    rows.append(f"| false alarms a month and 100 cases, of {own.months / 100:.0f} such months | <= 0.05 | {own.rate} |")
+    for step, target in TARGETS.items():
+        nights_ = "the first night" if target == 1 else f"within {target} nights"
+        rows.append(f"| +{step:.0%} found, the median | {nights_} | {own.median(step):g} |")
+    rows.append(
+        f"| cases confirmed a night where nothing changed | | {confirmed:.1%}: "
+        f"{confirmed * detect.CONFIRM_TIMES:.0%} more rounds |"
+    )
+    return rows
+
+
+def _told_of_noise() -> list[str]:
+    return [
+        f"Simulated nights of {CASES} cases on the noise of `bench/recorded.json`, drawn in blocks of {nights.BLOCK}",
+        f"rounds, {SCREEN} rounds a screen and {detect.CONFIRM_TIMES} times as many for what is confirmed; the control",
+        f"arm is drawn beside. Of a screened night's variance {nights.share():.0%} is the night's own, in the series",
+        "and in the control arm: no rounds average it out. A history begins with its first night and lives",
+        f"{LONG} nights; slowdowns come on night {AT + 1}. Noise of 3 % is read twice: as what a screened night",
+        "strays, and as what a round does. The others get the series of nights, once as screened and once with the",
+        f"rounds of tfcompare's confirmations, of {PEERS_CASES} of the same cases, from night {PEERS_FROM + 1} on, and",
+        "are run anew every night. asv finds what is slower only. All are judged by the same rule: a step that begins",
+        "within a week of one already told is the same one, and a slowdown is found by a step that begins at most",
+        f"{EARLY} nights before it.",
+    ]

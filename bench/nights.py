@@ -1,0 +1,134 @@
+"""Nights that were never measured, made of rounds that were: the recorded rounds of arms that do not differ, in blocks.
+
+A cell takes its noise from one recording. A night draws blocks of neighbouring rounds of all of a recording's arms at
+once: one arm is the version, one the reference, one the reference's second measurement, which is the control arm. Where
+only two arms were recorded, the difference of the two, taken three times from rounds of their own, stands for three
+arms. All is scaled so that the nights of a screened series stray by a known amount, and a share of that is the night's
+own, which no round of it averages out: as large a share as the means of recorded runs show, and never less than
+LEAST_SHARE. The control arm has such a part too, drawn for itself.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.detect import RECORDED
+from orchestrator.history.model import Value
+
+Floats = NDArray[np.float64]
+
+SCREEN = 12
+BLOCK = 4
+LEAST_SHARE = 0.05
+BEGIN = date(2026, 1, 1)
+# To learn how far a screened night strays.
+REHEARSED = 4000
+
+
+@dataclass(frozen=True)
+class Noise:
+    """`arms` are the log times of each arm by round, each about its own mean."""
+
+    arms: Floats
+
+    def draw(self, rng: np.random.Generator, nights: int, rounds: int) -> tuple[Floats, Floats]:
+        """The version against the reference and the reference against itself: a row a night, a column a round."""
+        if len(self.arms) > 2:
+            version, reference, again = rng.permutation(self.arms)[:3][:, self._blocks(rng, nights, rounds)]
+        else:
+            apart = (self.arms[0] - self.arms[1]) / np.sqrt(2)
+            version, reference, again = (
+                rng.choice((-1.0, 1.0)) * apart[self._blocks(rng, nights, rounds)] for _ in range(3)
+            )
+        return version - reference, again - reference
+
+    def _blocks(self, rng: np.random.Generator, nights: int, rounds: int) -> NDArray[np.int64]:
+        count = self.arms.shape[1]
+        starts = rng.integers(0, count, (nights, rounds // BLOCK, 1))
+        return ((starts + np.arange(BLOCK)) % count).reshape(nights, rounds)
+
+
+@dataclass(frozen=True)
+class Night:
+    """What a cell says on a night, before it is confirmed and after."""
+
+    screened: Value
+    merged: Value
+
+
+@dataclass(frozen=True)
+class Cell:
+    series: list[Night]
+    control: list[Night]
+
+
+def recordings() -> list[Floats]:
+    return [np.array(run["arms"]) for run in json.loads(RECORDED.read_text())]
+
+
+def noises() -> list[Noise]:
+    return [Noise(arms - arms.mean(axis=1, keepdims=True)) for arms in recordings()]
+
+
+def share() -> float:
+    """Of the variance of a screened night, what its rounds do not explain: from the means of recorded runs."""
+    squares = []
+    for arms in recordings():
+        for one, other in [(0, 1), (0, 2), (1, 2)][: 3 if len(arms) > 2 else 1]:
+            apart = arms[one] - arms[other]
+            squares.append(apart.mean() ** 2 / (apart.var(ddof=1) / len(apart)))
+    excess = max(0.0, float(np.mean(squares)) - 1) * SCREEN / recordings()[0].shape[1]
+    return max(LEAST_SHARE, excess / (1 + excess))
+
+
+def cells(
+    rng: np.random.Generator,
+    count: int,
+    nights: int,
+    spread: float,
+    more: int,
+    step: float = 0.0,
+    at: int | None = None,
+) -> list[Cell]:
+    """Cells whose screened nights stray by `spread`; from night `at` on, the version is slower by `step`. A confirmed
+    night has `more` rounds beside those of its screen."""
+    known, own = noises(), share()
+    night = spread * np.sqrt(own)
+    shift = np.where(np.arange(nights) >= (nights if at is None else at), np.log1p(step), 0.0)
+    found = []
+    for place in range(count):
+        noise = known[place % len(known)]
+        strays = noise.draw(rng, REHEARSED, SCREEN)[0].mean(axis=1).std()
+        drawn = noise.draw(rng, nights, SCREEN + more)
+        series, control = (
+            rounds * (spread * np.sqrt(1 - own) / strays) + rng.normal(0, night, (nights, 1)) for rounds in drawn
+        )
+        found.append(Cell(_nights(series + shift[:, None]), _nights(control)))
+    return found
+
+
+def _nights(rounds: Floats) -> list[Night]:
+    first, again = rounds[:, :SCREEN], rounds[:, SCREEN:]
+    # As a history puts the parts of a night together: the spread of a round, pooled.
+    squares = sum(part.var(axis=1, ddof=1) * (part.shape[1] - 1) for part in (first, again))
+    count = rounds.shape[1]
+    errors = np.sqrt(squares / (count - 2) / count)
+    return [
+        Night(screened=_value(place, mean, error, SCREEN), merged=_value(place, of_all, its_error, count))
+        for place, (mean, error, of_all, its_error) in enumerate(
+            zip(
+                first.mean(axis=1),
+                first.std(axis=1, ddof=1) / np.sqrt(SCREEN),
+                rounds.mean(axis=1),
+                errors,
+                strict=True,
+            )
+        )
+    ]
+
+
+def _value(place: int, effect: float, error: float, rounds: int) -> Value:
+    return Value(night=BEGIN + timedelta(place), effect=float(effect), error=float(error), rounds=rounds)

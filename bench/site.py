@@ -1,0 +1,277 @@
+"""What a site of two years costs: built from a real history folder by `tfcompare`, and from the same times by asv's
+`publish`. Loads are counted by a browser, from the first request to the last."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import groupby
+from math import exp
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.chrome.webdriver import WebDriver
+
+from orchestrator.exports.asv import BENCHMARKS_FORMAT, COLUMNS, MACHINE_FORMAT, RESULTS_FORMAT
+from orchestrator.history.model import Point
+from orchestrator.history.site import words
+from orchestrator.history.store import Store
+from tests.unit.history.nights import history, labels
+
+NIGHTS, CASES = 730, 200
+REPEATS = 3
+# Among the noise: a step up, a smaller one that is undone, a jump.
+STEPS = {
+    (labels(CASES)[0], "2.13.0"): {500: 1.1},
+    (labels(CASES)[1], "2.0.0"): {300: 1.05, 450: 1 / 1.05},
+    (labels(CASES)[3], "2.13.0"): {200: 1.5},
+}
+SHOWN = labels(CASES)[0]
+BUILD = (
+    "import pathlib, sys; from orchestrator.history import site; from orchestrator.history.store import Store; "
+    "site.build(Store(pathlib.Path(sys.argv[1])), pathlib.Path(sys.argv[2]))"
+)
+MACHINE, TIMED = "bench", "cases.time_"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+SETTLE_S, WAIT_S = 2.0, 60.0
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a browser fetched until nothing more came, and for how long it did."""
+
+    bytes: int
+    requests: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Site:
+    folder: Path
+    seconds: float
+
+    @property
+    def files(self) -> list[Path]:
+        return [path for path in self.folder.rglob("*") if path.is_file()]
+
+    @property
+    def megabytes(self) -> float:
+        return sum(path.stat().st_size for path in self.files) / 1e6
+
+
+def section() -> str:
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        points = history(NIGHTS, CASES, steps=STEPS)
+        store = Store(folder / "history")
+        for _, night in groupby(points, key=lambda point: point.night):
+            store.append(list(night))
+        own = _own(store, folder / "site")
+        peer = _asv(points, folder / "asv")
+        pages = {"overview": "index.html", "case": words.page_of(SHOWN)}
+        theirs = {"overview": "index.html#/", "case": f"index.html#{TIMED}{labels(CASES).index(SHOWN)}"}
+        loads = {name: _load(own.folder, page) for name, page in pages.items()}
+        peer_loads = {name: _load(peer.folder, page) for name, page in theirs.items()}
+        _picture(own.folder, pages["case"], DOCS / "site.png")
+        _picture(peer.folder, theirs["case"], DOCS / "site-asv.png")
+        largest = max(path.stat().st_size for path in own.files)
+    verdict = "met" if own.seconds < 10 else "missed"
+    size = "met" if largest < 1e6 else "missed"
+    their_largest = max(path.stat().st_size for path in peer.files)
+    return f"""A made history: {NIGHTS} nights of {CASES} cases in 2 versions and the control arm, {len(points):,}
+points in {NIGHTS} files. `tfcompare history site` reads these files, looks for steps in every series and writes a page
+a case; asv {_version()} gets the same times, a commit a night and a result file a version, and runs `asv publish`,
+which reads them, looks for steps in every series on all cores and writes a file of figures a series. Both in fresh
+processes, the best of {REPEATS}. Loads are those of a headless browser with an empty cache, from a server on this
+machine.
+
+| | `history site` | target | `asv publish` |
+|---|---:|---:|---:|
+| build | {own.seconds:.1f} s | under 10 s ({verdict}) | {peer.seconds:.1f} s |
+| whole site | {_whole(own)} | | {_whole(peer)} |
+| largest file | {largest / 1e6:.2f} MB | under 1 MB ({size}) | {their_largest / 1e6:.2f} MB |
+| overview, loaded | {_told(loads["overview"])} | | {_told(peer_loads["overview"])} |
+| a case, loaded | {_told(loads["case"])} | | {_told(peer_loads["case"])} |
+| opens from a file, without a server | yes | | no |
+| readable without JavaScript | yes | | no |"""
+
+
+def _whole(site: Site) -> str:
+    return f"{site.megabytes:.1f} MB in {len(site.files)} files"
+
+
+def _told(load: Load) -> str:
+    return f"{load.bytes / 1e6:.2f} MB, {load.requests} request{'s' if load.requests > 1 else ''}, {load.seconds:.1f} s"
+
+
+def _own(store: Store, out: Path) -> Site:
+    best = min(_timed([sys.executable, "-c", BUILD, str(store.path), str(out)], out, out) for _ in range(REPEATS))
+    return Site(out, best)
+
+
+def _timed(command: Sequence[str], out: Path, cwd: Path) -> float:
+    shutil.rmtree(out, ignore_errors=True)
+    cwd.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "PYTHONPATH": str(DOCS.parent)}
+    begun = time.perf_counter()
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(
+            f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        )
+    return time.perf_counter() - begun
+
+
+def _version() -> str:
+    done = subprocess.run([sys.executable, "-m", "asv", "--version"], check=True, capture_output=True, text=True)
+    return done.stdout.split()[-1]
+
+
+def _asv(points: Sequence[Point], project: Path) -> Site:
+    (project / "results" / MACHINE).mkdir(parents=True)
+    conf = {
+        "version": 1, "project": "nights", "repo": ".", "branches": ["nights"], "environment_type": "existing",
+        "results_dir": "results", "html_dir": "html", "show_commit_url": "#",
+    }  # fmt: skip
+    (project / "asv.conf.json").write_text(json.dumps(conf))
+    nights = sorted({point.started for point in points})
+    commits = dict(zip(nights, _commits(project, nights), strict=True))
+    names = {case: f"{TIMED}{number}" for number, case in enumerate(labels(CASES))}
+    listed = {
+        name: {
+            "name": name, "code": case, "params": [], "param_names": [], "type": "time", "unit": "seconds",
+            "timeout": 600.0, "version": "made", "pretty_name": case,
+        }
+        for case, name in names.items()
+    }  # fmt: skip
+    results = project / "results"
+    (results / "benchmarks.json").write_text(json.dumps({**listed, "version": BENCHMARKS_FORMAT}))
+    machine = {"machine": MACHINE, "os": "", "arch": "", "cpu": "", "num_cpu": "", "ram": ""}
+    (results / MACHINE / "machine.json").write_text(json.dumps({**machine, "version": MACHINE_FORMAT}))
+    by_file: dict[tuple[datetime, str], list[Point]] = defaultdict(list)
+    for point in points:
+        by_file[point.started, point.version].append(point)
+    for (started, version), found in by_file.items():
+        result = {
+            "commit_hash": commits[started],
+            "env_name": f"tensorflow-{version}",
+            "date": int(started.timestamp() * 1000),
+            "params": {**machine, "python": "3.11", "tensorflow": version},
+            "python": "3.11",
+            "requirements": {"tensorflow": version},
+            "env_vars": {},
+            "result_columns": list(COLUMNS),
+            "results": {names[point.case]: _row(point) for point in found},
+            "durations": {},
+            "version": RESULTS_FORMAT,
+        }
+        path = results / MACHINE / f"{commits[started][:8]}-{version}.json"
+        path.write_text(json.dumps(result))
+    command = [sys.executable, "-m", "asv", "publish", "--no-pull"]
+    best = min(_timed(command, project / "html", project) for _ in range(REPEATS))
+    return Site(project / "html", best)
+
+
+def _row(point: Point) -> list[object]:
+    """As asv records a time: seconds with an interval at 99 %."""
+    assert point.version_ms is not None
+    assert point.error is not None
+    seconds, wide = point.version_ms / 1e3, exp(3.25 * point.error)
+    known = {
+        "result": [seconds], "params": [], "version": "made", "started_at": int(point.started.timestamp() * 1000),
+        "stats_ci_99_a": [seconds / wide], "stats_ci_99_b": [seconds * wide], "stats_q_25": [seconds],
+        "stats_q_75": [seconds], "stats_number": [1], "stats_repeat": [point.rounds],
+    }  # fmt: skip
+    return [known.get(name) for name in COLUMNS]
+
+
+def _commits(project: Path, nights: Sequence[datetime]) -> list[str]:
+    """One a night, empty, the oldest first."""
+    subprocess.run(["git", "init", "--quiet"], cwd=project, check=True)
+    stream = "".join(
+        f"commit refs/heads/nights\nmark :{number}\ncommitter bench <bench@localhost> {int(night.timestamp())} +0000\n"
+        f"data 5\nnight\n" + (f"from :{number - 1}\n" if number > 1 else "")
+        for number, night in enumerate(nights, 1)
+    )
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=project, check=True, input=stream, text=True)
+    listed = ["git", "rev-list", "--reverse", "nights"]
+    return subprocess.run(listed, cwd=project, check=True, capture_output=True, text=True).stdout.split()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def _served(folder: Path) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def _browser() -> Iterator[WebDriver]:
+    binary, driver = (shutil.which(name) for name in ("chromium", "chromedriver"))
+    if not binary or not driver:
+        raise SystemExit("no chromium and chromedriver on PATH; on Debian: apt-get install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
+    browser = webdriver.Chrome(options=options, service=Service(driver))
+    browser.set_window_size(1100, 800)
+    try:
+        yield browser
+    finally:
+        browser.quit()
+
+
+def _load(folder: Path, page: str) -> Load:
+    with _served(folder) as address, _browser() as browser:
+        browser.get(address + page)
+        return _settled(browser)
+
+
+def _settled(browser: WebDriver) -> Load:
+    """Once nothing has come for a while."""
+    size, requests, first, last = 0, 0, 0.0, 0.0
+    quiet = time.monotonic()
+    begun = quiet
+    while time.monotonic() - quiet < SETTLE_S and time.monotonic() - begun < WAIT_S:
+        for entry in browser.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                first = first or message["params"]["timestamp"]
+            elif message["method"] == "Network.loadingFinished":
+                size += int(message["params"]["encodedDataLength"])
+                requests += 1
+                last = message["params"]["timestamp"]
+                quiet = time.monotonic()
+        time.sleep(0.1)
+    return Load(size, requests, last - first)
+
+
+def _picture(folder: Path, page: str, file: Path) -> None:
+    with _served(folder) as address, _browser() as browser:
+        browser.get(address + page)
+        _settled(browser)
+        browser.save_screenshot(str(file))

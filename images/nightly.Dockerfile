@@ -1,0 +1,26 @@
+# tfcompare itself, for docker-compose.yml: what it needs by hash, and then this checkout. It measures in containers of
+# the engine whose socket it is given, and so holds no TensorFlow.
+# Context: the checkout, of which .dockerignore lets in what is used here.
+ARG BASE=python:3.11-slim
+FROM ${BASE}
+
+RUN python3 -m venv /opt/tfcompare
+ENV PATH=/opt/tfcompare/bin:${PATH} \
+    PYTHONUNBUFFERED=1 \
+    TFCOMPARE_HISTORY=/history \
+    TFCOMPARE_DATA=/data \
+    TFCOMPARE_CACHE=/cache
+
+COPY requirements/run.txt /tmp/build/
+RUN python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r /tmp/build/run.txt
+
+COPY pyproject.toml README.md /tmp/build/tfcompare/
+COPY orchestrator /tmp/build/tfcompare/orchestrator
+COPY workloads /tmp/build/tfcompare/workloads
+COPY images /tmp/build/tfcompare/images
+RUN python -m pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation /tmp/build/tfcompare \
+ && rm -r /tmp/build
+
+WORKDIR /history
+ENTRYPOINT ["tfcompare"]
+CMD ["nightly", "status"]

@@ -1,0 +1,345 @@
+"""`tfcompare history [CASE]`, and the commands on the history: query, import, alarms and what is said of them, site."""
+
+import json
+from collections.abc import Sequence
+from contextlib import nullcontext
+from datetime import UTC, date, datetime
+from os import W_OK, access
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
+
+from orchestrator import examples, flags
+from orchestrator.catalog import did_you_mean
+from orchestrator.errors import ContractBroken, NothingSelected, UsageError
+from orchestrator.history import alarms as states
+from orchestrator.history import moves
+from orchestrator.history.model import Alarm, Event
+from orchestrator.history.place import place
+from orchestrator.history.store import Store
+from orchestrator.plain import lines
+from orchestrator.switches import Format, History
+
+SHOW = "show"
+EMPTY = (
+    "there is nothing in the history {path} yet: `tfcompare nightly run --versions 2.13,nightly` measures a first "
+    "night, `tfcompare history import RUN` adds a run that is there, --history DIR looks elsewhere"
+)
+
+
+class CaseOrCommand(TyperGroup):
+    """The first word that is no option is a command where it names one, else the case that is shown. Options may stand
+    before either."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        at = self._first_word(ctx, args)
+        if not set(args[:at]) & set(ctx.help_option_names):
+            named = at < len(args) and args[at] in self.commands
+            args = [args[at], *args[:at], *args[at + 1 :]] if named else [SHOW, *args]
+        return super().parse_args(ctx, args)
+
+    def _first_word(self, ctx: Any, args: Sequence[str]) -> int:
+        valued = {
+            name
+            for command in self.commands.values()
+            for param in command.get_params(ctx)
+            if not getattr(param, "is_flag", True)
+            for name in param.opts
+        }
+        at = 0
+        while at < len(args) and args[at].startswith("-") and args[at] != "--":
+            at += 2 if args[at] in valued else 1
+        return at
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        # What stands after `history` without a command belongs to the one that shows.
+        self.params = [param for param in self.commands[SHOW].get_params(ctx) if param.name != "help"]
+        super().format_help(ctx, formatter)
+
+
+app = typer.Typer(
+    cls=CaseOrCommand,
+    help=examples.HISTORY,
+    subcommand_metavar="| COMMAND [ARGS]...",
+)
+
+AlarmId = Annotated[
+    str, typer.Argument(help="The alarm, or the beginning of its id.", metavar="ID", show_default=False)
+]
+Note = Annotated[str, typer.Option("--note", help="Why, for whoever reads it next.", show_default=False)]
+Until = Annotated[str | None, typer.Option("--until", help="The last day of it, e.g. 2026-12-31.", metavar="DATE")]
+
+
+@app.command(SHOW, help=examples.HISTORY, hidden=True)
+def show(
+    case: Annotated[
+        str | None, typer.Argument(help="A case, a workload, or a part of a case's name.", metavar="CASE")
+    ] = None,
+    history: History = None,
+    last: Annotated[
+        int | None, typer.Option("--last", min=1, help="Only so many nights, the newest.", show_default=False)
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="Only nights from this one on, e.g. 2026-11-01.", metavar="DATE")
+    ] = None,
+    version: Annotated[
+        str | None, typer.Option("--version", help="Only these versions, e.g. 2.13,nightly.", show_default=False)
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option("--host", help="Only these hosts, by the beginning of their names.")
+    ] = None,
+    engine: Annotated[str | None, typer.Option("--engine", help="Only docker, or only venv.")] = None,
+    device: Annotated[str | None, typer.Option("--device", help="Only cpu, or only gpu.")] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Every night and every series, the control arm and those that ended, too.")
+    ] = False,
+    format: Annotated[str, typer.Option("--format", help="table, json or csv, on stdout.")] = "table",
+) -> None:
+    flags.known_format(format, ("table", "json", "csv"))
+    # What draws and judges: the commands that only say something need none of it.
+    from orchestrator.history import detect, objects, pick, plot, show
+
+    asked = pick.Asked(
+        case=case,
+        versions=flags.names(version or ""),
+        hosts=flags.names(host or ""),
+        engines=flags.names(engine or ""),
+        devices=flags.names(device or ""),
+        last=last,
+        since=_day("--since", since),
+        whole=every,
+    )
+    store = _open(history)
+    read = store.read()
+    known, more = _alarms(store)
+    warnings = (*read.warnings, *more)
+    _warn(warnings)
+    if not read.table.num_rows:
+        if case:
+            raise NothingSelected(EMPTY.format(path=store.path))
+        _empty(store, format, warnings)
+        return
+    picked = pick.pick(read.table, asked, list(_commands()))
+    one_case = len(picked.cases) == 1
+    listed = objects.shown(picked, known, detect.changes if one_case else None)
+    if format == "json":
+        shown = {one.series.key for one in listed}
+        about = [alarm for alarm in known if alarm.key in shown]
+        print(json.dumps(objects.as_object(listed, about, warnings), indent=2))
+    elif format == "csv":
+        print(objects.as_csv(listed), end="")
+    elif one_case:
+        plot.show(lambda width: show.detail(listed, width, whole=every))
+    else:
+        plot.show(lambda width: show.overview(picked, listed, known, width))
+
+
+@app.command("query", help=examples.HISTORY_QUERY)
+def query_history(
+    sql: Annotated[
+        str | None, typer.Argument(help="One SELECT; without it, what there is to ask for.", metavar="SQL")
+    ] = None,
+    history: History = None,
+    format: Annotated[str, typer.Option("--format", help="table, csv, json or parquet.")] = "table",
+    output: Annotated[str | None, typer.Option("--output", help="A file, or - for stdout.", show_default=False)] = None,
+) -> None:
+    from orchestrator.history import answers, plot, query
+
+    flags.known_format(format, answers.FORMATS)
+    if sql is None:
+        plot.say(query.listing())
+        return
+    path = None if output in (None, "-") else Path(output or "")
+    answers.check(format, path)
+    store = _open(history)
+    read = store.read()
+    events, more = store.events()
+    _warn((*read.warnings, *more))
+    found = query.query(sql, read, events)
+    if path:
+        answers.write(found, format, path)
+        _say(f"written: {path}")
+    elif format == "table":
+        plot.show(lambda width: answers.table(found))
+    else:
+        print(answers.text(found, format), end="")
+
+
+@app.command("import", help=examples.HISTORY_IMPORT)
+def import_run(
+    run: Annotated[Path, typer.Argument(help="A run directory.", metavar="RUN", show_default=False)],
+    history: History = None,
+    night: Annotated[
+        str | None,
+        typer.Option("--night", help="Of which night it is, if not of the day it began.", metavar="DATE"),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name",
+            help="Under which name a version is followed, e.g. 2.22.0.dev20261121=nightly; repeatable.",
+            metavar="BUILD=NAME",
+        ),
+    ] = None,
+) -> None:
+    from orchestrator.history.points import of_run
+    from orchestrator.library import load_run
+    from orchestrator.rundir import RunDir
+
+    day = _day("--night", night)
+    store = _open(history)
+    directory = RunDir.open(run)
+    # One that is still being measured would be in with what it has now, and never with the rest.
+    with directory.hold() if access(run, W_OK) else nullcontext():
+        loaded = load_run(run)
+    if loaded.comparison.broken:
+        raise ContractBroken(
+            f"{run} is not imported, for what is in the history stays there: {'; '.join(loaded.comparison.broken)}"
+        )
+    plan = loaded.plan
+    if plan.run in store.known_runs():
+        raise UsageError(f"run {plan.run} is in the history {store.path} already; nothing was added")
+    points = of_run(loaded, "screen", day, _names(name or (), plan.versions))
+    if not points:
+        raise NothingSelected(
+            f"{run} has no contrast of a version with {plan.versions[0]}, its first one: a history is made of those"
+        )
+    path = store.append(points)
+    timed = sum(point.effect is not None for point in points)
+    _say(f"{len(points)} contrasts, {timed} of them with a time, are the night of {points[0].night} now: {path}")
+
+
+@app.command("alarms", help=examples.HISTORY_ALARMS)
+def list_alarms(
+    history: History = None,
+    every: Annotated[bool, typer.Option("--all", help="Those that recovered, too.")] = False,
+    format: Format = "table",
+) -> None:
+    flags.known_format(format)
+    from orchestrator.history import alarmed, objects, plot
+
+    known, warnings = _alarms(_open(history))
+    _warn(warnings)
+    if format == "json":
+        shown = [alarm for alarm in known if every or states.is_open(alarm)]
+        print(json.dumps(objects.as_object((), shown, warnings), indent=2))
+    else:
+        plot.say(alarmed.listed(known, whole=every))
+
+
+@app.command("known", help=examples.HISTORY_KNOWN)
+def know(id: AlarmId, note: Note, history: History = None) -> None:
+    store, alarm, _ = _alarm(history, id)
+    store.record(moves.say(alarm, "known", note, _now()))
+    _say(f"alarm {alarm.id} is known: {note}")
+
+
+@app.command("mute", help=examples.HISTORY_MUTE)
+def mute(id: AlarmId, note: Note, until: Until = None, history: History = None) -> None:
+    last = _day("--until", until)
+    store, alarm, _ = _alarm(history, id)
+    store.record(moves.say(alarm, "muted", note, _now(), last))
+    _say(f"alarm {alarm.id} is muted{f' until {last}' if last else ''}: {note}")
+
+
+@app.command("unmute", help=examples.HISTORY_UNMUTE)
+def unmute(
+    id: AlarmId,
+    note: Annotated[str, typer.Option("--note", help="Why, in place of the note that it has.")] = "",
+    history: History = None,
+) -> None:
+    store, alarm, events = _alarm(history, id)
+    moved = moves.take_back(alarm, events, note, _now())
+    store.record(moved)
+    _say(f"alarm {alarm.id} is {moved.state} again")
+
+
+@app.command("site", help=examples.HISTORY_SITE)
+def write_site(
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder of the pages; one that holds them is renewed.", show_default=False)
+    ],
+    history: History = None,
+    runs_url: Annotated[
+        str | None,
+        typer.Option(
+            "--runs-url", help="Where run directories are published, if not beside the history.", metavar="URL"
+        ),
+    ] = None,
+) -> None:
+    from orchestrator.history import site
+
+    built = site.build(_open(history), out, runs_url=runs_url)
+    _warn(built.warnings)
+    _say(f"written: {built.index} ({built.pages} pages, {built.cases} cases, {built.series} series)")
+
+
+def _open(asked: Path | None) -> Store:
+    path = place(asked)
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path} is no folder: --history is where a history is, or will be")
+    return Store(path)
+
+
+def _alarms(store: Store) -> tuple[tuple[Alarm, ...], tuple[str, ...]]:
+    events, warnings = store.events()
+    return states.current(events), warnings
+
+
+def _alarm(history: Path | None, id: str) -> tuple[Store, Alarm, Sequence[Event]]:
+    store = _open(history)
+    events, warnings = store.events()
+    _warn(warnings)
+    return store, moves.find(states.current(events), id), events
+
+
+def _empty(store: Store, format: str, warnings: Sequence[str]) -> None:
+    from orchestrator.history import objects
+
+    if format == "json":
+        print(json.dumps(objects.as_object((), (), warnings), indent=2))
+    elif format == "csv":
+        print(objects.as_csv(()), end="")
+    else:
+        _say(EMPTY.format(path=store.path))
+
+
+def _names(given: Sequence[str], versions: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        build, _, name = text.partition("=")
+        if not build or not name:
+            raise UsageError(f"--name {text!r}: a version of the run and its name, e.g. 2.22.0.dev20261121=nightly")
+        if build not in versions[1:]:
+            raise UsageError(
+                f"--name {text!r}: the run compares {', '.join(versions[1:])}{did_you_mean(build, versions[1:])}"
+            )
+        found[build] = name
+    return found
+
+
+def _day(flag: str, text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError as error:
+        raise UsageError(f"{flag} {text!r}: a day, e.g. 2026-11-21") from error
+
+
+def _commands() -> tuple[str, ...]:
+    return tuple(one.name for one in app.registered_commands if one.name and one.name != SHOW)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _warn(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        _say(f"warning: {warning}")
+
+
+def _say(text: str) -> None:
+    Console(stderr=True).print(lines(text), soft_wrap=True)

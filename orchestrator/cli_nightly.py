@@ -1,0 +1,154 @@
+"""`tfcompare nightly run`, beside the commands that say when it runs and who is told."""
+
+import os
+import socket
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from orchestrator import cli_notify, cli_schedule, examples, flags
+from orchestrator.errors import ArmsDied, EnvironmentFailed, FoundSlower, TfCompareError
+from orchestrator.history.model import Told
+from orchestrator.history.night import ROUNDS, NightOptions
+from orchestrator.history.place import place
+from orchestrator.plain import lines
+from orchestrator.switches import (
+    Base,
+    Budget,
+    CaBundle,
+    Cpuset,
+    EngineName,
+    Force,
+    Gpu,
+    GpuExclusive,
+    GpuRequest,
+    Gpus,
+    History,
+    IndexUrl,
+    Memory,
+    Notify,
+    NotifyFile,
+    OwnWorkloads,
+    Quiet,
+    Threads,
+    Timeout,
+    Wheelhouse,
+)
+
+# What `tfcompare run` is given as it stands.
+PASSED = (
+    "workloads", "engine", "gpu", "gpus", "gpu_request", "gpu_exclusive", "force", "base", "ca_bundle", "index_url",
+    "wheelhouse", "budget", "threads", "cpuset", "memory", "timeout",
+)  # fmt: skip
+
+app = typer.Typer(help=examples.NIGHTLY, no_args_is_help=True)
+app.add_typer(cli_schedule.app)
+app.add_typer(cli_notify.app)
+
+
+@app.command("run", help=examples.NIGHTLY_RUN)
+def run(
+    context: typer.Context,
+    versions: Annotated[
+        str,
+        typer.Option(
+            help="Versions to follow, e.g. nightly,2.13; the first that is pinned is the reference.",
+            show_default=False,
+        ),
+    ],
+    suite: Annotated[str, typer.Option(help="Suite of cases: smoke, quick, seed or full.")] = "quick",
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(help="Cases to run instead of the whole suite: name\\[param=value,...]; repeatable."),
+    ] = None,
+    history: History = None,
+    rounds: Annotated[
+        int, typer.Option(min=2, max=1000, help="Rounds of everything; what looks changed gets several times as many.")
+    ] = ROUNDS,
+    limit: Annotated[str, typer.Option(help="A night that takes longer is ended, and told.")] = "6h",
+    again: Annotated[bool, typer.Option("--again", help="Measure a night again that was measured already.")] = False,
+    keep_nightlies: Annotated[
+        int, typer.Option(min=1, help="So many nightly TensorFlows stay installed; older ones are removed.")
+    ] = 3,
+    notify: Notify = None,
+    notify_file: NotifyFile = None,
+    heartbeat: Annotated[
+        bool, typer.Option("--heartbeat", help="Tell people of a night on which nothing happened, too.")
+    ] = False,
+    workloads: OwnWorkloads = None,
+    engine: EngineName = "auto",
+    gpu: Gpu = False,
+    gpus: Gpus = None,
+    gpu_request: GpuRequest = "runtime",
+    gpu_exclusive: GpuExclusive = False,
+    force: Force = False,
+    base: Base = None,
+    ca_bundle: CaBundle = None,
+    index_url: IndexUrl = None,
+    wheelhouse: Wheelhouse = None,
+    budget: Budget = None,
+    threads: Threads = None,
+    cpuset: Cpuset = None,
+    memory: Memory = None,
+    timeout: Timeout = "10m",
+    quiet: Quiet = False,
+) -> None:
+    # What only a night needs: a second of imports that `nightly status` does without.
+    from orchestrator.history import message, night
+    from orchestrator.history import notify as notifying
+
+    errors = Console(stderr=True)
+
+    def say(text: str) -> None:
+        if not quiet:
+            errors.print(lines(text), soft_wrap=True)
+
+    asked = NightOptions(
+        history=place(history),
+        names=flags.names(versions),
+        suite=suite,
+        selected=tuple(workload or ()),
+        flags=passed(context),
+        rounds=rounds,
+        limit_s=flags.seconds("--limit", limit),
+        again=again,
+        keep_nightlies=keep_nightlies,
+    )
+    targets = notifying.targets(notify or (), notify_file, os.environ, say)
+    told = night.night(asked, say)
+    if told.night.outcome == "skipped":
+        return
+    made = message.compose(told, socket.gethostname())
+    print(f"{made.title}\n\n{made.text}", end="")
+    # The night is done and kept: who could not be told changes nothing of it.
+    for line in notifying.send(told, targets, heartbeat=heartbeat, say=say):
+        errors.print(lines(f"warning: {line}"), soft_wrap=True)
+    if error := ending(told):
+        raise error
+
+
+def passed(context: typer.Context) -> tuple[str, ...]:
+    """The flags as they were given; what stands in the environment reaches `tfcompare run` by itself."""
+    words: list[str] = []
+    for name in PASSED:
+        if getattr(context.get_parameter_source(name), "name", "") != "COMMANDLINE":
+            continue
+        flag, value = "--" + name.replace("_", "-"), context.params[name]
+        words += [flag] if value is True else [flag, str(value)]
+    return tuple(words)
+
+
+def ending(told: Told) -> TfCompareError | None:
+    """What the exit code of a night comes from: an alarm first, then what could not be measured."""
+    slower = [alarm for alarm in told.opened if alarm.change.direction == "slower"]
+    if slower:
+        return FoundSlower(f"{len(slower)} new alarms; `tfcompare history` shows them")
+    end = told.night
+    if end.outcome == "hung":
+        return ArmsDied(f"the night of {end.night} took too long and was ended")
+    said = " ".join(end.said) or "; ".join(told.warnings)
+    by_code = {kind.exit_code: kind for kind in TfCompareError.__subclasses__()}
+    if end.exit_code == 0:
+        return None
+    return by_code.get(end.exit_code, EnvironmentFailed)(f"the night of {end.night} is not whole: {said}")

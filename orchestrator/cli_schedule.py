@@ -1,0 +1,265 @@
+"""When nights run: `tfcompare nightly install | status | uninstall | serve`."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from orchestrator import catalog, examples, flags, suites
+from orchestrator.engines.setting import PASSED_ON
+from orchestrator.errors import UsageError
+from orchestrator.history import lock, schedule, schedulers, standing
+from orchestrator.history.child import PROGRAM
+from orchestrator.history.place import VARIABLE, place
+from orchestrator.history.schedule import Planned, Schedule
+from orchestrator.history.schedulers import Entry, Scheduler
+from orchestrator.history.standing import Standing
+from orchestrator.plain import harmless, lines
+from orchestrator.switches import Format
+
+SERVE = "nightly-serve"
+# Of the environment of now, what a night needs to be the same as one that is started by hand.
+CARRIED = re.compile(
+    "HOME|PATH|LANG|LC_ALL|TZ|DOCKER_.*|XDG_(DATA|CACHE|CONFIG|RUNTIME)_(HOME|DIR)|(SSL|REQUESTS|CURL|PIP|UV|TFCOMPARE)_.*"
+    "|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy|" + "|".join(f"{prefix}.*" for prefix in PASSED_ON)
+)
+SECRET = re.compile("INDEX|PASS|TOKEN|SECRET|KEY")
+VALUE_OF = re.compile(r"\$\{(?P<name>\w+)\}")
+PASSED_ALONG = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+app = typer.Typer()
+
+At = Annotated[str, typer.Option("--at", help="Time of day at which a night begins, in this machine's time.")]
+Missed = Annotated[
+    str, typer.Option("--missed", help="catch-up: a night that was missed is run late; skip: it is left out.")
+]
+EvenIfEdited = Annotated[
+    bool, typer.Option("--even-if-edited", help="Also what somebody has edited by hand since it was written.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@app.command("install", help=examples.NIGHTLY_INSTALL, context_settings=PASSED_ALONG)
+def install(
+    context: typer.Context,
+    at: At = "02:00",
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help="systemd or cron; the first that answers here if not given.")
+    ] = None,
+    missed: Missed = "catch-up",
+    env_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--env-file", help="A file of lines NAME='value' for nights, e.g. with passwords.", metavar="FILE"
+        ),
+    ] = None,
+    even_if_edited: EvenIfEdited = False,
+    yes: Yes = False,
+) -> None:
+    wanted, notes = _schedule(context, at, missed, env_file)
+    chosen = schedulers.named(scheduler)
+    _known(chosen, chosen.entry(), even_if_edited)
+    others = [
+        one for one in schedulers.every() if one.title != chosen.title and _known(one, one.entry(), even_if_edited)
+    ]
+    for where, text in chosen.drawn(wanted).items():
+        print(f"{where}:\n")
+        for line in text.splitlines():
+            print(f"    {harmless(line)}".rstrip())
+        print()
+    for note in (*notes, *chosen.notes()):
+        _say(f"note: {note}")
+    _agreed("Write this?", yes, "written")
+    chosen.install(wanted)
+    print(f"written: {', '.join(chosen.drawn(wanted))}")
+    for other in others:
+        other.uninstall()
+        print(f"removed, since {chosen.title} does this now: what {other.title} had")
+    now = standing.now()
+    following = schedule.next_after(now, schedule.time_of_day(at))
+    print(f"the next night begins {following:%Y-%m-%d %H:%M %Z}, in {standing.span(following - now)}")
+
+
+@app.command("status", help=examples.NIGHTLY_STATUS)
+def status(
+    format: Format = "table",
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing: exit with 0 if all is well, with 1 if not.")
+    ] = False,
+) -> None:
+    flags.known_format(format)
+    found = list(_standings())
+    if quiet:
+        if not found or any(one.wrong for one in found):
+            raise typer.Exit(1)
+        return
+    if format == "json":
+        print(json.dumps([one.as_object() for one in found], indent=2))
+        return
+    now = standing.now()
+    for one in found:
+        for line in standing.lines(one, now):
+            print(harmless(line))
+    if not found:
+        print("nothing is scheduled here; `tfcompare nightly install --at 02:00 --versions ...` does")
+        if running := lock.holder():
+            print(f"now: a night runs since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
+
+
+@app.command("uninstall", help=examples.NIGHTLY_UNINSTALL)
+def uninstall(even_if_edited: EvenIfEdited = False) -> None:
+    found = [(one, entry) for one in schedulers.every() if (entry := _known(one, one.entry(), even_if_edited))]
+    for one, entry in found:
+        one.uninstall()
+        print(f"removed: {', '.join(where for where in entry.parts if where not in entry.gone)}")
+    if not found:
+        print("nothing was scheduled here")
+    if running := lock.holder():
+        print(f"a night runs since {running.since:%H:%M} (pid {running.pid}); it goes on to its end")
+    if serving := lock.holder(name=SERVE):
+        print(f"`tfcompare nightly serve` (pid {serving.pid}) waits for nights here, too, until it is ended")
+
+
+@app.command("serve", help=examples.NIGHTLY_SERVE, context_settings=PASSED_ALONG)
+def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up") -> None:
+    from orchestrator.history import serve as serving
+
+    wanted, _ = _schedule(context, at, missed, None)
+
+    def say(text: str) -> None:
+        print(harmless(text), flush=True)
+
+    about = schedule.as_text(wanted.planned)
+    with lock.hold(name=SERVE, about=about):
+        try:
+            serving.serve(wanted, say)
+        except KeyboardInterrupt:
+            say("asked to end: no night begins any more")
+
+
+def _schedule(context: typer.Context, at: str, missed: str, env_file: Path | None) -> tuple[Schedule, list[str]]:
+    """What was asked for, and what a person has to know of it."""
+    begins = schedule.time_of_day(at)
+    words = tuple(context.args)
+    asked = _params_of_run(context, words)
+    if env_file is not None and not env_file.is_file():
+        raise UsageError(f"--env-file {env_file}: no such file")
+    # What names this machine in its nights; it takes a moment to find out.
+    from orchestrator.host import host_facts
+
+    history = place(asked["history"])
+    environment, notes = _environment(words, env_file)
+    planned = Planned(
+        at=f"{begins:%H:%M}",
+        missed=schedule.missed(missed),
+        flags=words,
+        history=str(history),
+        host=str(host_facts()["id"]),
+        since=standing.now().replace(microsecond=0),
+    )
+    wanted = Schedule(
+        planned=planned,
+        program=_program(),
+        environment={**environment, VARIABLE: str(history)},
+        folder=Path.cwd(),
+        env_file=env_file.absolute() if env_file else None,
+        limit_s=flags.seconds("--limit", asked["limit"]),
+    )
+    return wanted, notes
+
+
+def _params_of_run(context: typer.Context, words: Sequence[str]) -> dict[str, Any]:
+    """What `tfcompare nightly run` makes of these flags: a mistake is told now, and not at night."""
+    assert context.parent is not None
+    group: Any = context.parent.command
+    found = group.commands["run"].make_context("tfcompare nightly run", list(words), parent=context.parent)
+    asked: dict[str, Any] = found.params
+    suites.suite(asked["suite"])
+    for name in flags.names(asked["versions"]):
+        if not (catalog.EXACT.fullmatch(name) or catalog.NIGHTLY.fullmatch(name)):
+            catalog.resolve([name], fewest=1)
+    return asked
+
+
+def _program() -> tuple[str, ...]:
+    beside = Path(sys.executable).with_name("tfcompare")
+    return (str(beside),) if beside.is_file() else PROGRAM
+
+
+def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str, str], list[str]]:
+    carried, notes = {}, []
+    for name, value in sorted(os.environ.items()):
+        if not CARRIED.fullmatch(name):
+            continue
+        if SECRET.search(name) or flags.LOGIN.search(value):
+            if env_file is None:
+                notes.append(
+                    f"{name} may hold a secret and is not written down; a file that --env-file names can hold it"
+                )
+        else:
+            carried[name] = value
+    for word in words:
+        if flags.LOGIN.search(word) and not VALUE_OF.search(word):
+            notes.append("a login stands among the flags, and in what is written; --env-file and ${NAME} keep it out")
+        for match in VALUE_OF.finditer(word):
+            if match["name"] not in carried and env_file is None:
+                notes.append(f"{match[0]} has no value at night unless a file that --env-file names has one")
+    return carried, notes
+
+
+def _known(one: Scheduler, entry: Entry | None, even_if_edited: bool) -> Entry | None:
+    """Raises UsageError where what is there is not what was written."""
+    if entry and entry.edited and not even_if_edited:
+        raise UsageError(
+            f"{', '.join(entry.edited)}: edited by hand since tfcompare wrote it, or not written by it; nothing was "
+            "changed. Save what you need of it, and call this again with --even-if-edited"
+        )
+    return entry
+
+
+def _standings() -> Iterable[Standing]:
+    now = standing.now()
+    running = lock.holder()
+    for one in schedulers.every():
+        entry = one.entry()
+        if entry is None:
+            continue
+        wrong = (
+            *(f"{where} is not as it was written" for where in entry.edited),
+            *(f"{where} is gone: install it again" for where in entry.gone),
+        )
+        if entry.planned:
+            yield standing.standing(entry.planned, one.title, _events(entry.planned), running, now, wrong)
+    if (serving := lock.holder(name=SERVE)) and (planned := schedule.from_text(serving.about)):
+        by = f"`tfcompare nightly serve` (pid {serving.pid})"
+        yield standing.standing(planned, by, _events(planned), running, now)
+
+
+def _events(planned: Planned) -> list[Any]:
+    # It reads Parquet files, too, and takes its time to import.
+    from orchestrator.history.store import Store
+
+    events, warnings = Store(Path(planned.history)).events()
+    for warning in warnings:
+        _say(f"warning: {warning}")
+    return events
+
+
+def _agreed(question: str, yes: bool, done: str) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"nothing was {done}: nobody can be asked here; --yes does not ask")
+    if not typer.confirm(question, err=True):
+        print(f"nothing was {done}")
+        raise typer.Exit
+
+
+def _say(text: str) -> None:
+    Console(stderr=True).print(lines(text), soft_wrap=True)

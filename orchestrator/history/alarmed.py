@@ -1,0 +1,99 @@
+"""Alarms, drawn: in a line, as a table, and each with everything that helps to find its cause."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.style import StyleType
+from rich.text import Text
+
+from orchestrator.history.alarms import is_open
+from orchestrator.history.model import Alarm, Change, State
+from orchestrator.history.pick import case_of
+from orchestrator.history.plot import MARKS
+from orchestrator.plain import clipped, plain
+from orchestrator.reports.columns import LONGEST, STYLES, ratio
+
+# Beneath an alarm's id.
+INDENT = (0, 0, 0, 8)
+ORDER: tuple[State, ...] = ("new", "confirmed", "known", "muted", "recovered")
+FOUND_BY = {"night": "found by that night, measured twice", "history": "found by many nights together"}
+
+
+def ordered(alarms: Iterable[Alarm]) -> list[Alarm]:
+    """What nobody has looked at first, and the newest of it."""
+    newest = sorted(alarms, key=lambda alarm: alarm.opened, reverse=True)
+    return sorted(newest, key=lambda alarm: ORDER.index(alarm.state))
+
+
+def brief(alarms: Sequence[Alarm]) -> Iterator[RenderableType]:
+    yield plain(many(len(alarms), "open alarm"), style="bold")
+    for alarm in alarms:
+        change = alarm.change
+        size = f"{MARKS[change.direction]} {ratio(change.ratio)} {change.direction} ({_interval(change)})"
+        yield plain(f" {alarm.id} {alarm.state:<9} {size} in {alarm.key.version} since {change.first}", style(alarm))
+        yield Padding(plain(_spaced(alarm)), INDENT)
+        if said := note(alarm):
+            yield Padding(plain(clipped(said, LONGEST), style="dim"), INDENT)
+
+
+def listed(alarms: Sequence[Alarm], *, whole: bool) -> Iterator[Text]:
+    shown = [alarm for alarm in ordered(alarms) if whole or is_open(alarm)]
+    if not shown:
+        yield plain("no alarm is open" + ("; --all shows those that were" if alarms else ""))
+    for place, alarm in enumerate(shown):
+        if place:
+            yield Text()
+        yield from _everything(alarm)
+
+
+def step(change: Change) -> str:
+    size = f"{ratio(change.ratio)} {change.direction} ({_interval(change)})"
+    return (
+        f"{MARKS[change.direction]} {change.first}: {size}, {ratio(change.before)} before, {ratio(change.after)} after"
+    )
+
+
+def told(alarm: Alarm) -> str:
+    said = note(alarm)
+    return f"alarm {alarm.id} is {alarm.state}{f': {clipped(said, LONGEST)}' if said else ''}"
+
+
+def note(alarm: Alarm) -> str:
+    return ": ".join(part for part in (f"until {alarm.until}" if alarm.until else "", alarm.note) if part)
+
+
+def style(alarm: Alarm) -> StyleType:
+    return STYLES[alarm.change.direction] if alarm.state in ("new", "confirmed") else "dim"
+
+
+def between(low: float, high: float) -> str:
+    return "-".join(ratio(bound).removesuffix("x") for bound in (low, high))
+
+
+def _spaced(alarm: Alarm) -> str:
+    """With blanks, at which it may wrap."""
+    case = case_of(alarm.key.case)
+    return " ".join((case.workload, *(f"{name}={value}" for name, value in case.params)))
+
+
+def _interval(change: Change) -> str:
+    return between(change.ci_low, change.ci_high)
+
+
+def many(count: int, one: str, several: str = "") -> str:
+    return f"{count} {one if count == 1 else several or f'{one}s'}"
+
+
+def _everything(alarm: Alarm) -> Iterator[Text]:
+    key, change = alarm.key, alarm.change
+    yield plain(f"{alarm.id} {alarm.state} {step(change)}", style=style(alarm) or "bold")
+    yield plain(f"  {key.case} in {key.version} against {key.reference}")
+    yield plain(f"  host {key.host} · {key.engine} · {key.device} · run {alarm.run} · {FOUND_BY[alarm.found_by]}")
+    if said := note(alarm):
+        yield plain(f"  note: {clipped(said, LONGEST)}")
+    changed = "; ".join(alarm.surroundings) or "nothing that is known of"
+    yield plain(f"  changed since {change.last}: {changed}")
+    for name, command in (("reproduce", alarm.reproduce), ("bisect", alarm.bisect)):
+        if command:
+            yield plain(f"  {name}: {command}")

@@ -1,0 +1,120 @@
+"""What SQL found, written: as a table for people, or in a format for programs."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from orchestrator import whole
+from orchestrator.errors import UsageError
+from orchestrator.plain import drawn, plain
+
+FORMATS = ("table", "csv", "json", "parquet")
+# Of a table on a terminal; the other formats have them all.
+MOST_ROWS = 1000
+
+
+def check(format: str, path: Path | None) -> None:
+    """Before anything is asked."""
+    if format == "parquet" and path is None:
+        raise UsageError("--format parquet goes into a file: add --output FILE")
+
+
+def text(found: pa.Table, format: str) -> str:
+    return _as_json(found) if format == "json" else _as_csv(found)
+
+
+def write(found: pa.Table, format: str, path: Path) -> None:
+    if format == "parquet":
+        data = _parquet(found)
+    else:
+        data = (drawn(lambda width: table(found)) + "\n" if format == "table" else text(found, format)).encode()
+    try:
+        whole.write(path, data)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}; choose another --output") from error
+
+
+def _parquet(found: pa.Table) -> bytes:
+    import pyarrow.parquet as pq
+
+    buffer = pa.BufferOutputStream()
+    try:
+        pq.write_table(found.rename_columns(_names(found)), buffer, compression="zstd")
+    except pa.ArrowException as error:
+        raise UsageError(f"this cannot be written as Parquet: {error}; cast it, or take --format json") from error
+    return bytes(buffer.getvalue().to_pybytes())
+
+
+def _as_json(found: pa.Table) -> str:
+    names = _names(found)
+    return json.dumps([dict(zip(names, map(_json, row), strict=True)) for row in _rows(found)], indent=2) + "\n"
+
+
+def _as_csv(found: pa.Table) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(found.column_names)
+    for row in _rows(found):
+        writer.writerow(["" if one is None else one if isinstance(one, (int, float)) else _text(one) for one in row])
+    return text.getvalue()
+
+
+def table(found: pa.Table) -> RenderableType:
+    grid = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name, of in zip(found.column_names, found.schema.types, strict=True):
+        grid.add_column(plain(name), justify="right" if _is_number(of) else "left", overflow="fold")
+    for row in _rows(found.slice(0, MOST_ROWS)):
+        grid.add_row(*(plain(f"{one:.6g}" if isinstance(one, float) else _text(one)) for one in row))
+    if found.num_rows > MOST_ROWS:
+        return Group(
+            grid, plain(f"the first {MOST_ROWS} of {found.num_rows} rows: --format csv has them all", style="dim")
+        )
+    return grid
+
+
+def _is_number(of: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_decimal(of))
+
+
+def _rows(found: pa.Table) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in found.columns), strict=True)
+
+
+def _names(found: pa.Table) -> list[str]:
+    """Each once: SQL lets two columns have one name, and an object does not."""
+    seen: dict[str, int] = {}
+    names = []
+    for name in found.column_names:
+        seen[name] = seen.get(name, 0) + 1
+        names.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return names
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list | tuple):
+        return [_json(one) for one in value]
+    if isinstance(value, dict):
+        return {str(name): _json(one) for name, one in value.items()}
+    return value if value is None or isinstance(value, (str, int)) else _text(value)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, list | dict):
+        return json.dumps(_json(value), ensure_ascii=False)
+    return str(value)

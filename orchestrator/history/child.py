@@ -1,0 +1,91 @@
+"""A measuring in a process of its own, which can be ended when it hangs; what it says is passed on and kept."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from orchestrator.errors import UsageError
+
+# However this Python came to have tfcompare, its children have it in the same way.
+PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
+# Containers are freed and streams closed on a polite end; what does not end then hangs in earnest.
+POLITE_S = 60.0
+TOLD_LINES = 12
+
+
+@dataclass(frozen=True)
+class Ended:
+    exit_code: int
+    hung: bool
+    # Its last lines, for whoever asks why.
+    said: str
+
+
+class Child:
+    """Runs tfcompare, one command after another, within one limit for all of them."""
+
+    def __init__(self, log: Path, limit_s: float, say: Callable[[str], None]) -> None:
+        self._log = log
+        self._until = time.monotonic() + limit_s
+        self._limit_s = limit_s
+        self._say = say
+
+    def run(self, words: Sequence[str]) -> Ended:
+        try:
+            self._log.parent.mkdir(parents=True, exist_ok=True)
+            log = self._log.open("a")
+        except OSError as error:
+            raise UsageError(f"cannot write {self._log}: {error.strerror}; take another --history") from error
+        last: deque[str] = deque(maxlen=TOLD_LINES)
+        with log, self._started(words) as process:
+            assert process.stderr is not None
+            reader = threading.Thread(target=self._pass_on, args=(process.stderr, log, last), daemon=True)
+            reader.start()
+            hung = False
+            try:
+                process.wait(max(0.0, self._until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                hung = True
+                self._say(f"the night takes longer than {self._limit_s / 3600:.3g} h: it is ended")
+                self._end(process)
+            except BaseException:
+                self._end(process)
+                raise
+            reader.join(POLITE_S)
+        return Ended(process.returncode, hung, "\n".join(last))
+
+    def _started(self, words: Sequence[str]) -> subprocess.Popen[str]:
+        # A session of its own: whatever it started can be ended with it, and a Ctrl-C reaches only us, who tell it.
+        return subprocess.Popen(
+            [*PROGRAM, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+
+    def _pass_on(self, stream: IO[str], log: IO[str], last: deque[str]) -> None:
+        for line in stream:
+            print(line, end="", file=log, flush=True)
+            last.append(line.rstrip("\n"))
+            # The night gives it another name when it is done.
+            if not line.startswith("run directory: "):
+                self._say(line.rstrip("\n"))
+
+    def _end(self, process: subprocess.Popen[str]) -> None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(POLITE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

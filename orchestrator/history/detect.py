@@ -1,0 +1,226 @@
+"""Which series changed: who looks it tonight and is measured again, and which steps are there to tell people of.
+
+A night of a series is what the version came to against the mean of the two times that the reference was measured, where
+the control arm was there. Its variance has two parts: of its rounds, which more rounds make smaller, and of the night,
+which they do not. Steps are looked for as the nights came in, the split with the largest t first, so that what was
+found on a night is not lost for what came after it. The limits are calibrated by `make bench ARGS=alarms`.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from orchestrator.history.model import Change, Key, Segment
+from orchestrator.history.noise import Nights, nights_of
+from orchestrator.stats.compare import of_many
+from orchestrator.stats.paired import quantile, two_sided_p
+
+# A confirmation measures so many times the rounds of the screen.
+CONFIRM_TIMES = 6
+# Of a series with fewer nights before tonight nothing is said.
+MIN_NIGHTS = 5
+# A step that so many nights do not show is shown by no more of them.
+LONGEST = 60
+# Of the nights after a step that was found: what they are is known better than what came before all.
+MIN_AGAIN = 2
+# A smaller step is worth nobody's time.
+MIN_SIZE = math.log(1.02)
+# A step is told where chance makes one as large with this probability, at one split of one night.
+LIMIT = 2e-5
+ALPHA = 0.05
+# A step is news for so many nights, lest one be lost where a night ended before it was judged.
+FRESH = 2
+# Tonight's value alone: of the suspects, the share that may be so by chance.
+FALSE_SUSPECTS = 0.05
+# And of many nights together: how much likelier, as a logarithm, a step of this size or a larger one makes them.
+# Other than a t, this falls at once where a confirmation bears nothing out, and stays where it does.
+SOUGHT = math.log(1.03)
+HINT = 1.5
+# What was confirmed the night before is confirmed again while a step is likelier than none.
+AGAIN = 0.0
+
+Floats = NDArray[np.float64]
+
+
+def suspects(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
+    """What is to be measured again tonight, the most suspicious first; tonight is each segment's last night."""
+    doubts = {key: doubt for key, cell in cells.items() if not key.is_control and (doubt := _doubt(cell))}
+    chances = of_many([doubt.p for doubt in doubts.values()])
+    found = {
+        key: doubt.hint
+        for (key, doubt), chance in zip(doubts.items(), chances, strict=True)
+        if chance <= FALSE_SUSPECTS or doubt.hint >= (AGAIN if doubt.again else HINT)
+    }
+    return tuple(sorted(found, key=lambda key: (-found[key], key)))
+
+
+def changes(segment: Segment) -> tuple[Change, ...]:
+    """The steps in it, the oldest first."""
+    nights = nights_of(segment)
+    if len(nights.effects) <= MIN_NIGHTS:
+        return ()
+    return _told(nights, _starts(nights, len(nights.effects)))
+
+
+def news(segment: Segment) -> tuple[Change, ...]:
+    """The step that the last nights brought to light, if any: what is worth an alarm. Older ones are told already; one
+    that becomes a little likelier for what is known of the noise today was none when it was new."""
+    nights = nights_of(segment)
+    count = len(nights.effects)
+    if count <= MIN_NIGHTS:
+        return ()
+    starts = _starts(nights, count)
+    return _told(nights, starts)[-1:] if starts != _starts(nights, count - FRESH) else ()
+
+
+def _told(nights: Nights, starts: list[int]) -> tuple[Change, ...]:
+    return tuple(_change(nights, *part) for part in _parts(nights, _kept(nights, starts[1:])))
+
+
+@dataclass(frozen=True)
+class _Doubt:
+    # Of tonight's value alone; and the log likelihood ratio of a step.
+    p: float
+    hint: float
+    # Whether the night before was confirmed, too.
+    again: bool
+
+
+def _doubt(segment: Segment) -> _Doubt | None:
+    nights = nights_of(segment)
+    count = len(nights.effects)
+    if count <= MIN_NIGHTS:
+        return None
+    # What is known of before tonight, so that a step of which tonight is the proof is confirmed, too.
+    start = _starts(nights, count - 1)[-1]
+    if count - start <= MIN_AGAIN:
+        return None
+    least = MIN_AGAIN if start else MIN_NIGHTS
+    t, size = map(np.abs, _last_splits(nights, start, count, least))
+    known = np.divide(t, size, out=np.zeros_like(t), where=size > 0) ** 2
+    sought = np.maximum(size, SOUGHT)
+    likelier = known * sought * (size - sought / 2)
+    return _Doubt(two_sided_p(float(t[-1]), nights.freedom), float(likelier.max()), bool(nights.sure[-2]))
+
+
+def _starts(nights: Nights, end: int) -> list[int]:
+    """Where the series begins, and each step that was found as its nights came in."""
+    limit = quantile(1 - LIMIT / 2, nights.freedom)
+    starts, least = [0], MIN_NIGHTS
+    while end - starts[-1] > least:
+        t, size = _splits(nights, starts[-1], end, least)
+        told = np.where(np.abs(size) >= MIN_SIZE, np.abs(t), 0.0)
+        # A night that is best explained by a step on itself tells nothing where it was but screened.
+        best = told.argmax(axis=1)
+        alone = best == LONGEST - 1
+        told[alone & ~nights.sure[starts[-1] + least : end]] = 0.0
+        rows = np.flatnonzero((told > limit).any(axis=1))
+        if not len(rows):
+            break
+        found = int(rows[0])
+        starts.append(starts[-1] + least + found + int(best[found]) - (LONGEST - 1))
+        least = MIN_AGAIN
+    return starts
+
+
+def _splits(nights: Nights, start: int, end: int, least: int) -> tuple[Floats, Floats]:
+    """The t and the size of each step: a row for each night that was the last once, the last column for a step on that
+    night, the one before for a step a night earlier. At least so many nights are before a step; else its t is zero."""
+    weights = np.cumsum(nights.weights[start:end])
+    sums = np.cumsum((nights.weights * nights.effects)[start:end])
+    means = sums / weights
+    early = np.zeros(LONGEST + least - 2)
+    before, sums_before, means_before = (
+        sliding_window_view(np.concatenate((early, known[least - 1 : -1])), LONGEST)[least - 1 :]
+        for known in (weights, sums, means)
+    )
+    last = weights[least:, None]
+    after = last - before
+    size = (sums[least:, None] - sums_before) / after - means_before
+    return size * np.sqrt(after * before / last), size
+
+
+def _last_splits(nights: Nights, start: int, end: int, least: int) -> tuple[Floats, Floats]:
+    """The t and the size of each step as the last night sees it, however long ago."""
+    weights = np.cumsum(nights.weights[start:end])
+    sums = np.cumsum((nights.weights * nights.effects)[start:end])
+    before, last = weights[least - 1 : -1], weights[-1]
+    size = (sums[-1] - sums[least - 1 : -1]) / (last - before) - sums[least - 1 : -1] / before
+    return size * np.sqrt((last - before) * before / last), size
+
+
+def _kept(nights: Nights, starts: list[int]) -> list[int]:
+    """Steps that all nights on both sides bear out, each where it fits them best."""
+    limit = quantile(1 - LIMIT / 2, nights.freedom)
+    while starts:
+        edges = [0, *starts, len(nights.effects)]
+        for place in range(1, len(edges) - 1):
+            first, last = edges[place - 1], edges[place + 1]
+            t, _ = _last_splits(nights, first, last, 1)
+            edges[place] = first + 1 + int(np.abs(t).argmax())
+        starts = edges[1:-1]
+        steps = [_step(nights, *part) for part in _parts(nights, starts)]
+        weakest = min(range(len(steps)), key=lambda place: abs(steps[place].t))
+        small = [place for place, step in enumerate(steps) if abs(step.size) < MIN_SIZE]
+        if starts[-1] == len(nights.effects) - 1 and not nights.sure[-1]:
+            del starts[-1]
+        elif abs(steps[weakest].t) <= limit:
+            del starts[weakest]
+        elif small:
+            del starts[small[0]]
+        else:
+            break
+    return starts
+
+
+def _parts(nights: Nights, starts: list[int]) -> list[tuple[int, int, int]]:
+    edges = [0, *starts, len(nights.effects)]
+    return [
+        (before, first, last)
+        for (before, first), (_, last) in zip(pairwise(edges), list(pairwise(edges))[1:], strict=False)
+    ]
+
+
+@dataclass(frozen=True)
+class _Step:
+    before: float
+    after: float
+    error: float
+
+    @property
+    def size(self) -> float:
+        return self.after - self.before
+
+    @property
+    def t(self) -> float:
+        return self.size / self.error
+
+
+def _step(nights: Nights, begin: int, first: int, end: int) -> _Step:
+    one, other = nights.weights[begin:first], nights.weights[first:end]
+    return _Step(
+        before=float(np.average(nights.effects[begin:first], weights=one)),
+        after=float(np.average(nights.effects[first:end], weights=other)),
+        error=math.sqrt(1 / one.sum() + 1 / other.sum()),
+    )
+
+
+def _change(nights: Nights, begin: int, first: int, end: int) -> Change:
+    step = _step(nights, begin, first, end)
+    width = quantile(1 - ALPHA / 2, nights.freedom) * step.error
+    return Change(
+        first=nights.dates[first],
+        last=nights.dates[first - 1],
+        before=math.exp(step.before),
+        after=math.exp(step.after),
+        ratio=math.exp(step.size),
+        ci_low=math.exp(step.size - width),
+        ci_high=math.exp(step.size + width),
+        # For each night it could have begun on.
+        p=min(1.0, (end - begin - 1) * two_sided_p(step.t, nights.freedom)),
+    )

@@ -1,0 +1,209 @@
+"""What a night means for people: alarms that begin, alarms that go on or end, and what came or went. Pure."""
+
+import hashlib
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from math import log
+from pathlib import Path
+
+from orchestrator.history import alarms
+from orchestrator.history.detect import changes
+from orchestrator.history.model import Alarm, Change, Key, Moved, Opened, Point, Segment, Series, Told
+from orchestrator.history.series import differences, first_after
+
+# Where exactly a step began is seen better from later nights: within so many days it is the same step.
+WOBBLE = timedelta(days=7)
+DATED = re.compile(r".*\.dev(\d{8})$")
+# So many nights tell that a level is not what it was.
+NIGHTS_TO_RECOVER = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """The events of a night, and what there is to tell beside its alarms."""
+
+    events: tuple[Opened | Moved, ...]
+    appeared: tuple[str, ...]
+    vanished: tuple[str, ...]
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def judge(
+    all_series: Mapping[Key, Series],
+    known: Sequence[Alarm],
+    tonight: date,
+    now: datetime,
+    measured: Iterable[Key],
+    runs: Path,
+) -> Judged:
+    """`measured` are the series that tonight's suite was to have, whatever came of them."""
+    own = set(measured)
+    events: list[Opened | Moved] = []
+    for key in sorted(own):
+        series = all_series[key]
+        if not key.is_control and series.segments and series.segments[-1].values[-1].night == tonight:
+            mine = [alarm for alarm in known if alarm.key == key]
+            events += _of_series(series, mine, tonight, now, runs)
+    appeared, vanished = _came_and_went(all_series, own, tonight)
+    return Judged(
+        events=tuple(events),
+        appeared=appeared,
+        vanished=vanished,
+        warnings=_ended(all_series, own, tonight),
+        notes=_begun_anew(all_series, own, tonight),
+    )
+
+
+def _of_series(
+    series: Series, known: Sequence[Alarm], tonight: date, now: datetime, runs: Path
+) -> Iterator[Opened | Moved]:
+    segment = series.segments[-1]
+    found = changes(segment)
+    open_ = [alarm for alarm in known if alarms.is_open(alarm)]
+    for alarm in open_:
+        if _recovered(alarm, segment, found):
+            yield Moved(at=now, alarm=alarm.id, state="recovered", night=tonight)
+        elif alarm.state == "new" and alarm.opened.astimezone().date() < tonight and _holds(alarm, segment):
+            yield Moved(at=now, alarm=alarm.id, state="confirmed", night=tonight)
+    for change in found:
+        if not any(_is_same(alarm, change) for alarm in known) and not any(_undoes(change, alarm) for alarm in known):
+            yield Opened(at=now, alarm=_alarm(series, change, tonight, now, runs))
+
+
+def _is_same(alarm: Alarm, change: Change) -> bool:
+    """Whether an alarm is about this step: seen again from a later night it may begin on another."""
+    began = alarm.change.first
+    seen = max(began, alarm.opened.astimezone().date())
+    return alarm.change.direction == change.direction and began - WOBBLE <= change.first <= seen + WOBBLE
+
+
+def _undoes(change: Change, alarm: Alarm) -> bool:
+    """Whether a step brings back most of what an alarm had taken, or given."""
+    step = alarm.change
+    if change.direction == step.direction or change.first <= step.first:
+        return False
+    return abs(log(change.after / step.before)) < abs(log(step.ratio)) / 2
+
+
+def _recovered(alarm: Alarm, segment: Segment, found: Sequence[Change]) -> bool:
+    if any(_undoes(change, alarm) for change in found):
+        return True
+    if any(_is_same(alarm, change) for change in found):
+        return False
+    # A step that no later night bears out: it is in the series no more, and the level is the old one.
+    later = [value for value in segment.values if value.night > alarm.opened.astimezone().date()]
+    return len(later) >= NIGHTS_TO_RECOVER and not _holds(alarm, segment, NIGHTS_TO_RECOVER)
+
+
+def _holds(alarm: Alarm, segment: Segment, nights: int = 1) -> bool:
+    """Whether the last nights are nearer to where the step led than to where it came from."""
+    last = segment.values[-nights:]
+    level = sum(value.effect * value.rounds for value in last) / sum(value.rounds for value in last)
+    before, after = log(alarm.change.before), log(alarm.change.after)
+    return abs(level - after) < abs(level - before)
+
+
+def _alarm(series: Series, change: Change, tonight: date, now: datetime, runs: Path) -> Alarm:
+    key = series.key
+    between = first_after(series.points, change.first)
+    latest = series.latest
+    return Alarm(
+        id=hashlib.sha256(f"{key.id} {change.first}".encode()).hexdigest()[:6],
+        key=key,
+        found_by="night" if change.first == tonight else "history",
+        change=change,
+        surroundings=differences(*between) if between else (),
+        run=latest.run,
+        reproduce=_reproduce(latest),
+        bisect=_bisect(*between, runs) if between else "",
+        opened=now,
+    )
+
+
+def _reproduce(point: Point) -> str:
+    words = ["tfcompare", "run", "--versions", f"{point.reference},{point.build}", "--workload", point.case]
+    words += ["--engine", point.engine, "--control", *(["--gpu"] if point.device == "gpu" else [])]
+    return shlex.join(words)
+
+
+def _bisect(before: Point, after: Point, runs: Path) -> str:
+    """Which day's wheel brought it. A version that is the same wheel as before has nothing in it to search: then the
+    runs of both nights are laid side by side."""
+    if before.build == after.build:
+        return shlex.join(["tfcompare", "compare", str(runs / before.run), str(runs / after.run)])
+    good, bad = (DATED.sub(r"nightly-\1", point.build) for point in (before, after))
+    words = ["tfcompare", "bisect", "--good", good, "--bad", bad, "--workload", after.case]
+    words += ["--engine", after.engine, *(["--gpu"] if after.device == "gpu" else [])]
+    return shlex.join(words)
+
+
+def _came_and_went(
+    all_series: Mapping[Key, Series], own: set[Key], tonight: date
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Against the night before with the same suite on the same host; on the first night nothing has come."""
+    suites = {(key.host, key.engine, key.device, all_series[key].latest.suite) for key in own}
+    before: dict[date, set[Key]] = defaultdict(set)
+    for key, series in all_series.items():
+        for point in series.points:
+            if (key.host, key.engine, key.device, point.suite) in suites and point.night < tonight:
+                before[point.night].add(key)
+    if not before:
+        return (), ()
+    last = before[max(before)]
+    ever = set().union(*before.values())
+    return _named(own - ever), _named(last - own)
+
+
+def _named(keys: Iterable[Key]) -> tuple[str, ...]:
+    return tuple(f"{key.case} in {key.version}" for key in sorted(keys) if not key.is_control)
+
+
+def _ended(all_series: Mapping[Key, Series], own: set[Key], tonight: date) -> tuple[str, ...]:
+    """Versions that had a time on the night before and have none tonight, with the reason, once a reason."""
+    lost: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for key in sorted(own):
+        nights = [point for point in all_series[key].points if point.stage == "screen"]
+        if key.is_control or len(nights) < 2 or nights[-1].night != tonight:
+            continue
+        before, now = nights[-2:]
+        if before.outcome == "measured" != now.outcome:
+            lost[key.version, now.outcome, now.reason].append(key.case)
+    return tuple(
+        f"{version} {outcome} in {cases[0] if len(cases) == 1 else f'{len(cases)} cases'}: {reason}"
+        for (version, outcome, reason), cases in lost.items()
+    )
+
+
+def _begun_anew(all_series: Mapping[Key, Series], own: set[Key], tonight: date) -> tuple[str, ...]:
+    """What made segments begin tonight: told, and never an alarm."""
+    begun: dict[str, int] = defaultdict(int)
+    for key in own:
+        segments = all_series[key].segments
+        if not key.is_control and len(segments) > 1 and segments[-1].values and segments[-1].values[0].night == tonight:
+            for because in segments[-1].because:
+                begun[because] += 1
+    return tuple(f"{because}: {count} series begin anew" for because, count in sorted(begun.items()))
+
+
+def tell(told: Told, judged: Judged, after: Sequence[Alarm], tonight: date) -> Told:
+    """Adds to a night what its events were; `after` are all alarms as they stand now."""
+    by_id = {alarm.id: alarm for alarm in after}
+    opened = [event.alarm.id for event in judged.events if isinstance(event, Opened)]
+    moved = [event for event in judged.events if isinstance(event, Moved)]
+    recovered = [event.alarm for event in moved if event.state == "recovered"]
+    still = [alarm for alarm in after if alarms.is_told(alarm, tonight) and alarm.id not in opened]
+    return Told(
+        night=told.night,
+        opened=tuple(by_id[one] for one in opened),
+        recovered=tuple(by_id[one] for one in recovered),
+        still=tuple(still),
+        appeared=judged.appeared,
+        vanished=judged.vanished,
+        warnings=(*told.warnings, *judged.warnings),
+        report=told.report,
+    )

@@ -1,0 +1,102 @@
+"""One night at a time on a machine: two that measure side by side measure each other.
+
+The kernel holds the lock and lets go of it with the process that took it, however that ends. It lies among the user's
+own data and not in a history, so that it is the same for all histories here, and none of another machine's.
+"""
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from orchestrator.catalog import own
+from orchestrator.errors import UsageError
+
+NIGHT = "night"
+# Whoever asks who holds it takes it for a moment.
+PATIENCE_S = 0.5
+
+
+@dataclass(frozen=True)
+class Holder:
+    pid: int
+    since: datetime
+    # What it does, for whoever asks.
+    about: str = ""
+
+
+@contextmanager
+def hold(folder: Path | None = None, name: str = NIGHT, about: str = "") -> Iterator[None]:
+    """Raises UsageError where another process has it."""
+    path = _path(folder, name)
+    with _opened(path) as file:
+        if not _taken(file):
+            other = holder(folder, name)
+            who = f"since {other.since:%Y-%m-%d %H:%M} (pid {other.pid})" if other else "already"
+            raise UsageError(f"another {name} runs here {who}: wait for its end, or end it")
+        entry = asdict(Holder(os.getpid(), datetime.now().astimezone().replace(microsecond=0), about))
+        os.truncate(file, 0)
+        os.pwrite(file, json.dumps(entry, default=datetime.isoformat).encode(), 0)
+        try:
+            yield
+        finally:
+            os.truncate(file, 0)
+
+
+def holder(folder: Path | None = None, name: str = NIGHT) -> Holder | None:
+    """Who has it now, if anybody."""
+    path = _path(folder, name)
+    if not path.is_file():
+        return None
+    deadline = time.monotonic() + PATIENCE_S
+    with _opened(path) as file:
+        while not _locked(file, fcntl.LOCK_SH):
+            with suppress(ValueError, KeyError, TypeError):
+                entry = json.loads(os.pread(file, 100_000, 0))
+                return Holder(int(entry["pid"]), datetime.fromisoformat(entry["since"]), str(entry["about"]))
+            # It was taken just now, and nothing is written yet.
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.01)
+    return None
+
+
+def _path(folder: Path | None, name: str) -> Path:
+    # A home may be shared by machines, and so may its locks.
+    return (folder or own.folder()) / f"{name}-{socket.gethostname()}.lock"
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}; TFCOMPARE_DATA names another folder") from error
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _taken(file: int) -> bool:
+    deadline = time.monotonic() + PATIENCE_S
+    while not _locked(file, fcntl.LOCK_EX):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _locked(file: int, kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

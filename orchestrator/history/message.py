@@ -1,0 +1,323 @@
+"""What people are told of a night, the gravest first: one message, in the three forms that services take. Pure."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import log
+from typing import Literal
+
+from orchestrator.history.model import Alarm, Change, Night, Told
+from orchestrator.plain import clipped, harmless
+from orchestrator.reports.columns import interval, ratio
+
+Gravity = Literal["info", "success", "warning", "failure"]
+
+MOST = 10
+# Of alarms that were told on another night, a reminder is enough.
+MOST_STILL = 3
+# With fewer that moved, "more than half" says nothing.
+FEWEST_TO_SUSPECT = 2
+WIDTH = 78
+LONGEST = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    title: str
+    text: str
+    html: str
+    markdown: str
+    gravity: Gravity
+
+
+@dataclass(frozen=True)
+class Code:
+    """What is not our own words: shown as it stands, never as markup."""
+
+    text: str
+
+    @property
+    def shown(self) -> str:
+        return clipped(harmless(self.text).strip(), LONGEST)
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to type, whole; `label` says what for."""
+
+    label: str
+    text: str
+
+    @property
+    def shown(self) -> str:
+        return harmless(self.text)
+
+
+Words = tuple[str | Code, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    head: Words
+    lines: tuple[Words | Command, ...] = ()
+
+
+def compose(told: Told, host: str | None = None, most: int = MOST) -> Message:
+    """`host` is what people call the machine; of everything that is listed, at most `most` are."""
+    return _message(
+        title=f"tfcompare: {summary(told)} (host {_harmless_host(host or told.night.host)}, {told.night.night})",
+        sections=list(_sections(told, most)),
+        gravity=_gravity(told),
+    )
+
+
+def trial(host: str) -> Message:
+    """What shows that a place is reached."""
+    return _message(
+        title=f"tfcompare: a test (host {_harmless_host(host)})",
+        sections=[
+            Section(
+                ("Notifications arrive here.",),
+                (("Nights are told here in which something changed or went wrong, and no others.",),),
+            )
+        ],
+        gravity="info",
+    )
+
+
+def summary(told: Told) -> str:
+    """A night in a few words, the gravest first."""
+    ways = [alarm.change.direction for alarm in told.opened]
+    ended = {"failed": ["the night failed"], "hung": ["the night hung"], "skipped": ["skipped"]}
+    counts = (
+        (ways.count("slower"), "slower"),
+        (ways.count("faster"), "faster"),
+        (len(told.recovered), "recovered"),
+        (len(told.vanished), "vanished"),
+        (len(told.appeared), "appeared"),
+        (len(told.warnings), "warning" if len(told.warnings) == 1 else "warnings"),
+    )
+    found = ended.get(told.night.outcome, []) + [f"{count} {what}" for count, what in counts if count]
+    return ", ".join(found) or "nothing changed"
+
+
+def _gravity(told: Told) -> Gravity:
+    if told.night.outcome in ("failed", "hung"):
+        return "failure"
+    if told.vanished or told.warnings or any(alarm.change.direction == "slower" for alarm in told.opened):
+        return "warning"
+    return "success" if told.opened or told.recovered else "info"
+
+
+def _sections(told: Told, most: int) -> Iterator[Section]:
+    yield from _ended_badly(told.night, most)
+    yield from _suspicion(told)
+    yield from _opened(told.opened, most)
+    yield from _listed("Recovered", [_was(alarm) for alarm in told.recovered], most)
+    yield from _listed("Vanished from the suite", [(Code(name),) for name in told.vanished], most)
+    yield from _listed("New in the suite", [(Code(name),) for name in told.appeared], most)
+    yield from _listed("Warnings", [(Code(text),) for text in told.warnings], most)
+    still = [_still(alarm) for alarm in _worst_first(told.still)]
+    yield from _listed("Still open from earlier nights", still, min(most, MOST_STILL))
+    yield _night(told, most)
+
+
+def _ended_badly(night: Night, most: int) -> Iterator[Section]:
+    if night.outcome not in ("failed", "hung"):
+        return
+    head = {
+        "failed": "The night failed: nothing could be measured.",
+        "hung": "The night hung and was ended; what it had measured until then is kept."
+        if night.cells
+        else "The night hung and was ended before anything was measured.",
+    }[night.outcome]
+    said: list[Words | Command] = [(Code(text),) for text in night.said[: most or 1]]
+    yield Section((head,), (*said, Command("what this machine can run", "tfcompare doctor")))
+
+
+def _suspicion(told: Told) -> Iterator[Section]:
+    """If most of what is measured moves at once and one way, it is seldom TensorFlow."""
+    for way in ("slower", "faster"):
+        moved = {alarm.key for alarm in told.opened if alarm.change.direction == way}
+        # What is undone moves against what it was.
+        moved |= {alarm.key for alarm in told.recovered if alarm.change.direction != way}
+        if len(moved) >= FEWEST_TO_SUSPECT and len(moved) * 2 > told.night.cells:
+            yield Section(
+                (f"Watch the tool: {len(moved)} of {told.night.cells} became {way} the same night.",),
+                (
+                    ("Suspect the reference, the machine or tfcompare itself before any version.",),
+                    Command("what this machine is like right now", "tfcompare doctor"),
+                ),
+            )
+
+
+def _opened(alarms: Sequence[Alarm], most: int) -> Iterator[Section]:
+    yield from map(_alarm, _worst_first(alarms)[:most])
+    if len(alarms) > most:
+        count = f"and {len(alarms) - most} more" if most else f"{len(alarms)} changes"
+        yield Section((f"{count}: ", Code("tfcompare history")))
+
+
+def _worst_first(alarms: Iterable[Alarm]) -> list[Alarm]:
+    return sorted(alarms, key=lambda alarm: (alarm.change.direction == "faster", -abs(log(alarm.change.ratio))))
+
+
+def _alarm(alarm: Alarm) -> Section:
+    change, key = alarm.change, alarm.key
+    lines: list[Words | Command] = [
+        (f"since {change.first}, the last night as before was {change.last}; {_shown_by(alarm)}",),
+        (
+            "against ",
+            Code(key.reference),
+            f" it took {ratio(change.before)} before and {ratio(change.after)} since ({key.device}, {key.engine})",
+        ),
+    ]
+    if alarm.surroundings:
+        lines += [("changed with it: ", Code(text)) for text in alarm.surroundings]
+    else:
+        lines.append(("nothing else that is recorded changed with it",))
+    commands = (("reproduce", alarm.reproduce), ("find the cause", alarm.bisect))
+    lines += [Command(label, text) for label, text in commands if text]
+    lines.append(Command("if it is meant to be", f"tfcompare history mute {alarm.id} --note WHY"))
+    return Section((f"{_size(change)}: ", *_where(alarm)), tuple(lines))
+
+
+def _size(change: Change) -> str:
+    return f"{ratio(change.ratio)} {change.direction} ({interval(change)})"
+
+
+def _where(alarm: Alarm) -> Words:
+    return Code(alarm.key.case), " in ", Code(alarm.key.version)
+
+
+def _shown_by(alarm: Alarm) -> str:
+    return "measured twice that night" if alarm.found_by == "night" else "shown by the nights since then together"
+
+
+def _was(alarm: Alarm) -> Words:
+    return (*_where(alarm), f": it was {_size(alarm.change)} since {alarm.change.first}")
+
+
+def _still(alarm: Alarm) -> Words:
+    note: Words = (", known: ", Code(alarm.note)) if alarm.note else ()
+    return (f"{_size(alarm.change)}: ", *_where(alarm), f" since {alarm.change.first}", *note)
+
+
+def _listed(what: str, lines: Sequence[Words], most: int) -> Iterator[Section]:
+    if not lines:
+        return
+    shown: list[Words | Command] = list(lines[:most])
+    if most and len(lines) > most:
+        shown.append((f"and {len(lines) - most} more",))
+    yield Section((f"{what}: {len(lines)}",), tuple(shown))
+
+
+def _night(told: Told, most: int) -> Section:
+    night = told.night
+    lines: list[Words | Command] = []
+    if night.outcome == "skipped":
+        lines.append(("it was skipped, as this night was measured already",))
+    elif night.cells:
+        lines.append((f"{night.cells} measured, {night.confirmed} of them once more",))
+    if night.outcome in ("measured", "skipped"):
+        lines += [(Code(text),) for text in night.said[:most]]
+    if told.report:
+        lines.append(Command("report", told.report))
+    lines.append(Command("all nights", "tfcompare history"))
+    versions = Code(", ".join(night.versions))
+    return Section((f"Night of {night.night}, suite ", Code(night.suite), ", versions ", versions), tuple(lines))
+
+
+def _message(*, title: str, sections: Sequence[Section], gravity: Gravity) -> Message:
+    return Message(
+        title=title,
+        text="\n\n".join(map(_as_text, sections)),
+        html="\n".join(map(_as_html, sections)),
+        markdown="\n\n".join(map(_as_markdown, sections)),
+        gravity=gravity,
+    )
+
+
+def _harmless_host(name: str) -> str:
+    """The title is put into mail headers and beside markup by others."""
+    return re.sub(r"[^A-Za-z0-9.:@-]", "-", name)[:60]
+
+
+def _as_text(section: Section) -> str:
+    lines = _wrapped(_plain(section.head), "", "  ")
+    for line in section.lines:
+        if not isinstance(line, Command):
+            lines += _wrapped(_plain(line), "  ", "    ")
+        elif len(whole := f"  {line.label}: {line.shown}") <= WIDTH:
+            lines.append(whole)
+        else:
+            lines += [f"  {line.label}:", *_continued(line.shown)]
+    return "\n".join(lines)
+
+
+def _plain(words: Words) -> str:
+    return "".join(word.shown if isinstance(word, Code) else word for word in words)
+
+
+def _wrapped(text: str, first: str, rest: str) -> list[str]:
+    """At blanks and after commas: a case with all its parameters is longer than a line."""
+    lines = [first]
+    for piece in re.split(r"(?<= )|(?<=,)(?=\S)", text):
+        if len(lines[-1] + piece.rstrip()) > WIDTH and lines[-1].strip():
+            lines.append(rest)
+        lines[-1] += piece
+    return [line.rstrip() for line in lines]
+
+
+def _continued(command: str) -> list[str]:
+    """For a shell over several lines, so that no mail breaks it elsewhere; a flag stays with its value."""
+    try:
+        words = [shlex.quote(word) for word in shlex.split(command)]
+    except ValueError:
+        words = [command]
+    pieces: list[str] = []
+    for word in words:
+        if pieces and re.fullmatch(r"--[\w-]+", pieces[-1]) and not word.startswith("--"):
+            pieces[-1] += f" {word}"
+        else:
+            pieces.append(word)
+    lines = [f"    {pieces[0]}"]
+    for piece in pieces[1:]:
+        if len(f"{lines[-1]} {piece} \\") > WIDTH:
+            lines[-1] += " \\"
+            lines.append(f"      {piece}")
+        else:
+            lines[-1] += f" {piece}"
+    return lines
+
+
+def _as_html(section: Section) -> str:
+    def inline(words: Words) -> str:
+        return "".join(
+            f"<code>{escape(word.shown, quote=False)}</code>" if isinstance(word, Code) else escape(word, quote=False)
+            for word in words
+        )
+
+    def item(line: Words | Command) -> str:
+        if isinstance(line, Command):
+            return f"<li>{escape(line.label, quote=False)}: <code>{escape(line.shown, quote=False)}</code></li>"
+        return f"<li>{inline(line)}</li>"
+
+    items = "\n".join(map(item, section.lines))
+    return f"<p><b>{inline(section.head)}</b></p>" + (f"\n<ul>\n{items}\n</ul>" if items else "")
+
+
+def _as_markdown(section: Section) -> str:
+    def code(text: str) -> str:
+        # Chats know no way to write a backtick between backticks.
+        return "`{}`".format(text.replace("`", "'")) if text else ""
+
+    def inline(words: Words) -> str:
+        return "".join(code(word.shown) if isinstance(word, Code) else word for word in words)
+
+    def item(line: Words | Command) -> str:
+        return f"- {line.label}: {code(line.shown)}" if isinstance(line, Command) else f"- {inline(line)}"
+
+    return "\n".join((f"**{inline(section.head)}**", *map(item, section.lines)))

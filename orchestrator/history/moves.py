@@ -1,0 +1,44 @@
+"""What a person says of an alarm, as the event that it becomes."""
+
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+
+from orchestrator.catalog import did_you_mean
+from orchestrator.errors import UsageError
+from orchestrator.history.alarms import is_open
+from orchestrator.history.model import Alarm, Event, Moved, State
+
+# What people say, beside what nights find out.
+SAID: tuple[State, ...] = ("known", "muted")
+
+
+def find(alarms: Sequence[Alarm], asked: str) -> Alarm:
+    """By its id, or by the beginning of it where only one begins so; it has to be open still."""
+    found = [alarm for alarm in alarms if alarm.id == asked] or [
+        alarm for alarm in alarms if asked and alarm.id.startswith(asked)
+    ]
+    if len(found) > 1:
+        raise UsageError(f"{asked} is the beginning of several alarms: {', '.join(alarm.id for alarm in found)}")
+    if not found:
+        near = did_you_mean(asked, [alarm.id for alarm in alarms])
+        raise UsageError(f"no alarm {asked!r}{near}; `tfcompare history alarms --all` lists them")
+    (alarm,) = found
+    if not is_open(alarm):
+        raise UsageError(f"alarm {alarm.id} is {alarm.state}: there is nothing to say of it any more")
+    return alarm
+
+
+def say(alarm: Alarm, state: State, note: str, now: datetime, until: date | None = None) -> Moved:
+    if not note.strip():
+        raise UsageError(f"--note is empty: say why {alarm.id} is {state}, for whoever reads it next")
+    if until and until < now.astimezone().date():
+        raise UsageError(f"--until {until} is over already")
+    return Moved(at=now, alarm=alarm.id, state=state, note=note.strip(), until=until)
+
+
+def take_back(alarm: Alarm, events: Iterable[Event], note: str, now: datetime) -> Moved:
+    """The alarm is what nights made of it before anybody said something."""
+    if alarm.state not in SAID:
+        raise UsageError(f"alarm {alarm.id} is {alarm.state}, neither muted nor known: there is nothing to take back")
+    moves = [one.state for one in events if isinstance(one, Moved) and one.alarm == alarm.id and one.state not in SAID]
+    return Moved(at=now, alarm=alarm.id, state=moves[-1] if moves else "new", note=note.strip())

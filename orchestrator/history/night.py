@@ -1,0 +1,286 @@
+"""The story of a night, top to bottom: what is measured, what looked changed and is measured again, who is told.
+
+The measuring is a process of its own, `tfcompare run`: one that hangs can be ended, and what it had measured is read
+from its run directory like that of any other run.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from orchestrator import catalog, whole
+from orchestrator.errors import ArmsDied, EnvironmentFailed
+from orchestrator.history import alarms, detect, judging, retire, tonight
+from orchestrator.history.child import Child, Ended
+from orchestrator.history.lock import hold
+from orchestrator.history.model import Event, Key, Night, Point, Segment, Stage, Told
+from orchestrator.history.points import of_run
+from orchestrator.history.series import all_series, key_of
+from orchestrator.history.store import Store
+from orchestrator.host import host_facts
+from orchestrator.library import Run, load_run
+from orchestrator.model import CONTROL
+
+ROUNDS = 12
+MOST_NAMED = 3
+NOTHING = tonight.Tonight(versions=(), names={})
+
+
+@dataclass(frozen=True, kw_only=True)
+class NightOptions:
+    """What was asked on the command line; `flags` go to `tfcompare run` as they are."""
+
+    history: Path
+    names: tuple[str, ...]
+    suite: str = "quick"
+    selected: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    rounds: int = ROUNDS
+    limit_s: float = 6 * 3600.0
+    again: bool = False
+    keep_nightlies: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evening:
+    """What stands fixed when a night begins."""
+
+    store: Store
+    host: str
+    date: date
+    started: datetime
+    # What is wrong with this machine's clock, so that no night may be judged; mostly nothing.
+    clock: str
+    warnings: tuple[str, ...]
+    resolved: tonight.Tonight = NOTHING
+
+
+def night(options: NightOptions, say: Callable[[str], None]) -> Told:
+    store = Store(options.history)
+    with hold(about=f"{options.suite} of {', '.join(options.names)}"):
+        started = datetime.now(UTC).replace(microsecond=0)
+        host = str(host_facts()["id"])
+        events, warnings = store.events()
+        if (done := measured_already(events, options, host, started)) and not options.again:
+            say(f"{done.night} was measured already (run {done.run}); --again measures it once more")
+            return Told(night=replace(done, outcome="skipped"))
+        read = store.read()
+        before = read.points()
+        evening = Evening(
+            store=store,
+            host=host,
+            date=started.astimezone().date(),
+            started=started,
+            clock=_later_than_now(before, host, started),
+            warnings=(*warnings, *read.warnings),
+        )
+        try:
+            resolved = tonight.resolve(options.names, say, tonight.last_builds(before))
+        except EnvironmentFailed as error:
+            return _without(options, evening, Ended(error.exit_code, hung=False, said=str(error)))
+        return _night(options, replace(evening, resolved=resolved), say)
+
+
+def measured_already(
+    events: Sequence[Event], options: NightOptions, host: str, started: datetime
+) -> Night | None:
+    today = started.astimezone().date()
+    same = (
+        event
+        for event in events
+        if isinstance(event, Night)
+        and (event.night, event.host, event.suite, event.outcome) == (today, host, options.suite, "measured")
+    )
+    return next(same, None)
+
+
+def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) -> Told:
+    store = evening.store
+    child = Child(store.path / "log" / f"{evening.started:%Y%m%d-%H%M%S}.log", options.limit_s, say)
+    screened, ended = _stage(options, evening, "screen", child, options.selected, options.rounds)
+    if screened is None:
+        return _without(options, evening, ended)
+    points = [*of_run(screened, "screen", evening.date, evening.resolved.names), *_unavailable(screened, evening)]
+    # At once: whatever comes next, nothing that was measured is lost.
+    store.append(points)
+    warnings = [*evening.warnings, *_of_ending(ended, "the night")]
+    again: list[Point] = []
+    if evening.clock:
+        warnings.append(evening.clock)
+    elif not ended.hung and (flagged := detect.suspects(_cells(store.read().points(), points))):
+        say(f"{len(flagged)} of {_count(points)} look changed, and are measured again: {_listed(flagged)}")
+        again, more = _confirm(options, evening, flagged, child)
+        warnings += more
+    judged = _judged(evening, points) if not evening.clock else None
+    if evening.resolved.names:
+        retire.retire(options.keep_nightlies, say)
+    end = Night(
+        at=datetime.now(UTC),
+        night=evening.date,
+        started=evening.started,
+        host=evening.host,
+        suite=options.suite,
+        versions=options.names,
+        run=screened.plan.run,
+        outcome="hung" if ended.hung else "measured",
+        said=(*evening.resolved.notes, *(judged.notes if judged else ())),
+        cells=_count(points),
+        screened=_count(points),
+        confirmed=_count(again),
+        exit_code=ended.exit_code,
+    )
+    store.record(end)
+    told = Told(night=end, warnings=tuple(warnings), report=_drawn(screened))
+    if judged is None:
+        return told
+    return judging.tell(told, judged, alarms.current(store.events()[0]), evening.date)
+
+
+def _stage(
+    options: NightOptions, evening: Evening, stage: Stage, child: Child, cases: Iterable[str], rounds: int
+) -> tuple[Run | None, Ended]:
+    """One `tfcompare run`; whatever it measured is read, however it ended."""
+    place = evening.store.runs / f"{evening.started:%Y%m%d-%H%M%S}-{stage}"
+    versions = ",".join(evening.resolved.versions)
+    words = ["run", "--versions", versions, "--suite", options.suite, "--control", "--rounds", str(rounds)]
+    words += [word for case in cases for word in ("--workload", case)]
+    ended = child.run([*words, "--out", str(place), "--format", "json", *options.flags])
+    if not (place / "manifest.json").is_file():
+        return None, ended
+    run = load_run(place)
+    settled = evening.store.runs / run.plan.run
+    place.rename(settled)
+    return replace(run, path=settled), ended
+
+
+def _confirm(
+    options: NightOptions, evening: Evening, flagged: Sequence[Key], child: Child
+) -> tuple[list[Point], list[str]]:
+    """Fresh rounds for what looked changed, in the same night; what else comes with them is kept, too."""
+    names = dict.fromkeys(key.version for key in flagged)
+    resolved = evening.resolved
+    builds = [build for build in resolved.versions if resolved.names.get(build, _number(build)) in names]
+    only = replace(evening, resolved=replace(resolved, versions=(resolved.versions[0], *builds)))
+    cases = dict.fromkeys(key.case for key in flagged)
+    run, ended = _stage(options, only, "confirm", child, cases, options.rounds * detect.CONFIRM_TIMES)
+    said = _of_ending(ended, "the second measuring")
+    if run is None:
+        return [], said
+    points = of_run(run, "confirm", evening.date, resolved.names)
+    evening.store.append(points)
+    return points, said
+
+
+def _number(name: str) -> str:
+    version = catalog.find(name)
+    return version.number if version else name
+
+
+def _judged(evening: Evening, points: Sequence[Point]) -> judging.Judged:
+    """Events are recorded before anybody is told of them."""
+    store = evening.store
+    found = judging.judge(
+        all_series(store.read().points()),
+        alarms.current(store.events()[0]),
+        evening.date,
+        datetime.now(UTC),
+        {key_of(point) for point in points},
+        store.runs,
+    )
+    for event in found.events:
+        store.record(event)
+    return found
+
+
+def _cells(known: Sequence[Point], tonight: Sequence[Point]) -> dict[Key, Segment]:
+    """The segments that end with this night's screen."""
+    series = all_series(known)
+    keys = {key_of(point) for point in tonight if point.effect is not None}
+    return {key: series[key].segments[-1] for key in sorted(keys) if not key.is_control}
+
+
+def _unavailable(run: Run, evening: Evening) -> list[Point]:
+    """A version that could not even be locked has a point in every case, too: it is a result of the night."""
+    whole = of_run(run, "screen", evening.date, evening.resolved.names)
+    any_version = {point.case: point for point in whole}
+    return [
+        replace(
+            point,
+            version=missing.name,
+            build=missing.name,
+            outcome="died",
+            reason=missing.reason,
+            effect=None,
+            error=None,
+            rounds=0,
+            verdict="inconclusive",
+            version_ms=None,
+            surroundings=replace(point.surroundings, image="", python=""),
+        )
+        for missing in evening.resolved.unavailable
+        for point in any_version.values()
+    ]
+
+
+def _later_than_now(before: Sequence[Point], host: str, now: datetime) -> str:
+    """A clock that went backwards makes an order of nights that never was."""
+    own = [point.started for point in before if point.host == host]
+    if not own or max(own) <= now:
+        return ""
+    return (
+        f"this machine's clock says {now:%Y-%m-%d %H:%M} UTC, and {max(own):%Y-%m-%d %H:%M} was measured before: the "
+        "night is kept and not judged; set the clock"
+    )
+
+
+def _without(options: NightOptions, evening: Evening, ended: Ended) -> Told:
+    """A night of which nothing came is told, too, and raises no alarm."""
+    end = Night(
+        at=datetime.now(UTC),
+        night=evening.date,
+        started=evening.started,
+        host=evening.host,
+        suite=options.suite,
+        versions=options.names,
+        run="",
+        outcome="hung" if ended.hung else "failed",
+        said=(ended.said,),
+        cells=0,
+        screened=0,
+        confirmed=0,
+        exit_code=ended.exit_code or EnvironmentFailed.exit_code,
+    )
+    evening.store.record(end)
+    return Told(night=end, warnings=evening.warnings)
+
+
+def _of_ending(ended: Ended, what: str) -> list[str]:
+    if ended.hung:
+        return [f"{what} took too long and was ended; what it had measured is kept"]
+    if ended.exit_code in (0, ArmsDied.exit_code, EnvironmentFailed.exit_code):
+        # Which arms and versions these are is told with them.
+        return []
+    return [f"{what} ended with exit code {ended.exit_code}: {ended.said}"]
+
+
+def _drawn(run: Run) -> str:
+    """The run's page, or nothing where it cannot be written: a report never fails a night."""
+    # What draws plots takes a second to import.
+    from orchestrator.reports import html
+
+    path = run.path / "report.html"
+    try:
+        whole.write(path, html.page(run.path)[0].encode())
+    except OSError:
+        return ""
+    return str(path)
+
+
+def _count(points: Sequence[Point]) -> int:
+    return len({key_of(point) for point in points if not point.version.endswith(CONTROL)})
+
+
+def _listed(keys: Sequence[Key]) -> str:
+    named = [f"{key.case} in {key.version}" for key in keys[:MOST_NAMED]]
+    return ", ".join(named) + (f" and {len(keys) - MOST_NAMED} more" if len(keys) > MOST_NAMED else "")

@@ -1,0 +1,369 @@
+"""Tells people of a night, by apprise: mail, chats, webhooks. A place that is down never fails the night, and an URL,
+which is mostly a secret, is shown nowhere but as `scheme://host/…`."""
+
+import ipaddress
+import logging
+import os
+import re
+import socket
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.errors import UsageError
+from orchestrator.history.message import MOST, Message, compose, trial
+from orchestrator.history.model import Told
+
+if TYPE_CHECKING:
+    import apprise
+
+VARIABLE = "TFCOMPARE_NOTIFY"
+# Seconds before each attempt. No further one is begun when it would begin later than MOST_S after the first.
+WAITS = (0, 2, 8, 20)
+MOST_S = 60.0
+# Longer than apprise waits for a mail server; what drips byte by byte has no other end.
+PATIENCE_S = 16.0
+# Services count characters in their own ways.
+ROOM = 0.9
+
+NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+# Where a host stands behind the scheme. With many others, a token does.
+WITH_HOST = frozenset(
+    {
+        "apprise", "apprises", "form", "forms", "gotify", "gotifys", "http", "https", "irc", "ircs", "json", "jsons",
+        "mailto", "mailtos", "mmost", "mmosts", "mqtt", "mqtts", "nctalk", "nctalks", "rocket", "rockets", "synology",
+        "synologys", "workflow", "workflows", "xml", "xmls", "xmpp", "xmpps",
+    }
+)  # fmt: skip
+# Addresses belong into these, so that an @ in them is not the end of a password.
+ADDRESSES = re.compile(r"[?&](to|from|cc|bcc|reply)=[^?&#/]*")
+
+ADVICE = {
+    401: ": are user, password and token right?",
+    403: ": are user, password and token right?",
+    404: ": is the address right?",
+    413: ": the message is too long for it",
+}
+# What libraries say, what of that is told, and whether it may go better in a while.
+REASONS = (
+    (r"certificate", "its certificate is not trusted here", False),
+    (r"name or service not known|getaddrinfo|name resolution|nodename nor", "its host name is not known here", True),
+    (r"connection refused", "it refused the connection", True),
+    (r"timed out|timeout", "it did not answer in time", True),
+    (r"unreachable|no route to host", "there is no way to it through the network", True),
+    (r"starttls|ssl", "no encrypted connection to it could be made", False),
+    (r"connection (aborted|reset)|remote end closed|unexpectedly closed", "it broke off the connection", True),
+)
+THREADS = "notify"
+
+Say = Callable[[str], None]
+Composed = Callable[[int], Message]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    name: str
+    url: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an attempt; a reason is in our own words, for those of others may quote what is secret."""
+
+    delivered: bool
+    why: str = ""
+    again: bool = True
+
+
+def masked(url: str) -> str:
+    """An URL with nothing in it that could be a secret: in doubt the host is left out, too."""
+    scheme, found, rest = url.strip().partition("://")
+    if not found or not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{1,15}", scheme):
+        return "…"
+    scheme = scheme.lower()
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    # A password may have a sign in it that ends the host; then what looks like the host is a part of it.
+    beyond = ADDRESSES.sub("", rest[len(authority) :])
+    host = re.sub(r":\d{1,5}$", "", authority.rpartition("@")[2])
+    if scheme not in WITH_HOST or "@" in beyond or not _is_host(host):
+        return f"{scheme}://…"
+    return f"{scheme}://{host}/…"
+
+
+def _is_host(text: str) -> bool:
+    if text.startswith("["):
+        try:
+            return bool(ipaddress.IPv6Address(text[1:].removesuffix("]")))
+        except ValueError:
+            return False
+    return bool(re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?", text))
+
+
+def _aloud(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def targets(
+    urls: Sequence[str], file: Path | None, environ: Mapping[str, str], say: Say = _aloud
+) -> tuple[Target, ...]:
+    """Whom to tell, from all three places; what cannot be used is an error now and not at the end of a night."""
+    found: dict[str, Target] = {}
+    for where, text in _named(urls, file, environ, say):
+        url = _expanded(where, text, environ)
+        if url not in found:
+            _plugin(url, where)
+            found[url] = Target(name=masked(url), url=url)
+    names = Counter(target.name for target in found.values())
+    return tuple(
+        replace(target, name=f"{target.name} (target {number})") if names[target.name] > 1 else target
+        for number, target in enumerate(found.values(), start=1)
+    )
+
+
+def _named(urls: Sequence[str], file: Path | None, environ: Mapping[str, str], say: Say) -> Iterator[tuple[str, str]]:
+    """Each URL with the place that a message names it by."""
+    yield from (("--notify", url.strip()) for url in urls)
+    yield from ((VARIABLE, url) for url in environ.get(VARIABLE, "").split())
+    if file is None:
+        return
+    try:
+        text = file.read_text(encoding="utf-8")
+        mode = file.stat().st_mode
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise UsageError(f"--notify-file {file}: cannot be read: {why}") from None
+    if os.name == "posix" and mode & 0o044:
+        say(f"warning: {file} can be read by others than its owner, and has secrets in it; chmod 600 {file}")
+    for number, line in enumerate(text.splitlines(), start=1):
+        # Within an URL a # is its own, as in a channel's name.
+        if url := re.sub(r"(^|\s)#.*", "", line).strip():
+            yield f"{file}, line {number}", url
+
+
+def _expanded(where: str, text: str, environ: Mapping[str, str]) -> str:
+    for name in NAME.findall(text):
+        if not environ.get(name):
+            raise UsageError(f"{where}: names ${{{name}}}, and the environment has no {name}; set it, or name another")
+    if "${" in NAME.sub("", text):
+        raise UsageError(f"{where}: a name in ${{…}} is made of letters, digits and _")
+    return NAME.sub(lambda match: environ[match[1]], text)
+
+
+def _plugin(url: str, where: str) -> "apprise.NotifyBase":
+    try:
+        import apprise
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{where}: notifications need apprise: pip install 'tfcompare[notify]'") from error
+    _ear()
+    # Pictures would be fetched from elsewhere by whoever reads the message.
+    asset = apprise.AppriseAsset(
+        app_id="tfcompare", app_desc="tfcompare", app_url="", image_url_mask="", image_url_logo=""
+    )
+    found = apprise.Apprise.instantiate(url, asset=asset)
+    if found is None:
+        raise UsageError(
+            f"{where}: {masked(url)} is nothing that apprise can tell: its kind is not known, a part of it is missing, "
+            "or it needs a package that is not installed; `apprise --details` lists the kinds and their parts"
+        )
+    return found
+
+
+def send(
+    told: Told,
+    targets: Sequence[Target],
+    *,
+    heartbeat: bool,
+    say: Say,
+    sleep: Callable[[float], None] = time.sleep,
+) -> tuple[str, ...]:
+    """A line about each target that could not be told. Nothing is sent of a night in which nothing happened, unless a
+    heartbeat is wanted."""
+    if not targets or not (told.happened or heartbeat):
+        return ()
+    host = socket.gethostname()
+    return _tell(targets, lambda most: compose(told, host, most), say, sleep)
+
+
+def try_out(targets: Sequence[Target], say: Say, sleep: Callable[[float], None] = time.sleep) -> tuple[str, ...]:
+    """The same with a message that only shows that it arrives."""
+    message = trial(socket.gethostname())
+    return _tell(targets, lambda most: message, say, sleep)
+
+
+def _tell(targets: Sequence[Target], composed: Composed, say: Say, sleep: Callable[[float], None]) -> tuple[str, ...]:
+    began = time.monotonic()
+    pending = [_Delivery(target, composed) for target in targets]
+    lost: list[str] = []
+    for number, wait in enumerate(WAITS):
+        if number:
+            if not pending or time.monotonic() - began + wait > MOST_S:
+                break
+            for one in pending:
+                say(f"{one.target.name}: {one.outcome.why}; tried again in {wait} s")
+            sleep(wait)
+        _attempt(pending)
+        # Once: what is not there yet may be there a moment later.
+        outcomes = [(one, one.outcome) for one in pending]
+        for one, outcome in outcomes:
+            if outcome.delivered:
+                say(f"told {one.target.name}")
+            elif not outcome.again:
+                lost.append(one.lost(outcome))
+        pending = [one for one, outcome in outcomes if not outcome.delivered and outcome.again]
+    return (*lost, *(one.lost(one.outcome) for one in pending if not one.outcome.delivered))
+
+
+def _attempt(pending: "Sequence[_Delivery]") -> None:
+    for one in pending:
+        one.begin()
+    end = time.monotonic() + PATIENCE_S
+    for one in pending:
+        one.wait(end - time.monotonic())
+
+
+class _Delivery:
+    """A target being told. Each attempt has a thread, so that all go on at once and none is waited for without end."""
+
+    def __init__(self, target: Target, composed: Composed) -> None:
+        self.target = target
+        self._composed = composed
+        self._thread: threading.Thread | None = None
+        self._result: Outcome | None = None
+        self._attempts = 0
+
+    @property
+    def outcome(self) -> Outcome:
+        return self._result or Outcome(delivered=False, why="it did not answer in time")
+
+    def lost(self, outcome: Outcome) -> str:
+        times = "" if self._attempts == 1 else f" ({self._attempts} attempts)"
+        return f"{self.target.name} was not told: {outcome.why}{times}"
+
+    def begin(self) -> None:
+        # One that did not answer in time may have got there since, or may yet: a second message would be one too many.
+        if self.outcome.delivered or (self._thread and self._thread.is_alive()):
+            return
+        self._attempts += 1
+        self._result = None
+        self._thread = threading.Thread(target=self._run, name=f"{THREADS} {self.target.name}", daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> None:
+        assert self._thread is not None
+        self._thread.join(max(seconds, 0.0))
+
+    def _run(self) -> None:
+        with _ear().listening() as heard:
+            try:
+                plugin = _plugin(self.target.url, self.target.name)
+                delivered = bool(plugin.notify(**_fitted(plugin, self._composed)))
+            except Exception as error:
+                heard.append(str(error))
+                delivered = False
+        self._result = Outcome(delivered=True) if delivered else _outcome(heard)
+
+
+def _fitted(plugin: "apprise.NotifyBase", composed: Composed) -> dict[str, Any]:
+    """The message in the form that a service takes, with as many alarms as it has room for."""
+    import apprise
+
+    form = _form(plugin)
+    room = plugin.body_maxlen * ROOM
+    for most in (MOST, 5, 3, 2, 1, 0):
+        message = composed(most)
+        body: str = getattr(message, form)
+        # Services without titles get it as the first line.
+        if len(body) + (len(message.title) + 2 if plugin.title_maxlen <= 0 else 0) <= room:
+            title = message.title
+            break
+    else:
+        # As in a text message to a telephone.
+        title, body, form = "", composed(0).title, "text"
+    return {
+        "title": title,
+        "body": body,
+        "notify_type": apprise.NotifyType(message.gravity),
+        "body_format": apprise.NotifyFormat(form),
+    }
+
+
+def _form(plugin: "apprise.NotifyBase") -> str:
+    declared = plugin.notify_format
+    several = declared if isinstance(declared, tuple | list) else (declared,)
+    wanted = _best([str(getattr(one, "value", one)) for one in several])
+    # Older releases know one form a service, and `format=` in an URL makes it that one.
+    resolve = getattr(plugin, "resolve_format", None)
+    return str(resolve(wanted).value) if resolve else wanted
+
+
+def _best(forms: Sequence[str]) -> str:
+    """Chats read Markdown. Others get plain text as long as they take it, mail among them."""
+    if "markdown" in forms and "html" not in forms:
+        return "markdown"
+    return "text" if "text" in forms else forms[0]
+
+
+class _Ear(logging.Handler):
+    """Listens to what apprise logs: it says there, and only there, why something failed, and quotes URLs in it. None of
+    that gets any further."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._heard: dict[int | None, list[str]] = {}
+
+    @contextmanager
+    def listening(self) -> Iterator[list[str]]:
+        """To what this thread causes."""
+        own = threading.get_ident()
+        heard = self._heard[own] = []
+        try:
+            yield heard
+        finally:
+            del self._heard[own]
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if (heard := self._heard.get(record.thread)) is not None:
+            heard.append(record.getMessage())
+
+
+@cache
+def _ear() -> _Ear:
+    ear = _Ear()
+    log = logging.getLogger("apprise")
+    log.addHandler(ear)
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
+    # They tell the whole URL of every call, and warn of bad answers with it.
+    for name in ("connection", "connectionpool", "response", "util.retry"):
+        logging.getLogger(f"urllib3.{name}").addFilter(lambda record: not _is_ours(record))
+    return ear
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return (record.threadName or "").startswith(THREADS)
+
+
+def _outcome(heard: Sequence[str]) -> Outcome:
+    """Why, as far as it can be made out, and whether it may go better in a while."""
+    text = "\n".join(heard)
+    if any(line.startswith("Sent ") for line in heard):
+        return Outcome(delivered=False, why="it did not take all of it, or not for all recipients", again=False)
+    if status := re.search(r"\berror=(\d{3})\b", text):
+        code = int(status[1])
+        advice = ADVICE.get(code, "")
+        return Outcome(delivered=False, why=f"it answered {code}{advice}", again=code >= 500 or code in (408, 425, 429))
+    if answer := re.search(r"\(([45]\d\d), b?['\"]", text):
+        code = int(answer[1])
+        advice = ADVICE[401] if code in (530, 534, 535) else ""
+        return Outcome(delivered=False, why=f"its mail server answered {code}{advice}", again=code < 500)
+    for pattern, why, again in REASONS:
+        if re.search(pattern, text, re.IGNORECASE):
+            return Outcome(delivered=False, why=why, again=again)
+    return Outcome(delivered=False, why="it could not be reached, or did not take it")

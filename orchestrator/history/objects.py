@@ -1,0 +1,148 @@
+"""What is shown of the history, for programs: one object, or a row a night."""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.history.model import Alarm, Change, Segment, Series
+from orchestrator.history.pick import Picked, case_of
+from orchestrator.history.rows import Row, bounds, rows
+
+SCHEMA = "tfcompare.history/1"
+CSV = (
+    "case", "version", "reference", "device", "engine", "host", "night", "segment", "outcome", "reason", "ratio",
+    "ci_low", "ci_high", "rounds", "stage", "build", "control", "changed",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A series with the nights of it that are shown, how many it has in all, and its alarms, open or not. Its changes
+    are looked for where it is one of few."""
+
+    series: Series
+    rows: tuple[Row, ...]
+    nights: int
+    alarms: tuple[Alarm, ...]
+    changes: tuple[Change, ...] | None
+
+
+def shown(
+    picked: Picked, alarms: Sequence[Alarm], find: Callable[[Segment], Sequence[Change]] | None = None
+) -> list[Shown]:
+    """`find` tells the changes of a segment; they are sought in all of it, however little of it is shown."""
+    return [
+        Shown(
+            series=series,
+            rows=tuple(row for row in rows(series) if row.night >= picked.first),
+            nights=picked.nights[series.key],
+            alarms=tuple(alarm for alarm in alarms if alarm.key == series.key),
+            changes=None
+            if find is None
+            else tuple(one for part in series.segments for one in find(part) if one.first >= picked.first),
+        )
+        for series in picked.series
+    ]
+
+
+def as_object(listed: Sequence[Shown], alarms: Sequence[Alarm], warnings: Sequence[str]) -> dict[str, Any]:
+    """`tfcompare.history/1`: part of the interface."""
+    return {
+        "schema": SCHEMA,
+        "alarms": [_alarm_object(alarm) for alarm in alarms],
+        "series": [_series_object(one) for one in listed],
+        "warnings": list(warnings),
+    }
+
+
+def as_csv(listed: Sequence[Shown]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CSV, lineterminator="\n")
+    writer.writeheader()
+    for one in listed:
+        key = one.series.key
+        of_series = {name: getattr(key, name) for name in CSV[:6]}
+        for row in one.rows:
+            found = _row_object(row)
+            writer.writerow({**of_series, **found, "changed": "; ".join(row.changed)})
+    return text.getvalue()
+
+
+def _series_object(one: Shown) -> dict[str, Any]:
+    key = one.series.key
+    case = case_of(key.case)
+    return {
+        "id": key.id,
+        "workload": case.workload,
+        "params": dict(case.params),
+        "version": key.version,
+        "reference": key.reference,
+        "device": key.device,
+        "engine": key.engine,
+        "host": key.host,
+        "nights": one.nights,
+        "shown": [_row_object(row) for row in one.rows],
+        "changes": None if one.changes is None else [_change_object(change) for change in one.changes],
+        "alarms": [alarm.id for alarm in one.alarms],
+    }
+
+
+def _row_object(row: Row) -> dict[str, Any]:
+    low, high = bounds(row.value) if row.value else (None, None)
+    return {
+        "night": str(row.night),
+        "segment": row.segment,
+        "outcome": row.outcome,
+        "reason": row.reason or None,
+        "ratio": math.exp(row.value.effect) if row.value else None,
+        "ci_low": low,
+        "ci_high": high,
+        "rounds": row.value.rounds if row.value else 0,
+        "stage": row.stage,
+        "build": row.build,
+        "control": math.exp(row.control.effect) if row.control else None,
+        "changed": list(row.changed),
+    }
+
+
+def _change_object(change: Change) -> dict[str, Any]:
+    return {
+        "first": str(change.first),
+        "last": str(change.last),
+        "direction": change.direction,
+        "before": change.before,
+        "after": change.after,
+        "ratio": change.ratio,
+        "ci_low": change.ci_low,
+        "ci_high": change.ci_high,
+        "p": change.p,
+    }
+
+
+def _alarm_object(alarm: Alarm) -> dict[str, Any]:
+    case = case_of(alarm.key.case)
+    return {
+        "id": alarm.id,
+        "state": alarm.state,
+        "since": alarm.since.isoformat() if alarm.since else None,
+        "opened": alarm.opened.isoformat(),
+        "note": alarm.note or None,
+        "until": str(alarm.until) if alarm.until else None,
+        "series": alarm.key.id,
+        "workload": case.workload,
+        "params": dict(case.params),
+        "version": alarm.key.version,
+        "reference": alarm.key.reference,
+        "device": alarm.key.device,
+        "engine": alarm.key.engine,
+        "host": alarm.key.host,
+        "found_by": alarm.found_by,
+        "change": _change_object(alarm.change),
+        "surroundings": list(alarm.surroundings),
+        "run": alarm.run,
+        "reproduce": alarm.reproduce,
+        "bisect": alarm.bisect or None,
+    }

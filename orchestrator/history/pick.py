@@ -1,0 +1,167 @@
+"""Which series and nights of the history are shown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from packaging.version import InvalidVersion
+from packaging.version import Version as Number
+
+from orchestrator import catalog
+from orchestrator.errors import NothingSelected
+from orchestrator.history import schema
+from orchestrator.history.model import Key, Series
+from orchestrator.history.series import all_series
+from orchestrator.model import CONTROL, Case
+
+KEY = ("case", "version", "reference", "device", "engine", "host")
+# An overview is about what is measured now: what has had no night for so long has left the suite.
+RECENT = timedelta(days=60)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What was asked for. Of each kind of name one of those given is enough, and without any all are meant."""
+
+    case: str | None = None
+    versions: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    last: int | None = None
+    since: date | None = None
+    whole: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picked:
+    """The series that are shown, and from which night on."""
+
+    series: tuple[Series, ...]
+    # In all, of which more may be there than are shown.
+    nights: dict[Key, int]
+    first: date
+    newest: date
+    # Series without a night since then.
+    ended: int = 0
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(one.key.case for one in self.series))
+
+
+def pick(table: pa.Table, asked: Asked, others: Sequence[str] = ()) -> Picked:
+    """Of a history that is not empty. `others` are words that may have been meant in place of a case."""
+    known = _unique(table, "case")
+    cases = matching(asked.case, known) if asked.case else tuple(known)
+    if not cases:
+        near = catalog.did_you_mean(asked.case or "", [*known, *map(_workload, known), *others])
+        raise NothingSelected(
+            f"no case of the history is named {asked.case!r}, or has that in its name{near}; "
+            "`tfcompare history` lists them"
+        )
+    table = _only(table, "case", cases)
+    for name, wanted in (("host", asked.hosts), ("engine", asked.engines), ("device", asked.devices)):
+        table = _only(table, name, _named(name, wanted, _unique(table, name)))
+    versions = _versions(asked, _unique(table, "version"))
+    wanted = _only(table, "version", versions)
+    nights = _unique(wanted, "night")
+    first = _first(nights, asked, usual=nights[-1] - RECENT if len(cases) > 1 else nights[0])
+    # Of one case all is read, for its segments and changes; of thousands of series only what is shown.
+    read = table.filter(pc.greater_equal(table["night"], first)) if len(cases) > 1 else table
+    series = [one for key, one in all_series(schema.to_points(read)).items() if key.version in versions]
+    series.sort(key=lambda one: (one.key.case, _age(one.key.version)))
+    shown = tuple(one for one in series if any(point.night >= first for point in one.points))
+    counts = _nights(wanted)
+    return Picked(
+        series=shown,
+        nights={one.key: counts[one.key] for one in shown},
+        first=first,
+        newest=nights[-1],
+        ended=len(counts) - len(shown),
+    )
+
+
+def matching(asked: str, cases: Sequence[str]) -> tuple[str, ...]:
+    """The one of this name; or those of a workload with these parameters; or all that have it in their name."""
+    if asked in cases:
+        return (asked,)
+    workload, _, rest = asked.partition("[")
+    params = set(rest.removesuffix("]").split(",")) - {""}
+    by_params = tuple(one for one in cases if _workload(one) == workload and params <= set(_params(one)))
+    return by_params or tuple(one for one in cases if asked.casefold() in one.casefold())
+
+
+def case_of(label: str) -> Case:
+    return Case(_workload(label), tuple((name, value) for name, _, value in (p.partition("=") for p in _params(label))))
+
+
+def _workload(label: str) -> str:
+    return label.partition("[")[0]
+
+
+def _params(label: str) -> list[str]:
+    inside = label.partition("[")[2].removesuffix("]")
+    return inside.split(",") if inside else []
+
+
+def _age(version: str) -> tuple[int, Number, str]:
+    """The oldest first, and after all numbers what is followed under a name."""
+    try:
+        return 0, Number(version), ""
+    except InvalidVersion:
+        return 1, Number("0"), version
+
+
+def _versions(asked: Asked, known: Sequence[str]) -> tuple[str, ...]:
+    """A name is the history's own or one of the catalogue. The control arm is shown if it is named, or with all."""
+    if asked.versions:
+        names = []
+        for name in asked.versions:
+            version = None if name in known else catalog.find(name)
+            names.append(version.number if version else name)
+        return _named("version", names, known)
+    without = tuple(version for version in known if not version.endswith(CONTROL))
+    return tuple(known) if asked.whole or not without else without
+
+
+def _named(what: str, wanted: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Of those known; a host, whose name is long, by its beginning, too."""
+    if not wanted:
+        return tuple(known)
+    found: list[str] = []
+    for name in wanted:
+        one = [of for of in known if of == name or (what == "host" and of.startswith(name))]
+        if not one:
+            raise NothingSelected(
+                f"--{what} {name!r}: nothing of it in what is asked for{catalog.did_you_mean(name, known)}; "
+                f"there is {', '.join(known)}"
+            )
+        found += one
+    return tuple(found)
+
+
+def _first(nights: Sequence[date], asked: Asked, usual: date) -> date:
+    if asked.since and asked.since > nights[-1]:
+        raise NothingSelected(f"--since {asked.since}: the newest night of what is asked for is {nights[-1]}")
+    if asked.last is None and asked.since is None:
+        return nights[0] if asked.whole else usual
+    by_number = nights[-min(asked.last, len(nights))] if asked.last else nights[0]
+    return max(by_number, asked.since) if asked.since else by_number
+
+
+def _nights(table: pa.Table) -> dict[Key, int]:
+    counted = table.group_by(KEY).aggregate([("night", "count_distinct")])
+    keys = zip(*(counted[name].to_pylist() for name in KEY), strict=True)
+    return {Key(*key): count for key, count in zip(keys, counted["night_count_distinct"].to_pylist(), strict=True)}
+
+
+def _unique(table: pa.Table, name: str) -> list[Any]:
+    return sorted(pc.unique(table[name]).to_pylist())
+
+
+def _only(table: pa.Table, name: str, values: Sequence[str]) -> pa.Table:
+    return table.filter(pc.is_in(table[name], pa.array(values, table[name].type)))

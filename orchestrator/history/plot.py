@@ -1,0 +1,248 @@
+"""The nights of a series as a picture out of characters: ratios over time, and a line of a few cells."""
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from itertools import pairwise
+from statistics import median
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from orchestrator.history.model import Direction, Value
+from orchestrator.history.rows import Row, bounds
+from orchestrator.plain import draw, drawn
+from orchestrator.reports.columns import ratio
+
+HEIGHT = 11
+MOST_CELLS = 120
+# As wide as the ratios at the axis are.
+LABEL = 5
+# A night takes at most so many cells: a few nights need no wide plot.
+WIDEST = 4
+# What a scale covers at least, or noise would fill it.
+LEAST = math.log(1.08)
+POINT, WHISKER, ONE, BORDER = "●", "│", "┄", "┊"
+CUT_HIGH, CUT_LOW = "▵", "▿"
+MARKS: dict[Direction, str] = {"slower": "▲", "faster": "▼"}
+MISSING = "×"
+BARS = "▁▂▃▄▅▆▇█"
+GAP = "·"
+# For a terminal or a pipe that cannot write more: a character each, so that everything stays in its place.
+ASCII = str.maketrans(
+    {
+        POINT: "o", WHISKER: "|", ONE: ".", BORDER: ":", CUT_HIGH: "^", CUT_LOW: "v", "▲": "^", "▼": "v", MISSING: "x",
+        "─": "-", "┤": "|", "└": "+", "┬": "+", GAP: ".", "…": "~", "±": "~", "µ": "u",
+        **dict(zip(BARS, "_,-~=+*#", strict=True)),
+    }
+)  # fmt: skip
+
+
+@dataclass
+class _Column:
+    """The nights that share a column; one night, as long as there is room."""
+
+    nights: list[date] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
+    mark: str = " "
+    border: bool = False
+
+    @property
+    def middle(self) -> float:
+        return median(one.effect for one in self.values)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The interval of a night; of several, from the lowest to the highest of them."""
+        if len(self.values) > 1:
+            return min(one.effect for one in self.values), max(one.effect for one in self.values)
+        low, high = bounds(self.values[0])
+        return math.log(low), math.log(high)
+
+
+def plot(rows: Sequence[Row], changes: Mapping[date, Direction], width: int) -> list[str]:
+    """Lines that fit into this width, or none where no night has a time. `changes` are marked where they begin."""
+    if not any(row.value for row in rows):
+        return []
+    columns = _columns(rows, changes, min(width - LABEL - 3, MOST_CELLS))
+    scale = _Scale.over([one for one in columns if one.values])
+    labels = scale.labels()
+    left = LABEL + 2
+    lines = [
+        f"{label:>{left - 1}}{'┤' if label else WHISKER}{''.join(cells)}".rstrip()
+        for label, cells in zip(labels, zip(*(_cells(one, scale) for one in columns), strict=True), strict=True)
+    ]
+    axis, dates = _dates(columns)
+    marks = "".join(one.mark for one in columns)
+    below = [f"{'':>{left - 1}}└{axis}", f"{'':>{left}}{marks}", f"{'':>{left}}{dates}"]
+    each = max(len(one.nights) for one in columns)
+    told = (
+        [f"{'':>{left}}a column is {each} nights: the middle one, and from the lowest to the highest"]
+        if each > 1
+        else []
+    )
+    return [*lines, *(line.rstrip() for line in below if line.strip()), *told]
+
+
+@dataclass(frozen=True)
+class _Scale:
+    low: float
+    high: float
+
+    @classmethod
+    def over(cls, columns: Sequence[_Column]) -> "_Scale":
+        """With room for every night; intervals far wider than the nights lie apart are cut."""
+        low, high = min(one.middle for one in columns), max(one.middle for one in columns)
+        reach = max(high - low, LEAST)
+        spans = [one.span for one in columns]
+        low = max(min(span[0] for span in spans), low - reach / 2)
+        high = min(max(span[1] for span in spans), high + reach / 2)
+        middle, half = (low + high) / 2, max(high - low, LEAST) / 2
+        return cls(middle - half, middle + half)
+
+    def place(self, effect: float) -> int:
+        """Which line, counted from the top."""
+        share = (self.high - effect) / (self.high - self.low)
+        return min(max(round(share * (HEIGHT - 1)), 0), HEIGHT - 1)
+
+    def labels(self) -> list[str]:
+        """The ends, the middle, and 1 in place of whatever is next to it."""
+        step = (self.high - self.low) / (HEIGHT - 1)
+        found = [""] * HEIGHT
+        for line in (0, HEIGHT // 2, HEIGHT - 1):
+            found[line] = ratio(math.exp(self.high - line * step))
+        if self.shows_one:
+            one = self.place(0.0)
+            for line in range(max(one - 1, 0), min(one + 2, HEIGHT)):
+                found[line] = ""
+            found[one] = ratio(1.0)
+        return found
+
+    @property
+    def shows_one(self) -> bool:
+        return self.low <= 0.0 <= self.high
+
+
+def _columns(rows: Sequence[Row], changes: Mapping[date, Direction], cells: int) -> list[_Column]:
+    borders = sum(before.segment != after.segment for before, after in pairwise(rows))
+    # Where everything changes all the time, borders would leave no room for nights.
+    borders = borders if borders <= cells // 4 else 0
+    # A segment may begin another column before the one before is full.
+    room = max(cells - 2 * borders - bool(borders), 1)
+    each = -(-len(rows) // room)
+    step = min(max(room // len(rows), 1), WIDEST)
+    found: list[_Column] = []
+    segment = rows[0].segment
+    for row in rows:
+        if row.segment != segment:
+            segment = row.segment
+            if borders:
+                found.append(_Column(border=True))
+        if each == 1 or not found or found[-1].border or len(found[-1].nights) == each:
+            found += [_Column() for _ in range(step if found else 1)]
+        _add(found[-1], row, changes)
+    return found
+
+
+def _add(column: _Column, row: Row, changes: Mapping[date, Direction]) -> None:
+    column.nights.append(row.night)
+    if row.value:
+        column.values.append(row.value)
+        if row.night in changes:
+            column.mark = MARKS[changes[row.night]]
+    elif column.mark == " ":
+        column.mark = MISSING
+
+
+def _cells(column: _Column, scale: _Scale) -> list[str]:
+    if column.border:
+        return [BORDER] * HEIGHT
+    cells = [" "] * HEIGHT
+    if scale.shows_one:
+        cells[scale.place(0.0)] = ONE
+    if not column.values:
+        return cells
+    low, high = column.span
+    for line in range(scale.place(high), scale.place(low) + 1):
+        cells[line] = WHISKER
+    if high > scale.high + 1e-9:
+        cells[0] = CUT_HIGH
+    if low < scale.low - 1e-9:
+        cells[-1] = CUT_LOW
+    cells[scale.place(column.middle)] = POINT
+    return cells
+
+
+def _dates(columns: Sequence[_Column]) -> tuple[str, str]:
+    """The axis, and below it as many dates as have room, each beginning under its tick, the last one ending there."""
+    axis = ["─"] * len(columns)
+    text = [" "] * max(len(columns), 10)
+    filled = [place for place, one in enumerate(columns) if one.nights]
+    last = filled[-1]
+    ending = str(columns[last].nights[-1])
+    start = last + 1 - len(ending)
+    if start >= len(ending) + 2:
+        text[start : last + 1] = ending
+        axis[last] = "┬"
+    free = 0
+    for place in filled:
+        label = str(columns[place].nights[0])
+        if place >= free and (place == filled[0] or place + len(label) + 2 <= start):
+            text[place : place + len(label)] = label
+            axis[place] = "┬"
+            free = place + len(label) + 6
+    return "".join(axis), "".join(text)
+
+
+def sparkline(rows: Sequence[Row], cells: int) -> str:
+    """A cell a night, the newest at the end, as high as its ratio; a dot has no time, a line is a segment's border."""
+    text = ""
+    shown = list(rows[-cells:])
+    effects = [row.value.effect for row in shown if row.value]
+    low, high = (min(effects), max(effects)) if effects else (0.0, 0.0)
+    middle, half = (low + high) / 2, max(high - low, LEAST) / 2
+    segment = shown[0].segment if shown else 0
+    for row in shown:
+        text += BORDER if row.segment != segment else ""
+        segment = row.segment
+        if row.value is None:
+            text += GAP
+        else:
+            share = (row.value.effect - middle + half) / (2 * half)
+            text += BARS[min(max(round(share * (len(BARS) - 1)), 0), len(BARS) - 1)]
+    return text[-cells:]
+
+
+def show(layout: Callable[[int], RenderableType]) -> None:
+    """As every report is drawn, or in ASCII where nothing else can be written."""
+    if _can_write():
+        draw(layout)
+    else:
+        print(_ascii(drawn(layout)))
+
+
+def say(lines: Iterable[Text]) -> None:
+    """Lines that stay in one piece, however long: commands are there to be copied."""
+    for line in lines:
+        if _can_write():
+            Console().print(line, soft_wrap=True)
+        else:
+            print(_ascii(line.plain))
+
+
+def _encoding() -> str:
+    return sys.stdout.encoding or "ascii"
+
+
+def _can_write() -> bool:
+    try:
+        "".join(map(chr, ASCII)).encode(_encoding())
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _ascii(text: str) -> str:
+    return text.translate(ASCII).encode(_encoding(), "replace").decode(_encoding())

@@ -1,0 +1,225 @@
+"""The history as views for SQL, in a database that lives as long as a query and reaches neither files nor networks."""
+
+import math
+import re
+import shlex
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from rich.text import Text
+
+from orchestrator.errors import UsageError
+from orchestrator.history import alarms, schema
+from orchestrator.history.model import Alarm, Change, Event, Key, Moved, Night, Opened
+from orchestrator.history.rows import bounds, rows
+from orchestrator.history.series import all_series
+from orchestrator.history.store import Read
+
+TEXT, NUMBER, DAY, MOMENT = pa.string(), pa.float64(), pa.date32(), pa.timestamp("us", tz="UTC")
+TEXTS = pa.list_(TEXT)
+if TYPE_CHECKING:
+    import duckdb
+
+# Of what a query works on, beside the history itself: years of nights take a tenth of it.
+MEMORY, MOST_BYTES = "2GB", 2 * 10**9
+BATCH = 100_000
+TOO_LARGE = f"this takes more than {MEMORY} of memory: ask for fewer rows, or for fewer columns of them"
+
+OF_KEY = tuple((one.name, TEXT) for one in fields(Key))
+OF_VALUE = (("effect", NUMBER), ("error", NUMBER), ("rounds", pa.int32()))
+OF_CHANGE = tuple((one.name, DAY if one.type is date else NUMBER) for one in fields(Change))
+SERIES = pa.schema(
+    [
+        ("series", TEXT), *OF_KEY, ("night", DAY), ("segment", pa.int32()), *OF_VALUE, ("ratio", NUMBER),
+        ("ci_low", NUMBER), ("ci_high", NUMBER), ("control_effect", NUMBER), ("control_error", NUMBER),
+    ]
+)  # fmt: skip
+ALARMS = pa.schema(
+    [
+        ("id", TEXT), ("state", TEXT), ("since", MOMENT), ("opened", MOMENT), ("note", TEXT), ("until", DAY),
+        ("found_by", TEXT), ("series", TEXT), *OF_KEY, *OF_CHANGE, ("surroundings", TEXTS), ("run", TEXT),
+        ("reproduce", TEXT), ("bisect", TEXT),
+    ]
+)  # fmt: skip
+EVENTS = pa.schema(
+    [("at", MOMENT), ("alarm", TEXT), ("state", TEXT), ("night", DAY), ("note", TEXT), ("until", DAY)]
+)  # fmt: skip
+NIGHTS = pa.schema(
+    [
+        ("at", MOMENT), ("night", DAY), ("started", MOMENT), ("host", TEXT), ("suite", TEXT), ("versions", TEXTS),
+        ("run", TEXT), ("outcome", TEXT), ("said", TEXTS), ("cells", pa.int32()), ("screened", pa.int32()),
+        ("confirmed", pa.int32()), ("exit_code", pa.int32()),
+    ]
+)  # fmt: skip
+VIEWS: Mapping[str, tuple[str, pa.Schema]] = {
+    "points": ("every contrast as it was measured, screens and confirmations apart", schema.SCHEMA),
+    "series": ("a night of a series, all its rounds together, beside the control arm's", SERIES),
+    "alarms": ("every alarm as it stands now", ALARMS),
+    "events": ("what became of alarms, one step a row", EVENTS),
+    "nights": ("how each night ended", NIGHTS),
+}
+EXAMPLES = (
+    "SELECT night, version, ratio FROM series WHERE series.case LIKE 'predict%' ORDER BY night, version",
+    "SELECT version, host, count(*) AS nights, median(error) AS error FROM series GROUP BY ALL ORDER BY error DESC",
+    "SELECT night, points.case, version, reason FROM points WHERE outcome = 'died' ORDER BY night",
+    "SELECT date_trunc('month', first) AS month, count(*) AS alarms FROM alarms GROUP BY month ORDER BY month",
+)
+
+
+def query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
+    import duckdb
+
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "enable_external_access": False,
+            "autoload_known_extensions": False,
+            "autoinstall_known_extensions": False,
+            "python_enable_replacements": False,
+            # Without a folder to spill into, a query that is too large ends; with one it would fill the disk.
+            "temp_directory": "",
+            "max_temp_directory_size": "0B",
+            "memory_limit": MEMORY,
+        },
+    )
+    with connection:
+        for name, table in _tables(sql, read, events).items():
+            connection.register(name, table)
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET lock_configuration = true")
+        try:
+            with _endable():
+                statements = connection.extract_statements(sql)
+                if len(statements) != 1:
+                    raise UsageError(f"a query is one SELECT, and this is {len(statements)}; {_named()}")
+                if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+                    raise UsageError("a query only reads: one SELECT; what was measured is never changed")
+                return _read(connection.sql(sql))
+        except duckdb.Error as error:
+            raise _told(error, sql) from error
+
+
+@contextmanager
+def _endable() -> Iterator[None]:
+    """Deep in a query duckdb may not look at signals for hours. Nothing is lost with it: they end the process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, action in before.items():
+            signal.signal(number, action)
+
+
+def _read(found: "duckdb.DuckDBPyRelation") -> pa.Table:
+    """What lies outside duckdb's own memory is not limited by it."""
+    reader = found.to_arrow_reader(BATCH)
+    batches, size = [], 0
+    for batch in reader:
+        batches.append(batch)
+        size += batch.nbytes
+        if size > MOST_BYTES:
+            raise UsageError(TOO_LARGE)
+    return pa.Table.from_batches(batches, reader.schema)
+
+
+def _tables(sql: str, read: Read, events: Sequence[Event]) -> dict[str, pa.Table]:
+    """A view that the query does not name is empty: it is there to be listed."""
+    made = {
+        "points": lambda: read.table,
+        "series": lambda: pa.Table.from_pylist(list(_of_series(read)), schema=SERIES),
+        "alarms": lambda: pa.Table.from_pylist([_of_alarm(one) for one in alarms.current(events)], schema=ALARMS),
+        "events": lambda: pa.Table.from_pylist(
+            [_of_event(one) for one in events if not isinstance(one, Night)], schema=EVENTS
+        ),
+        "nights": lambda: pa.Table.from_pylist(
+            [{name: getattr(one, name) for name in NIGHTS.names} for one in events if isinstance(one, Night)],
+            schema=NIGHTS,
+        ),
+    }
+    return {
+        name: made[name]() if re.search(rf"\b{name}\b", sql, re.IGNORECASE) else of.empty_table()
+        for name, (_, of) in VIEWS.items()
+    }
+
+
+def _of_series(read: Read) -> Iterator[dict[str, Any]]:
+    for key, series in all_series(read.points()).items():
+        same = {"series": key.id, **{name: getattr(key, name) for name, _ in OF_KEY}}
+        for row in rows(series):
+            if row.value:
+                low, high = bounds(row.value)
+                yield {
+                    **same,
+                    "night": row.night,
+                    "segment": row.segment,
+                    **{name: getattr(row.value, name) for name, _ in OF_VALUE},
+                    "ratio": math.exp(row.value.effect),
+                    "ci_low": low,
+                    "ci_high": high,
+                    "control_effect": row.control.effect if row.control else None,
+                    "control_error": row.control.error if row.control else None,
+                }
+
+
+def _of_alarm(alarm: Alarm) -> dict[str, Any]:
+    return {
+        **{name: getattr(alarm, name, None) for name in ALARMS.names},
+        "series": alarm.key.id,
+        **{name: getattr(alarm.key, name) for name, _ in OF_KEY},
+        **{name: getattr(alarm.change, name) for name, _ in OF_CHANGE},
+    }
+
+
+def _of_event(event: Event) -> dict[str, Any]:
+    if isinstance(event, Opened):
+        return {"at": event.at, "alarm": event.alarm.id, "state": event.alarm.state, "note": event.alarm.note}
+    assert isinstance(event, Moved)
+    return {name: getattr(event, name) for name in EVENTS.names}
+
+
+def _told(error: Exception, sql: str) -> UsageError:
+    """duckdb's own sentence, and what it could have been asked for where a name is unknown."""
+    import duckdb
+
+    text = " ".join(str(error).partition("\n\nLINE ")[0].split())
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return UsageError(TOO_LARGE)
+    if isinstance(error, duckdb.PermissionException):
+        return UsageError(f"{text}: a query sees the history and nothing else, neither files nor networks")
+    if isinstance(error, duckdb.CatalogException) and "Table with name" in text:
+        # What it would propose is one of its own.
+        return UsageError(f"{text.partition(' Did you mean')[0]} {_named()}")
+    if isinstance(error, duckdb.BinderException):
+        named = [name for name in VIEWS if re.search(rf"\b{name}\b", sql, re.IGNORECASE)]
+        columns = "; ".join(f"{name} has {', '.join(VIEWS[name][1].names)}" for name in named)
+        return UsageError(f"{text}{f' ({columns})' if columns else ''}")
+    return UsageError(text)
+
+
+def _named() -> str:
+    return f"the views are {', '.join(VIEWS)}, and `tfcompare history query` lists their columns"
+
+
+def listing() -> Iterator[Text]:
+    for name, (told, of) in VIEWS.items():
+        yield Text.assemble((name, "bold"), f": {told}")
+        yield from (Text(f"  {one.name:<16} {_kind(one.type)}", style="dim") for one in of)
+        yield Text()
+    yield Text("case is a word of SQL itself: write series.case. For example:")
+    yield from (Text(f"  tfcompare history query {shlex.quote(example)}") for example in EXAMPLES)
+
+
+def _kind(of: pa.DataType) -> str:
+    if of == TEXTS:
+        return "texts"
+    known = {TEXT: "text", NUMBER: "number", DAY: "date", MOMENT: "moment", pa.int32(): "integer"}
+    return known[of]

@@ -1,0 +1,109 @@
+"""What becomes of nightlies that nobody measures any more: their environments, their images, their locks.
+
+The newest few stay, and so does each that was asked for within as many days, by a night or by hand. A release never
+goes, nor a version that somebody described himself, nor anything that is in use.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from packaging.version import Version as Number
+
+from orchestrator import catalog, locking
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError
+from orchestrator.images import environments, sizes
+from orchestrator.versions import Version
+
+KEEP = 3
+# An engine that is slow to answer holds up the end of a night no longer than this.
+ENGINE_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retired:
+    """What was taken away, oldest first; `spared` says of the others, and of what else went wrong, why."""
+
+    numbers: tuple[str, ...] = ()
+    freed: int = 0
+    spared: tuple[str, ...] = ()
+
+    @property
+    def said(self) -> str:
+        """In one line, or nothing where there was nothing to do."""
+        gone = f"old nightlies removed: {', '.join(self.numbers)}" if self.numbers else ""
+        freed = f"freed about {sizes.told(self.freed)}" if self.freed else ""
+        return "; ".join(part for part in (gone, freed, *self.spared) if part)
+
+
+def retire(keep: int, say: Callable[[str], None], now: datetime | None = None) -> Retired:
+    """Fails no night: what could not be taken away is told, and tried again after the next one."""
+    try:
+        nightlies = [version for version in catalog.all_versions() if _is_ours(version)]
+        retired = _remove(old(nightlies, keep, now or datetime.now(UTC)))
+    except (TfCompareError, OSError) as error:
+        retired = Retired(spared=(f"old nightlies are left alone: {error}",))
+    if retired.said:
+        say(retired.said)
+    return retired
+
+
+def _is_ours(version: Version) -> bool:
+    return catalog.NIGHTLY.fullmatch(version.number) is not None and locking.locked_on_first_use(version)
+
+
+def old(nightlies: Sequence[Version], keep: int, now: datetime) -> list[Version]:
+    """Those that go, oldest first."""
+    by_age = sorted(nightlies, key=lambda version: (locking.date_of(version.number), Number(version.number)))
+    recent = now - timedelta(days=keep)
+    return [version for version in by_age[: max(0, len(by_age) - keep)] if used(version) < recent]
+
+
+def used(version: Version) -> datetime:
+    """When it was last asked for: its lock tells."""
+    return max(datetime.fromtimestamp(flavour.lock.stat().st_mtime, UTC) for flavour in version.flavours)
+
+
+def _remove(versions: Sequence[Version]) -> Retired:
+    """An entry of the table goes last: what is left of a version is found by it the next night."""
+    if not versions:
+        return Retired()
+    numbers = [version.number for version in versions]
+    freed, spared = _remove_images(numbers)
+    gone = []
+    for version in versions:
+        if version.number in spared:
+            continue
+        for folder in [folder for flavour in version.flavours for folder in environments.made_of(flavour)]:
+            size = environments.size(folder)
+            if environments.remove(folder):
+                freed += size
+            else:
+                spared[version.number] = f"{folder.name} is in use, or not ours to remove"
+        if version.number not in spared:
+            locking.forget(version)
+            gone.append(version.number)
+    told = tuple(f"{number} is left alone: {why}" for number, why in spared.items())
+    return Retired(numbers=tuple(gone), freed=freed, spared=told)
+
+
+def _remove_images(numbers: Collection[str]) -> tuple[int, dict[str, str]]:
+    """The bytes freed, and by number why an image is still there. Without an engine there are no images."""
+    # Its client is slow to import, and most nights have nothing to remove.
+    from orchestrator.engines.docker import asking, connect
+    from orchestrator.images import inventory, prune
+
+    try:
+        client = connect(ENGINE_S)
+    except EngineUnavailable:
+        return 0, {}
+    try:
+        with closing(client), asking("removing the images of old nightlies", EnvironmentFailed):
+            garbage = prune.of_versions(client, numbers)
+            spared = (*garbage.spared, *prune.remove(client, garbage))
+            left = {one.name: one.version for one in inventory.kept(client) if one.version in numbers}
+    except TfCompareError as error:
+        return 0, dict.fromkeys(numbers, str(error))
+    why = {one.name: f"{one.name}: {one.why}" for one in spared}
+    return garbage.frees, {number: why.get(name, f"{name} is still there") for name, number in left.items()}

@@ -1,0 +1,94 @@
+"""A series as rows, one a night: its value, what it was measured in, and what came of a night without a time."""
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import date
+
+from orchestrator.history.model import Outcome, Point, Series, Stage, Value
+from orchestrator.history.series import CUTS, cuts, differences
+from orchestrator.stats.paired import quantile
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A night of a series. It has no value where no time came of it; the control is that of the same night."""
+
+    night: date
+    # Counted from nought; the first row of another one says what made it begin.
+    segment: int
+    value: Value | None
+    control: Value | None
+    points: tuple[Point, ...]
+    # Since the last night that had a time, in words.
+    changed: tuple[str, ...]
+
+    @property
+    def stage(self) -> Stage:
+        return "confirm" if any(point.stage == "confirm" for point in self.timed) else "screen"
+
+    @property
+    def timed(self) -> tuple[Point, ...]:
+        return tuple(point for point in self.points if _is_timed(point))
+
+    @property
+    def build(self) -> str:
+        return (self.timed or self.points)[-1].build
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of a night with a time and without one, the time is what counts."""
+        return "measured" if self.value else self.points[-1].outcome
+
+    @property
+    def reason(self) -> str:
+        return next((point.reason for point in reversed(self.points) if point.outcome != "measured"), "")
+
+
+def bounds(value: Value) -> tuple[float, float]:
+    """Its interval, as ratios."""
+    half = quantile(1 - ALPHA / 2, value.rounds - 1) * value.error
+    return math.exp(value.effect - half), math.exp(value.effect + half)
+
+
+def rows(series: Series) -> list[Row]:
+    """Oldest first, segment after segment: a night during which something changed has a row in both."""
+    values = {(place, one.night): one for place, part in enumerate(series.segments) for one in part.values}
+    control = {one.night: one for part in series.segments for one in part.control}
+    grouped: dict[tuple[int, date], list[Point]] = defaultdict(list)
+    changed: dict[tuple[int, date], tuple[str, ...]] = {}
+    segment, before = 0, None
+    for point in series.points:
+        if _is_timed(point):
+            segment += bool(before and cuts(before, point))
+            if before:
+                changed.setdefault((segment, point.night), _changed(before, point))
+            before = point
+        grouped[segment, point.night].append(point)
+    return [
+        Row(
+            night=night,
+            segment=place,
+            value=values.get((place, night)),
+            control=control.get(night),
+            points=tuple(points),
+            changed=changed.get((place, night), ()),
+        )
+        for (place, night), points in sorted(grouped.items())
+    ]
+
+
+def _is_timed(point: Point) -> bool:
+    """Of a single round there is no spread, and no value."""
+    return point.effect is not None and point.rounds > 1
+
+
+def _changed(before: Point, after: Point) -> tuple[str, ...]:
+    """A version that is followed is another build every night, in an image of its own: its build says so already."""
+    told = differences(before, after)
+    if after.version == after.build:
+        return told
+    expected = (f"{after.version}: ", f"{CUTS['image']}: ")
+    return tuple(one for one in told if not one.startswith(expected))

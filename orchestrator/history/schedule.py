@@ -1,0 +1,238 @@
+"""When a night begins, and what a scheduler is given for it: systemd's units, or a script and a line for cron. Pure."""
+
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from orchestrator.errors import UsageError
+
+Missed = Literal["catch-up", "skip"]
+
+UNIT = "tfcompare-nightly"
+MARK = f"# {UNIT} "
+END = f"# {UNIT}: end\n"
+WRITTEN = "# Written by `tfcompare nightly install`; `tfcompare nightly uninstall` removes it.\n"
+TIME = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>\d{2})", re.ASCII)
+PLAIN = re.compile(r"[\w@+=:,./-]+", re.ASCII)
+# A night ends itself at its limit and then judges; what still runs after this hangs in earnest.
+BELT_S = 1800
+POLITE_S = 120
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """What is kept with whatever a scheduler holds, and read from it again."""
+
+    at: str
+    missed: Missed
+    # Of `tfcompare nightly run`.
+    flags: tuple[str, ...]
+    history: str
+    host: str
+    since: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    planned: Planned
+    program: tuple[str, ...]
+    environment: Mapping[str, str]
+    # Where relative paths among the flags begin.
+    folder: Path
+    env_file: Path | None
+    limit_s: float
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        return (*self.program, "nightly", "run", *self.planned.flags)
+
+    @property
+    def belt_s(self) -> int:
+        return round(self.limit_s) + BELT_S
+
+
+def time_of_day(text: str) -> time:
+    match = TIME.fullmatch(text.strip())
+    if match is None or int(match["hour"]) > 23 or int(match["minute"]) > 59:
+        raise UsageError(f"--at {text!r}: a time of day, e.g. 02:00 or 23:30")
+    return time(int(match["hour"]), int(match["minute"]))
+
+
+def missed(text: str) -> Missed:
+    if text not in get_args(Missed):
+        raise UsageError(f"--missed {text!r}: it is {' or '.join(get_args(Missed))}")
+    return cast(Missed, text)
+
+
+def due(now: datetime, at: time) -> date:
+    """The night whose time came last. By the clock on the wall: a day of 23 or 25 hours has one, too."""
+    today = now.date()
+    return today if now.time() >= at else today - timedelta(days=1)
+
+
+def next_after(now: datetime, at: time) -> datetime:
+    """In this machine's own time; an hour that the clock leaves out comes as the hour after it."""
+    naive = datetime.combine(due(now, at) + timedelta(days=1), at)
+    return datetime.fromtimestamp(naive.timestamp()).astimezone()
+
+
+def units(schedule: Schedule, *, system: bool) -> dict[str, str]:
+    """By name, the service and the timer."""
+    planned = schedule.planned
+    # A user's own manager knows nothing of the system's units.
+    after = "Wants=network-online.target\nAfter=network-online.target docker.service\n" if system else ""
+    variables = "".join(
+        f"Environment={_quoted(f'{name}={value}')}\n" for name, value in sorted(schedule.environment.items())
+    )
+    env_file = f"EnvironmentFile={_percents(str(schedule.env_file))}\n" if schedule.env_file else ""
+    # systemd takes no program with a quote in its name, however it is written.
+    through = () if PLAIN.fullmatch(schedule.program[0]) else ("/usr/bin/env",)
+    command = " ".join(_quoted(word).replace("$", "$$") for word in (*through, *schedule.command))
+    service = (
+        f"[Unit]\nDescription=tfcompare measures a night\n{after}"
+        f"\n[Service]\nType=exec\nWorkingDirectory={_percents(str(schedule.folder))}\n{variables}{env_file}"
+        f"ExecStart={command}\n"
+        # Only tfcompare itself knows what of its own has to be freed, so only it is asked to end.
+        f"KillMode=mixed\nRuntimeMaxSec={schedule.belt_s}\nTimeoutStopSec={POLITE_S}\n"
+    )
+    timer = (
+        "[Unit]\nDescription=tfcompare measures every night\n"
+        f"\n[Timer]\nOnCalendar=*-*-* {planned.at}:00\nAccuracySec=1s\n"
+        f"Persistent={'true' if planned.missed == 'catch-up' else 'false'}\n"
+        "\n[Install]\nWantedBy=timers.target\n"
+    )
+    return {f"{UNIT}.service": marked(service, planned), f"{UNIT}.timer": marked(timer, planned)}
+
+
+def _quoted(word: str) -> str:
+    if PLAIN.fullmatch(word):
+        return word
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'"{_percents(escaped)}"'
+
+
+def _percents(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def script(schedule: Schedule, begun: Path) -> str:
+    """What cron calls: cron knows little of an environment, cuts long lines, and reads a % as their end. `begun` holds
+    the last night that began."""
+    planned = schedule.planned
+    log = Path(planned.history) / "log"
+    lines = [f"cd {_shell(schedule.folder)} || exit"]
+    if planned.missed == "catch-up":
+        # Called every hour: the night whose time came last, unless it has begun. By dates alone, since some times of
+        # day do not exist on some days.
+        lines += [
+            "night=$(date +%F)",
+            f'[ "$(date +%H%M)" -ge {planned.at.replace(":", "")} ] || night=$(date -d "yesterday 12:00" +%F)',
+            f'[ "$(cat {_shell(begun)} 2>/dev/null)" != "$night" ] || exit 0',
+            f'echo "$night" > {_shell(begun)}',
+        ]
+    lines += [f"export {name}={_shell(value)}" for name, value in sorted(schedule.environment.items())]
+    if schedule.env_file:
+        lines += ["set -a", f". {_shell(schedule.env_file)}", "set +a"]
+    lines += [
+        f"mkdir -p {_shell(log)}",
+        f"exec timeout --kill-after={POLITE_S} {schedule.belt_s} \\",
+        f"    {shlex.join(schedule.command)} \\",
+        f'    >> {_shell(log)}/"nightly-$(date +%F).log" 2>&1',
+    ]
+    return "#!/bin/sh\n" + marked("\n".join(lines) + "\n", planned)
+
+
+def _shell(value: Path | str) -> str:
+    return shlex.quote(str(value))
+
+
+def cron_lines(planned: Planned, called: Path) -> str:
+    """For a crontab, between two marks."""
+    at = time_of_day(planned.at)
+    hour = "*" if planned.missed == "catch-up" else str(at.hour)
+    command = f"/bin/sh {_shell(called)}".replace("%", "\\%")
+    return marked(f"{at.minute} {hour} * * * {command}\n", planned) + END
+
+
+def marked(body: str, planned: Planned) -> str:
+    facts = _planned().dump_python(planned, mode="json")
+    return f"{MARK}{json.dumps({**facts, 'sum': _sum(facts, body)})}\n{WRITTEN}{body}"
+
+
+def _sum(facts: Mapping[str, object], body: str) -> str:
+    return hashlib.sha256((json.dumps(facts, sort_keys=True) + body).encode("utf-8", "surrogateescape")).hexdigest()[
+        :12
+    ]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was read back: nothing of ours in it is `planned` None; `edited` is not what was written."""
+
+    planned: Planned | None
+    edited: bool
+
+
+def read(text: str) -> Written:
+    """Of a whole unit, a script, or the part of a crontab between the marks."""
+    head, _, rest = text.partition(MARK)
+    line, _, body = rest.partition("\n")
+    try:
+        facts = json.loads(line)
+        said = facts.pop("sum")
+        planned = _planned().validate_python(facts)
+    except (ValueError, KeyError, AttributeError, ValidationError):
+        return Written(None, True)
+    whole = body.startswith(WRITTEN) and head in ("", "#!/bin/sh\n")
+    return Written(planned, not whole or said != _sum(facts, body.removeprefix(WRITTEN)))
+
+
+def as_text(planned: Planned) -> str:
+    return json.dumps(_planned().dump_python(planned, mode="json"))
+
+
+def from_text(text: str) -> Planned | None:
+    try:
+        return _planned().validate_python(json.loads(text))
+    except (ValueError, ValidationError):
+        return None
+
+
+def _planned() -> TypeAdapter[Planned]:
+    return TypeAdapter(Planned)
+
+
+class Torn(Exception):
+    """A crontab in which one of our marks is missing."""
+
+
+def own_part(table: str) -> tuple[str, str, str]:
+    """A crontab before, between and after our marks."""
+    begin = 0 if table.startswith(MARK) else table.find("\n" + MARK) + 1
+    if begin == 0 and not table.startswith(MARK):
+        if END in table:
+            raise Torn
+        return table, "", ""
+    end = table.find(END, begin)
+    if end < 0:
+        raise Torn
+    end += len(END)
+    return table[:begin], table[begin:end], table[end:]
+
+
+def with_lines(table: str, lines: str) -> str:
+    """Ours where they stood, or at the end."""
+    before, _, after = own_part(table)
+    return before + lines + after
+
+
+def without_lines(table: str) -> str:
+    return with_lines(table, "")

@@ -1,0 +1,122 @@
+"""Waits for each night and runs it, where nothing else calls it: in a container, say."""
+
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+from orchestrator import whole
+from orchestrator.catalog import own
+from orchestrator.errors import UsageError
+from orchestrator.history import schedule, standing
+from orchestrator.history.schedule import POLITE_S, Missed, Schedule
+
+# Clocks are set, machines sleep: the time is looked at again and again, and never waited for in one piece.
+STEP_S = 20.0
+# Whoever comes later than this has missed the night.
+ON_TIME = timedelta(minutes=10)
+
+
+def begun_file() -> Path:
+    return own.folder() / "serve.begun"
+
+
+def serve(
+    wanted: Schedule,
+    say: Callable[[str], None],
+    clock: Callable[[], datetime] = datetime.now,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Until it is interrupted."""
+    at = schedule.time_of_day(wanted.planned.at)
+    # What was due before anybody waited for it was not missed.
+    begun = _begun() or schedule.due(clock(), at)
+    _keep(begun)
+    say(_waiting(clock(), wanted))
+    while True:
+        now = clock()
+        night = schedule.due(now, at)
+        if night > begun:
+            begun = night
+            _kept(begun)
+            say(_spent(wanted, night) if _wanted(now, night, wanted) else f"{night}: missed, and skipped")
+            say(_waiting(clock(), wanted))
+        elif begun - night > timedelta(days=1):
+            # The clock was far ahead, and would keep us waiting until it is there again. By an hour it may go back.
+            begun = night
+            _kept(begun)
+        until = schedule.next_after(clock(), at).timestamp() - clock().timestamp()
+        pause(max(0.1, min(STEP_S, until)))
+
+
+def _kept(night: date) -> None:
+    with suppress(UsageError):
+        # A full disk is no reason to leave out a night.
+        _keep(night)
+
+
+def _wanted(now: datetime, night: date, wanted: Schedule) -> bool:
+    missed: Missed = wanted.planned.missed
+    late = now - datetime.combine(night, schedule.time_of_day(wanted.planned.at))
+    return missed == "catch-up" or late <= ON_TIME
+
+
+def _waiting(now: datetime, wanted: Schedule) -> str:
+    following = schedule.next_after(now, schedule.time_of_day(wanted.planned.at))
+    return f"the next night begins {following:%Y-%m-%d %H:%M %Z}, in {standing.span(following - now.astimezone())}"
+
+
+def _spent(wanted: Schedule, night: date) -> str:
+    """Runs it to its end, and says what came of it."""
+    log = Path(wanted.planned.history) / "log" / f"nightly-{night}.log"
+    begun = time.monotonic()
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            # In a session of its own a Ctrl-C reaches only us, who tell it once.
+            process = subprocess.Popen(
+                wanted.command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+            ended = _waited(process, wanted.belt_s)
+    except OSError as error:
+        return f"{night}: could not be run: {error.filename}: {error.strerror}"
+    took = standing.span(timedelta(seconds=time.monotonic() - begun))
+    return f"{night}: {ended} after {took}; {log}"
+
+
+def _waited(process: subprocess.Popen[bytes], limit_s: float) -> str:
+    try:
+        return f"exit code {process.wait(limit_s)}"
+    except subprocess.TimeoutExpired:
+        _end(process)
+        return "hung, and was ended"
+    except BaseException:
+        _end(process)
+        raise
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(POLITE_S)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _begun() -> date | None:
+    with suppress(OSError, ValueError):
+        return date.fromisoformat(begun_file().read_text().strip())
+    return None
+
+
+def _keep(night: date) -> None:
+    path = begun_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        whole.write(path, f"{night}\n".encode())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}; TFCOMPARE_DATA names another folder") from error

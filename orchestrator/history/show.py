@@ -1,0 +1,232 @@
+"""The history, drawn: a line a series, or the series of one case night by night."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from itertools import groupby, pairwise
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from orchestrator.history import alarmed
+from orchestrator.history import alarms as states
+from orchestrator.history.alarmed import between, many
+from orchestrator.history.model import Alarm, Direction, Key
+from orchestrator.history.objects import Shown
+from orchestrator.history.pick import Picked, case_of
+from orchestrator.history.plot import BORDER, GAP, MARKS, MISSING, plot, sparkline
+from orchestrator.history.rows import ALPHA, Row, bounds
+from orchestrator.plain import plain
+from orchestrator.reports.columns import STYLES, Notes, ratio
+from orchestrator.reports.grid import Grid
+from orchestrator.reports.strip import cells_for
+from orchestrator.reports.summary import split_params
+from orchestrator.reports.table import below
+
+NARROWEST = 8
+# From here on there is room for what a narrow table leaves out.
+WIDE = 100
+# Rows of a table unless all are asked for: of one series, and of each of several.
+MOST, FEW = 30, 10
+FEWEST_CELLS, MOST_CELLS = 8, 30
+MOST_BORDERS = 5
+LEGEND = "ratio: to the reference, in rounds that both shared; interval: 95%"
+OVERVIEW = f"{LEGEND}; both of the last night. A cell a night: {BORDER} begins a new segment, {GAP} has no time"
+PLOT = f"In the plot: ▲▼ a step, {BORDER} a new segment, {MISSING} no time"
+
+Place = tuple[str, ...]
+
+
+def overview(picked: Picked, listed: Sequence[Shown], alarms: Sequence[Alarm], width: int) -> RenderableType:
+    notes = Notes()
+    hosts = len({one.series.key.host for one in listed})
+    told = f"{many(len(listed), 'series', 'series')} of {many(len(picked.cases), 'case')} on {many(hosts, 'host')}"
+    parts: list[RenderableType] = [
+        plain(f"tfcompare history: {told}, {picked.first} to {picked.newest}", style="bold"),
+        plain(OVERVIEW, style="dim"),
+    ]
+    keys = {one.series.key for one in listed}
+    open_ = [alarm for alarm in alarmed.ordered(alarms) if states.is_open(alarm)]
+    here = [alarm for alarm in open_ if alarm.key in keys]
+    if here:
+        parts += [Text(), *alarmed.brief(here)]
+    if len(open_) > len(here):
+        rest = many(len(open_) - len(here), "open alarm")
+        parts.append(plain(f"{rest} of series that are not shown: `tfcompare history alarms`", style="yellow"))
+    newest = _newest(listed)
+    by_place = sorted(listed, key=lambda one: _place(one.series.key))
+    for place, of_place in groupby(by_place, lambda one: _place(one.series.key)):
+        parts += [Text(), plain(" · ".join(place), style="bold")]
+        for workload, of_workload in groupby(of_place, lambda one: case_of(one.series.key.case).workload):
+            parts += [Text(), _workload(workload, list(of_workload), newest, width, notes)]
+    if picked.ended:
+        left_out = many(picked.ended, "series", "series")
+        parts += [Text(), plain(f"{left_out} without a night since {picked.first}: --all shows them", style="dim")]
+    return Group(*parts, *below(notes.lines(ALPHA)))
+
+
+def detail(listed: Sequence[Shown], width: int, *, whole: bool) -> RenderableType:
+    """One case: each of its series in full."""
+    notes = Notes()
+    parts: list[RenderableType] = []
+    most = MOST if len(listed) == 1 else FEW
+    for one in listed:
+        parts += [*([Text()] if parts else []), *_head(one)]
+        if lines := plot(one.rows, _steps(one), width):
+            parts += [Text(), *map(plain, lines)]
+        if told := list(_told(one)):
+            parts += [Text(), *told]
+        rows = one.rows if whole else one.rows[-most:]
+        parts += [Text(), _nights(one, rows, width, notes)]
+        if len(rows) < len(one.rows):
+            parts.append(plain(f" the last {most} of {len(one.rows)} nights: --all shows every one", style="dim"))
+    return Group(*parts, *below(notes.lines(ALPHA)))
+
+
+def _workload(workload: str, listed: Sequence[Shown], newest: Mapping[Place, date], width: int, notes: Notes) -> Grid:
+    cases = {one.series.key.case: case_of(one.series.key.case) for one in listed}
+    shared, names, own = split_params(cases.values())
+    headers = [names, "version", "nights", "ratio", "interval", "", "state"]
+    right = [False, False, True, True, True, False, False]
+    rows: list[list[str | Text]] = []
+    before = ""
+    for one in listed:
+        key, last = one.series.key, one.rows[-1]
+        name = "" if key.case == before else own[cases[key.case]]
+        before = key.case
+        value = ratio(math.exp(last.value.effect)) if last.value else ""
+        interval = between(*bounds(last.value)) if last.value else ""
+        rows.append([name, key.version, str(one.nights), value, interval, "", _standing(one, newest, notes)])
+    keep = [at for at, header in enumerate(headers) if header != "nights" or width >= WIDE]
+    # The first column gives way before the line of nights does.
+    taken = [NARROWEST, *(_width(headers, rows, at) for at in keep[1:] if headers[at])]
+    cells = min(max(cells_for(width, taken) - 2, FEWEST_CELLS), MOST_CELLS)
+    for one, row in zip(listed, rows, strict=True):
+        row[5] = sparkline(one.rows, cells)
+    grid = Grid(
+        title=_title(workload, shared),
+        headers=[headers[at] for at in keep],
+        right=[right[at] for at in keep],
+        narrowest=NARROWEST,
+    )
+    for row in rows:
+        grid.add(*(row[at] for at in keep))
+    return grid
+
+
+def _width(headers: Sequence[str], rows: Sequence[Sequence[str | Text]], at: int) -> int:
+    return max(len(headers[at]), *(len(row[at]) for row in rows))
+
+
+def _title(workload: str, params: str) -> Text:
+    return plain(workload, style="bold").append_text(plain(f"  {params}" if params else "", style="not bold dim"))
+
+
+def _standing(one: Shown, newest: Mapping[Place, date], notes: Notes) -> Text:
+    """What is to be known of a series, the gravest first."""
+    last = one.rows[-1]
+    if open_ := [alarm for alarm in alarmed.ordered(one.alarms) if states.is_open(alarm)]:
+        more = f" +{len(open_) - 1}" if len(open_) > 1 else ""
+        told = f"{MARKS[open_[0].change.direction]} {open_[0].state} {open_[0].id}{more}"
+        return plain(told, style=alarmed.style(open_[0]))
+    if last.night < newest[_suite(one)]:
+        return Text(f"ended {last.night}", style="yellow")
+    if last.value is None:
+        return Text(f"{last.outcome}{notes.mark(last.reason)}", style="yellow")
+    return Text()
+
+
+def _newest(listed: Sequence[Shown]) -> dict[Place, date]:
+    """By what is measured together: a suite that has its own nights is not over because another one had tonight."""
+    found: dict[Place, date] = {}
+    for one in listed:
+        found[_suite(one)] = max(one.rows[-1].night, found.get(_suite(one), date.min))
+    return found
+
+
+def _suite(one: Shown) -> Place:
+    return *_place(one.series.key), one.rows[-1].points[-1].suite
+
+
+def _place(key: Key) -> Place:
+    return f"host {key.host}", key.engine, key.device, f"against {key.reference}"
+
+
+def _head(one: Shown) -> Iterator[Text]:
+    key = one.series.key
+    case = case_of(key.case)
+    yield _title(case.workload, " ".join(f"{name}={value}" for name, value in case.params))
+    nights = sorted({point.night for point in one.series.points})
+    span = f"{nights[0]} to {nights[-1]}" if len(nights) > 1 else str(nights[0])
+    told = (f"{key.version} against {key.reference}", *_place(key)[:-1], f"{many(len(nights), 'night')}, {span}")
+    yield plain(" · ".join(told), style="bold")
+    if any(row.value for row in one.rows):
+        yield plain(f"{LEGEND}. {PLOT}", style="dim")
+    else:
+        yield plain("no night has a time: there is nothing to draw", style="yellow")
+
+
+def _steps(one: Shown) -> dict[date, Direction]:
+    """As the series is seen now, and of alarms, which may rest on less."""
+    found = {alarm.change.first: alarm.change.direction for alarm in one.alarms}
+    return {**found, **{change.first: change.direction for change in one.changes or ()}}
+
+
+def _told(one: Shown) -> Iterator[Text]:
+    """Beneath the plot: steps, alarms, and what made segments begin."""
+    rest = list(alarmed.ordered(one.alarms))
+    for change in one.changes or ():
+        of = next((alarm for alarm in rest if alarm.change.first == change.first), None)
+        if of:
+            rest.remove(of)
+        yield plain(f"{alarmed.step(change)}{f'; {alarmed.told(of)}' if of else ''}", style=STYLES[change.direction])
+    for alarm in rest:
+        yield plain(f"{alarmed.step(alarm.change)}; {alarmed.told(alarm)}", style=alarmed.style(alarm))
+    borders = [row for before, row in pairwise(one.rows) if row.segment != before.segment]
+    if len(borders) > MOST_BORDERS:
+        yield plain(
+            f"{BORDER} {many(len(borders) - MOST_BORDERS, 'segment')} began before those that follow", style="dim"
+        )
+    for row in borders[-MOST_BORDERS:]:
+        yield plain(f"{BORDER} {row.night}: a new segment: {'; '.join(row.changed)}", style="dim")
+
+
+def _nights(one: Shown, rows: Sequence[Row], width: int, notes: Notes) -> Grid:
+    followed = any(row.build != one.series.key.version for row in one.rows)
+    narrow = width < WIDE
+    left_out = {*([] if followed else ["build"]), *(["stage"] if followed and narrow else [])}
+    headers = ("night", "ratio", "interval", "rounds", "stage", "build", "control", "")
+    right = (False, True, True, True, False, False, True, False)
+    keep = [at for at, header in enumerate(headers) if header not in left_out]
+    grid = Grid(
+        title=Text("nights", style="bold"),
+        headers=[headers[at] for at in keep],
+        right=[right[at] for at in keep],
+        narrowest=10,
+    )
+    steps = _steps(one)
+    begins = {row.night for before, row in pairwise(one.rows) if row.segment != before.segment}
+    for row in rows:
+        value = row.value
+        cells = (
+            str(row.night),
+            ratio(math.exp(value.effect)) if value else "",
+            between(*bounds(value)) if value else "",
+            "+".join(str(point.rounds) for point in row.timed),
+            row.stage if value else "",
+            row.build.partition(".dev")[2] or row.build if narrow else row.build,
+            ratio(math.exp(row.control.effect)) if row.control else "",
+            " · ".join(_beside(row, steps, begins, notes)),
+        )
+        grid.add(*(cells[at] for at in keep))
+    return grid
+
+
+def _beside(row: Row, steps: Mapping[date, Direction], begins: set[date], notes: Notes) -> Iterator[str]:
+    """What there is to say of a night beside its figures."""
+    if row.value and row.night in steps:
+        yield f"{MARKS[steps[row.night]]} step"
+    if row.changed:
+        yield f"{'new segment' if row.night in begins else 'changed'}{notes.mark('; '.join(row.changed))}"
+    if missing := [point for point in row.points if point.outcome != "measured"]:
+        yield f"{missing[-1].outcome}{notes.mark(row.reason)}"

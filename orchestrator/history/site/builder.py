@@ -1,0 +1,153 @@
+"""The story of a build: read, draw case by case, write."""
+
+from collections import defaultdict
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from orchestrator import whole
+from orchestrator.errors import UsageError
+from orchestrator.history import alarms
+from orchestrator.history.model import Night
+from orchestrator.history.site import Built, case, feed, overview, words
+from orchestrator.history.site.lines import day
+from orchestrator.history.site.overview import Row
+from orchestrator.history.site.sources import Place, Sources, runs_at
+from orchestrator.history.store import Store
+from orchestrator.plain import harmless
+from orchestrator.reports.html import parts
+
+FOLDER = Path(__file__).parent
+# Of these a site is known; nothing else is ever replaced.
+INDEX, ALARMS, FEED, CASES = "index.html", "alarms.html", "feed.xml", "cases"
+MARK = '<meta name="generator" content="tfcompare history site">'
+LATEST_NIGHTS = 14
+
+
+def write(store: Store, out: Path, runs_url: str | None) -> Built:
+    runs = runs_at(store.runs, out, runs_url)
+    _prepare(out)
+    read = store.read()
+    events, unread = store.events()
+    known = alarms.current(events)
+    warnings = (*read.warnings, *unread)
+    sources = Sources(read.table, known, runs)
+    pages: set[str] = set()
+    rows: dict[Place, list[Row]] = defaultdict(list)
+    for name, places in sorted(sources.cases.items()):
+        sections = []
+        for place, keys in sorted(places.items()):
+            drawn = sources.drawn(keys)
+            sections.append(case.section(sources, place, drawn))
+            rows[place].append(overview.row(sources, name, place, drawn))
+        page = words.page_of(name)
+        pages.add(page)
+        told = [words.said(alarm, sources.cases) for alarm in known if alarm.key.case == name]
+        _write(
+            out / page,
+            _page("case.html.j2", home=case.HOME, case=name, sections=sections, alarms=told, run_link=runs.link),
+        )
+    said = sorted((words.said(alarm, sources.cases) for alarm in known), key=lambda one: not one.open)
+    _write(out / ALARMS, _page("alarms.html.j2", home="", alarms=said, where=words.where, run_link=runs.link))
+    first_run = sources.columns["run"].text(0) if len(read.table) else ""
+    _put(out / FEED, feed.atom(feed.entries(events), first_run, sources.cases))
+    nights = [event for event in events if isinstance(event, Night)]
+    # Last: it is there when all that it leads to is.
+    _write(
+        out / INDEX,
+        _page(
+            "overview.html.j2",
+            home="",
+            grids=overview.grids(rows),
+            open=[one for one in said if one.open],
+            facts=_facts(sources),
+            nights=nights[: -LATEST_NIGHTS - 1 : -1],
+            left_out=len(warnings),
+            built=datetime.now(UTC),
+        ),
+    )
+    for stale in {f"{CASES}/{path.name}" for path in (out / CASES).glob("*.html")} - pages:
+        (out / stale).unlink()
+    return Built(
+        index=out / INDEX,
+        pages=len(pages) + 2,
+        cases=len(sources.cases),
+        series=len(sources.lines),
+        alarms=len(known),
+        warnings=warnings,
+    )
+
+
+def _prepare(out: Path) -> None:
+    try:
+        if out.is_dir() and any(out.iterdir()) and not _is_site(out):
+            raise UsageError(f"{out} holds something else than a site; name an empty folder or a new one with --out")
+        (out / CASES).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write the site {out}: {error.strerror}; name another folder with --out") from error
+
+
+def _is_site(out: Path) -> bool:
+    # What an interrupted build left has no first page yet.
+    names = {path.name for path in out.iterdir() if not path.name.startswith(".")}
+    if not (out / INDEX).is_file():
+        return names <= {CASES, ALARMS, FEED}
+    return MARK in (out / INDEX).read_text(encoding="utf-8", errors="replace")[:4096]
+
+
+def _facts(sources: Sources) -> str:
+    if not sources.lines:
+        return "The history holds no night yet; `tfcompare nightly run` measures one."
+    versions = len({key.version for key in sources.lines if not key.is_control})
+    first, last = int(sources.night.min()), int(sources.night.max())
+    counted = f"{len(sources.cases)} cases in {versions} version{'s' if versions != 1 else ''}"
+    return f"{counted}, nights from {day(first)} to {day(last)}."
+
+
+def _page(name: str, **context: Any) -> str:
+    return _environment().get_template(name).render(**context)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Whatever comes from elsewhere: names, notes, reasons.
+        finalize=_shown,
+    )
+    environment.filters["utc"] = lambda at: f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    style = parts.asset("page.css") + (FOLDER / "site.css").read_text(encoding="utf-8")
+    script = (FOLDER / "site.js").read_text(encoding="utf-8")
+    environment.globals |= {
+        "policy": parts.policy(style, script),
+        # This package's own files.
+        "style": Markup(style),  # noqa: S704
+        "script": Markup(script),  # noqa: S704
+        "generator": Markup(MARK),  # noqa: S704
+    }
+    return environment
+
+
+def _shown(value: Any) -> Any:
+    return harmless(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _write(path: Path, text: str) -> None:
+    _put(path, text.encode())
+
+
+def _put(path: Path, data: bytes) -> None:
+    try:
+        whole.write(path, data)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}: {error.strerror}; make room, or name another folder with --out"
+        ) from error

@@ -1,0 +1,225 @@
+"""The page of a case: a section a place, with a chart a version, one of the control arm, and a table of its nights."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from itertools import groupby, pairwise, repeat
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup, escape
+
+from orchestrator.history.model import Key
+from orchestrator.history.series import TOLD
+from orchestrator.history.site import svg, words
+from orchestrator.history.site.lines import EPOCH, day
+from orchestrator.history.site.sources import Drawn, Place, Runs, Sources
+from orchestrator.history.site.words import Said
+from orchestrator.plain import harmless
+from orchestrator.reports.columns import MARKS, ratio
+
+# The pages of cases lie in a folder of their own.
+HOME = "../"
+HEIGHT_PX, CONTROL_PX = 220, 90
+# Of what a list beneath a chart names; what is older is counted.
+MOST_LISTED = 20
+# More signs than these would hide each other.
+MOST_SIGNS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """`steps`, `begun` and `without` say what its signs mean; `control` is the arm whose true ratio is 1."""
+
+    id: str
+    title: str
+    summary: str
+    control: bool
+    drawing: Markup
+    column: int
+    alarms: tuple[Said, ...]
+    steps: tuple[str, ...]
+    begun: tuple[str, ...]
+    without: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """`first` and `last` are the ends of its charts."""
+
+    place: Place
+    title: str
+    first: date
+    last: date
+    charts: tuple[Chart, ...]
+    headers: tuple[str, ...]
+    rows: Markup
+    nights: int
+
+
+def section(sources: Sources, place: Place, drawn: Sequence[Drawn]) -> Section:
+    first, last = sources.nights[place]
+    rows, count = _rows(sources, drawn)
+    return Section(
+        place=place,
+        title=f"Against {place.reference} on {place.host}, {place.engine}, {place.device}",
+        first=day(first),
+        last=day(last),
+        charts=tuple(_chart(sources, one, column, first, last) for column, one in enumerate(drawn, 1)),
+        headers=tuple(title(one.key) for one in drawn),
+        rows=rows,
+        nights=count,
+    )
+
+
+def title(key: Key) -> str:
+    return "Control arm" if key.is_control else key.version
+
+
+def _chart(sources: Sources, drawn: Drawn, column: int, first: int, last: int) -> Chart:
+    key, line = drawn.key, drawn.line
+    begins = [(piece, int(piece.values.night[0])) for piece in line.pieces[1:]]
+    without = line.rows[~sources.timed[line.rows]]
+    summary = _summary(drawn, day(last))
+    return Chart(
+        id=words.anchor(key),
+        title=title(key),
+        summary=summary,
+        control=key.is_control,
+        drawing=_drawing(sources, drawn, first, last, without, f"{title(key)}: {summary}"),
+        column=column,
+        alarms=tuple(words.said(alarm, sources.cases) for alarm in drawn.alarms),
+        steps=_latest([words.step(change) for change in drawn.changes], "steps"),
+        begun=_latest([f"{day(at)}: {'; '.join(piece.because)}" for piece, at in begins], "segments"),
+        without=_latest(_without(sources, without), "stretches"),
+        facts=_facts(sources.around[key]),
+    )
+
+
+def _summary(drawn: Drawn, last: date) -> str:
+    values = drawn.line.nightly
+    if not len(values):
+        return "never measured"
+    night = day(int(values.night[-1]))
+    told = f"{ratio(float(np.exp(values.effect[-1])))} on {night}"
+    if drawn.key.is_control:
+        return f"the reference against itself, whose true ratio is 1: {told}"
+    gone = "" if night == last else ", not measured since"
+    steps = "no step" if not drawn.changes else f"{len(drawn.changes)} step{'s' if len(drawn.changes) > 1 else ''}"
+    return f"{told}{gone}; {steps} in {words.nights(len(values))}"
+
+
+def _drawing(sources: Sources, drawn: Drawn, first: int, last: int, without: Any, label: str) -> Markup:
+    if not len(drawn.line.nightly):
+        return Markup()
+    control = drawn.key.is_control
+    on = svg.scale(drawn.pieces, drawn.widths, first, last, CONTROL_PX if control else HEIGHT_PX)
+    return svg.chart(
+        on,
+        drawn.pieces,
+        drawn.widths,
+        levels=() if control else _levels(drawn),
+        cuts=[int(values.night[0]) for values in drawn.pieces[1:]],
+        without=np.unique(sources.night[without]),
+        marks=_marks(drawn)[-MOST_SIGNS:],
+        label=harmless(label),
+    )
+
+
+def _levels(drawn: Drawn) -> list[svg.Level]:
+    """The mean of each stretch between two steps of a segment."""
+    starts = np.array([(change.first - EPOCH).days for change in drawn.changes], dtype=np.int64)
+    found = []
+    for values in drawn.pieces:
+        edges = np.unique([0, *np.searchsorted(values.night, starts), len(values)]).tolist()
+        for low, high in pairwise(edges):
+            night = values.night[low:high]
+            found.append(svg.Level(int(night[0]), int(night[-1]), float(values.effect[low:high].mean())))
+    return found
+
+
+def _marks(drawn: Drawn) -> list[svg.Mark]:
+    steps = [svg.Mark(one.first, MARKS[one.direction], 1, one.direction) for one in drawn.changes]
+    told = [words.said(alarm, ()) for alarm in drawn.alarms]
+    signs = [(words.OPEN_SIGN if one.open else words.CLOSED_SIGN, one.alarm.change) for one in told]
+    return steps + [svg.Mark(change.first, sign, 0, change.direction) for sign, change in signs]
+
+
+def _without(sources: Sources, rows: Any) -> list[str]:
+    """Nights without a ratio, those in a row with the same reason together."""
+    outcome, reason = sources.columns["outcome"], sources.columns["reason"]
+    found = []
+    for (ended, because), same in groupby(rows.tolist(), key=lambda row: (outcome.text(row), reason.text(row))):
+        nights = sorted({day(int(sources.night[row])) for row in same})
+        word = "too few rounds" if ended == "measured" else ended
+        found.append(
+            f"{words.span(nights[0], nights[-1])}, {words.nights(len(nights))}: {word}"
+            + (f": {because}" if because else "")
+        )
+    return found
+
+
+def _latest(told: Sequence[str], what: str) -> tuple[str, ...]:
+    """The newest first."""
+    shown = tuple(reversed(told[-MOST_LISTED:]))
+    more = len(told) - len(shown)
+    return (*shown, f"and {more} {what} before") if more else shown
+
+
+def _facts(around: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What the latest night was measured in."""
+    return tuple((TOLD[name][0].upper() + TOLD[name][1:], fact) for name, fact in around.items() if fact)
+
+
+def _rows(sources: Sources, drawn: Sequence[Drawn]) -> tuple[Markup, int]:
+    """The newest first. Ends of cells and rows are left out, as HTML allows: there are half a million on a site."""
+    runs = _runs(sources, np.concatenate([one.line.rows for one in drawn]))
+    nights = list(runs)
+    columns = [map(_cells(sources, one).get, nights, repeat("")) for one in drawn]
+    rows = zip(map(_head, nights), *columns, runs.values(), strict=True)
+    return Markup("\n".join(map("<td>".join, rows))), len(nights)  # noqa: S704
+
+
+def _cells(sources: Sources, drawn: Drawn) -> dict[int, str]:
+    """By the day's number."""
+    line, values = drawn.line, drawn.line.nightly
+    outcome, build = sources.columns["outcome"], sources.columns["build"]
+    without = line.rows[~sources.timed[line.rows]].tolist()
+    found = {int(sources.night[row]): _safe(outcome.text(row)) for row in without}
+    found.update(zip(values.night.tolist(), words.cells(values.effect, values.half_widths()), strict=True))
+    if build.text(line.rows[-1]) != drawn.key.version:
+        for row in line.rows.tolist():
+            night = int(sources.night[row])
+            found[night] += f" <i>{_safe(build.text(row))}</i>"
+    return found
+
+
+@cache
+def _head(night: int) -> str:
+    return f"<tr><th>{day(night)}"
+
+
+def _runs(sources: Sources, rows: Any) -> dict[int, str]:
+    """What was run each night, the newest first, with where it can be seen."""
+    column = sources.columns["run"]
+    many = len(column.texts)
+    pairs = np.unique(sources.night[rows] * many + column.codes[rows])[::-1]
+    name = pairs.tobytes()
+    if name not in sources.told_runs:
+        found: dict[int, list[str]] = defaultdict(list)
+        for pair in pairs.tolist():
+            found[pair // many].append(_run(sources.runs, column.texts[pair % many]))
+        sources.told_runs[name] = {night: " ".join(of_night) for night, of_night in found.items()}
+    return sources.told_runs[name]
+
+
+def _run(runs: Runs, name: str) -> str:
+    link = runs.link(HOME, name)
+    return f'<a href="{escape(link)}">{_safe(name)}</a>' if link else _safe(name)
+
+
+def _safe(text: str) -> str:
+    return str(escape(harmless(text)))

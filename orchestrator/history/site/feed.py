@@ -1,0 +1,93 @@
+"""The alarms as an Atom feed: an entry when one begins, and one when it ends."""
+
+import uuid
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from xml.etree import ElementTree
+
+from orchestrator.history.model import Alarm, Event, Moved, Opened
+from orchestrator.history.site import words
+from orchestrator.plain import harmless
+
+ATOM = "http://www.w3.org/2005/Atom"
+# Readers keep what they have seen.
+MOST_ENTRIES = 100
+NOTHING_YET = datetime(2015, 11, 9, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    alarm: Alarm
+    recovered: bool
+    at: datetime
+    note: str = ""
+
+    @property
+    def id(self) -> str:
+        word = "recovered" if self.recovered else "new"
+        return _urn(f"{self.alarm.id}\n{self.alarm.key.id}\n{word}\n{_utc(self.at)}")
+
+
+def entries(events: Iterable[Event]) -> list[Entry]:
+    """The newest first; events come in the order in which they happened."""
+    alarms: dict[str, Alarm] = {}
+    found = []
+    for event in events:
+        if isinstance(event, Opened):
+            alarms[event.alarm.id] = event.alarm
+            found.append(Entry(alarm=event.alarm, recovered=False, at=event.at))
+        elif isinstance(event, Moved) and event.state == "recovered" and event.alarm in alarms:
+            found.append(Entry(alarm=alarms[event.alarm], recovered=True, at=event.at, note=event.note))
+    return found[::-1][:MOST_ENTRIES]
+
+
+def atom(found: Iterable[Entry], first_run: str, cases: Collection[str]) -> bytes:
+    """`first_run` is the oldest of the history: its name tells this feed from those of others."""
+    found = list(found)
+    feed = ElementTree.Element("feed", xmlns=ATOM)
+    _text(feed, "id", _urn(f"feed\n{first_run}"))
+    _text(feed, "title", "tfcompare: alarms")
+    _text(feed, "updated", _utc(max((one.at for one in found), default=NOTHING_YET)))
+    ElementTree.SubElement(feed, "link", rel="self", type="application/atom+xml", href="feed.xml")
+    ElementTree.SubElement(feed, "link", rel="alternate", type="text/html", href="alarms.html")
+    _text(ElementTree.SubElement(feed, "author"), "name", "tfcompare")
+    for entry in found:
+        _entry(ElementTree.SubElement(feed, "entry"), entry, cases)
+    ElementTree.indent(feed)
+    return bytes(ElementTree.tostring(feed, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def _entry(element: ElementTree.Element, entry: Entry, cases: Collection[str]) -> None:
+    alarm = entry.alarm
+    said = words.said(alarm, cases)
+    _text(element, "id", entry.id)
+    _text(element, "title", ("Recovered: " if entry.recovered else "") + words.headline(alarm))
+    _text(element, "updated", _utc(entry.at))
+    _text(element, "published", _utc(entry.at))
+    ElementTree.SubElement(element, "link", rel="alternate", type="text/html", href=said.page or "alarms.html")
+    ElementTree.SubElement(element, "category", term="recovered" if entry.recovered else "new")
+    ElementTree.SubElement(element, "category", term=alarm.change.direction)
+    lines = [
+        f"{alarm.key.version} {words.where(alarm.key)}.",
+        *([f"Recovered: {entry.note}" if entry.note else "Recovered."] if entry.recovered else []),
+        f"Different that night: {'; '.join(alarm.surroundings) or 'nothing that is recorded'}.",
+        f"Run: {alarm.run}",
+        f"Again: {alarm.reproduce}",
+        *([f"Which version: {alarm.bisect}"] if alarm.bisect else []),
+    ]
+    _text(element, "content", "\n".join(map(harmless, lines)), type="text")
+
+
+def _text(parent: ElementTree.Element, name: str, text: str, **attributes: str) -> None:
+    # Line ends are the feed's own: what came from elsewhere has lost its own before.
+    safe = "\n".join(harmless(line) for line in text.split("\n"))
+    ElementTree.SubElement(parent, name, attributes).text = safe
+
+
+def _utc(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}Z"
+
+
+def _urn(text: str) -> str:
+    return uuid.uuid5(uuid.NAMESPACE_OID, f"tfcompare\n{text}").urn

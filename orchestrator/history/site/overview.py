@@ -1,0 +1,103 @@
+"""The first page: a grid a place, with a row a case and a small chart a version, and what is open."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+import numpy as np
+
+from orchestrator.history.model import Alarm
+from orchestrator.history.site import svg, words
+from orchestrator.history.site.case import title
+from orchestrator.history.site.lines import day
+from orchestrator.history.site.sources import Drawn, Place, Sources
+from orchestrator.history.site.words import Said
+from orchestrator.plain import harmless
+from orchestrator.reports.columns import ratio
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """Of a version in a case: what it came to last, how it went, and what there is to know of it."""
+
+    version: str
+    link: str = ""
+    ratio: str = ""
+    line: str = ""
+    alarms: tuple[Said, ...] = ()
+    step: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    case: str
+    page: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def open(self) -> bool:
+        return any(alarm.open for cell in self.cells for alarm in cell.alarms)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    place: Place
+    title: str
+    headers: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def row(sources: Sources, case: str, place: Place, drawn: Sequence[Drawn]) -> Row:
+    first, last = sources.nights[place]
+    return Row(case=case, page=words.page_of(case), cells=tuple(_cell(sources, one, first, last) for one in drawn))
+
+
+def grids(rows: dict[Place, list[Row]]) -> list[Grid]:
+    """Every row gets a cell for every version of its place."""
+    found = []
+    for place, of_place in sorted(rows.items()):
+        headers = tuple(dict.fromkeys(cell.version for one in of_place for cell in one.cells))
+        found.append(
+            Grid(
+                place=place,
+                title=f"Against {place.reference} on {place.host}, {place.engine}, {place.device}",
+                headers=headers,
+                rows=tuple(_filled(one, headers) for one in of_place),
+            )
+        )
+    return found
+
+
+def _filled(one: Row, headers: Sequence[str]) -> Row:
+    known = {cell.version: cell for cell in one.cells}
+    return replace(one, cells=tuple(known.get(version) or Cell(version=version) for version in headers))
+
+
+def _cell(sources: Sources, drawn: Drawn, first: int, last: int) -> Cell:
+    key, values = drawn.key, drawn.line.nightly
+    alarms: Sequence[Alarm] = drawn.alarms
+    told = [words.said(alarm, sources.cases) for alarm in alarms]
+    latest = ratio(float(np.exp(values.effect[-1]))) if len(values) else ""
+    steps = drawn.changes[-1:]
+    label = f"{title(key)}: {latest}" + "".join(f", {words.step(change)}" for change in steps)
+    return Cell(
+        version=title(key),
+        link=f"{words.page_of(key.case)}#{words.anchor(key)}",
+        ratio=latest,
+        line=svg.spark(drawn.pieces, first, last, [one.first for one in drawn.changes], harmless(label)),
+        alarms=tuple(one for one in told if one.open),
+        # An open alarm says it already.
+        step=words.step(steps[0]) if steps and not any(one.open for one in told) else "",
+        note=_note(sources, drawn, day(last)),
+    )
+
+
+def _note(sources: Sources, drawn: Drawn, last: date) -> str:
+    """Why its last night is not that of the others."""
+    row = drawn.line.rows[-1]
+    night = day(int(sources.night[row]))
+    outcome = sources.columns["outcome"].text(row)
+    if night != last:
+        return f"not in the suite since {night}"
+    return "" if outcome == "measured" else f"{outcome} on {night}"

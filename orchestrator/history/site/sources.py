@@ -1,0 +1,139 @@
+"""What all pages are made of: the history's columns, its series with their steps, and where runs can be seen."""
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+
+from orchestrator.errors import UsageError
+from orchestrator.history.detect import changes
+from orchestrator.history.model import Alarm, Change, Key, Value
+from orchestrator.history.schema import OF_SURROUNDINGS
+from orchestrator.history.site.lines import Coded, Line, Values, all_lines, has_value
+from orchestrator.plan import in_order
+
+# What a run's folder is called; anything else is told, and not looked for.
+NAME = re.compile(r"\w[\w.+-]*")
+COLUMNS = ("run", "build", "outcome", "reason")
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """What series share whose versions stand side by side."""
+
+    reference: str
+    host: str
+    engine: str
+    device: str
+
+    @classmethod
+    def of(cls, key: Key) -> "Place":
+        return cls(key.reference, key.host, key.engine, key.device)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Drawn:
+    """A series, ready to be drawn."""
+
+    line: Line
+    changes: tuple[Change, ...]
+    alarms: tuple[Alarm, ...]
+
+    @property
+    def key(self) -> Key:
+        return self.line.key
+
+    @cached_property
+    def pieces(self) -> tuple[Values, ...]:
+        return tuple(piece.values for piece in self.line.pieces)
+
+    @cached_property
+    def widths(self) -> tuple[Any, ...]:
+        return tuple(values.half_widths() for values in self.pieces)
+
+    @property
+    def effects(self) -> Any:
+        return self.line.nightly.effect
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Runs:
+    """Where run directories are seen from the site: beside the history, or where they are published."""
+
+    folder: Path
+    address: str
+    url: str | None
+
+    def link(self, home: str, run: str) -> str:
+        """From a page from which the site's own folder is `home`; nothing where there is nothing to see."""
+        if not NAME.fullmatch(run):
+            return ""
+        path = self.folder / run
+        page = "report.html" if (path / "report.html").is_file() else ""
+        if self.url is None and not path.is_dir():
+            return ""
+        base = self.address if self.url is None else self.url
+        return f"{'' if '://' in base or base.startswith('/') else home}{base}/{quote(run, safe='')}/{page}"
+
+
+def runs_at(folder: Path, out: Path, url: str | None) -> Runs:
+    if url is not None and urlsplit(url).scheme not in ("", "http", "https"):
+        raise UsageError(f"--runs-url {url}: give an http or https address, or a path as seen from the site")
+    return Runs(
+        folder=folder,
+        address=quote(os.path.relpath(folder.resolve(), out.resolve())),
+        url=url.rstrip("/") if url is not None else None,
+    )
+
+
+class Sources:
+    def __init__(self, table: pa.Table, alarms: Sequence[Alarm], runs: Runs) -> None:
+        self.runs = runs
+        self.lines = all_lines(table)
+        self.night = table.column("night").cast(pa.int32()).to_numpy().astype(np.int64)
+        self.timed = has_value(table)
+        self.columns = {name: Coded.of(table, name) for name in COLUMNS}
+        latest = table.select(OF_SURROUNDINGS).take(
+            pa.array([line.rows[-1] for line in self.lines.values()], pa.int64())
+        )
+        # What the latest night of each series was measured in.
+        self.around: dict[Key, dict[str, str]] = dict(zip(self.lines, latest.to_pylist(), strict=True))
+        self.alarms: dict[Key, list[Alarm]] = defaultdict(list)
+        for alarm in alarms:
+            self.alarms[alarm.key].append(alarm)
+        # What was run in the nights of a case: the same in most of them.
+        self.told_runs: dict[bytes, dict[int, str]] = {}
+        # Of each place the nights that there are, so that all its charts begin and end together.
+        self.nights: dict[Place, tuple[int, int]] = {}
+        self.cases: dict[str, dict[Place, list[Key]]] = defaultdict(lambda: defaultdict(list))
+        for key, line in self.lines.items():
+            place = Place.of(key)
+            nights = self.night[line.rows]
+            first, last = int(nights.min()), int(nights.max())
+            known = self.nights.get(place, (first, last))
+            self.nights[place] = min(first, known[0]), max(last, known[1])
+            self.cases[key.case][place].append(key)
+
+    def drawn(self, keys: Sequence[Key]) -> list[Drawn]:
+        """Series of one case and place: versions in their order, the control arm last."""
+        by_version = {key.version: key for key in keys}
+        own = in_order(by_version)
+        control = self.lines.get(keys[0].control)
+        beside = control.nightly.objects() if control and own else ()
+        found = [self._drawn(by_version[version], beside) for version in own]
+        return found + [self._drawn(key, ()) for key in sorted(keys) if key.is_control]
+
+    def _drawn(self, key: Key, beside: Sequence[Value]) -> Drawn:
+        line = self.lines[key]
+        # Of the control arm every step is chance.
+        segments = () if key.is_control else line.segments(beside)
+        found = tuple(change for segment in segments for change in changes(segment))
+        return Drawn(line=line, changes=found, alarms=tuple(self.alarms.get(key, ())))

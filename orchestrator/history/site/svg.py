@@ -1,0 +1,243 @@
+"""Charts as inline SVG, by hand: hundreds of them have to be drawn in seconds, and without a script.
+
+A drawing is stretched to the width that there is; what must keep its shape, as text does, is placed by percent.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from orchestrator.history.site.lines import EPOCH, Values, day
+
+WIDTH = 2000
+# Of a coordinate's unit there are so many in a pixel of height.
+FINE = 4
+MARKS_PX, AXIS_PX = 34, 20
+SPARK_WIDTH, SPARK_HEIGHT, SPARK_POINTS = 240, 64, 60
+# What stays within so much of its middle is drawn as flat as it is.
+LEAST_SPAN = math.log(1.1)
+LEAST_SPARK_SPAN = math.log(1.2)
+STEPS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+MOST_TICKS = 5
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A sign at a night; `row` 0 is the upper one."""
+
+    night: date
+    sign: str
+    row: int
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class Level:
+    """The mean of the nights from `first` to `last`, as days."""
+
+    first: int
+    last: int
+    effect: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Days across, logs of ratios upwards; `height` is in pixels."""
+
+    first: int
+    last: int
+    low: float
+    high: float
+    height: int
+
+    def across(self, days: Any) -> Any:
+        share = (days - self.first) / (self.last - self.first) if self.last > self.first else days * 0 + 0.5
+        # Half a percent to each side: what begins or ends there is seen as well.
+        return 0.005 + 0.99 * share
+
+    def x(self, days: Any) -> Any:
+        return np.rint(self.across(days) * WIDTH).astype(np.int64)
+
+    def y(self, effects: Any) -> Any:
+        share = (self.high - effects) / (self.high - self.low)
+        # What lies far outside is cut off anyway, and has to fit into a figure.
+        return np.rint(np.clip(share, -9, 10) * self.height * FINE).astype(np.int64)
+
+
+def scale(values: Sequence[Values], widths: Sequence[Any], first: int, last: int, height: int) -> Scale:
+    """Of everything that is drawn together; wide intervals of single nights may reach beyond."""
+    effects = np.concatenate([one.effect for one in values])
+    half = float(np.median(np.concatenate(widths)))
+    low, high = float(effects.min()) - half, float(effects.max()) + half
+    more = max(LEAST_SPAN - (high - low), 0.1 * (high - low)) / 2
+    return Scale(first=first, last=last, low=low - more, high=high + more, height=height)
+
+
+def chart(
+    drawn: Scale,
+    pieces: Sequence[Values],
+    widths: Sequence[Any],
+    *,
+    levels: Iterable[Level] = (),
+    cuts: Iterable[int] = (),
+    without: Any = (),
+    marks: Sequence[Mark] = (),
+    label: str,
+) -> Markup:
+    """Nights as dots with the band of their intervals; `cuts` are where segments begin, `without` nights that have no
+    ratio."""
+    top = MARKS_PX if marks else 8
+    tall = drawn.height * FINE
+    lines = [f"M0 {y}H{WIDTH}" for _, y in _ratios(drawn)]
+    paths = [f'<path class="grid" d="{"".join(lines)}"/>']
+    paths += [f'<path class="one" d="M0 {int(drawn.y(0.0))}H{WIDTH}"/>'] if drawn.low < 0 < drawn.high else []
+    paths += _band(drawn, pieces, widths)
+    if cut := "".join(f"M{drawn.x(at)} 0V{tall}" for at in cuts):
+        paths.append(f'<path class="cut" d="{cut}"/>')
+    paths += _dots(drawn, pieces)
+    if level := "".join(
+        f"M{drawn.x(one.first)} {drawn.y(one.effect)}H{max(drawn.x(one.last), drawn.x(one.first) + 4)}"
+        for one in levels
+    ):
+        paths.append(f'<path class="level" d="{level}"/>')
+    if len(without):
+        gone = "".join(f"M{x} {tall - 28}v28" for x in drawn.x(np.asarray(without)).tolist())
+        paths.append(f'<path class="gone" d="{gone}"/>')
+    signs = "".join(
+        f'<text class="sign {one.style}" x="{_percent(drawn, one.night)}" y="{12 + 15 * one.row}">{one.sign}</text>'
+        for one in marks
+    )
+    bottom = top + drawn.height
+    return Markup(  # noqa: S704
+        f'<svg class="ratios" aria-hidden="true" height="{bottom + AXIS_PX}">'
+        + "".join(f'<text x="100%" dx="-6" y="{top + y / FINE + 4:.0f}">{told}</text>' for told, y in _ratios(drawn))
+        + f'</svg><svg class="body" role="img" aria-label="{Markup.escape(label)}" height="{bottom + AXIS_PX}">'
+        f'<svg y="{top}" width="100%" height="{drawn.height}" viewBox="0 0 {WIDTH} {tall}" preserveAspectRatio="none">'
+        + "".join(paths)
+        + f'</svg>{signs}<line class="cursor" x1="-1%" x2="-1%" y1="{top}" y2="{bottom}"/>'
+        + "".join(
+            f'<text class="date" x="{_percent(drawn, at)}" y="{bottom + 15}">{at:%Y-%m-%d}</text>'
+            if named
+            else f'<text class="date" x="{_percent(drawn, at)}" y="{bottom + 15}">{at:%Y-%m}</text>'
+            for at, named in _dates(drawn)
+        )
+        + "</svg>"
+    )
+
+
+def spark(pieces: Sequence[Values], first: int, last: int, changes: Iterable[date], label: str) -> Markup:
+    """Medians of neighbouring nights, each line on its own scale."""
+    if not any(len(piece) for piece in pieces):
+        return Markup()
+    summed = [_summed(piece, first, last) for piece in pieces if len(piece)]
+    effects = np.concatenate([one.effect for one in summed])
+    middle = float(effects.max() + effects.min()) / 2
+    half = max(float(effects.max() - effects.min()) * 1.15, LEAST_SPARK_SPAN) / 2
+    drawn = Scale(first=first, last=last, low=middle - half, high=middle + half, height=SPARK_HEIGHT // FINE)
+    line = []
+    for one in summed:
+        x = np.rint(drawn.across(one.night) * SPARK_WIDTH).astype(np.int64)
+        line.append(_path(x, drawn.y(one.effect)) + ("h1" if len(one) == 1 else ""))
+    ticks = "".join(f"M{drawn.across(_number(night)) * SPARK_WIDTH:.0f} 0V{SPARK_HEIGHT}" for night in changes)
+    return Markup(  # noqa: S704
+        f'<svg class="spark" role="img" aria-label="{Markup.escape(label)}" '
+        f'viewBox="0 0 {SPARK_WIDTH} {SPARK_HEIGHT}" preserveAspectRatio="none">'
+        + (f'<path class="step" d="{ticks}"/>' if ticks else "")
+        + f'<path d="{"".join(line)}"/></svg>'
+    )
+
+
+def _band(drawn: Scale, pieces: Sequence[Values], widths: Sequence[Any]) -> list[str]:
+    found = []
+    for piece, half in zip(pieces, widths, strict=True):
+        x, upper, lower = drawn.x(piece.night), drawn.y(piece.effect + half), drawn.y(piece.effect - half)
+        for low, high in pairwise(_edges(piece.night)):
+            around = np.concatenate([x[low:high], x[low:high][::-1]])
+            found.append(_path(around, np.concatenate([upper[low:high], lower[low:high][::-1]])) + "z")
+    return [f'<path class="band" d="{"".join(found)}"/>'] if found else []
+
+
+def _edges(nights: Any) -> list[int]:
+    """Where stretches begin and end between which nothing was measured, far longer than usual."""
+    if not len(nights):
+        return []
+    gaps = np.diff(nights)
+    far: list[int] = (np.flatnonzero(gaps > 3 * np.median(gaps)) + 1).tolist() if len(gaps) else []
+    return [0, *far, len(nights)]
+
+
+def _dots(drawn: Scale, pieces: Sequence[Values]) -> list[str]:
+    x = np.concatenate([drawn.x(piece.night) for piece in pieces])
+    y = np.concatenate([drawn.y(piece.effect) for piece in pieces])
+    if not len(x):
+        return []
+    dots = [f"m{right} {down}h0" for right, down in zip(*_moves(x, y), strict=True)]
+    return [f'<path class="dots" d="M{dots[0][1:]}{"".join(dots[1:])}"/>']
+
+
+def _path(x: Any, y: Any) -> str:
+    (first_x, *right), (first_y, *down) = _moves(x, y)
+    return f"M{first_x} {first_y}" + (
+        "l" + " ".join([f"{across} {along}" for across, along in zip(right, down, strict=True)]) if right else ""
+    )
+
+
+def _moves(x: Any, y: Any) -> tuple[list[int], list[int]]:
+    """The first point, and the way from each to the next: shorter than where each lies."""
+    return np.diff(x, prepend=0).tolist(), np.diff(y, prepend=0).tolist()
+
+
+def _summed(values: Values, first: int, last: int) -> Values:
+    if len(values) <= SPARK_POINTS:
+        return values
+    bucket = (values.night - first) * SPARK_POINTS // max(last - first + 1, 1)
+    order = np.lexsort((values.effect, bucket))
+    _, starts, counts = np.unique(bucket[order], return_index=True, return_counts=True)
+    middle = order[starts + counts // 2]
+    # By its place among the nights, or the line would wander to and fro.
+    nights = values.night[starts + counts // 2]
+    return Values(nights, values.effect[middle], values.error[middle], values.rounds[middle])
+
+
+def _ratios(drawn: Scale) -> list[tuple[str, int]]:
+    """Round ratios, and how far down each lies."""
+    low, high = math.exp(drawn.low), math.exp(drawn.high)
+    fitting = (step for step in STEPS if high / step - low / step <= MOST_TICKS)
+    step = next(fitting, None) if high < 8 * low else None
+    if step:
+        digits = 3 if step < 0.01 else 2 if step < 0.1 else 1
+        found = [(number * step, digits) for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    else:
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        all_ = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
+        found = [(ratio, 0 if ratio >= 1 else -math.floor(math.log10(ratio))) for ratio in all_ if low <= ratio <= high]
+        if len(found) > 2 * MOST_TICKS:
+            found = found[:: math.ceil(len(found) / MOST_TICKS)]
+    return [(f"{ratio:.{digits}f}x", int(drawn.y(math.log(ratio)))) for ratio, digits in found if ratio > 0]
+
+
+def _dates(drawn: Scale) -> list[tuple[date, bool]]:
+    """Beginnings of months; of a short time its ends, in full."""
+    first, last = day(drawn.first), day(drawn.last)
+    if drawn.last - drawn.first < 70:
+        return [(first, True), (last, True)] if last > first else [(first, True)]
+    months = (last.year - first.year) * 12 + last.month - first.month
+    every = next(step for step in (1, 2, 3, 6, 12, 24, 60, 120, 1200) if months / step <= MOST_TICKS)
+    begun = first.year * 12 + first.month - 1
+    wanted = [number for number in range(begun, begun + months + 1) if number % every == 0]
+    found = [date(number // 12, number % 12 + 1, 1) for number in wanted]
+    return [(at, False) for at in found if 0.06 < drawn.across(_number(at)) < 0.94]
+
+
+def _number(at: date) -> int:
+    return (at - EPOCH).days
+
+
+def _percent(drawn: Scale, at: date) -> str:
+    return f"{100 * drawn.across(_number(at)):.2f}%"

@@ -1,0 +1,87 @@
+"""What the pages say, in words: figures, alarms, steps, and where the page of a case lies."""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from orchestrator.history.alarms import is_open
+from orchestrator.history.model import Alarm, Change, Key
+from orchestrator.reports.columns import MARKS, interval, ratio
+
+MOST_SLUG = 60
+OPEN_SIGN, CLOSED_SIGN = "◆", "◇"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """An alarm as it is told; `page` is empty where the history holds no point of its case."""
+
+    alarm: Alarm
+    page: str
+    size: str
+    open: bool
+
+    @property
+    def mark(self) -> str:
+        return MARKS[self.alarm.change.direction]
+
+
+def said(alarm: Alarm, known: Iterable[str]) -> Said:
+    page = f"{page_of(alarm.key.case)}#{anchor(alarm.key)}" if alarm.key.case in known else ""
+    return Said(alarm=alarm, page=page, size=size(alarm.change), open=is_open(alarm))
+
+
+def size(change: Change) -> str:
+    return f"{ratio(change.ratio)} ({interval(change)})"
+
+
+def step(change: Change) -> str:
+    return f"{MARKS[change.direction]} {size(change)} {change.direction} since {change.first}"
+
+
+def headline(alarm: Alarm) -> str:
+    change, key = alarm.change, alarm.key
+    return f"{key.case}: {size(change)} {change.direction} in {key.version} since {change.first}"
+
+
+def where(key: Key) -> str:
+    return f"against {key.reference} on {key.host}, {key.engine}, {key.device}"
+
+
+def page_of(case: str) -> str:
+    """The same on every night, whatever else is in the history."""
+    slug = re.sub(r"[^A-Za-z0-9]+", "-", case)[:MOST_SLUG].strip("-").lower()
+    return f"cases/{slug}-{hashlib.sha256(case.encode(errors='surrogatepass')).hexdigest()[:8]}.html"
+
+
+def anchor(key: Key) -> str:
+    return f"s-{key.id}"
+
+
+def fine(value: float) -> str:
+    """Of a single night, where a percent or less is looked at."""
+    if value < 0.1:
+        return f"{value:.3g}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.2f}" if value >= 10 else f"{value:.3f}"
+
+
+def cells(effects: Any, widths: Any) -> list[str]:
+    """Ratios with their intervals; there may be half a million."""
+    columns = [np.exp(one) for one in (effects, effects - widths, effects + widths)]
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    if len(effects) and columns[1].min() >= 0.1 and columns[2].max() < 9.9995:
+        return [f"{middle:.3f} ({low:.3f}–{high:.3f})" for middle, low, high in rows]
+    return [f"{fine(middle)} ({fine(low)}–{fine(high)})" for middle, low, high in rows]
+
+
+def nights(count: int) -> str:
+    return "1 night" if count == 1 else f"{count} nights"
+
+
+def span(first: date, last: date) -> str:
+    return str(first) if first == last else f"{first} to {last}"

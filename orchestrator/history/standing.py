@@ -1,0 +1,114 @@
+"""How it stands with the nights of this machine: what is planned, what came of the last one, what goes on now. Pure."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from orchestrator import flags
+from orchestrator.history import schedule
+from orchestrator.history.lock import Holder
+from orchestrator.history.model import Event, Night
+from orchestrator.history.schedule import Planned
+
+# cron looks every hour for a night that was missed, and a night says nothing before its lock.
+GRACE = timedelta(minutes=75)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    planned: Planned
+    # Who calls it.
+    by: str
+    next: datetime
+    last: Night | None
+    running: Holder | None
+    # What is not as it should be.
+    wrong: tuple[str, ...]
+
+    def as_object(self) -> dict[str, object]:
+        last, running = self.last, self.running
+        return {
+            "by": self.by,
+            "at": self.planned.at,
+            "missed": self.planned.missed,
+            "flags": list(self.planned.flags),
+            "history": self.planned.history,
+            "next": self.next.isoformat(),
+            "running": {"pid": running.pid, "since": running.since.isoformat()} if running else None,
+            "last": {
+                "night": last.night.isoformat(),
+                "outcome": last.outcome,
+                "exit_code": last.exit_code,
+                "ended": last.at.isoformat(),
+                "run": last.run,
+            }
+            if last
+            else None,
+            "wrong": list(self.wrong),
+        }
+
+
+def standing(
+    planned: Planned,
+    by: str,
+    events: Sequence[Event],
+    running: Holder | None,
+    now: datetime,
+    wrong: tuple[str, ...] = (),
+) -> Standing:
+    nights = [event for event in events if isinstance(event, Night) and event.host == planned.host]
+    last = max(nights, key=lambda night: night.at, default=None)
+    at = schedule.time_of_day(planned.at)
+    return Standing(
+        planned=planned,
+        by=by,
+        next=schedule.next_after(now, at),
+        last=last,
+        running=running,
+        wrong=(*wrong, *_of_last(planned, last, schedule.due(now, at), running, now)),
+    )
+
+
+def _of_last(planned: Planned, last: Night | None, due: date, running: Holder | None, now: datetime) -> list[str]:
+    if last and last.outcome in ("failed", "hung"):
+        said = f": {last.said[0]}" if last.said else ""
+        return [f"the night of {last.night} {'failed' if last.outcome == 'failed' else 'hung and was ended'}{said}"]
+    began = datetime.combine(due, schedule.time_of_day(planned.at)).astimezone()
+    if running or now < began + GRACE or began < planned.since:
+        return []
+    if last is None or max(last.night, last.started.astimezone().date()) < due:
+        return [f"the night of {due} left no result"]
+    return []
+
+
+def lines(found: Standing, now: datetime) -> list[str]:
+    planned = found.planned
+    fate = "is caught up" if planned.missed == "catch-up" else "is skipped"
+    told = [
+        f"every night at {planned.at}, by {found.by}; one that is missed {fate}",
+        f"  tfcompare nightly run {shlex.join(flags.recorded(planned.flags))}",
+        f"next: {found.next:%Y-%m-%d %H:%M %Z} (in {span(found.next - now)})",
+    ]
+    if (last := found.last) is None:
+        told.append(f"last: none yet in {planned.history}")
+    else:
+        alike = f", run {last.run}" if last.run else ""
+        told.append(
+            f"last: {last.night} {last.outcome}, {last.cells} contrasts, exit code {last.exit_code}, "
+            f"after {span(last.at - last.started)}{alike}"
+        )
+    if running := found.running:
+        told.append(f"now: a night runs since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
+    else:
+        told.append("now: nothing runs")
+    return [*told, *(f"wrong: {one}" for one in found.wrong)]
+
+
+def span(length: timedelta) -> str:
+    minutes = max(0, round(length.total_seconds() / 60))
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
+
+
+def now() -> datetime:
+    return datetime.now(UTC).astimezone()

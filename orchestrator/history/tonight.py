@@ -1,0 +1,182 @@
+"""What a night measures: names such as `nightly` become the wheels of this day, and what cannot be had is a result."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from orchestrator import catalog, locking
+from orchestrator.errors import EnvironmentFailed, UsageError
+from orchestrator.history.model import Point
+
+# The one name that stands for another wheel every night.
+FOLLOWED = "nightly"
+# A nightly that is older has a reason: its builds fail, or the index has none for this Python any more.
+OLD_DAYS = 7
+LONGEST_REASON = 400
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unavailable:
+    """A version that was asked for and could not be had this night."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tonight:
+    """Versions by their full numbers, the reference first; `names` are those under which builds are followed."""
+
+    versions: tuple[str, ...]
+    names: Mapping[str, str]
+    unavailable: tuple[Unavailable, ...] = ()
+    # Names whose wheel is that of the night before.
+    unchanged: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def last_builds(points: Iterable[Point]) -> dict[str, str]:
+    """What each followed name was when it was last measured; points come oldest first."""
+    return {point.version: point.build for point in points if point.version != point.build and point.rounds}
+
+
+def resolve(names: Sequence[str], say: Say, last: Mapping[str, str] | None = None) -> Tonight:
+    """`last` is what followed names were the night before. A version that cannot be had is told and left out, unless it
+    is the reference, without which there is nothing to measure against."""
+    pinned = [name for name in names if not is_nightly(name)]
+    if not pinned:
+        raise UsageError(
+            f"nothing to measure {', '.join(names) or 'anything'} against: a nightly is another TensorFlow each night. "
+            f"Name a release too, e.g. --versions {','.join((*names, '2.13'))}"
+        )
+    resolver = _Resolver(say, last or {})
+    resolver.begin(pinned[0])
+    for name in names[: names.index(pinned[0])]:
+        resolver.take(name)
+    for name in names[names.index(pinned[0]) + 1 :]:
+        resolver.take(name)
+    return Tonight(
+        versions=tuple(resolver.versions),
+        names=resolver.names,
+        unavailable=tuple(resolver.unavailable),
+        unchanged=tuple(resolver.unchanged),
+        notes=tuple(resolver.notes),
+    )
+
+
+def is_nightly(name: str) -> bool:
+    return catalog.NIGHTLY.fullmatch(name) is not None
+
+
+class _Resolver:
+    """One name after the other; the index is asked for its nightlies once, and only if a name needs that."""
+
+    def __init__(self, say: Say, last: Mapping[str, str]) -> None:
+        self._say = say
+        self._last = last
+        self._known: Mapping[str, str] | None = None
+        # Why the index could not be asked.
+        self._silent = ""
+        self.versions: list[str] = []
+        self.names: dict[str, str] = {}
+        self.unavailable: list[Unavailable] = []
+        self.unchanged: list[str] = []
+        self.notes: list[str] = []
+
+    def begin(self, reference: str) -> None:
+        try:
+            self.versions += self._pinned(reference)
+        except EnvironmentFailed as error:
+            raise EnvironmentFailed(
+                f"the reference {reference} cannot be had, and nothing is measured without it: {error}"
+            ) from error
+
+    def take(self, name: str) -> None:
+        try:
+            numbers = [self._nightly(name)] if is_nightly(name) else self._pinned(name)
+        except EnvironmentFailed as error:
+            self._say(f"{name} cannot be had tonight: {error}")
+            self.unavailable.append(Unavailable(name=name, reason=f"lock: {in_one_line(str(error))}"))
+            return
+        new = [number for number in numbers if number not in self.versions]
+        if not new and len(numbers) == 1:
+            self._twice(name, numbers[0])
+        self.versions += new
+        if name == FOLLOWED:
+            self._follow(numbers[0])
+
+    def _twice(self, name: str, number: str) -> None:
+        if not is_nightly(name) or name == number:
+            raise UsageError(f"version {number} is named twice (as {name!r}); name each version once")
+        # On another day they are two.
+        self._note(f"{name} is {number} tonight, which is measured already")
+
+    def _pinned(self, name: str) -> list[str]:
+        """Several for `all` and for a range. A name that neither table nor index can know is the user's mistake."""
+        if catalog.EXACT.fullmatch(name):
+            _provide(name, self._say)
+        return [version.number for version in catalog.resolve((name,), fewest=1)]
+
+    def _nightly(self, name: str) -> str:
+        if catalog.find(name):
+            return _provide(name, self._say)
+        if self._known is None and not self._silent:
+            try:
+                self._known = locking.nightlies()
+            except UsageError as error:
+                self._silent = str(error)
+        if self._silent:
+            return self._kept(name)
+        return _provide(name, self._say, self._known)
+
+    def _kept(self, name: str) -> str:
+        """Without an index, the newest that was locked here on another day; of a day that is named, that day's."""
+        day = catalog.NIGHTLY.fullmatch(name)
+        assert day is not None
+        here = [version.number for version in catalog.all_versions() if is_nightly(version.number)]
+        if name != FOLLOWED:
+            here = [number for number in here if locking.date_of(number) == day["date"]]
+        if not here:
+            which = "no nightly" if name == FOLLOWED else f"no {name}"
+            raise EnvironmentFailed(f"{self._silent}, and {which} is locked here")
+        number = max(here, key=locking.date_of)
+        self._note(f"{self._silent}; taking {number} for {name}, which is locked here")
+        return _provide(number, self._say)
+
+    def _follow(self, number: str) -> None:
+        self.names[number] = FOLLOWED
+        if self._last.get(FOLLOWED) == number:
+            self.unchanged.append(FOLLOWED)
+            self._note(f"{FOLLOWED} is {number}, the wheel of the night before: nothing new was built")
+        else:
+            self._say(f"{FOLLOWED} is {number}")
+        age = age_of(number)
+        if age > OLD_DAYS and not self._silent:
+            python = catalog.releases()[-1].on("cpu")[0].python.number
+            self._note(f"{number} is {age} days old: the index has no newer nightly for Python {python}")
+
+    def _note(self, text: str) -> None:
+        self._say(text)
+        self.notes.append(text)
+
+
+def _provide(name: str, say: Say, known: Mapping[str, str] | None = None) -> str:
+    try:
+        (number,) = locking.provide((name,), say, known)
+    except UsageError as error:
+        raise EnvironmentFailed(str(error)) from error
+    return number
+
+
+def age_of(number: str) -> int:
+    """In days, by the date that a nightly bears."""
+    return (datetime.now(UTC).date() - datetime.strptime(locking.date_of(number), "%Y%m%d").date()).days
+
+
+def in_one_line(text: str) -> str:
+    """A reason as a table can hold it, without the frames that a resolver draws and the login of an index."""
+    line = " ".join(re.sub(r"//[^/\s@]+@", "//", re.sub(r"[^\x20-\x7e]+", " ", text)).split())
+    return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 3] + "..."

@@ -1,0 +1,185 @@
+"""Nights as they come: measured by two TensorFlows, judged by the nights before, told to a server that listens here.
+
+The nights before are the first one's points, written again with other dates and a little noise; the pace of a workload
+is changed by a file that no source shows.
+"""
+
+import json
+import random
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from shutil import copy
+
+import pytest
+
+from orchestrator.history import alarms
+from orchestrator.history.model import Moved, Night, Opened, Point
+from orchestrator.history.store import Store
+from tests.conftest import run_command
+
+VERSIONS = "1.14,2.0"
+WORKLOAD = Path(__file__).parent / "workloads" / "pace.py"
+NIGHTS_BEFORE = 20
+NOISE = 0.01
+QUICKLY = {"1.14": 10, "2.0": 12}
+SLOWER = {"1.14": 10, "2.0": 15}
+
+
+@dataclass
+class House:
+    """A history, a workload whose pace can be set, and a server to be told."""
+
+    command: str
+    folder: Path
+    told: list[dict[str, str]]
+    address: str
+
+    @property
+    def store(self) -> Store:
+        return Store(self.folder / "history")
+
+    def pace(self, milliseconds: dict[str, int]) -> None:
+        (self.folder / "own" / "pace.json").write_text(json.dumps(milliseconds))
+
+    def night(self, *flags: str):
+        own = ("--workloads", self.folder / "own", "--workload", "pace", "--engine", "venv", "--rounds", "4")
+        kept = ("--history", self.store.path, "--notify", self.address)
+        return run_command(self.command, "nightly", "run", "--versions", VERSIONS, *own, *kept, *flags)
+
+    def nights(self) -> list[Night]:
+        return [event for event in self.store.events()[0] if isinstance(event, Night)]
+
+
+@pytest.fixture(scope="module")
+def house(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = tmp_path_factory.mktemp("night")
+    (folder / "own").mkdir()
+    copy(WORKLOAD, folder / "own")
+    told: list[dict[str, str]] = []
+
+    class Listens(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Listens)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    made = House(tfcompare, folder, told, f"json://127.0.0.1:{server.server_port}")
+    made.pace(QUICKLY)
+    yield made
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def first(house: House):
+    """The first night, moved to the past and followed by more like it."""
+    done = house.night()
+    assert done.returncode == 0, done.stderr
+    points = house.store.read().points()
+    return done, points
+
+
+@pytest.fixture(scope="module")
+def alarmed(house: House, first):
+    [file] = house.store.path.glob("points/*/*.parquet")
+    file.unlink()
+    draw = random.Random(1)
+    for before in range(NIGHTS_BEFORE, 0, -1):
+        house.store.append([_before(point, before, draw.gauss(0, NOISE)) for point in first[1]])
+    house.told.clear()
+    house.pace(SLOWER)
+    return house.night("--again")
+
+
+def _before(point: Point, nights: int, noise: float) -> Point:
+    earlier = timedelta(days=nights)
+    assert point.effect is not None
+    return replace(
+        point,
+        night=point.night - earlier,
+        started=point.started - earlier,
+        run=f"{point.run}-{nights}",
+        effect=point.effect + noise,
+        error=NOISE,
+    )
+
+
+def test_a_first_night_is_kept_and_raises_nothing(house: House, first):
+    done, points = first
+    assert {(point.version, point.reference, point.outcome) for point in points} == {
+        ("2.0.0", "1.14.0", "measured"),
+        ("1.14.0+control", "1.14.0", "measured"),
+    }
+    [effect] = [point.effect for point in points if point.version == "2.0.0"]
+    assert 0.1 < effect < 0.3
+    assert {point.rounds for point in points} == {4}
+    night = house.nights()[0]
+    assert (night.outcome, night.cells, night.confirmed, night.exit_code) == ("measured", 1, 0, 0)
+    assert (house.store.runs / night.run / "report.html").stat().st_size > 10_000
+    assert "nothing changed" in done.stdout
+
+
+def test_a_night_that_was_measured_is_not_measured_again_unless_asked(house: House, first):
+    nights = len(house.nights())
+    done = house.night()
+    assert done.returncode == 0
+    assert "measured already" in done.stderr
+    assert len(house.nights()) == nights
+
+
+def test_what_became_slower_is_measured_again_the_same_night_and_is_an_alarm(house: House, alarmed):
+    assert alarmed.returncode == 1, alarmed.stderr
+    [alarm] = alarms.current(house.store.events()[0])
+    assert (alarm.key.version, alarm.change.direction, alarm.found_by) == ("2.0.0", "slower", "night")
+    assert 1.1 < alarm.change.ratio < 1.4
+    tonight = [point for point in house.store.read().points() if point.night == alarm.change.first]
+    assert {(point.stage, point.rounds) for point in tonight} == {("screen", 4), ("confirm", 16)}
+    assert {point.run for point in tonight} <= house.store.known_runs()
+    assert house.nights()[-1].confirmed == 1
+
+
+def test_people_are_told_what_where_how_much_and_how_to_look(house: House, alarmed):
+    [message] = house.told
+    assert "1 slower" in message["title"]
+    [alarm] = alarms.current(house.store.events()[0])
+    for part in ("pace", "2.0.0", alarm.id, "tfcompare run --versions 1.14.0,2.0.0", str(alarm.change.first)):
+        assert part in message["message"]
+    assert message["message"].splitlines()[0] in alarmed.stdout
+
+
+def test_a_person_says_that_it_is_known(house: House, alarmed):
+    [alarm] = alarms.current(house.store.events()[0])
+    said = ("--note", "a sleep, on purpose", "--history", house.store.path)
+    assert run_command(house.command, "history", "known", alarm.id, *said).returncode == 0
+    [known] = alarms.current(house.store.events()[0])
+    assert (known.state, known.note) == ("known", "a sleep, on purpose")
+
+
+def test_what_is_known_is_no_news(house: House, alarmed):
+    house.told.clear()
+    done = house.night("--again")
+    assert done.returncode == 0, done.stderr
+    assert house.told == []
+    events = house.store.events()[0]
+    assert len([event for event in events if isinstance(event, Opened)]) == 1
+    assert len([event for event in events if isinstance(event, Moved)]) == 1
+
+
+def test_a_night_that_hangs_is_ended_and_told_though_somebody_cannot_be(house: House, alarmed):
+    house.told.clear()
+    house.pace({"1.14": 600_000, "2.0": 600_000})
+    done = house.night("--again", "--limit", "12s", "--notify", "json://127.0.0.1:9")
+    assert done.returncode == 6, done.stderr
+    assert house.nights()[-1].outcome == "hung"
+    [message] = house.told
+    assert "hung" in message["title"]
+    assert "(target 2) was not told: it refused the connection" in done.stderr

@@ -1,0 +1,172 @@
+"""The real crontab, a real cron that calls, and systemd's own reading of its units. No systemd runs where these tests
+were written: what a manager does with the units is left to its own word for them."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from orchestrator.history import schedule
+from orchestrator.history.schedulers import Cron
+from tests.conftest import run_command
+from tests.unit.history.plans import wanted
+
+FLAGS = ("--versions", "2.13,1.14", "--suite", "seed")
+OTHERS = "# mine\nMAILTO=''\n0 5 31 2 * echo 100\\% 'caf\u00e9'\n\n"
+# What a test starts ends with it even if pytest itself is killed.
+TIED = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
+CRON_PID = Path("/run/crond.pid")
+
+
+def table() -> bytes | None:
+    done = subprocess.run(["crontab", "-l"], capture_output=True)
+    return done.stdout if done.returncode == 0 else None
+
+
+def settle(content: bytes | None) -> None:
+    words = ["crontab", "-r"] if content is None else ["crontab", "-"]
+    subprocess.run(words, input=content, capture_output=True)
+
+
+@pytest.fixture
+def crontab(monkeypatch, tmp_path) -> Iterator[Callable[[bytes | None], None]]:
+    """Sets the crontab; whatever was in it comes back."""
+    if not shutil.which("crontab"):
+        pytest.skip("NO CRONTAB: apt-get install cron")
+    before = table()
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "it's 100% mine"))
+    monkeypatch.delenv("TFCOMPARE_HISTORY", raising=False)
+    try:
+        yield settle
+    finally:
+        settle(before)
+
+
+@pytest.mark.parametrize("before", [None, OTHERS.encode(), OTHERS.encode() + b"# \xff\xfe\n"])
+def test_a_crontab_is_byte_by_byte_what_it_was_once_the_entry_is_gone(crontab, tfcompare: str, before: bytes | None):
+    crontab(before)
+    argv = ("nightly", "install", "--scheduler", "cron", "--at", "02:00", *FLAGS)
+    asked = run_command(tfcompare, *argv)
+    assert asked.returncode == 2
+    assert table() == before
+    for at in ("02:00", "04:45"):
+        done = run_command(tfcompare, *argv, "--at", at, "--yes")
+        assert done.returncode == 0, done.stderr
+        there = table()
+        assert there is not None
+        assert there.startswith(before or b"")
+        assert there.count(b"* * * * /bin/sh ") == 1
+    assert b"\n45 * * * * /bin/sh " in there
+    status = run_command(tfcompare, "nightly", "status")
+    assert "every night at 04:45, by cron of " in status.stdout
+    done = run_command(tfcompare, "nightly", "uninstall")
+    assert done.returncode == 0, done.stderr
+    assert table() == before
+    assert run_command(tfcompare, "nightly", "uninstall").stdout == "nothing was scheduled here\n"
+
+
+@pytest.fixture
+def cron() -> Iterator[None]:
+    """A cron daemon: the machine's own, or one for as long as the test takes."""
+    if not shutil.which("cron"):
+        pytest.skip("NO CRON: apt-get install cron")
+    try:
+        os.kill(int(CRON_PID.read_text()), 0)
+    except (OSError, ValueError):
+        if os.getuid() != 0:
+            pytest.skip("NO CRON RUNS HERE: starting one takes root")
+        process = subprocess.Popen([*TIED, "cron", "-f"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        # It tells a crontab that has changed by the second.
+        time.sleep(2)
+        yield
+        process.kill()
+        process.wait()
+        CRON_PID.unlink(missing_ok=True)
+    else:
+        yield
+
+
+def test_cron_calls_it_at_its_time_with_its_words_and_its_environment(crontab, cron, tmp_path):
+    """Takes up to a minute and a half, of a real clock."""
+    crontab(b"")
+    folder = tmp_path / "it's 100% there"
+    folder.mkdir()
+    program = folder / "program"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > "{folder}/words"\nenv > "{folder}/env"\necho said\n')
+    program.chmod(0o755)
+    at = datetime.now() + timedelta(seconds=65)
+    odd = "power[a='b' %c $HOME]"
+    planned = wanted(
+        (str(program),),
+        at=f"{at:%H:%M}",
+        flags=("--workload", odd),
+        history=str(folder / "history"),
+        folder=folder,
+        environment={"PATH": os.environ["PATH"], "TFCOMPARE_HISTORY": str(folder / "history")},
+    )
+    Cron().install(planned)
+    log = folder / "history" / "log"
+    deadline = time.monotonic() + 150
+    while not (log.is_dir() and any(path.read_text() for path in log.iterdir())):
+        assert time.monotonic() < deadline, "cron did not call it"
+        time.sleep(0.5)
+    assert (folder / "words").read_text().splitlines() == ["nightly", "run", "--workload", odd]
+    variables = (folder / "env").read_text().splitlines()
+    assert f"PATH={os.environ['PATH']}" in variables
+    assert f"TFCOMPARE_HISTORY={folder / 'history'}" in variables
+    [path] = log.iterdir()
+    assert path.read_text() == "said\n"
+    assert Cron().begun.read_text().strip() == str(at.date())
+
+
+@pytest.fixture
+def analyze() -> str:
+    found = shutil.which("systemd-analyze")
+    if not found:
+        pytest.skip("NO SYSTEMD-ANALYZE: apt-get install systemd")
+    return found
+
+
+@pytest.mark.parametrize("system", [True, False])
+def test_systemd_reads_the_units_without_a_complaint(analyze: str, tmp_path, system: bool):
+    folder = tmp_path / "it's 100% there"
+    folder.mkdir()
+    program = folder / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    made = wanted(
+        (str(program),),
+        flags=("--workload", "power[a='b' %c $HOME]", "--notify", 'json://"${WHO}"\\@here'),
+        folder=folder,
+        env_file=folder / "variables",
+        environment={"PATH": os.environ["PATH"], "ODD": 'a "b" %h $c\\'},
+    )
+    units = schedule.units(made, system=system)
+    places = [tmp_path / name for name in units]
+    for place, text in zip(places, units.values(), strict=True):
+        place.write_text(text)
+    # Other units of the machine may be complained of.
+    done = run_command(
+        analyze, *([] if system else ["--user"]), "verify", *places, env={"XDG_RUNTIME_DIR": str(tmp_path)}
+    )
+    about_ours = [line for line in (done.stdout + done.stderr).splitlines() if "tfcompare" in line]
+    assert about_ours == []
+    broken = places[0].read_text().replace("RuntimeMaxSec=", "RuntimeMaxSec=x")
+    places[0].write_text(broken)
+    done = run_command(
+        analyze, *([] if system else ["--user"]), "verify", *places, env={"XDG_RUNTIME_DIR": str(tmp_path)}
+    )
+    assert "tfcompare-nightly.service" in done.stderr
+
+
+def test_systemd_reads_the_time_as_it_was_meant(analyze: str):
+    timer = schedule.units(wanted(at="02:30"), system=True)["tfcompare-nightly.timer"]
+    [calendar] = [line.partition("=")[2] for line in timer.splitlines() if line.startswith("OnCalendar=")]
+    done = run_command(analyze, "calendar", "--base-time", "2026-11-03 12:00", calendar, env={"TZ": "UTC"})
+    assert done.returncode == 0, done.stderr
+    assert "2026-11-04 02:30:00" in done.stdout

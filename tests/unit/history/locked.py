@@ -1,0 +1,34 @@
+"""Nightlies that were locked here on another day, without an index."""
+
+import os
+import time
+from pathlib import Path
+
+from orchestrator import catalog, locking
+from orchestrator.catalog import own
+from orchestrator.versions import Version
+
+DAY_S = 86400
+
+
+def lock(number: str, used_days_ago: float = 0.0, requirements: str = "") -> Version:
+    """As if it had been locked and used then."""
+    header = f"{locking.WRITTEN_BY}{locking.ON_FIRST_USE}{number}\n"
+    locking._keep(number, "3.11", (f"tf-nightly=={number}",), header + requirements, lambda text: None)
+    [version] = catalog.resolve([number], fewest=1)
+    age(version, used_days_ago)
+    return version
+
+
+def age(version: Version, days: float) -> None:
+    then = time.time() - days * DAY_S
+    for flavour in version.flavours:
+        os.utime(flavour.lock, (then, then))
+
+
+def table() -> str:
+    return own.table().read_text()
+
+
+def locks() -> list[str]:
+    return sorted(path.name for path in Path(own.locks()).iterdir())

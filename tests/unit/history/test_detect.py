@@ -1,0 +1,179 @@
+"""Which series are suspects and which steps are told; the limits are calibrated by `make bench ARGS=alarms`."""
+
+import math
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from orchestrator.history import detect
+from orchestrator.history.detect import CONFIRM_TIMES, MIN_NIGHTS, changes, suspects
+from orchestrator.history.model import Key, Segment, Value
+from orchestrator.history.noise import nights_of
+
+BEGIN = date(2026, 1, 1)
+SCREEN = 12
+SURE = SCREEN * (1 + CONFIRM_TIMES)
+NOISE = 0.01
+
+
+def key(case: str, version: str = "nightly") -> Key:
+    return Key(case, version, "2.13", "cpu", "venv", "host")
+
+
+def value(night: int, effect: float, rounds: int = SCREEN, noise: float = NOISE) -> Value:
+    error = noise * math.sqrt(SCREEN / rounds)
+    return Value(night=BEGIN + timedelta(night), effect=effect, error=error, rounds=rounds)
+
+
+def segment(effects: Sequence[float], seed: int = 1, sure: Sequence[int] = (), noise: float = NOISE) -> Segment:
+    """These effects, and a control arm of the same noise; the nights in `sure` have the rounds of a confirmation."""
+    rng = np.random.default_rng(seed)
+    rounds = [SURE if night in sure else SCREEN for night in range(len(effects))]
+    strays = [noise * math.sqrt(SCREEN / count) * rng.normal() for count in rounds]
+    return Segment(
+        values=tuple(value(night, effect, rounds[night], noise) for night, effect in enumerate(effects)),
+        control=tuple(value(night, stray, rounds[night], noise) for night, stray in enumerate(strays)),
+    )
+
+
+def noisy(count: int, seed: int = 2, noise: float = NOISE) -> list[float]:
+    return list(noise * np.random.default_rng(seed).normal(size=count))
+
+
+def stepped(before: int, after: int, size: float, seed: int = 2) -> list[float]:
+    return [effect + (size if night >= before else 0.0) for night, effect in enumerate(noisy(before + after, seed))]
+
+
+def test_a_step_is_told_with_its_nights_and_an_interval_that_holds_it() -> None:
+    (change,) = changes(segment(stepped(30, 10, math.log(1.10))))
+    assert change.first == BEGIN + timedelta(30)
+    assert change.last == BEGIN + timedelta(29)
+    assert change.ci_low < 1.10 < change.ci_high
+    assert change.ratio == pytest.approx(change.after / change.before)
+    assert change.p < 1e-6
+    assert change.direction == "slower"
+
+
+def test_what_became_faster_is_told_too() -> None:
+    (change,) = changes(segment(stepped(30, 10, math.log(0.9))))
+    assert change.direction == "faster"
+
+
+def test_two_steps_are_two_changes_the_oldest_first() -> None:
+    effects = [*stepped(20, 15, 0.1), *(0.2 + one for one in noisy(15, seed=5))]
+    first, second = changes(segment(effects))
+    assert [first.first, second.first] == [BEGIN + timedelta(20), BEGIN + timedelta(35)]
+
+
+def test_a_step_that_was_taken_back_stays_in_the_history() -> None:
+    effects = [*stepped(30, 5, 0.1), *noisy(40, seed=6)]
+    there, back = changes(segment(effects))
+    assert there.direction == "slower"
+    assert back.direction == "faster"
+
+
+@pytest.mark.parametrize("count", range(MIN_NIGHTS + 1))
+def test_a_series_of_few_nights_tells_nothing_and_is_no_suspect(count: int) -> None:
+    young = segment([1.0 * night for night in range(count)], sure=range(count))
+    assert changes(young) == ()
+    assert suspects({key("a"): young}) == ()
+
+
+@pytest.mark.parametrize("count", range(1, 12))
+def test_neither_a_series_without_noise_nor_one_without_a_control_arm_fails(count: int) -> None:
+    flat = tuple(Value(night=BEGIN + timedelta(night), effect=0.0, error=0.0, rounds=2) for night in range(count))
+    for control in ((), flat, flat[:1]):
+        still = Segment(values=flat, control=control)
+        assert changes(still) == ()
+        assert suspects({key("a"): still}) == ()
+
+
+def test_a_step_of_one_night_is_told_only_where_it_was_confirmed() -> None:
+    effects = stepped(30, 1, math.log(1.10))
+    assert changes(segment(effects)) == ()
+    (change,) = changes(segment(effects, sure=[30]))
+    assert change.first == BEGIN + timedelta(30)
+
+
+def test_a_small_step_is_no_change_however_sure_it_is() -> None:
+    assert changes(segment(stepped(60, 60, math.log(1.01)), noise=0.001)) == ()
+
+
+def test_one_freak_night_is_no_change_and_hides_none() -> None:
+    calm = noisy(40)
+    calm[20] += 1.0
+    assert changes(segment(calm)) == ()
+    slower = stepped(40, 4, math.log(1.05))
+    slower[20] += 1.0
+    (change,) = changes(segment(slower))
+    assert change.first == BEGIN + timedelta(40)
+    assert change.before == pytest.approx(1, abs=0.01)
+
+
+def test_a_version_that_strays_more_from_night_to_night_than_its_rounds_say_raises_nothing() -> None:
+    effects = noisy(60, noise=5 * NOISE)
+    assert changes(segment(effects, sure=range(40, 60))) == ()
+
+
+def test_the_control_arm_makes_a_series_quieter_that_shares_its_reference() -> None:
+    rng = np.random.default_rng(3)
+    version, reference, again = 0.02 * rng.normal(size=(3, 200))
+    told = Segment(
+        values=tuple(value(night, one, noise=0.02 * 2**0.5) for night, one in enumerate(version - reference)),
+        control=tuple(value(night, one, noise=0.02 * 2**0.5) for night, one in enumerate(again - reference)),
+    )
+    adjusted = nights_of(told).effects
+    assert adjusted.var() / (version - reference).var() == pytest.approx(0.75, abs=0.08)
+
+
+def test_the_t_statistic_is_that_of_a_weighted_difference_of_means() -> None:
+    nights = nights_of(segment(stepped(10, 6, 0.05), sure=[3, 12]))
+    (t, _) = detect._splits(nights, 2, 16, 5)
+    before, after = slice(2, 9), slice(9, 16)
+    means = [np.average(nights.effects[part], weights=nights.weights[part]) for part in (before, after)]
+    error = math.sqrt(sum(1 / nights.weights[part].sum() for part in (before, after)))
+    assert t[-1, -7] == pytest.approx((means[1] - means[0]) / error)
+    assert detect._last_splits(nights, 2, 16, 5)[0] == pytest.approx(t[-1, -9:])
+    assert not t[-1, :-9].any()
+
+
+def test_suspects_come_the_most_suspicious_first_and_no_control_arm_is_one() -> None:
+    calm = {key(f"calm{seed}"): segment(noisy(30, seed), seed + 50) for seed in range(20)}
+    slower = {key("five"): segment(stepped(30, 1, 0.05)), key("ten"): segment(stepped(30, 1, 0.10))}
+    control = {key("ten", "2.13+control"): segment(stepped(30, 1, 0.5))}
+    found = suspects({**calm, **slower, **control})
+    assert found[:2] == (key("ten"), key("five"))
+    assert not any(one.is_control for one in found)
+    assert len(found) <= 8
+
+
+def test_a_step_that_tonight_alone_would_not_show_is_suspected_in_time() -> None:
+    effects = stepped(40, 4, math.log(1.03), seed=4)
+    assert suspects({key("a"): segment(effects, noise=0.02)}) == (key("a"),)
+
+
+def test_whatever_tonight_would_tell_is_a_suspect() -> None:
+    for seed in range(40):
+        size = math.log(1.02 + 0.01 * seed)
+        slower = segment(stepped(30, 3, size, seed), seed, noise=0.01 if seed < 20 else 0.05)
+        before = Segment(values=slower.values[:-1], control=slower.control[:-1])
+        if changes(slower) and not changes(before):
+            assert suspects({key("a"): slower}) == (key("a"),)
+
+
+def test_false_alarms_are_rare() -> None:
+    """Four months a case; the bench says how rare exactly, night by night and on recorded noise."""
+    cases, nights, noise = 300, 120, 0.02
+    alarmed = 0
+    for seed in range(cases):
+        version, reference, again = noise * np.random.default_rng(seed).normal(size=(3, nights))
+        calm = Segment(
+            values=tuple(value(night, one, noise=noise * 2**0.5) for night, one in enumerate(version - reference)),
+            control=tuple(value(night, one, noise=noise * 2**0.5) for night, one in enumerate(again - reference)),
+        )
+        alarmed += bool(changes(calm))
+    # Five hundredths a month and 100 cases.
+    assert stats.binomtest(alarmed, cases).proportion_ci(method="exact").low < 0.002

@@ -1,0 +1,217 @@
+"""What a night means for people: alarms that begin, hold, end; what came and went; what is told and raises none."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+
+import pytest
+
+from orchestrator.history import alarms
+from orchestrator.history.judging import Judged, judge, tell
+from orchestrator.history.model import Alarm, Event, Moved, Night, Opened, Point, Told
+from orchestrator.history.series import all_series, key_of
+from tests.unit.history.nights import FIRST, SURROUNDINGS, history, labels
+
+RUNS = Path("history/runs")
+[CASE] = labels(1)
+STEP = 20
+
+
+def at(night: date) -> datetime:
+    return datetime.combine(night, time(4), UTC)
+
+
+def day(number: int) -> date:
+    return FIRST + timedelta(days=number)
+
+
+def made(nights: int, steps: Mapping[int, float], versions: tuple[str, ...] = ("2.0.0",), **changes: object):
+    """Thirty rounds a night, as nights have that were confirmed."""
+    points = history(nights, 1, versions, steps={(CASE, versions[0]): steps}, noise=0.02, **changes)
+    return [replace(point, rounds=40 if point.version == versions[0] else 10) for point in points]
+
+
+def judged(points: list[Point], events: list[Event], tonight: date) -> Judged:
+    own = {key_of(point) for point in points if point.night == tonight}
+    so_far = [point for point in points if point.night <= tonight]
+    return judge(all_series(so_far), alarms.current(events), tonight, at(tonight), own, RUNS)
+
+
+def lived(points: list[Point], first: int = 0) -> list[Event]:
+    """The events of every night, one after another."""
+    events: list[Event] = []
+    for night in sorted({point.night for point in points}):
+        if night >= day(first):
+            events += judged(points, events, night).events
+    return events
+
+
+def opened(events: list[Event]) -> list[Alarm]:
+    return [event.alarm for event in events if isinstance(event, Opened)]
+
+
+def test_nights_that_are_alike_raise_nothing():
+    assert lived(made(40, {})) == []
+
+
+def test_a_step_is_one_alarm_on_its_first_night_and_confirmed_by_the_next():
+    events = lived(made(30, {STEP: 1.15}), first=STEP - 2)
+    [alarm] = opened(events)
+    assert alarm.found_by == "night"
+    assert alarm.change.first == day(STEP)
+    assert alarm.change.last == day(STEP - 1)
+    assert alarm.change.direction == "slower"
+    assert alarm.change.ci_low < alarm.change.ratio < alarm.change.ci_high
+    assert math.isclose(alarm.change.ratio, 1.15, rel_tol=0.02)
+    assert alarm.opened == at(day(STEP))
+    assert [(event.state, event.night) for event in events if isinstance(event, Moved)] == [
+        ("confirmed", day(STEP + 1))
+    ]
+
+
+def test_an_improvement_is_an_alarm_too():
+    [alarm] = opened(lived(made(30, {STEP: 0.85}), first=STEP - 2))
+    assert alarm.change.direction == "faster"
+
+
+def test_what_comes_back_is_recovered_and_not_an_alarm_of_its_own():
+    events = lived(made(40, {STEP: 1.2, STEP + 8: 1 / 1.2}), first=STEP - 2)
+    [alarm] = opened(events)
+    assert [event.state for event in events if isinstance(event, Moved)] == ["confirmed", "recovered"]
+    assert [event.night for event in events if isinstance(event, Moved)][-1] <= day(STEP + 10)
+    assert alarms.current(events)[0].state == "recovered"
+    assert alarm.id == alarms.current(events)[0].id
+
+
+def test_a_second_step_is_a_second_alarm():
+    found = opened(lived(made(45, {STEP: 1.2, STEP + 12: 1.2}), first=STEP - 2))
+    assert len(found) == 2
+    assert len({alarm.id for alarm in found}) == 2
+
+
+def test_a_muted_alarm_is_neither_opened_again_nor_told():
+    points = made(30, {STEP: 1.2})
+    events = lived(points[: len(points) // 30 * (STEP + 2)], first=STEP - 2)
+    [alarm] = opened(events)
+    later = at(day(STEP + 1)) + timedelta(hours=3)
+    events.append(Moved(at=later, alarm=alarm.id, state="muted", note="the new driver"))
+    for number in range(STEP + 2, 30):
+        assert judged(points, events, day(number)).events == ()
+    [muted] = alarms.current(events)
+    assert (muted.state, muted.note) == ("muted", "the new driver")
+    assert alarms.is_open(muted)
+    assert not alarms.is_told(muted, day(29))
+
+
+def test_a_mute_ends_on_its_day():
+    alarm = opened(lived(made(STEP + 1, {STEP: 1.2}), first=STEP))[0]
+    until = replace(alarm, state="muted", until=day(25))
+    assert not alarms.is_told(until, day(25))
+    assert alarms.is_told(until, day(26))
+
+
+@pytest.mark.parametrize("what", ["image", "driver", "source"])
+def test_another_image_driver_or_source_is_told_and_is_no_alarm(what: str):
+    points = [
+        replace(point, surroundings=replace(SURROUNDINGS, **{what: "other"})) if point.night >= day(STEP) else point
+        for point in made(30, {STEP: 1.5})
+    ]
+    assert lived(points) == []
+    [note] = judged(points, [], day(STEP)).notes
+    assert "-> other" in note
+    assert "1 series begin anew" in note
+    assert judged(points, [], day(STEP + 1)).notes == ()
+
+
+def test_an_alarm_names_what_changed_that_night_and_how_to_look_into_it():
+    points = [
+        replace(point, surroundings=replace(SURROUNDINGS, kernel="6.2")) if point.night >= day(STEP) else point
+        for point in made(30, {STEP: 1.2})
+    ]
+    [alarm] = opened(lived(points, first=STEP - 2))
+    assert alarm.surroundings == ("kernel: 6.1 -> 6.2",)
+    assert alarm.reproduce == (f"tfcompare run --versions 1.14.0,2.0.0 --workload '{CASE}' --engine venv --control")
+    before, after = ({point.run for point in points if point.night == day(n)}.pop() for n in (STEP - 1, STEP))
+    # The same wheel as the night before: no release between them to search.
+    assert alarm.bisect == f"tfcompare compare history/runs/{before} history/runs/{after}"
+    assert alarm.run == after
+
+
+def test_of_a_nightly_tensorflow_the_days_between_are_searched():
+    points = [
+        replace(point, build=f"2.23.0.dev{point.night:%Y%m%d}") if point.version == "nightly" else point
+        for point in made(30, {STEP: 1.2}, ("nightly",))
+    ]
+    [alarm] = opened(lived(points, first=STEP - 2))
+    was, now = (f"{day(number):%Y%m%d}" for number in (STEP - 1, STEP))
+    assert alarm.surroundings == (f"nightly: 2.23.0.dev{was} -> 2.23.0.dev{now}",)
+    assert alarm.bisect == (
+        f"tfcompare bisect --good nightly-{was} --bad nightly-{now} --workload '{CASE}' --engine venv"
+    )
+    assert f"--versions 1.14.0,2.23.0.dev{now} " in alarm.reproduce
+
+
+@pytest.mark.parametrize("nights", [1, 2, 3])
+def test_a_series_of_few_nights_raises_nothing(nights: int):
+    assert lived(made(nights, {nights - 1: 3.0})) == []
+
+
+def test_what_vanishes_and_what_appears_is_told_once():
+    both = history(4, 2, ["2.0.0", "2.13.0"])
+    gone = [point for point in both if point.version != "2.13.0" or point.night < day(2)]
+    assert judged(gone, [], day(2)).vanished == tuple(f"{case} in 2.13.0" for case in sorted(labels(2)))
+    assert judged(gone, [], day(3)).vanished == ()
+    new = [point for point in both if point.version != "2.13.0" or point.night >= day(2)]
+    assert judged(new, [], day(2)).appeared == tuple(f"{case} in 2.13.0" for case in sorted(labels(2)))
+    assert judged(new, [], day(0)).appeared == ()
+
+
+def test_what_another_suite_or_host_measured_has_not_vanished():
+    tonight = [point for point in history(3, 1) if point.night == day(2)]
+    others = [replace(point, suite="full", case="other") for point in history(2, 1)]
+    elsewhere = history(2, 3, host="elsewhere")
+    assert judged([*others, *elsewhere, *tonight], [], day(2)).vanished == ()
+
+
+def test_a_version_that_died_is_told_with_its_reason_and_is_no_alarm():
+    points = history(6, 3)
+    points = [
+        replace(point, outcome="died", reason="import: no module", effect=None, error=None, rounds=0)
+        if point.version == "2.13.0" and point.night >= day(5)
+        else point
+        for point in points
+    ]
+    found = judged(points, [], day(5))
+    assert found.events == ()
+    assert found.warnings == ("2.13.0 died in 3 cases: import: no module",)
+    assert found.vanished == ()
+
+
+def test_what_is_told_of_a_night_is_what_its_events_were():
+    points = made(STEP + 1, {STEP: 1.2})
+    found = judged(points, [], day(STEP))
+    night = Night(
+        at=at(day(STEP)), night=day(STEP), started=at(day(STEP)), host="host", suite="made", versions=("2.0.0",),
+        run="r", outcome="measured", said=(), cells=1, screened=1, confirmed=1, exit_code=0,
+    )  # fmt: skip
+    old = replace(opened(list(found.events))[0], id="other", state="known", note="seen")
+    everything = (*alarms.current(found.events), old, replace(old, id="gone", state="recovered"))
+    told = tell(Told(night=night), found, everything, day(STEP))
+    assert [alarm.id for alarm in told.opened] == [opened(list(found.events))[0].id]
+    assert [alarm.id for alarm in told.still] == ["other"]
+    assert told.recovered == ()
+    assert told.happened
+    assert not tell(Told(night=night), replace(found, events=()), (), day(STEP)).happened
+
+
+def test_a_freak_night_is_over_when_the_next_ones_say_so():
+    points = made(STEP + 8, {STEP: 1.3, STEP + 1: 1 / 1.3})
+    events = lived(points, first=STEP - 2)
+    states = [event.state for event in events if isinstance(event, Moved)]
+    assert len(opened(events)) == 1
+    assert states[-1] == "recovered"
+    [alarm] = alarms.current(events)
+    assert alarm.state == "recovered"
+    assert math.isclose(alarm.change.ratio, 1.3, rel_tol=0.1)

@@ -1,0 +1,500 @@
+"""Who is told, what arrives there, what happens where nothing can arrive, and that no secret is shown on the way."""
+
+import base64
+import io
+import logging
+import re
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import apprise
+import pytest
+from apprise.plugins import N_MGR
+from apprise.plugins.custom_json import NotifyJSON
+from typer.testing import CliRunner
+
+from orchestrator import cli_notify
+from orchestrator.errors import UsageError
+from orchestrator.history import notify
+from orchestrator.history.message import compose
+from orchestrator.history.model import Told
+from orchestrator.history.notify import Target, masked, send, targets, try_out
+from tests.unit.history.places import Place, mail, web
+from tests.unit.history.told import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
+
+SECRET = "hunter2"
+HOST = socket.gethostname()
+
+
+@pytest.fixture
+def server() -> Iterator[Place]:
+    with web() as place:
+        yield place
+
+
+@pytest.fixture
+def mailbox() -> Iterator[Place]:
+    with mail() as place:
+        yield place
+
+
+class Teller:
+    """Sends, and keeps all that was said and slept on the way."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.slept: list[float] = []
+
+    def __call__(self, told: Told, *urls: str, heartbeat: bool = False) -> tuple[str, ...]:
+        found = targets(urls, None, {}, self.said.append)
+        return send(told, found, heartbeat=heartbeat, say=self.said.append, sleep=self.slept.append)
+
+
+@pytest.fixture
+def tell() -> Teller:
+    return Teller()
+
+
+@pytest.fixture
+def logged() -> Iterator[io.StringIO]:
+    """All that gets out of any log. Not caplog, which listens to those, too, that nobody else hears."""
+    text, root = io.StringIO(), logging.getLogger()
+    handler, level = logging.StreamHandler(text), root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield text
+    root.removeHandler(handler)
+    root.setLevel(level)
+
+
+def nobody_listens() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def test_a_webhook_gets_title_text_and_gravity_as_json(server: Place, tell: Teller) -> None:
+    assert tell(SOMETHING, f"json://127.0.0.1:{server.port}/hook") == ()
+    [(path, _)], [body] = server.got, server.objects()
+    message = compose(SOMETHING, HOST)
+    assert path == "/hook"
+    assert (body["title"], body["message"], body["type"]) == (message.title, message.text, "warning")
+    assert tell.said == ["told json://127.0.0.1/…"]
+    assert tell.slept == []
+
+
+def test_a_webhook_gets_the_same_as_a_form(server: Place, tell: Teller) -> None:
+    assert tell(SOMETHING, f"form://127.0.0.1:{server.port}/hook") == ()
+    [(_, body)] = server.got
+    fields = parse_qs(body.decode())
+    assert fields["title"] == [compose(SOMETHING, HOST).title]
+    assert fields["message"][0].split() == compose(SOMETHING, HOST).text.split()
+
+
+@pytest.mark.parametrize("form", ["text", "html", "markdown"])
+def test_a_target_may_ask_for_another_form(server: Place, tell: Teller, form: str) -> None:
+    assert tell(SOMETHING, f"json://127.0.0.1:{server.port}/?format={form}") == ()
+    assert server.objects()[0]["message"].strip() == getattr(compose(SOMETHING, HOST), form).strip()
+
+
+def test_a_mail_is_plain_text_that_stays_as_it_was_written(mailbox: Place, tell: Teller) -> None:
+    told = Told(night=NIGHT, opened=(alarm(1.12, LONG_CASE), alarm(0.8, id="b")), warnings=("a file — é",))
+    url = f"mailto://127.0.0.1:{mailbox.port}?from=tf@example.org&to=team@example.org"
+    assert tell(told, url) == ()
+    [arrived] = mailbox.mails
+    assert arrived["Subject"] == compose(told, HOST).title
+    assert arrived["To"] == "team@example.org"
+    assert arrived.get_content_type() == "text/plain"
+    assert arrived.get_content().replace("\r\n", "\n").rstrip() == compose(told, HOST).text
+
+
+def test_a_mail_can_be_html_with_a_plain_part(mailbox: Place, tell: Teller) -> None:
+    told = Told(night=NIGHT, warnings=("<script>alert(1)</script>",))
+    url = f"mailto://127.0.0.1:{mailbox.port}?from=tf@example.org&to=team@example.org&format=html"
+    assert tell(told, url) == ()
+    [arrived] = mailbox.mails
+    html = arrived.get_body(("html",))
+    plain = arrived.get_body(("plain",))
+    assert html is not None
+    assert plain is not None
+    assert "&lt;script&gt;" in html.get_content()
+    assert "<script>" not in html.get_content()
+    assert "Warnings: 1" in plain.get_content()
+
+
+@pytest.mark.parametrize(
+    ("url", "form"),
+    [
+        ("mailto://me:pw@example.org", "text"),
+        ("mailto://me:pw@example.org?format=html", "html"),
+        ("json://example.org", "text"),
+        ("slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general", "markdown"),
+        ("discord://4174216298/JHMHI8qBe7bk2ZwO5U711o3dV_js", "markdown"),
+        ("tgram://123456789:AAbcdefghijklmnopqrstuvwxyz012345678/12315544", "html"),
+        ("ntfy://topic", "text"),
+    ],
+)
+def test_each_kind_gets_the_form_that_it_shows_best(url: str, form: str) -> None:
+    plugin = apprise.Apprise.instantiate(url)
+    assert plugin is not None
+    assert notify._form(plugin) == form
+
+
+def test_every_kind_that_there_is_takes_the_form_chosen_for_it() -> None:
+    declared = [kind.notify_format for kind in N_MGR.plugins()]
+    assert len(declared) > 100
+    for formats in declared:
+        forms = [one.value for one in (formats if isinstance(formats, tuple) else (formats,))]
+        assert notify._best(forms) in forms
+
+
+def test_a_service_with_little_room_gets_the_worst_alarms_that_fit(
+    server: Place, tell: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NotifyJSON, "body_maxlen", 2000)
+    told = Told(night=replace(NIGHT, cells=100), opened=slower(24))
+    assert tell(told, f"json://127.0.0.1:{server.port}/") == ()
+    [body] = server.objects()
+    assert len(body["message"]) <= 2000
+    assert re.findall(r"style=(\d+)\] in", body["message"]) == ["23", "22"]
+    assert "and 22 more: tfcompare history" in body["message"]
+
+
+def test_a_telephone_gets_the_title(server: Place, tell: Teller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NotifyJSON, "body_maxlen", 160)
+    monkeypatch.setattr(NotifyJSON, "title_maxlen", 0)
+    assert tell(SOMETHING, f"json://127.0.0.1:{server.port}/") == ()
+    assert [body["message"] for body in server.objects()] == [compose(SOMETHING, HOST).title]
+
+
+def test_nothing_is_sent_of_a_night_in_which_nothing_happened(server: Place, tell: Teller) -> None:
+    assert tell(QUIET, f"json://127.0.0.1:{server.port}/") == ()
+    assert server.got == []
+
+
+def test_a_heartbeat_is_sent_whatever_happened(server: Place, tell: Teller) -> None:
+    assert tell(QUIET, f"json://127.0.0.1:{server.port}/", heartbeat=True) == ()
+    assert [body["title"] for body in server.objects()] == [compose(QUIET, HOST).title]
+    assert "nothing changed" in server.objects()[0]["title"]
+
+
+def test_a_server_that_fails_twice_is_told_the_third_time(server: Place, tell: Teller) -> None:
+    server.answers = [500, 503, 200]
+    assert tell(SOMETHING, f"json://127.0.0.1:{server.port}/") == ()
+    assert len(server.got) == 3
+    assert tell.slept == [2, 8]
+    assert tell.said == [
+        "json://127.0.0.1/…: it answered 500; tried again in 2 s",
+        "json://127.0.0.1/…: it answered 503; tried again in 8 s",
+        "told json://127.0.0.1/…",
+    ]
+
+
+def test_a_server_that_is_down_is_tried_a_few_times_and_then_told_of(tell: Teller) -> None:
+    lost = tell(SOMETHING, f"json://127.0.0.1:{nobody_listens()}/{SECRET}")
+    assert lost == ("json://127.0.0.1/… was not told: it refused the connection (4 attempts)",)
+    assert tell.slept == [2, 8, 20]
+
+
+def test_what_will_not_get_better_is_not_tried_again(server: Place, tell: Teller) -> None:
+    server.answers = [401]
+    lost = tell(SOMETHING, f"json://127.0.0.1:{server.port}/")
+    assert lost == ("json://127.0.0.1/… was not told: it answered 401: are user, password and token right?",)
+    assert len(server.got) == 1
+
+
+def test_a_server_that_hangs_is_given_up(server: Place, tell: Teller) -> None:
+    server.answers = [1.0]
+    began = time.monotonic()
+    lost = tell(SOMETHING, f"json://127.0.0.1:{server.port}/?rto=0.1")
+    assert lost == ("json://127.0.0.1/… was not told: it did not answer in time (4 attempts)",)
+    assert time.monotonic() - began < 5
+
+
+def test_a_server_that_never_ends_its_answer_does_not_hold_up_the_night(
+    tell: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notify, "PATIENCE_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        lost = tell(SOMETHING, f"json://127.0.0.1:{silent.getsockname()[1]}/?rto=5")
+        assert lost == ("json://127.0.0.1/… was not told: it did not answer in time",)
+        assert time.monotonic() - began < 3
+
+
+def test_an_answer_that_comes_late_is_not_followed_by_a_second_message(
+    server: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notify, "PATIENCE_S", 0.1)
+    server.answers = [0.4]
+    found = targets([f"json://127.0.0.1:{server.port}/"], None, {})
+    assert send(SOMETHING, found, heartbeat=False, say=lambda text: None, sleep=lambda s: time.sleep(0.3)) == ()
+    assert len(server.got) == 1
+
+
+def test_retries_end_after_about_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(notify.time, "monotonic", lambda: now[0])
+
+    def attempt(pending: Any) -> None:
+        now[0] += notify.PATIENCE_S
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(notify, "_attempt", attempt)
+    lost = send(SOMETHING, [Target(name="a", url="json://a")], heartbeat=False, say=lambda text: None, sleep=sleep)
+    assert len(lost) == 1
+    assert 30 < now[0] <= 65
+
+
+def test_one_that_is_down_keeps_no_other_from_being_told(server: Place, mailbox: Place, tell: Teller) -> None:
+    lost = tell(
+        SOMETHING,
+        f"json://127.0.0.1:{nobody_listens()}/",
+        f"form://127.0.0.1:{server.port}/",
+        f"mailto://127.0.0.1:{mailbox.port}?from=tf@example.org&to=team@example.org",
+    )
+    assert [line.partition(" ")[0] for line in lost] == ["json://127.0.0.1/…"]
+    assert len(server.got) == len(mailbox.mails) == 1
+
+
+def test_a_mail_that_one_of_two_did_not_take_is_not_sent_to_the_other_again(mailbox: Place, tell: Teller) -> None:
+    mailbox.refused = {"gone@example.org": "450 try later"}
+    lost = tell(SOMETHING, f"mailto://127.0.0.1:{mailbox.port}/team@example.org/gone@example.org/?from=tf@example.org")
+    assert len(mailbox.mails) == 1
+    [line] = lost
+    assert line.startswith("mailto://… was not told: it did not take all of it, or not for all recipients")
+
+
+@pytest.mark.parametrize(("answer", "attempts"), [("450 try later", 4), ("550 no such mailbox", 1)])
+def test_a_mail_server_that_says_later_is_asked_later(mailbox: Place, tell: Teller, answer: str, attempts: int) -> None:
+    mailbox.refused = {"team@example.org": answer}
+    [line] = tell(SOMETHING, f"mailto://127.0.0.1:{mailbox.port}?from=tf@example.org&to=team@example.org")
+    assert f"its mail server answered {answer[:3]}" in line
+    assert len(mailbox.recipients) == attempts
+
+
+def test_a_mail_server_that_takes_no_password_is_told_as_that(mailbox: Place, tell: Teller) -> None:
+    url = f"mailto://me:{SECRET}@127.0.0.1:{mailbox.port}?from=tf@example.org&to=team@example.org"
+    [line] = tell(SOMETHING, url)
+    assert line == (
+        "mailto://127.0.0.1/… was not told: its mail server answered 535: are user, password and token right?"
+    )
+
+
+@pytest.mark.parametrize(
+    "answers", [[500], [401], [404], [0.5], [b"nonsense\r\n\r\n"], [b"HTTP/1.1 200 O\r\nx\r\n\r\n"]]
+)
+def test_no_secret_is_said_or_logged_whatever_the_server_does(
+    server: Place,
+    tell: Teller,
+    answers: list[Any],
+    logged: io.StringIO,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    server.answers = answers
+    url = f"json://me:{SECRET}@127.0.0.1:{server.port}/p-{SECRET}?+X-Token={SECRET}&:key={SECRET}&rto=0.1"
+    found = targets([url], None, {}, tell.said.append)
+    lost = send(SOMETHING, found, heartbeat=False, say=tell.said.append, sleep=tell.slept.append)
+    assert server.got[0][0].startswith(f"/p-{SECRET}")
+    shown = "".join((*lost, *tell.said, repr(found), logged.getvalue(), *capfd.readouterr()))
+    assert SECRET not in shown
+    assert base64.b64encode(f"me:{SECRET}".encode()).decode() not in shown
+
+
+def test_no_secret_is_said_or_logged_of_a_server_that_is_down(
+    tell: Teller, logged: io.StringIO, capfd: pytest.CaptureFixture[str]
+) -> None:
+    port = nobody_listens()
+    lost = tell(
+        SOMETHING,
+        f"json://{SECRET}:{SECRET}@127.0.0.1:{port}/{SECRET}",
+        f"mailto://{SECRET}:{SECRET}@127.0.0.1:{port}?from=a@example.org&to={SECRET}@example.org",
+        f"jsons://127.0.0.1:{port}/{SECRET}",
+    )
+    assert len(lost) == 3
+    assert SECRET not in "".join((*lost, *tell.said, logged.getvalue(), *capfd.readouterr()))
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("json://example.org/path", "json://example.org/…"),
+        ("JSONS://example.org:8443", "jsons://example.org/…"),
+        ("json://me:hunter2@example.org/hunter2?token=hunter2#hunter2", "json://example.org/…"),
+        ("json://hunter2@example.org", "json://example.org/…"),
+        ("json://gateway:9093/x", "json://gateway/…"),
+        ("json://[::1]:8080/x", "json://[::1]/…"),
+        ("mailtos://me:hunter2@mail.example.org?to=team@example.org&cc=you@example.org", "mailtos://mail.example.org/…"),
+        ("mailto://me@example.org:hunter2@mail.example.org", "mailto://mail.example.org/…"),
+        ("https://hooks.example.com/services/hunter2/hunter2", "https://hooks.example.com/…"),
+        # A password with the signs in it that end a host.
+        ("json://me:p@hunter2/x@example.org", "json://…"),
+        ("json://me:p@hunter2?x@example.org", "json://…"),
+        ("json://me:p@hunter2#x@example.org", "json://…"),
+        ("json://hunter2/x@example.org", "json://…"),
+        ("mailto://me:p@hunter2?pass=x@example.org", "mailto://…"),
+        # A token where others have a host.
+        ("slack://hunter2/B/C", "slack://…"),
+        ("tgram://123456:hunter2/99", "tgram://…"),
+        ("discord://hunter2/hunter2", "discord://…"),
+        ("ntfy://hunter2", "ntfy://…"),
+        ("sendgrid://hunter2.hunter2:me@example.org/x", "sendgrid://…"),
+        ("json://hunter2 .org/x", "json://…"),
+        ("json://%68unter2/x", "json://…"),
+        ("json://hunter2:99999999/x", "json://…"),
+        ("json://[hunter2]/", "json://…"),
+        ("hunter2", "…"),
+        ("json:/hunter2", "…"),
+        ("hunter2-hunter2-hunter2://x", "…"),
+        ("", "…"),
+        ("://hunter2", "…"),
+    ],
+)  # fmt: skip
+def test_of_an_url_only_scheme_and_host_are_shown_and_in_doubt_not_even_that(url: str, shown: str) -> None:
+    assert masked(url) == shown
+    assert SECRET not in masked(url)
+
+
+def test_a_host_is_shown_only_of_kinds_that_have_one_there() -> None:
+    native = {"http", "https"}
+    templates = {
+        scheme: kind.templates
+        for kind in N_MGR.plugins()
+        for declared in (kind.protocol, kind.secure_protocol)
+        if declared
+        for scheme in ((declared,) if isinstance(declared, str) else declared)
+    }
+    for scheme in notify.WITH_HOST - native:
+        hosts = {re.split("[/?]", one.partition("://")[2])[0].rpartition("@")[2] for one in templates[scheme]}
+        assert hosts <= {"{host}", "{host}:{port}", "{host}{path}{token}", "{host}:{port}{path}{token}"}, scheme
+
+
+def test_targets_come_from_flags_the_environment_and_a_file_each_once(tmp_path: Path) -> None:
+    file = tmp_path / "notify"
+    file.write_text(
+        "# whom to tell\n\njson://c.example.org/  # the team\n  json://a.example.org/\nslack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general\n"
+    )
+    file.chmod(0o600)
+    said: list[str] = []
+    environ = {"TFCOMPARE_NOTIFY": " json://b.example.org/x \n json://b.example.org/y"}
+    found = targets(["json://a.example.org/"], file, environ, said.append)
+    assert [target.url for target in found] == [
+        "json://a.example.org/",
+        "json://b.example.org/x",
+        "json://b.example.org/y",
+        "json://c.example.org/",
+        "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general",
+    ]
+    assert [target.name for target in found] == [
+        "json://a.example.org/…",
+        "json://b.example.org/… (target 2)",
+        "json://b.example.org/… (target 3)",
+        "json://c.example.org/…",
+        "slack://…",
+    ]
+    assert said == []
+
+
+def test_nobody_is_told_where_nobody_is_named_and_apprise_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    assert targets((), None, {}) == ()
+    assert send(SOMETHING, (), heartbeat=True, say=lambda text: None) == ()
+
+
+def test_without_apprise_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    with pytest.raises(UsageError, match=re.escape("pip install 'tfcompare[notify]'")):
+        targets(["json://a.example.org/"], None, {})
+
+
+def test_a_name_in_an_url_is_taken_from_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "notify"
+    file.write_text("json://${HOOK_HOST}/${HOOK}\n")
+    file.chmod(0o600)
+    environ = {"HOOK": SECRET, "HOOK_HOST": "b.example.org", "TFCOMPARE_NOTIFY": "${ALL}", "ALL": f"json://c/{SECRET}"}
+    found = targets([f"json://me:${{HOOK}}@a.example.org/{SECRET}"], file, environ)
+    assert [target.url for target in found] == [
+        f"json://me:{SECRET}@a.example.org/{SECRET}",
+        f"json://c/{SECRET}",
+        f"json://b.example.org/{SECRET}",
+    ]
+    assert SECRET not in repr(found)
+
+
+@pytest.mark.parametrize("environ", [{}, {"HOOK": ""}])
+def test_a_name_that_the_environment_lacks_is_named(environ: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match=r"--notify: names \$\{HOOK\}, and the environment has no HOOK") as caught:
+        targets([f"json://me:{SECRET}@a.example.org/${{HOOK}}"], None, environ)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_name_that_can_be_none_is_an_error() -> None:
+    with pytest.raises(UsageError, match="letters, digits and _"):
+        targets(["json://a.example.org/${MY-HOOK}"], None, {"MY-HOOK": "x"})
+
+
+@pytest.mark.parametrize(
+    "url", [f"nothing://{SECRET}/{SECRET}", f"slack://{SECRET}", SECRET, f"json://me:{SECRET}", f"tgram://{SECRET}/"]
+)
+def test_an_url_that_apprise_cannot_use_is_an_error_before_the_night_begins(
+    url: str, tmp_path: Path, logged: io.StringIO, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "notify"
+    file.write_text(f"# one\n{url}\n")
+    file.chmod(0o600)
+    with pytest.raises(UsageError, match=r"notify, line 2: .*apprise --details") as caught:
+        targets((), file, {})
+    assert SECRET not in str(caught.value) + logged.getvalue() + "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize(("mode", "warned"), [(0o600, False), (0o640, True), (0o604, True), (0o400, False)])
+def test_a_file_that_others_can_read_gets_a_warning(tmp_path: Path, mode: int, warned: bool) -> None:
+    file = tmp_path / "notify"
+    file.write_text("json://a.example.org/\n")
+    file.chmod(mode)
+    said: list[str] = []
+    assert len(targets((), file, {}, said.append)) == 1
+    assert [f"chmod 600 {file}" in text for text in said] == ([True] if warned else [])
+
+
+def test_a_file_that_is_not_there_or_no_text_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read: No such file or directory"):
+        targets((), tmp_path / "none", {})
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="cannot be read: it is no text"):
+        targets((), tmp_path / "bytes", {})
+
+
+def test_a_trial_reaches_everybody(server: Place, mailbox: Place) -> None:
+    urls = [
+        f"json://127.0.0.1:{server.port}/",
+        f"mailto://127.0.0.1:{mailbox.port}?from=a@example.org&to=b@example.org",
+    ]
+    assert try_out(targets(urls, None, {}), lambda text: None) == ()
+    assert server.objects()[0]["title"] == mailbox.mails[0]["Subject"] == f"tfcompare: a test (host {HOST})"
+
+
+def test_the_command_tells_who_was_reached(server: Place) -> None:
+    done = CliRunner().invoke(cli_notify.app, ["--notify", f"json://127.0.0.1:{server.port}/{SECRET}"])
+    assert (done.exit_code, done.stderr) == (0, "told json://127.0.0.1/…\n")
+    assert len(server.got) == 1
+
+
+def test_the_command_fails_where_somebody_is_not_reached_or_nobody_is_named(
+    server: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.answers = [404]
+    monkeypatch.setenv("TFCOMPARE_NOTIFY", f"json://127.0.0.1:{server.port}/")
+    failed = CliRunner().invoke(cli_notify.app, [])
+    assert isinstance(failed.exception, UsageError)
+    assert "it answered 404: is the address right?" in str(failed.exception)
+    monkeypatch.delenv("TFCOMPARE_NOTIFY")
+    assert "nobody to tell" in str(CliRunner().invoke(cli_notify.app, []).exception)

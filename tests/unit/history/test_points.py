@@ -1,0 +1,83 @@
+"""From a run to points: what every version came to against the reference, in the rounds that both shared."""
+
+import math
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from orchestrator.history.model import Point
+from orchestrator.history.points import of_run
+from orchestrator.library import Run, load_run
+from orchestrator.model import EnvironmentFacts
+from tests.unit.reports.trends import POWER, PREDICT, RELEASES, written
+
+HOST = {"id": "abc", "cpu": "A CPU", "kernel": "6.1", "gpus": "NVIDIA L4, driver 535.1"}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return load_run(written(tmp_path_factory.mktemp("run") / "run"))
+
+
+@pytest.fixture(scope="module")
+def points(run: Run) -> dict[tuple[str, str], Point]:
+    return {(point.case, point.version): point for point in of_run(run, "screen")}
+
+
+def test_every_version_but_the_reference_has_a_point_in_every_case(points: dict[tuple[str, str], Point]):
+    assert set(points) == {(case.label, version) for case in (PREDICT, POWER) for version in RELEASES[1:]}
+    assert {point.reference for point in points.values()} == {RELEASES[0]}
+
+
+def test_the_effect_is_that_of_the_contrast(run: Run, points: dict[tuple[str, str], Point]):
+    contrasts = [one for one in run.contrasts if one.pair.across and one.ratio]
+    assert len(contrasts) == len(RELEASES) - 1
+    for contrast in contrasts:
+        point = points[contrast.pair.arms[0][0], contrast.pair.candidate]
+        assert point.effect is not None
+        assert point.error is not None
+        assert math.exp(point.effect) == pytest.approx(contrast.ratio)
+        assert point.rounds == contrast.rounds == 6
+        assert point.error > 0
+        assert point.outcome == "measured"
+        assert point.version_ms / point.reference_ms == pytest.approx(contrast.ratio, rel=0.05)
+
+
+def test_without_a_time_of_the_reference_a_point_says_why_it_has_none(points: dict[tuple[str, str], Point]):
+    point = points[POWER.label, "2.13.0"]
+    assert (point.effect, point.error, point.rounds) == (None, None, 0)
+    assert point.outcome == "refused"
+    assert point.reason == "not in this one"
+
+
+def test_the_night_is_the_day_on_which_the_run_began_unless_it_is_said(run: Run):
+    assert {point.night for point in of_run(run, "screen")} == {run.plan.created.astimezone().date()}
+    asked = of_run(run, "confirm", date(2026, 11, 22))
+    assert {(point.night, point.stage) for point in asked} == {(date(2026, 11, 22), "confirm")}
+
+
+def test_a_version_may_be_followed_by_another_name(run: Run):
+    found = {point.version: point.build for point in of_run(run, "screen", names={"2.19.1": "nightly"})}
+    assert found["nightly"] == "2.19.1"
+    assert "2.19.1" not in found
+    assert found["2.18.1"] == "2.18.1"
+
+
+def test_surroundings_are_those_of_the_manifest(run: Run):
+    facts = EnvironmentFacts(version="x", kind="docker", identity="sha256:1", lock="l", python="3.11.7")
+    environments = {version: replace(facts, identity=f"sha256:{version}") for version in RELEASES}
+    workers = {"2.13.0": {"python": "3.11.7"}}
+    manifest = replace(
+        run.manifest, host=HOST, environments=environments, sources={"predict": "p1", "power": "q1"}, workers=workers
+    )
+    changed = replace(run, comparison=replace(run.comparison, manifest=manifest))
+    found = {(point.case, point.version): point.surroundings for point in of_run(changed, "screen")}
+    there = found[PREDICT.label, "2.13.0"]
+    assert (there.image, there.reference_image) == ("sha256:2.13.0", f"sha256:{RELEASES[0]}")
+    assert (there.source, there.kernel, there.machine, there.python) == ("p1", "6.1", "A CPU", "3.11.7")
+    on_gpu = replace(changed, comparison=replace(changed.comparison, plan=replace(run.plan, device="gpu")))
+    assert {point.surroundings.driver for point in of_run(on_gpu, "screen")} == {"NVIDIA L4, driver 535.1"}
+    # No driver has a say where no GPU was used.
+    assert there.driver == ""
+    assert found[POWER.label, "2.13.0"].source == "q1"

@@ -1,0 +1,269 @@
+"""When nights begin, and what a scheduler is given: pure text in, pure text out."""
+
+import os
+import subprocess
+import time
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import UsageError
+from orchestrator.history import schedule
+from orchestrator.history.schedule import END, MARK, Torn
+from tests.unit.history.plans import PLANNED, planned, wanted
+
+AWKWARD = ("--versions", "2.13", "--notify", "json://${LOGIN}@here/100%?a=\"b\"&c='d'\\e", "--workload", "power[a=b c]")
+
+
+@pytest.fixture
+def berlin(monkeypatch):
+    """Where the clock is set forward on the last Sunday of March and back on that of October."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("02:00", (2, 0)), ("2:05", (2, 5)), (" 23:59 ", (23, 59)), ("00:00", (0, 0))]
+)
+def test_a_time_of_day_is_hours_and_minutes(text: str, found: tuple[int, int]):
+    at = schedule.time_of_day(text)
+    assert (at.hour, at.minute) == found
+
+
+@pytest.mark.parametrize("text", ["25:00", "24:00", "02:60", "2", "02:00:00", "2am", "", "-1:00", "٠٢:٠٠"])
+def test_what_is_no_time_of_day_is_refused(text: str):
+    with pytest.raises(UsageError, match=r"--at .*: a time of day, e\.g\. 02:00"):
+        schedule.time_of_day(text)
+
+
+def test_what_becomes_of_a_missed_night_is_one_of_two_words():
+    assert schedule.missed("skip") == "skip"
+    with pytest.raises(UsageError, match="--missed 'later': it is catch-up or skip"):
+        schedule.missed("later")
+
+
+def test_the_night_that_is_due_is_the_one_whose_time_came_last():
+    at = schedule.time_of_day("02:00")
+    assert schedule.due(datetime(2026, 11, 3, 1, 59), at) == date(2026, 11, 2)
+    assert schedule.due(datetime(2026, 11, 3, 2, 0), at) == date(2026, 11, 3)
+    assert schedule.due(datetime(2026, 11, 3, 23, 0), at) == date(2026, 11, 3)
+    assert schedule.due(datetime(2027, 1, 1, 0, 30), at) == date(2026, 12, 31)
+
+
+def test_an_hour_that_the_clock_leaves_out_comes_as_the_one_after_it(berlin):
+    at = schedule.time_of_day("02:30")
+    assert schedule.next_after(datetime(2026, 3, 28, 12), at).isoformat() == "2026-03-29T03:30:00+02:00"
+    assert schedule.next_after(datetime(2026, 3, 29, 3, 30), at).isoformat() == "2026-03-30T02:30:00+02:00"
+
+
+def test_an_hour_that_comes_twice_has_one_night(berlin):
+    at = schedule.time_of_day("02:30")
+    began = schedule.next_after(datetime(2026, 10, 24, 12), at)
+    assert began.isoformat() == "2026-10-25T02:30:00+02:00"
+    nights = {
+        schedule.due((began + timedelta(minutes=step)).astimezone().replace(tzinfo=None), at) for step in range(180)
+    }
+    # Between 02:00 and 02:30 of the second pass the clock is before the time again.
+    assert nights == {date(2026, 10, 24), date(2026, 10, 25)}
+    assert schedule.next_after(datetime(2026, 10, 25, 3), at).isoformat() == "2026-10-26T02:30:00+01:00"
+
+
+def test_a_timer_says_when_and_what_becomes_of_a_missed_night():
+    units = schedule.units(wanted(), system=True)
+    assert list(units) == ["tfcompare-nightly.service", "tfcompare-nightly.timer"]
+    timer = units["tfcompare-nightly.timer"]
+    assert "\nOnCalendar=*-*-* 02:30:00\n" in timer
+    assert "\nPersistent=true\n" in timer
+    assert "\nPersistent=false\n" in schedule.units(wanted(missed="skip"), system=True)["tfcompare-nightly.timer"]
+
+
+def test_a_service_ends_what_hangs_a_little_later_than_the_night_itself_does():
+    service = schedule.units(wanted(limit_s=6 * 3600.0), system=True)["tfcompare-nightly.service"]
+    assert "\nRuntimeMaxSec=23400\n" in service
+    # Of a oneshot systemd ignores that limit.
+    assert "\nType=exec\n" in service
+    assert "\nExecStart=/usr/bin/tfcompare nightly run --versions 2.13,nightly --suite seed\n" in service
+
+
+def test_only_the_system_knows_the_units_that_a_night_follows():
+    assert "docker.service" in schedule.units(wanted(), system=True)["tfcompare-nightly.service"]
+    assert "docker.service" not in schedule.units(wanted(), system=False)["tfcompare-nightly.service"]
+
+
+def test_what_systemd_would_take_for_its_own_is_escaped():
+    made = wanted(
+        ("/opt/a b/100%/tfcompare",), flags=AWKWARD, environment={"A": 'x "y" %h $Z'}, folder=Path("/home/a b/50%")
+    )
+    service = schedule.units(made, system=True)["tfcompare-nightly.service"]
+    assert '\nExecStart=/usr/bin/env "/opt/a b/100%%/tfcompare" nightly run --versions 2.13 --notify ' in service
+    assert '"json://$${LOGIN}@here/100%%?a=\\"b\\"&c=\'d\'\\\\e" --workload "power[a=b c]"\n' in service
+    assert '\nEnvironment="A=x \\"y\\" %%h $Z"\n' in service
+    assert "\nWorkingDirectory=/home/a b/50%%\n" in service
+
+
+def test_a_crontab_line_is_hourly_where_missed_nights_are_caught_up():
+    def line(**fields: str) -> str:
+        return schedule.cron_lines(planned(**fields), Path("/data/nightly.sh")).splitlines()[2]
+
+    assert line() == "30 * * * * /bin/sh /data/nightly.sh"
+    assert line(missed="skip") == "30 2 * * * /bin/sh /data/nightly.sh"
+    assert line(at="00:05", missed="skip") == "5 0 * * * /bin/sh /data/nightly.sh"
+
+
+def test_a_path_in_a_crontab_is_quoted_for_cron_and_for_the_shell():
+    text = schedule.cron_lines(PLANNED, Path("/home/it's 100%/nightly.sh"))
+    assert text.splitlines()[2] == "30 * * * * /bin/sh '/home/it'\"'\"'s 100\\%/nightly.sh'"
+
+
+def _program(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    path.chmod(0o755)
+    return path
+
+
+class Script:
+    """The script that cron calls, with a program that notes what it was given."""
+
+    def __init__(self, place: Path, **fields: object) -> None:
+        self.folder = place / "it's 100% here"
+        (self.folder / "bin").mkdir(parents=True)
+        self.noted = self.folder / "noted"
+        program = _program(
+            self.folder / "program",
+            'for word; do printf "%s\\n" "$word"; done > "$NOTED"',
+            'pwd >> "$NOTED"; env >> "$NOTED"; echo said; exit ${CODE:-0}',
+        )
+        self.begun = self.folder / "begun"
+        given = {"flags": AWKWARD, "history": str(self.folder / "history"), "folder": self.folder, **fields}
+        self.path = self.folder / "nightly.sh"
+        self.path.write_text(schedule.script(wanted((str(program),), **given), self.begun))
+
+    def call(self, now: str = "") -> int:
+        """With little of an environment, as cron does; at another time if one is given."""
+        variables = {"PATH": "/usr/bin:/bin", "HOME": "/", "NOTED": str(self.noted)}
+        if now:
+            _program(
+                self.folder / "bin" / "date",
+                '[ "$1" != -d ] || exec /bin/date -d "${NOW% *} 12:00 yesterday" "$3"',
+                'exec /bin/date -d "$NOW" "$1"',
+            )
+            variables.update(NOW=now, PATH=f"{self.folder / 'bin'}:{variables['PATH']}")
+        return subprocess.run(["/bin/sh", str(self.path)], env=variables, cwd="/").returncode
+
+    def ran(self) -> bool:
+        found = self.noted.exists()
+        self.noted.unlink(missing_ok=True)
+        return found
+
+
+def test_a_script_hands_on_every_word_its_environment_and_its_exit_code(tmp_path):
+    script = Script(tmp_path, environment={"PATH": "/usr/bin:/bin", "SOME": "it's $HOME", "CODE": "6"})
+    assert script.call() == 6
+    told = script.noted.read_text().splitlines()
+    assert told[:8] == ["nightly", "run", *AWKWARD]
+    assert told[8] == str(script.folder)
+    assert "SOME=it's $HOME" in told
+    [log] = (script.folder / "history" / "log").iterdir()
+    assert log.name == f"nightly-{date.today()}.log"
+    assert log.read_text() == "said\n"
+
+
+def test_a_script_reads_the_file_of_variables_and_passes_them_on(tmp_path):
+    (tmp_path / "my secrets").write_text("LOGIN='me:it is $secret'\n# a comment\n")
+    script = Script(tmp_path, env_file=tmp_path / "my secrets")
+    assert script.call() == 0
+    assert "LOGIN=me:it is $secret" in script.noted.read_text().splitlines()
+
+
+def test_a_night_that_is_due_begins_once_however_often_cron_asks(tmp_path):
+    script = Script(tmp_path)
+    script.begun.write_text("2026-11-02\n")
+    for now, runs in {
+        "2026-11-03 01:30": False,
+        "2026-11-03 02:29": False,
+        "2026-11-03 02:30": True,
+        "2026-11-03 03:30": False,
+        "2026-11-04 02:00": False,
+        # The machine was off for two nights: one is caught up.
+        "2026-11-06 09:30": True,
+        "2026-11-06 10:30": False,
+        # The clock was wrong for a while, far ahead; nights go on once it is right again.
+        "2031-01-01 05:30": True,
+        "2026-11-07 02:30": True,
+        "2026-11-07 03:30": False,
+        "2026-12-01 00:30": True,
+    }.items():
+        script.call(now)
+        assert script.ran() is runs, now
+    assert script.begun.read_text() == "2026-11-30\n"
+
+
+def test_a_script_that_skips_what_was_missed_just_runs_when_it_is_called(tmp_path):
+    script = Script(tmp_path, missed="skip")
+    script.call("2026-11-03 02:30")
+    assert script.ran()
+    assert not script.begun.exists()
+
+
+def test_a_folder_that_is_gone_ends_a_script_before_anything_is_run(tmp_path):
+    script = Script(tmp_path, folder=tmp_path / "gone")
+    assert script.call() != 0
+    assert not script.ran()
+
+
+def test_what_was_written_is_read_again_and_an_edit_is_seen():
+    made = wanted(flags=AWKWARD)
+    texts = [*schedule.units(made, system=False).values(), schedule.script(made, Path("/begun"))]
+    texts.append(schedule.cron_lines(made.planned, Path("/nightly.sh")).removesuffix(END))
+    for text in texts:
+        read = schedule.read(text)
+        assert (read.planned, read.edited) == (made.planned, False)
+        for edited in (text.replace("2.13", "2.14", 1), text + "x\n", text.replace("Written", "written"), "x" + text):
+            assert schedule.read(edited).edited
+    assert schedule.read("[Unit]\nDescription=of somebody else\n") == schedule.Written(None, True)
+    assert schedule.read(MARK + "{]\n").planned is None
+
+
+OTHERS = {
+    "nothing": "",
+    "a line": "0 5 * * * /usr/bin/backup\n",
+    "odd ones": "# mine\n\n\tMAILTO=''\n0 5 * * * echo 100\\%  \n#\x80 \udce9t\udce9\r\n\n",
+    "one like ours": "0 2 * * * tfcompare nightly run\n# tfcompare-nightlyish {}\n",
+}
+
+
+@pytest.mark.parametrize("table", OTHERS.values(), ids=OTHERS)
+def test_lines_of_others_stay_as_they_were_byte_by_byte(table: str):
+    ours = schedule.cron_lines(PLANNED, Path("/nightly.sh"))
+    there = schedule.with_lines(table, ours)
+    assert there == table + ours
+    assert schedule.with_lines(there, ours) == there
+    assert schedule.without_lines(there) == table
+    later = there + "5 5 * * * added later\n"
+    newer = schedule.cron_lines(planned(at="04:00"), Path("/nightly.sh"))
+    assert schedule.with_lines(later, newer) == table + newer + "5 5 * * * added later\n"
+    assert schedule.without_lines(later) == table + "5 5 * * * added later\n"
+
+
+def test_a_crontab_with_one_mark_of_two_is_not_touched():
+    ours = schedule.cron_lines(PLANNED, Path("/nightly.sh"))
+    for torn in (ours.removesuffix(END), "0 5 * * * mine\n" + END):
+        with pytest.raises(Torn):
+            schedule.without_lines(torn)
+
+
+def test_a_plan_passes_through_text():
+    assert schedule.from_text(schedule.as_text(PLANNED)) == PLANNED
+    assert schedule.from_text("{}") is None
+    assert schedule.from_text("") is None
+
+
+def test_the_scripts_of_all_kinds_are_the_shells_own(tmp_path):
+    for missed in ("catch-up", "skip"):
+        text = schedule.script(wanted(missed=missed, flags=AWKWARD, env_file=Path("/a b")), Path("/begun it"))
+        done = subprocess.run(["/bin/sh", "-n"], input=text, text=True, capture_output=True, env=dict(os.environ))
+        assert (done.returncode, done.stderr) == (0, "")

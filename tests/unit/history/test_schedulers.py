@@ -1,0 +1,393 @@
+"""What is asked of systemd and of crontab, and what the commands say of it. Both are stand-ins here that note what they
+are asked; tests/engines/test_schedule.py has the real ones."""
+
+import json
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import UsageError
+from orchestrator.history import lock, schedule, schedulers
+from orchestrator.history.model import Night
+from orchestrator.history.schedulers import Cron, Systemd
+from orchestrator.history.store import Store
+from tests.unit.history.plans import PLANNED, wanted
+from tests.unit.test_cli import called
+
+SYSTEMCTL = """#!/bin/sh
+echo "$*" >> "$NOTES/systemctl"
+case "$*" in *"$REFUSED"*) echo "Failed to do it: Access denied" >&2; exit 1;; esac
+"""
+CRONTAB = """#!/bin/sh
+echo "$*" >> "$NOTES/crontab"
+[ -z "$DENIED" ] || { echo "$DENIED" >&2; exit 1; }
+case $1 in
+-l) [ -f "$NOTES/table" ] || { echo "no crontab for somebody" >&2; exit 1; }; cat "$NOTES/table";;
+-r) rm "$NOTES/table";;
+-) [ -z "$REFUSED" ] || { echo '"-":1: bad minute' >&2; exit 1; }; cat > "$NOTES/table";;
+esac
+"""
+FLAGS = ("--versions", "2.13,1.14", "--suite", "seed")
+
+
+class Machine:
+    """A machine with stand-ins on its PATH, and folders of its own."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.notes = folder / "notes"
+        self.bin = folder / "bin"
+        self._patch = monkeypatch
+        for path in (self.notes, self.bin, folder / "system", folder / "home here"):
+            path.mkdir()
+        # Beside these a machine has its shell.
+        monkeypatch.setenv("PATH", f"{self.bin}:/usr/bin:/bin")
+        # What is not executable is looked for further on: these hide the real ones from whoever only asks for them.
+        for name in ("crontab", "systemctl", "loginctl"):
+            (self.bin / name).write_text("")
+        monkeypatch.setattr(
+            "shutil.which", lambda name: path if os.access(path := str(self.bin / name), os.X_OK) else None
+        )
+        self.set(NOTES=str(self.notes), REFUSED="never asked for", DENIED="", HOME=str(folder / "home here"))
+        self.set(TFCOMPARE_DATA=str(folder / "my data"), XDG_CONFIG_HOME=str(folder / "config"))
+        monkeypatch.delenv("TFCOMPARE_HISTORY", raising=False)
+        monkeypatch.setattr(schedulers, "SYSTEM_UNITS", folder / "system")
+        monkeypatch.chdir(folder)
+
+    def set(self, **variables: str) -> None:
+        for name, value in variables.items():
+            self._patch.setenv(name, value)
+
+    def has(self, name: str, text: str) -> None:
+        (self.bin / name).write_text(text)
+        (self.bin / name).chmod(0o755)
+
+    def asked(self, name: str) -> list[str]:
+        path = self.notes / name
+        return path.read_text().splitlines() if path.exists() else []
+
+    @property
+    def table(self) -> str:
+        return (self.notes / "table").read_text()
+
+    def files(self) -> list[str]:
+        roots = [self.folder / "system", self.folder / "config", self.folder / "my data"]
+        return sorted(path.name for root in roots for path in root.rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    return Machine(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def with_systemd(machine):
+    machine.has("systemctl", SYSTEMCTL)
+    return machine
+
+
+@pytest.fixture
+def with_cron(machine):
+    machine.has("crontab", CRONTAB)
+    machine.set(REFUSED="")
+    return machine
+
+
+@pytest.fixture
+def call(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
+    def call(*words: str) -> tuple[int, str, str]:
+        code = called(monkeypatch, "nightly", *words)
+        streams = capsys.readouterr()
+        return code, streams.out, streams.err
+
+    return call
+
+
+@pytest.mark.parametrize("system", [True, False])
+def test_a_timer_is_written_enabled_started_and_taken_away_again(with_systemd, system: bool):
+    one = Systemd(system=system)
+    user = "" if system else "--user "
+    assert one.entry() is None
+    one.install(wanted())
+    assert with_systemd.files() == ["tfcompare-nightly.service", "tfcompare-nightly.timer"]
+    assert {str(one.folder / name) for name in with_systemd.files()} == set(one.drawn(wanted()))
+    assert with_systemd.asked("systemctl") == [
+        f"{user}daemon-reload",
+        f"{user}enable tfcompare-nightly.timer",
+        f"{user}restart tfcompare-nightly.timer",
+    ]
+    entry = one.entry()
+    assert entry is not None
+    assert (entry.planned, entry.edited, entry.gone) == (PLANNED, (), ())
+    one.uninstall()
+    assert with_systemd.files() == []
+    assert with_systemd.asked("systemctl")[3:] == [
+        f"{user}disable --now tfcompare-nightly.timer",
+        f"{user}clean --what=state tfcompare-nightly.timer",
+        f"{user}daemon-reload",
+    ]
+    one.uninstall()
+
+
+def test_the_manager_of_a_user_and_of_the_system_have_folders_of_their_own(with_systemd):
+    assert Systemd(system=False).folder == with_systemd.folder / "config" / "systemd" / "user"
+    assert Systemd(system=True).folder == with_systemd.folder / "system"
+
+
+def test_what_systemd_refuses_leaves_nothing_behind(with_systemd):
+    with_systemd.set(REFUSED="enable")
+    with pytest.raises(
+        UsageError, match=r"systemctl enable tfcompare-nightly.timer: Failed to do it: Access denied; --"
+    ):
+        Systemd(system=True).install(wanted())
+    assert with_systemd.files() == []
+
+
+def test_a_unit_folder_that_cannot_be_written_is_named(with_systemd):
+    (with_systemd.folder / "config").write_text("")
+    with pytest.raises(UsageError, match=r"tfcompare-nightly.service: cannot be written: Not a directory"):
+        Systemd(system=False).install(wanted())
+
+
+def test_a_user_who_is_not_logged_in_has_no_timers_unless_asked_for(with_systemd):
+    [note] = Systemd(system=False).notes()
+    assert "enable-linger" in note
+    with_systemd.has("loginctl", "#!/bin/sh\necho yes\n")
+    assert Systemd(system=False).notes() == ()
+    assert Systemd(system=True).notes() == ()
+
+
+def test_lines_of_a_crontab_come_and_go_and_what_was_there_stays(with_cron):
+    (with_cron.notes / "table").write_text("MAILTO=me\n0 5 * * * backup\n")
+    one = Cron()
+    one.install(wanted())
+    assert with_cron.table.startswith("MAILTO=me\n0 5 * * * backup\n# tfcompare-nightly {")
+    assert with_cron.files() == ["nightly.begun", "nightly.sh"]
+    assert one.script.stat().st_mode & 0o777 == 0o700
+    # So that the night before it was installed is not caught up.
+    assert one.begun.read_text().strip() == str(schedule.due(datetime.now(), schedule.time_of_day("02:30")))
+    once = with_cron.table
+    one.install(wanted())
+    assert with_cron.table == once
+    entry = one.entry()
+    assert entry is not None
+    assert (entry.planned, entry.edited, entry.gone) == (PLANNED, (), ())
+    one.uninstall()
+    assert with_cron.table == "MAILTO=me\n0 5 * * * backup\n"
+    assert with_cron.files() == []
+    assert one.entry() is None
+
+
+def test_where_there_was_no_crontab_there_is_none_again(with_cron):
+    one = Cron()
+    one.install(wanted())
+    one.uninstall()
+    assert not (with_cron.notes / "table").exists()
+    asked = len(with_cron.asked("crontab"))
+    one.uninstall()
+    assert with_cron.asked("crontab")[asked:] == ["-l"]
+
+
+def test_a_crontab_that_is_refused_leaves_nothing_behind(with_cron):
+    with_cron.set(REFUSED="yes")
+    with pytest.raises(UsageError, match='crontab -: "-":1: bad minute; the crontab is as it was'):
+        Cron().install(wanted())
+    assert with_cron.files() == []
+
+
+def test_a_crontab_that_lost_one_of_two_marks_is_left_alone(with_cron):
+    one = Cron()
+    one.install(wanted())
+    (with_cron.notes / "table").write_text(with_cron.table.replace(schedule.END, ""))
+    for do in (one.entry, one.uninstall, lambda: one.install(wanted())):
+        with pytest.raises(UsageError, match=r"one of the two marks.*crontab -e"):
+            do()
+
+
+def test_a_part_that_is_gone_is_told_and_put_back(with_cron, call):
+    Cron().install(wanted())
+    Cron().script.unlink()
+    entry = Cron().entry()
+    assert entry is not None
+    assert entry.gone == (str(Cron().script),)
+    code, out, _ = call("status")
+    assert (code, f"wrong: {Cron().script} is gone: install it again" in out) == (0, True)
+    assert call("install", *FLAGS, "--yes")[0] == 0
+    found = Cron().entry()
+    assert found is not None
+    assert found.gone == ()
+
+
+def test_the_first_scheduler_that_answers_is_taken(with_systemd):
+    system = os.getuid() == 0
+    assert schedulers.named(None).title == Systemd(system=system).title
+    with_systemd.has("crontab", CRONTAB)
+    assert schedulers.named("cron").title == Cron().title
+    with_systemd.set(REFUSED="show-environment")
+    assert schedulers.named(None).title == Cron().title
+    with pytest.raises(UsageError, match=r"does not answer \(Failed to do it: Access denied\)"):
+        schedulers.named("systemd")
+
+
+def test_where_nothing_can_call_it_that_is_said(machine):
+    words = "there is no systemctl; there is no crontab. `tfcompare nightly serve` waits by itself"
+    with pytest.raises(UsageError, match=words):
+        schedulers.named(None)
+    with pytest.raises(UsageError, match="--scheduler 'at': it is systemd or cron"):
+        schedulers.named("at")
+
+
+def test_whoever_may_not_use_cron_is_told_so(with_cron):
+    with_cron.set(DENIED="You (somebody) are not allowed to use this program (crontab)")
+    with pytest.raises(UsageError, match=r"crontab -l: You \(somebody\) are not allowed"):
+        schedulers.named("cron")
+
+
+def test_install_shows_all_that_it_will_write_and_writes_nothing_unasked(with_cron, call):
+    code, out, err = call("install", "--at", "3:15", *FLAGS)
+    assert code == 2
+    assert "nothing was written: nobody can be asked here; --yes does not ask" in err
+    assert f"{Cron().script}:\n\n    #!/bin/sh\n" in out
+    assert "nightly run --versions 2.13,1.14 --suite seed" in out
+    assert f"{Cron().place}:\n\n    # tfcompare-nightly " in out
+    assert "\n    15 * * * * /bin/sh '" in out
+    assert with_cron.files() == []
+    assert with_cron.asked("crontab") == ["-l"] * len(with_cron.asked("crontab"))
+
+
+def test_what_was_shown_is_what_is_written(with_cron, call):
+    (with_cron.notes / "table").write_text("0 5 * * * backup\n")
+    code, out, err = call("install", "--yes", "--", *FLAGS, "--workload", "power[style=eager]")
+    assert code == 0, err
+    shown = "".join(f"{line.removeprefix('    ')}\n" for line in out.splitlines() if line.startswith("    "))
+    assert shown == Cron().script.read_text() + with_cron.table.removeprefix("0 5 * * * backup\n")
+    assert "the next night begins " in out
+    entry = Cron().entry()
+    assert entry is not None
+    assert entry.planned is not None
+    assert entry.planned.flags == (*FLAGS, "--workload", "power[style=eager]")
+    assert entry.planned.history == str(with_cron.folder / "my data" / "tfcompare" / "history")
+
+
+def test_a_second_install_replaces_the_first_whatever_scheduler_has_it(with_cron, call):
+    assert call("install", *FLAGS, "--yes")[0] == 0
+    with_cron.has("systemctl", SYSTEMCTL)
+    with_cron.set(REFUSED="never asked for")
+    code, out, _ = call("install", *FLAGS, "--yes", "--scheduler", "systemd", "--missed", "skip")
+    assert code == 0
+    assert f"what {Cron().title} had" in out
+    assert not (with_cron.notes / "table").exists()
+    assert with_cron.files() == ["tfcompare-nightly.service", "tfcompare-nightly.timer"]
+    [one] = json.loads(call("status", "--format", "json")[1])
+    assert (one["at"], one["missed"]) == ("02:00", "skip")
+
+
+def test_what_somebody_edited_is_neither_replaced_nor_removed_unasked(with_systemd, call):
+    assert call("install", *FLAGS, "--yes")[0] == 0
+    [timer] = with_systemd.folder.rglob("*.timer")
+    timer.write_text(timer.read_text().replace("AccuracySec=1s", "AccuracySec=5s"))
+    for words in (("install", *FLAGS, "--yes"), ("uninstall",)):
+        code, _, err = call(*words)
+        assert code == 2
+        assert f"{timer}: edited by hand since tfcompare wrote it" in err
+        assert "AccuracySec=5s" in timer.read_text()
+    assert f"wrong: {timer} is not as it was written" in call("status")[1]
+    assert call("uninstall", "--even-if-edited")[0] == 0
+    assert with_systemd.files() == []
+
+
+def test_a_unit_of_somebody_else_by_our_name_is_not_ours(with_systemd, call):
+    place = Systemd(system=os.getuid() == 0).folder
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "tfcompare-nightly.timer").write_text("[Timer]\nOnCalendar=weekly\n")
+    code, _, err = call("install", *FLAGS, "--yes")
+    assert (code, "or not written by it" in err) == (2, True)
+    assert (place / "tfcompare-nightly.timer").read_text() == "[Timer]\nOnCalendar=weekly\n"
+
+
+def test_uninstall_says_what_it_removed_and_nothing_more_the_second_time(with_cron, call):
+    call("install", *FLAGS, "--yes")
+    code, out, _ = call("uninstall")
+    assert (code, out) == (0, f"removed: {Cron().place}, {Cron().script}\n")
+    assert call("uninstall")[:2] == (0, "nothing was scheduled here\n")
+
+
+def test_a_night_that_runs_while_its_schedule_goes_is_told_of(with_cron, call):
+    with lock.hold():
+        assert f"(pid {os.getpid()}); it goes on to its end" in call("uninstall")[1]
+        assert f"(pid {os.getpid()})" in call("status")[1]
+
+
+BAD_FLAGS = {
+    "a time that is none": (["--at", "25:00", *FLAGS], "--at '25:00': a time of day"),
+    "a fate that is none": (["--missed", "later", *FLAGS], "--missed 'later'"),
+    "a scheduler that is none": (["--scheduler", "at", *FLAGS], "--scheduler 'at'"),
+    "no versions": (["--suite", "seed"], "--versions"),
+    "a mistyped flag": ([*FLAGS, "--suiet", "seed"], "No such option: --suiet"),
+    "an unknown suite": (["--versions", "2.13", "--suite", "sede"], "did you mean seed?"),
+    "an unknown version": (["--versions", "2.133", "--suite", "seed"], "unknown version '2.133'"),
+    "a bad limit": ([*FLAGS, "--limit", "soon"], "--limit 'soon'"),
+    "a file that is not there": ([*FLAGS, "--env-file", "nowhere"], "--env-file nowhere: no such file"),
+}
+
+
+@pytest.mark.parametrize(("words", "told"), BAD_FLAGS.values(), ids=BAD_FLAGS)
+def test_a_mistake_is_told_now_and_not_at_night(with_cron, call, words: list[str], told: str):
+    code, out, err = call("install", *words, "--yes")
+    assert (code, out) == (2, "")
+    assert told in err
+    assert with_cron.files() == []
+
+
+def test_secrets_of_the_environment_are_not_written_down(with_cron, call):
+    with_cron.set(TFCOMPARE_INDEX_URL="https://mirror/token-abc/simple", HTTPS_PROXY="http://me:hidden@proxy", TF_X="1")
+    notify = "json://${LOGIN}@here"
+    _, out, err = call("install", *FLAGS, "--notify", notify, "--notify", "json://me:shown@here", "--yes")
+    text = Cron().script.read_text()
+    assert "token-abc" not in out + err + text
+    assert "hidden" not in out + err + text
+    assert "export TF_X=1\n" in text
+    assert notify in text
+    for told in (
+        "TFCOMPARE_INDEX_URL may hold",
+        "HTTPS_PROXY may hold",
+        "${LOGIN} has no value",
+        "a login stands among",
+    ):
+        assert told in err
+    (with_cron.folder / "secrets").write_text("LOGIN='me:x'\n")
+    _, _, err = call("install", *FLAGS, "--notify", notify, "--env-file", "secrets", "--yes")
+    assert "note: " not in err.replace("note: no cron daemon", "")
+    assert f". '{with_cron.folder / 'secrets'}'".replace("'", "") in Cron().script.read_text().replace("'", "")
+
+
+def test_a_quiet_status_is_an_exit_code(with_cron, call):
+    assert call("status", "--quiet") == (1, "", "")
+    call("install", *FLAGS, "--yes")
+    assert call("status", "--quiet") == (0, "", "")
+    [one] = json.loads(call("status", "--format", "json")[1])
+    entry = Cron().entry()
+    assert entry is not None
+    assert entry.planned is not None
+    now = datetime.now().astimezone()
+    night = Night(
+        at=now, night=now.date(), started=now - timedelta(minutes=1), host=entry.planned.host, suite="seed",
+        versions=("2.13",), run="", outcome="failed", said=("no engine",), cells=0, screened=0, confirmed=0,
+        exit_code=5,
+    )  # fmt: skip
+    Store(Path(one["history"])).record(night)
+    assert call("status", "--quiet") == (1, "", "")
+    assert f"wrong: the night of {now.date()} failed: no engine" in call("status")[1]
+
+
+def test_one_who_waits_for_nights_is_told_with_its_plan(with_cron, call):
+    planned = schedule.as_text(PLANNED)
+    with lock.hold(name="nightly-serve", about=planned):
+        out = call("status")[1]
+        assert f"every night at 02:30, by `tfcompare nightly serve` (pid {os.getpid()})" in out
+        code, _, err = call("serve", "--at", "03:00", *FLAGS)
+        assert (code, "another nightly-serve runs here since" in err) == (2, True)
+        assert "waits for nights here, too" in call("uninstall")[1]

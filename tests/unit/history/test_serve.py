@@ -1,0 +1,162 @@
+"""Waiting for nights: each begins once, whatever the clock does and whenever the program was started."""
+
+import signal
+import subprocess
+import sys
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import UsageError
+from orchestrator.history import serve
+from orchestrator.history.schedule import Schedule
+from tests.unit.history.plans import wanted
+
+
+class World:
+    """A clock that pauses move on, and a program that notes when it was run."""
+
+    def __init__(self, folder: Path, now: str) -> None:
+        self.now = datetime.fromisoformat(now)
+        self.noted = folder / "noted"
+        self.noted.touch()
+        self.history = folder / "history"
+        self.said: list[str] = []
+        self.pauses: list[float] = []
+        self.jumps: dict[datetime, datetime] = {}
+        self.until = self.now
+
+    def schedule(self, **fields: str) -> Schedule:
+        program = ("/bin/sh", "-c", f'echo "$*" >> "{self.noted}"; echo said; exit 6', "tfcompare")
+        return wanted(program, history=str(self.history), **fields)
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += timedelta(seconds=seconds)
+        for at, to in list(self.jumps.items()):
+            if self.now >= at:
+                del self.jumps[at]
+                self.now = to
+        if not self.jumps and self.now >= self.until:
+            raise KeyboardInterrupt
+
+    def serve(self, until: str, **fields: str) -> list[str]:
+        """The nights that began until then."""
+        self.until = datetime.fromisoformat(until)
+        self.said.clear()
+        with pytest.raises(KeyboardInterrupt):
+            serve.serve(self.schedule(**fields), self.said.append, lambda: self.now, self.pause)
+        return [line.partition(": exit code 6 after")[0] for line in self.said if ": exit code 6 after" in line]
+
+
+@pytest.fixture
+def world(monkeypatch, tmp_path):
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "data"))
+    return World(tmp_path, "2026-11-03 12:00")
+
+
+def test_every_night_begins_at_its_time_and_is_told_in_a_line(world):
+    assert world.serve("2026-11-06 12:00") == ["2026-11-04", "2026-11-05", "2026-11-06"]
+    assert world.noted.read_text() == "nightly run --versions 2.13,nightly --suite seed\n" * 3
+    assert world.said[0].startswith("the next night begins 2026-11-04 02:30 ")
+    assert world.said[0].endswith(", in 14 h 30 min")
+    logs = sorted((world.history / "log").iterdir())
+    assert [log.name for log in logs] == [f"nightly-2026-11-0{day}.log" for day in (4, 5, 6)]
+    assert logs[0].read_text() == "said\n"
+    assert str(logs[0]) in world.said[1]
+    # In short steps, and to the second at the end.
+    assert max(world.pauses) == serve.STEP_S
+
+
+def test_what_was_due_before_anybody_waited_was_not_missed(world):
+    assert world.serve("2026-11-04 02:00") == []
+
+
+def test_a_night_that_was_missed_is_caught_up_or_skipped_as_asked(world):
+    assert world.serve("2026-11-04 03:00") == ["2026-11-04"]
+    world.now = datetime(2026, 11, 7, 15)
+    assert world.serve("2026-11-07 16:00") == ["2026-11-07"]
+    world.now = datetime(2026, 11, 9, 15)
+    assert world.serve("2026-11-10 03:00", missed="skip") == ["2026-11-10"]
+    assert "2026-11-09: missed, and skipped" in world.said
+
+
+def test_a_machine_that_slept_through_the_time_comes_late(world):
+    world.jumps[datetime(2026, 11, 4, 1)] = datetime(2026, 11, 4, 8)
+    assert world.serve("2026-11-04 09:00") == ["2026-11-04"]
+
+
+def test_a_clock_that_was_years_ahead_keeps_nobody_waiting_for_years(world):
+    world.jumps[datetime(2026, 11, 4, 1)] = datetime(2031, 1, 1, 12)
+    world.jumps[datetime(2031, 1, 1, 13)] = datetime(2026, 11, 4, 2)
+    assert world.serve("2026-11-05 12:00") == ["2031-01-01", "2026-11-04", "2026-11-05"]
+
+
+def test_an_hour_that_comes_twice_has_one_night(world):
+    world.jumps[datetime(2026, 11, 4, 3)] = datetime(2026, 11, 4, 2)
+    assert world.serve("2026-11-05 12:00") == ["2026-11-04", "2026-11-05"]
+
+
+def test_a_program_that_cannot_be_run_is_told_and_waited_for_again(world):
+    broken = wanted((str(world.history / "nowhere"),), history=str(world.history))
+    world.until = datetime(2026, 11, 5, 12)
+    with pytest.raises(KeyboardInterrupt):
+        serve.serve(broken, world.said.append, lambda: world.now, world.pause)
+    told = [line for line in world.said if "could not be run" in line]
+    assert [line.partition(":")[0] for line in told] == ["2026-11-04", "2026-11-05"]
+    assert "nowhere: No such file or directory" in told[0]
+
+
+def test_a_night_that_hangs_is_ended(world, monkeypatch, tmp_path):
+    monkeypatch.setattr("orchestrator.history.schedule.BELT_S", 1)
+    ended = tmp_path / "ended"
+    program = ("/bin/sh", "-c", f"trap 'touch {ended}; exit 1' TERM; while :; do sleep 0.1; done")
+    world.until = datetime(2026, 11, 4, 12)
+    with pytest.raises(KeyboardInterrupt):
+        serve.serve(
+            wanted(program, history=str(world.history), limit_s=0), world.said.append, lambda: world.now, world.pause
+        )
+    assert any(line.startswith("2026-11-04: hung, and was ended after") for line in world.said)
+    assert ended.exists()
+
+
+def test_a_data_folder_that_cannot_be_written_is_told_at_once(world, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "file"))
+    with pytest.raises(UsageError, match=r"cannot be written.*TFCOMPARE_DATA"):
+        serve.serve(world.schedule(), world.said.append, lambda: world.now, world.pause)
+
+
+SERVES = """
+import sys
+from datetime import datetime
+from orchestrator import cli
+from orchestrator.history import serve
+from tests.unit.history.plans import wanted
+import signal
+signal.signal(signal.SIGTERM, cli._interrupt)
+program = ("/bin/sh", "-c", "trap 'echo asked to end; exit 0' TERM; echo begun; while :; do sleep 0.1; done")
+clock = iter([datetime(2026, 11, 3, 12)] * 3)
+later = datetime(2026, 11, 4, 2, 30)
+try:
+    serve.serve(wanted(program, history=sys.argv[1]), print, lambda: next(clock, later), lambda seconds: None)
+except KeyboardInterrupt:
+    print("ended")
+"""
+
+
+def test_an_end_during_a_night_ends_the_night_first(monkeypatch, tmp_path):
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "data"))
+    process = subprocess.Popen([sys.executable, "-c", SERVES, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    log = tmp_path / "log" / "nightly-2026-11-04.log"
+    deadline = time.monotonic() + 60
+    while not (log.exists() and "begun" in log.read_text()):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+    assert said.splitlines()[-1] == "ended"
+    assert log.read_text() == "begun\nasked to end\n"

@@ -1,0 +1,158 @@
+"""The folder of the history: what is written once stays, what cannot be read harms nothing else."""
+
+import multiprocessing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from orchestrator.errors import UsageError
+from orchestrator.history import schema
+from orchestrator.history.model import Moved
+from orchestrator.history.schema import CURRENT, LAYOUT, SCHEMA
+from orchestrator.history.store import Store
+from tests.unit.history.nights import history
+
+NOW = datetime(2026, 11, 22, 2, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "history")
+
+
+def nights(store: Store, count: int = 3):
+    points = history(count, 2)
+    for run in dict.fromkeys(point.run for point in points):
+        store.append([point for point in points if point.run == run])
+    return points
+
+
+def test_points_come_back_as_they_were_written(store: Store):
+    points = nights(store)
+    read = store.read()
+    assert read.points() == points
+    assert read.warnings == ()
+    assert store.known_runs() == {point.run for point in points}
+
+
+def test_a_file_a_run_and_stage_lies_in_the_folder_of_its_month(store: Store):
+    [point] = history(1, 1, ["2.0.0"], control=False)
+    path = store.append([point])
+    assert path.relative_to(store.path).as_posix() == f"points/2024-01/20240101-020000-{point.run}-screen.parquet"
+    again = store.append([replace(point, stage="confirm")])
+    assert path != again
+    assert len(store.read().points()) == 2
+
+
+def test_screens_come_before_what_confirms_them(store: Store):
+    [point] = history(1, 1, ["2.0.0"], control=False)
+    store.append([replace(point, stage="confirm")])
+    store.append([point])
+    assert [one.stage for one in store.read().points()] == ["screen", "confirm"]
+
+
+def test_an_empty_history_is_an_empty_table(store: Store):
+    assert store.read().points() == []
+    assert store.read().table.schema.equals(SCHEMA)
+    assert store.events() == ([], ())
+    assert store.known_runs() == frozenset()
+
+
+def test_a_file_that_is_cut_short_is_put_aside_and_named_and_the_rest_is_used(store: Store):
+    points = nights(store)
+    torn = sorted(store.path.glob("points/*/*.parquet"))[1]
+    torn.write_bytes(torn.read_bytes()[:-20])
+    read = store.read()
+    [warning] = read.warnings
+    assert torn.name in warning
+    assert "everything else is used" in warning
+    assert not torn.exists()
+    [aside] = store.path.glob("quarantine/*")
+    assert aside.name.endswith(torn.name)
+    assert {point.run for point in read.points()} == {points[0].run, points[-1].run}
+    assert store.read().warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "why"), [({}, "which layout"), ({LAYOUT: "one"}, "which layout"), ({LAYOUT: "2"}, "no column")]
+)
+def test_what_no_tfcompare_wrote_is_put_aside(store: Store, metadata: dict[str, str], why: str):
+    nights(store, 1)
+    foreign = store.path / "points" / "2024-01" / "20240101-000000-foreign-screen.parquet"
+    pq.write_table(pa.table({"night": [1]}).replace_schema_metadata(metadata), foreign)
+    [warning] = store.read().warnings
+    assert why in warning
+    assert "quarantine" in warning
+    assert not foreign.exists()
+
+
+def test_what_a_newer_tfcompare_wrote_is_left_where_it_is(store: Store):
+    nights(store, 1)
+    newer = store.path / "points" / "2024-01" / "20240101-000000-newer-screen.parquet"
+    pq.write_table(SCHEMA.empty_table().replace_schema_metadata({LAYOUT: str(CURRENT + 1)}), newer)
+    [warning] = store.read().warnings
+    assert "a newer tfcompare reads it" in warning
+    assert newer.exists()
+
+
+def test_events_come_in_the_order_in_which_they_happened(store: Store):
+    later = Moved(at=NOW + timedelta(hours=1), alarm="a1", state="known", note="driver")
+    sooner = Moved(at=NOW, alarm="a1", state="confirmed")
+    store.record(later)
+    store.record(sooner)
+    assert store.events() == ([sooner, later], ())
+
+
+def test_an_event_that_cannot_be_read_is_put_aside(store: Store):
+    store.record(Moved(at=NOW, alarm="a1", state="confirmed"))
+    broken = store.record(Moved(at=NOW, alarm="a1", state="known"))
+    broken.write_text('{"kind": "moved"')
+    found, [warning] = store.events()
+    assert len(found) == 1
+    assert broken.name in warning
+    assert not broken.exists()
+
+
+def _append(path: Path, seed: int) -> None:
+    for night in range(5):
+        points = [point for point in history(5, 3, seed=seed) if point.night.day == night + 1]
+        Store(path).append(points)
+
+
+def test_those_who_write_at_the_same_time_are_not_in_each_others_way(store: Store):
+    spawn = multiprocessing.get_context("spawn")
+    writers = [spawn.Process(target=_append, args=(store.path, seed)) for seed in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+    assert [writer.exitcode for writer in writers] == [0] * 4
+    read = store.read()
+    assert read.warnings == ()
+    assert len(read.points()) == 4 * 5 * 3 * 3
+    assert not list(store.path.rglob(".*"))
+
+
+def test_no_room_says_what_to_do_and_leaves_no_half_file(store: Store, monkeypatch: pytest.MonkeyPatch):
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    nights(store, 1)
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(UsageError, match=r"No space left on device.*tfcompare history import"):
+        store.append(history(1, 1, seed=9))
+    assert len(list(store.path.rglob("*.parquet"))) == 1
+
+
+def test_a_folder_that_cannot_be_is_told(tmp_path: Path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="cannot write the history"):
+        Store(tmp_path / "file").append(history(1, 1))
+
+
+def test_layouts_have_a_way_to_the_present_one():
+    assert sorted(schema.MIGRATIONS) == list(range(1, CURRENT))
