@@ -28,10 +28,12 @@ PROCESSES = 2
 SPREAD = 0.03
 # Of a screened night, and of one round of it.
 READINGS = {"3 % from night to night": SPREAD, "3 % from round to round": SPREAD / sqrt(SCREEN)}
+# So many hundreds of cases, for four months each.
+WORLDS = {SPREAD: 50, SPREAD / sqrt(SCREEN): 20}
 CASES = 100
 MONTH = 30
 # Each history begins with its first night, and lives for four months.
-LONG, WORLDS = 120, 60
+LONG = 120
 STEPS = (0.10, 0.05, 0.03)
 WITHIN = (1, 3, 6, 14)
 # The slowdown comes after three months; two hundred cases have it.
@@ -42,7 +44,7 @@ SAME = 7
 EARLY = 3
 TARGETS = {0.10: 1, 0.05: 3, 0.03: 6}
 # The others are asked on fewer nights: theirs are many alarms.
-PEERS_CASES, PEERS_FROM, PEERS_WORLDS = 60, 60, 1
+PEERS_CASES, PEERS_FROM, PEERS_WORLDS = 40, 60, 1
 THRESHOLDS = (0.05, 0.10)
 OTAVA = ({"max_pvalue": 0.001, "min_magnitude": 0.0}, {"max_pvalue": 1e-5, "min_magnitude": 0.02})
 NAMES = (
@@ -199,7 +201,7 @@ def section() -> str:
 
 
 def _quiet(spread: float) -> list[Task]:
-    return [Task(seed, spread, LONG, 0) for seed in range(WORLDS)]
+    return [Task(seed, spread, LONG, 0) for seed in range(WORLDS[spread])]
 
 
 def _slowed(spread: float) -> list[Task]:

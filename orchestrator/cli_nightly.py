@@ -9,8 +9,7 @@ from rich.console import Console
 
 from orchestrator import cli_notify, cli_schedule, examples, flags
 from orchestrator.errors import ArmsDied, EnvironmentFailed, FoundSlower, TfCompareError
-from orchestrator.history.model import Told
-from orchestrator.history.night import ROUNDS, NightOptions
+from orchestrator.history.model import ROUNDS, Told
 from orchestrator.history.place import place
 from orchestrator.plain import lines
 from orchestrator.switches import (
@@ -104,7 +103,7 @@ def run(
         if not quiet:
             errors.print(lines(text), soft_wrap=True)
 
-    asked = NightOptions(
+    asked = night.NightOptions(
         history=place(history),
         names=flags.names(versions),
         suite=suite,

@@ -136,7 +136,8 @@ NIGHTLY_NOTIFY_TEST = """Send a test message to everybody who would be told of a
   tfcompare nightly notify-test --notify-file ~/.config/tfcompare/notify
 """
 
-HISTORY = """Show what the nights measured: all series with their alarms, or a case night by night, as a table and a plot.
+HISTORY = """Show what the nights measured: all series with their alarms, or a case night by night, as a table and a
+plot.
 
 [bold]Examples[/bold]
 
@@ -167,7 +168,8 @@ HISTORY_IMPORT = """Add the contrasts of a run to the history, as a night of the
   tfcompare history import runs/tuesday --night 2026-11-17 --name 2.22.0.dev20261117=nightly
 """
 
-HISTORY_ALARMS = """List the alarms: size, first bad night, what changed then, and the commands to reproduce and bisect."""
+HISTORY_ALARMS = """List the alarms: size, first bad night, what changed then, and the commands to reproduce and
+bisect."""
 
 HISTORY_KNOWN = """Say that an alarm is known, and why; nights list it with this note until it recovers.
 

@@ -87,7 +87,7 @@ Notify = Annotated[
     list[str] | None,
     typer.Option(
         "--notify",
-        help="Whom to tell, as an apprise URL; $\\{NAME} in it is taken from the environment; repeatable.",
+        help="Whom to tell, as an apprise URL; ${NAME} in it is taken from the environment; repeatable.",
         metavar="URL",
     ),
 ]

@@ -31,7 +31,7 @@ MIN_AGAIN = 2
 # A smaller step is worth nobody's time.
 MIN_SIZE = math.log(1.02)
 # A step is told where chance makes one as large with this probability, at one split of one night.
-LIMIT = 2e-5
+LIMIT = 1.5e-5
 ALPHA = 0.05
 # A step is news for so many nights, lest one be lost where a night ended before it was judged.
 FRESH = 2
@@ -41,8 +41,8 @@ FALSE_SUSPECTS = 0.05
 # Other than a t, this falls at once where a confirmation bears nothing out, and stays where it does.
 SOUGHT = math.log(1.03)
 HINT = 1.5
-# What was confirmed the night before is confirmed again while a step is likelier than none.
-AGAIN = 0.0
+# What was confirmed the night before is confirmed again for less.
+AGAIN = 0.8
 
 Floats = NDArray[np.float64]
 

@@ -12,6 +12,9 @@ from orchestrator.model import CONTROL
 
 STRICT = ConfigDict(extra="forbid")
 
+# That a night measures of everything.
+ROUNDS = 12
+
 Outcome = Literal["measured", "refused", "died"]
 # What a night measures of everything, and what it measures again of what looked changed.
 Stage = Literal["screen", "confirm"]

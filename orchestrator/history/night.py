@@ -14,7 +14,7 @@ from orchestrator.errors import ArmsDied, EnvironmentFailed
 from orchestrator.history import alarms, detect, judging, retire, tonight
 from orchestrator.history.child import Child, Ended
 from orchestrator.history.lock import hold
-from orchestrator.history.model import Event, Key, Night, Point, Segment, Stage, Told
+from orchestrator.history.model import ROUNDS, Event, Key, Night, Point, Segment, Stage, Told
 from orchestrator.history.points import of_run
 from orchestrator.history.series import all_series, key_of
 from orchestrator.history.store import Store
@@ -22,7 +22,6 @@ from orchestrator.host import host_facts
 from orchestrator.library import Run, load_run
 from orchestrator.model import CONTROL
 
-ROUNDS = 12
 MOST_NAMED = 3
 NOTHING = tonight.Tonight(versions=(), names={})
 
@@ -82,9 +81,7 @@ def night(options: NightOptions, say: Callable[[str], None]) -> Told:
         return _night(options, replace(evening, resolved=resolved), say)
 
 
-def measured_already(
-    events: Sequence[Event], options: NightOptions, host: str, started: datetime
-) -> Night | None:
+def measured_already(events: Sequence[Event], options: NightOptions, host: str, started: datetime) -> Night | None:
     today = started.astimezone().date()
     same = (
         event

@@ -61,7 +61,8 @@ def nights_of(segment: Segment) -> Nights:
     squares[places] = np.maximum(squares[places] - control_errors**2 / 4, squares[places] / 2)
     sampled, of_round = _sampled(squares, rounds)
     # Fewer than a quarter of the nights are cut short, and most are not confirmed.
-    screened = float(np.sort(rounds)[len(rounds) // 4]) if len(rounds) else 1.0
+    counts = np.sort(np.concatenate((rounds, control_rounds)))
+    screened = float(counts[len(counts) // 4]) if len(counts) else 1.0
     freedom = 0
     if len(values) > 1:
         beside_sampled, _ = _sampled(control_errors**2, control_rounds)

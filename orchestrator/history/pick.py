@@ -69,7 +69,7 @@ def pick(table: pa.Table, asked: Asked, others: Sequence[str] = ()) -> Picked:
     versions = _versions(asked, _unique(table, "version"))
     wanted = _only(table, "version", versions)
     nights = _unique(wanted, "night")
-    first = _first(nights, asked, usual=nights[-1] - RECENT if len(cases) > 1 else nights[0])
+    first = _first(nights, asked, usual=max(nights[0], nights[-1] - RECENT) if len(cases) > 1 else nights[0])
     # Of one case all is read, for its segments and changes; of thousands of series only what is shown.
     read = table.filter(pc.greater_equal(table["night"], first)) if len(cases) > 1 else table
     series = [one for key, one in all_series(schema.to_points(read)).items() if key.version in versions]
