@@ -214,7 +214,7 @@ def test_a_case_is_found_by_its_name_its_parameters_or_a_part_of_it():
 def test_an_open_alarm_stands_on_top_with_its_note_and_one_of_another_series_is_counted(points, alarm):
     text = overview(points, alarm)
     assert text.index("1 open alarm") < text.index("host host")
-    assert "0f9571 known     ▲ 1.11x slower" in text
+    assert "0f9571 known     ▲ 1.12x slower" in text
     assert "the new [b]allocator[/b]" in text
     assert "1 open alarm of series that are not shown" in overview(points, alarm, versions=("2.13.0",))
     assert "open alarm" not in overview(points, replace(alarm, state="recovered"))
