@@ -203,14 +203,22 @@ def _complete(html: Path, scratch: Path) -> None:
         ).stdout.strip()
         with tarfile.open(scratch / packed) as archive:
             archive.extractall(scratch / name, filter="data")
-        files |= {path.name: path for path in (scratch / name).rglob("*") if path.suffix in (".js", ".css")}
+        inside = [path for path in (scratch / name).rglob("*") if path.suffix in (".js", ".css")]
+        # A package has its sources, too; and others bring an old copy of the first.
+        for path in sorted(inside, key=lambda path: ("dist" not in path.parts, ".min." not in path.name)):
+            files.setdefault(_plain(path.name), path)
     index = (html / "index.html").read_text()
     for _, name in FETCHED.findall(index):
-        found = files.get(name) or files.get(name.replace(".min.", "."))
+        found = files.get(_plain(name))
         if found is None:
             raise SystemExit(f"asv's pages want {name}, and none of {', '.join(LIBRARIES)} has it")
         shutil.copy(found, html / name)
     (html / "index.html").write_text(FETCHED.sub(r'\1="\2"', index))
+
+
+def _plain(name: str) -> str:
+    """Without a release's number, and whether it is the short form."""
+    return re.sub(r"(-[0-9.]*[0-9])?(\.min)?(?=\.\w+$)", "", name.lower())
 
 
 def _row(point: Point) -> list[object]:

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from datetime import date, datetime, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +102,8 @@ def _names(found: pa.Table) -> list[str]:
 
 
 def _json(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
     if isinstance(value, list | tuple):
         return [_json(one) for one in value]
     if isinstance(value, dict):

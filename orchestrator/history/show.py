@@ -98,8 +98,8 @@ def _workload(workload: str, listed: Sequence[Shown], newest: Mapping[Place, dat
         interval = between(*bounds(last.value)) if last.value else ""
         rows.append([name, key.version, str(one.nights), value, interval, "", _standing(one, newest, notes)])
     keep = [at for at, header in enumerate(headers) if header != "nights" or width >= WIDE]
-    # The first column gives way before the line of nights does.
-    taken = [NARROWEST, *(_width(headers, rows, at) for at in keep[1:] if headers[at])]
+    # Of the line of nights a few less are no loss; names that are wider still are folded.
+    taken = [min(_width(headers, rows, 0), width // 4), *(_width(headers, rows, at) for at in keep[1:] if headers[at])]
     cells = min(max(cells_for(width, taken) - 2, FEWEST_CELLS), MOST_CELLS)
     for one, row in zip(listed, rows, strict=True):
         row[5] = sparkline(one.rows, cells)

@@ -1,0 +1,262 @@
+"""SQL sees the history as views, and nothing else; what it cannot have it is told in a line."""
+
+import csv
+import io
+import json
+import math
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from orchestrator.errors import UsageError
+from orchestrator.history import answers, query, schema
+from orchestrator.history.model import Event, Moved, Night
+from orchestrator.history.rows import bounds
+from orchestrator.history.series import all_series
+from orchestrator.history.store import Read, Store
+from orchestrator.plain import drawn
+from tests.unit.history import nights_shown as shown
+from tests.unit.history.nights import history
+
+NIGHT = Night(
+    at=datetime(2024, 2, 10, 4, tzinfo=UTC),
+    night=date(2024, 2, 10),
+    started=datetime(2024, 2, 10, 2, tzinfo=UTC),
+    host="host",
+    suite="made",
+    versions=("2.13", "nightly"),
+    run="20240210-020000-0002",
+    outcome="measured",
+    said=(),
+    cells=6,
+    screened=6,
+    confirmed=1,
+    exit_code=0,
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    points = shown.points()
+    alarm = shown.alarm(points)
+    made = shown.kept_in(tmp_path_factory.mktemp("history"), points, alarm)
+    made.record(NIGHT)
+    made.record(Moved(at=datetime(2024, 2, 11, 9, tzinfo=UTC), alarm=alarm.id, state="known", note="wanted"))
+    return made
+
+
+@pytest.fixture(scope="module")
+def read(store: Store) -> Read:
+    return store.read()
+
+
+@pytest.fixture(scope="module")
+def events(store: Store) -> list[Event]:
+    return store.events()[0]
+
+
+@pytest.fixture
+def ask(read: Read, events: list[Event]):
+    return lambda sql: query.query(sql, read, events).to_pylist()
+
+
+def test_points_have_every_column_of_the_files(ask, read: Read):
+    (row,) = ask("SELECT * FROM points ORDER BY started LIMIT 1")
+    assert list(row) == schema.SCHEMA.names
+    assert ask("SELECT count(*) AS n FROM points") == [{"n": read.table.num_rows}]
+
+
+def test_a_night_of_a_series_is_what_the_reports_show(ask, read: Read):
+    found = ask("SELECT * FROM series ORDER BY series, segment, night")
+    expected = [
+        (key.id, place, value)
+        for key, series in sorted(all_series(read.points()).items(), key=lambda item: item[0].id)
+        for place, segment in enumerate(series.segments)
+        for value in segment.values
+    ]
+    assert len(found) == len(expected)
+    for row, (name, segment, value) in zip(found, expected, strict=True):
+        assert (row["series"], row["segment"], row["night"]) == (name, segment, value.night)
+        assert (row["effect"], row["error"], row["rounds"]) == pytest.approx((value.effect, value.error, value.rounds))
+        assert (row["ci_low"], row["ci_high"]) == pytest.approx(bounds(value))
+        assert row["ratio"] == pytest.approx(math.exp(value.effect))
+
+
+def test_beside_each_night_stands_the_control_arm_of_the_same(ask):
+    pairs = ask(
+        "SELECT a.control_effect, a.control_error, b.effect, b.error FROM series a LEFT JOIN series b "
+        "ON b.case = a.case AND b.night = a.night AND b.version = a.reference || '+control'"
+    )
+    assert len(pairs) > 300
+    assert all((row["control_effect"], row["control_error"]) == (row["effect"], row["error"]) for row in pairs)
+
+
+def test_without_a_control_arm_there_is_none_beside(tmp_path: Path):
+    made = history(4, 1, ("2.0.0",))
+    store = shown.kept_in(tmp_path, [one for one in made if "+" not in one.version or one.night.day == 2])
+    found = query.query("SELECT * FROM series WHERE version = '2.0.0' ORDER BY night", store.read(), []).to_pylist()
+    assert [row["control_effect"] is not None for row in found] == [False, True, False, False]
+    (tmp_path / "none").mkdir()
+    store = shown.kept_in(tmp_path / "none", [one for one in made if "+" not in one.version])
+    found = query.query("SELECT control_effect FROM series", store.read(), []).to_pylist()
+    assert found == [{"control_effect": None}] * 4
+
+
+def test_alarms_stand_as_they_are_now_and_events_say_how_they_came_to(ask):
+    (alarm,) = ask("SELECT id, state, note, version, first, ratio, surroundings FROM alarms")
+    assert (alarm["id"], alarm["state"], alarm["note"], alarm["version"]) == ("0f9571", "known", "wanted", "nightly")
+    assert alarm["first"] == date(2024, 2, 10)
+    assert alarm["ratio"] == pytest.approx(1.12, rel=0.01)
+    assert alarm["surroundings"] == ["nightly: 2.22.0.dev20240209 -> 2.22.0.dev20240210"]
+    assert [row["state"] for row in ask("SELECT * FROM events ORDER BY moment")] == ["new", "known"]
+    (night,) = ask("SELECT night, outcome, versions FROM nights")
+    assert night == {"night": NIGHT.night, "outcome": "measured", "versions": ["2.13", "nightly"]}
+
+
+def test_views_join(ask):
+    (row,) = ask("SELECT alarms.id, series.ratio FROM alarms JOIN series ON series.series = alarms.series "
+                 "AND series.night = alarms.first")  # fmt: skip
+    assert row["id"] == "0f9571"
+
+
+def test_every_view_is_listed_with_its_columns(ask):
+    assert {row["name"] for row in ask("SHOW TABLES")} == set(query.VIEWS)
+    text = "\n".join(line.plain for line in query.listing())
+    for name, (_, of) in query.VIEWS.items():
+        assert [row["column_name"] for row in ask(f"DESCRIBE {name}")] == of.names
+        assert f"\n{name}: " in f"\n{text}"
+        assert all(f"  {column} " in text for column in of.names)
+
+
+@pytest.mark.parametrize("example", query.EXAMPLES)
+def test_the_examples_work(ask, example: str):
+    assert ask(example)
+
+
+def test_an_empty_history_has_the_same_views(tmp_path: Path):
+    store = Store(tmp_path)
+    for name, (_, of) in query.VIEWS.items():
+        found = query.query(f"SELECT * FROM {name}", store.read(), store.events()[0])
+        assert (found.num_rows, found.column_names) == (0, of.names)
+
+
+OUTSIDE = {
+    "a file": "SELECT * FROM read_csv('{path}')",
+    "a file by its name": "SELECT * FROM '{path}'",
+    "a folder": "SELECT * FROM glob('{folder}/*')",
+    "a text": "SELECT * FROM read_text('{path}')",
+    "an address": "SELECT * FROM read_csv('https://example.org/x.csv')",
+    "a copy": "COPY points TO '{folder}/out.parquet'",
+    "another database": "ATTACH '{folder}/x.db'",
+    "an export": "EXPORT DATABASE '{folder}/all'",
+    "an extension": "INSTALL httpfs",
+    "its own loading": "LOAD httpfs",
+    "a setting": "SET enable_external_access = true",
+    "a folder to spill into": "SET temp_directory = '{folder}'",
+    "a table": "CREATE TABLE mine AS SELECT 1",
+    "a view's end": "DROP VIEW points",
+    "a deletion": "DELETE FROM points",
+    "an insertion": "INSERT INTO points SELECT * FROM points",
+    "a pragma": "PRAGMA database_list",
+    "a call": "CALL pragma_version()",
+}
+
+
+@pytest.mark.parametrize("sql", OUTSIDE.values(), ids=OUTSIDE)
+def test_a_query_reaches_nothing_but_the_history(ask, tmp_path: Path, sql: str):
+    (tmp_path / "in.csv").write_text("a\nsecret\n")
+    with pytest.raises(UsageError) as told:
+        ask(sql.format(path=tmp_path / "in.csv", folder=tmp_path))
+    assert "secret" not in str(told.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_what_python_holds_is_no_view(ask):
+    secrets = pa.table({"a": [1]})
+    assert secrets.num_rows == 1
+    with pytest.raises(UsageError, match="Table with name secrets does not exist"):
+        ask("SELECT * FROM secrets")
+
+
+WRONG = {
+    "an unknown view": ("SELECT * FROM pionts", "the views are points, series, alarms, events, nights"),
+    "an unknown column": ("SELECT nigth FROM nights", "nights has ended, night, started"),
+    "no SQL": ("selec 1", "syntax error"),
+    "no end": ("SELECT", "Parser Error"),
+    "two queries": ("SELECT 1; SELECT 2", "this is 2"),
+    "nothing": ("  ", "this is 0"),
+    "a comment": ("-- night", "this is 0"),
+    "no number": ("SELECT CAST(host AS INTEGER) FROM points", "Conversion Error"),
+}
+
+
+@pytest.mark.parametrize(("sql", "words"), WRONG.values(), ids=WRONG)
+def test_a_wrong_query_is_answered_in_one_line(ask, sql: str, words: str):
+    with pytest.raises(UsageError) as told:
+        ask(sql)
+    assert words in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_a_query_that_takes_too_much_is_ended_and_nothing_is_left_on_the_disk(monkeypatch, ask, tmp_path: Path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(query, "MEMORY", "50MB")
+    with pytest.raises(UsageError, match="ask for fewer rows"):
+        ask("SELECT range FROM range(100000000) ORDER BY range DESC")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_answer_that_is_too_large_is_ended(monkeypatch, ask):
+    monkeypatch.setattr(query, "MOST_BYTES", 10**6)
+    with pytest.raises(UsageError, match="ask for fewer rows"):
+        ask("SELECT range FROM range(10000000)")
+
+
+@pytest.fixture
+def odd(read: Read, events: list[Event]) -> pa.Table:
+    """Whatever SQL may come up with."""
+    return query.query(
+        "SELECT 1 AS a, 2 AS a, DATE '2026-01-02' AS day, TIMESTAMP '2026-01-02 03:04:05' AS moment, "
+        "[1.5, NULL] AS many, {'x': DATE '2026-01-02'} AS both, 'nan'::DOUBLE AS none, NULL AS nothing, "
+        "1.25::DECIMAL(5,2) AS exact, 'a,\"b\"' AS text, INTERVAL 3 DAY AS long, 'x'::BLOB AS raw",
+        read,
+        events,
+    )
+
+
+def test_an_answer_is_json(odd: pa.Table):
+    (row,) = json.loads(answers.text(odd, "json"))
+    assert (row["a"], row["a_2"]) == (1, 2)
+    assert (row["day"], row["moment"]) == ("2026-01-02", "2026-01-02T03:04:05")
+    assert (row["many"], row["both"], row["none"], row["nothing"]) == ([1.5, None], {"x": "2026-01-02"}, None, None)
+    assert row["exact"] == 1.25
+
+
+def test_an_answer_is_csv(odd: pa.Table):
+    names, values = csv.reader(io.StringIO(answers.text(odd, "csv")))
+    assert names[:3] == ["a", "a", "day"]
+    assert values[2:4] == ["2026-01-02", "2026-01-02T03:04:05"]
+    assert values[4] == "[1.5, null]"
+    assert values[9] == 'a,"b"'
+
+
+def test_an_answer_is_parquet(ask, read: Read, events: list[Event], tmp_path: Path):
+    found = query.query("SELECT * FROM points", read, events)
+    answers.write(found, "parquet", tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet").equals(found)
+    with pytest.raises(UsageError, match="add --output FILE"):
+        answers.check("parquet", None)
+    with pytest.raises(UsageError, match="cannot write"):
+        answers.write(found, "csv", tmp_path / "no" / "such" / "folder")
+
+
+def test_a_table_shows_the_first_rows_and_says_how_many_there_are(monkeypatch, read: Read, events: list[Event]):
+    monkeypatch.setattr(answers, "MOST_ROWS", 3)
+    found = query.query("SELECT range AS number, chr(27) || '[2J' AS text FROM range(5)", read, events)
+    text = drawn(lambda width: answers.table(found))
+    assert text.splitlines()[-1] == "the first 3 of 5 rows: --format csv has them all"
+    assert "\\x1b[2J" in text
+    assert "\x1b" not in text
