@@ -5,6 +5,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
 VERSIONS ?= 1.14,2.0,2.13
 ARGS ?=
+# Processes that share the tests; with fewer than two, one after another.
+WORKERS ?= 2
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -15,7 +17,7 @@ run: .venv/run
 	$(BIN)/tfcompare run --versions $(VERSIONS) $(ARGS)
 
 test: .venv/dev
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(ARGS)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: .venv/dev
 	$(BIN)/ruff check

@@ -29,6 +29,17 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of several processes one has all tests that start Docker engines or change what an engine holds, another all that
+    measure otherwise: inside each they follow one another."""
+    for item in items:
+        place = item.path.relative_to(ROOT / "tests").as_posix()
+        if place.startswith("engines/docker/") or place == "engines/test_compose.py":
+            item.add_marker(pytest.mark.xdist_group("docker"))
+        elif place.startswith(("engines/", "faults/")):
+            item.add_marker(pytest.mark.xdist_group("measuring"))
+
+
 def missing_docker(reason: str) -> None:
     """Skips, or fails where Docker is required."""
     if os.environ.get("REQUIRE_DOCKER") == "1":
