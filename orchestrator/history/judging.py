@@ -11,7 +11,7 @@ from math import log
 from pathlib import Path
 
 from orchestrator.history import alarms
-from orchestrator.history.detect import changes
+from orchestrator.history.detect import changes, news
 from orchestrator.history.model import Alarm, Change, Key, Moved, Opened, Point, Segment, Series, Told
 from orchestrator.history.series import differences, first_after
 
@@ -70,7 +70,8 @@ def _of_series(
             yield Moved(at=now, alarm=alarm.id, state="recovered", night=tonight)
         elif alarm.state == "new" and alarm.opened.astimezone().date() < tonight and _holds(alarm, segment):
             yield Moved(at=now, alarm=alarm.id, state="confirmed", night=tonight)
-    for change in found:
+    # What the series shows of long ago may come and go with what is known of its noise: only what is new is an alarm.
+    for change in news(segment):
         if not any(_is_same(alarm, change) for alarm in known) and not any(_undoes(change, alarm) for alarm in known):
             yield Opened(at=now, alarm=_alarm(series, change, tonight, now, runs))
 

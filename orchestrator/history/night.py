@@ -23,6 +23,8 @@ from orchestrator.library import Run, load_run
 from orchestrator.model import CONTROL
 
 MOST_NAMED = 3
+# Of everything at most a third is measured again, for where all seems to move it is not TensorFlow; a few always are.
+MOST_AGAIN, FEWEST_AGAIN = 3, 4
 NOTHING = tonight.Tonight(versions=(), names={})
 
 
@@ -106,8 +108,10 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
     if evening.clock:
         warnings.append(evening.clock)
     elif not ended.hung and (flagged := detect.suspects(_cells(store.read().points(), points))):
-        say(f"{len(flagged)} of {_count(points)} look changed, and are measured again: {_listed(flagged)}")
-        again, more = _confirm(options, evening, flagged, child)
+        chosen = flagged[: max(FEWEST_AGAIN, _count(points) // MOST_AGAIN)]
+        which = "which" if len(chosen) == len(flagged) else f"{len(chosen)} of which, the most suspicious,"
+        say(f"{len(flagged)} of {_count(points)} look changed, {which} are measured again: {_listed(chosen)}")
+        again, more = _confirm(options, evening, chosen, child)
         warnings += more
     judged = _judged(evening, points) if not evening.clock else None
     if evening.resolved.names:

@@ -17,6 +17,7 @@ from shutil import copy
 import pytest
 
 from orchestrator.history import alarms
+from orchestrator.history.detect import CONFIRM_TIMES
 from orchestrator.history.model import Moved, Night, Opened, Point
 from orchestrator.history.store import Store
 from tests.conftest import run_command
@@ -142,7 +143,7 @@ def test_what_became_slower_is_measured_again_the_same_night_and_is_an_alarm(hou
     assert (alarm.key.version, alarm.change.direction, alarm.found_by) == ("2.0.0", "slower", "night")
     assert 1.1 < alarm.change.ratio < 1.4
     tonight = [point for point in house.store.read().points() if point.night == alarm.change.first]
-    assert {(point.stage, point.rounds) for point in tonight} == {("screen", 4), ("confirm", 16)}
+    assert {(point.stage, point.rounds) for point in tonight} == {("screen", 4), ("confirm", 4 * CONFIRM_TIMES)}
     assert {point.run for point in tonight} <= house.store.known_runs()
     assert house.nights()[-1].confirmed == 1
 
