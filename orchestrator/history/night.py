@@ -5,12 +5,13 @@ from its run directory like that of any other run.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 from orchestrator import catalog, whole
-from orchestrator.errors import ArmsDied, EnvironmentFailed
+from orchestrator.errors import ArmsDied, EnvironmentFailed, Interrupted, UsageError
 from orchestrator.history import alarms, detect, judging, retire, tonight
 from orchestrator.history.child import Child, Ended
 from orchestrator.history.lock import hold
@@ -80,7 +81,16 @@ def night(options: NightOptions, say: Callable[[str], None]) -> Told:
             resolved = tonight.resolve(options.names, say, tonight.last_builds(before))
         except EnvironmentFailed as error:
             return _without(options, evening, Ended(error.exit_code, hung=False, said=str(error)))
-        return _night(options, replace(evening, resolved=resolved), say)
+        try:
+            return _night(options, replace(evening, resolved=resolved), say)
+        except UsageError as error:
+            # Nobody looks at a night that ends without a word: a disk that is full is told like all that fails.
+            return _without(options, evening, Ended(error.exit_code, hung=False, said=str(error)))
+        except KeyboardInterrupt as stop:
+            raise Interrupted(
+                f"the night was interrupted; if it had measured something, that is in {_place(evening, 'screen')}: "
+                "`tfcompare history import` adds it"
+            ) from stop
 
 
 def measured_already(events: Sequence[Event], options: NightOptions, host: str, started: datetime) -> Night | None:
@@ -142,7 +152,7 @@ def _stage(
     options: NightOptions, evening: Evening, stage: Stage, child: Child, cases: Iterable[str], rounds: int
 ) -> tuple[Run | None, Ended]:
     """One `tfcompare run`; whatever it measured is read, however it ended."""
-    place = evening.store.runs / f"{evening.started:%Y%m%d-%H%M%S}-{stage}"
+    place = _place(evening, stage)
     versions = ",".join(evening.resolved.versions)
     words = ["run", "--versions", versions, "--suite", options.suite, "--control", "--rounds", str(rounds)]
     words += [word for case in cases for word in ("--workload", case)]
@@ -153,6 +163,10 @@ def _stage(
     settled = evening.store.runs / run.plan.run
     place.rename(settled)
     return replace(run, path=settled), ended
+
+
+def _place(evening: Evening, stage: Stage) -> Path:
+    return evening.store.runs / f"{evening.started:%Y%m%d-%H%M%S}-{stage}"
 
 
 def _confirm(
@@ -252,7 +266,9 @@ def _without(options: NightOptions, evening: Evening, ended: Ended) -> Told:
         confirmed=0,
         exit_code=ended.exit_code or EnvironmentFailed.exit_code,
     )
-    evening.store.record(end)
+    # Where it is this folder that cannot be written, people are told all the same.
+    with suppress(UsageError):
+        evening.store.record(end)
     return Told(night=end, warnings=evening.warnings)
 
 

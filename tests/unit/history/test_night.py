@@ -1,0 +1,175 @@
+"""What a night does with what its measuring left; the measuring itself is real in tests/engines/test_night.py."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import Interrupted, UsageError
+from orchestrator.history import night as nights
+from orchestrator.history import tonight
+from orchestrator.history.child import Child, Ended
+from orchestrator.history.model import Night, Told
+from orchestrator.history.night import NightOptions, night
+from orchestrator.history.store import Store
+from orchestrator.host import host_facts
+from orchestrator.library import load_run
+from tests.unit.history.nights import history
+from tests.unit.reports.trends import RELEASES, written
+
+FINE = Ended(exit_code=0, hung=False, said="")
+Leaves = Callable[[Path], Ended]
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "data"))
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> NightOptions:
+    return NightOptions(history=tmp_path / "history", names=("1.13", "2.13"), suite="made")
+
+
+def measures(monkeypatch: pytest.MonkeyPatch, leaves: Leaves) -> None:
+    """What `tfcompare run` would leave in its directory."""
+    monkeypatch.setattr(Child, "run", lambda self, words: leaves(Path(words[words.index("--out") + 1])))
+
+
+def whole(path: Path) -> Ended:
+    written(path)
+    return FINE
+
+
+def said(options: NightOptions) -> tuple[Told, list[str]]:
+    lines: list[str] = []
+    return night(options, lines.append), lines
+
+
+def kept(options: NightOptions) -> list[Night]:
+    return [event for event in Store(options.history).events()[0] if isinstance(event, Night)]
+
+
+def test_what_was_measured_is_kept_under_the_name_of_its_run(monkeypatch, options: NightOptions):
+    measures(monkeypatch, whole)
+    told, _ = said(options)
+    assert told.night.outcome == "measured"
+    run = load_run(options.history / "runs" / told.night.run)
+    assert run.plan.run == told.night.run
+    assert {point.run for point in Store(options.history).read().points()} == {told.night.run}
+    assert Path(told.report).is_relative_to(run.path)
+    assert kept(options) == [told.night]
+    assert told.night.cells == 2 * (len(RELEASES) - 1)
+
+
+def test_the_same_night_is_not_measured_twice_unless_asked(monkeypatch, options: NightOptions):
+    measures(monkeypatch, whole)
+    first, _ = said(options)
+    again, lines = said(options)
+    assert again.night.outcome == "skipped"
+    assert not again.happened
+    assert f"was measured already (run {first.night.run})" in lines[-1]
+    assert len(kept(options)) == 1
+    events, host, now = Store(options.history).events()[0], first.night.host, first.night.started
+    assert nights.measured_already(events, options, host, now) == first.night
+    assert nights.measured_already(events, replace(options, suite="another"), host, now) is None
+    assert nights.measured_already(events, options, "elsewhere", now) is None
+    assert nights.measured_already(events, options, host, now + timedelta(days=1)) is None
+
+
+def test_a_clock_that_went_backwards_keeps_the_night_and_judges_nothing(monkeypatch, options: NightOptions):
+    measures(monkeypatch, whole)
+    here = str(host_facts()["id"])
+    [point] = history(1, 1, ["2.13.0"], control=False, host=here)
+    later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=3)
+    Store(options.history).append([replace(point, started=later, night=later.date())])
+    told, _ = said(options)
+    [warning] = told.warnings
+    assert "clock says" in warning
+    assert "kept and not judged" in warning
+    assert told.happened
+    assert told.night.outcome == "measured"
+    assert told.vanished == ()
+
+
+def test_what_another_host_measured_later_says_nothing_of_this_clock(monkeypatch, options: NightOptions):
+    measures(monkeypatch, whole)
+    [point] = history(1, 1, ["2.13.0"], control=False, host="elsewhere")
+    Store(options.history).append([replace(point, started=datetime.now(UTC) + timedelta(days=3))])
+    assert said(options)[0].warnings == ()
+
+
+def test_a_night_that_left_nothing_failed_and_says_why(monkeypatch, options: NightOptions):
+    measures(monkeypatch, lambda path: Ended(exit_code=4, hung=False, said="tfcompare: no engine answers"))
+    told, _ = said(options)
+    assert (told.night.outcome, told.night.exit_code) == ("failed", 4)
+    assert told.night.said == ("tfcompare: no engine answers",)
+    assert told.happened
+    assert kept(options) == [told.night]
+    # It was not measured, and so may be tried again the same night.
+    measures(monkeypatch, whole)
+    assert said(options)[0].night.outcome == "measured"
+
+
+def test_what_a_night_that_hung_had_measured_is_kept(monkeypatch, options: NightOptions):
+    measures(monkeypatch, lambda path: replace(whole(path), hung=True, exit_code=130))
+    told, _ = said(options)
+    assert told.night.outcome == "hung"
+    assert "took too long" in told.warnings[0]
+    assert len(Store(options.history).read().points()) == 2 * (len(RELEASES) - 1)
+
+
+def test_a_disk_that_is_full_is_told_and_what_was_measured_stays(monkeypatch, options: NightOptions):
+    measures(monkeypatch, whole)
+
+    def full(self: Store, path: Path, data: bytes) -> None:
+        raise UsageError(f"cannot write {path}: No space left on device")
+
+    monkeypatch.setattr(Store, "_write", full)
+    told, _ = said(options)
+    assert told.night.outcome == "failed"
+    assert "No space left on device" in told.night.said[0]
+    assert told.happened
+    [run] = (options.history / "runs").iterdir()
+    assert load_run(run).contrasts
+
+
+def test_an_interrupt_says_where_what_was_measured_lies(monkeypatch, options: NightOptions):
+    def interrupted(path: Path) -> Ended:
+        raise KeyboardInterrupt
+
+    measures(monkeypatch, interrupted)
+    with pytest.raises(Interrupted, match=r"runs.*-screen.*history import"):
+        night(options, lambda text: None)
+    assert kept(options) == []
+
+
+def test_a_report_that_cannot_be_written_fails_no_night(monkeypatch, options: NightOptions):
+    measures(monkeypatch, whole)
+
+    def full(path: Path, data: bytes) -> None:
+        if path.name == "report.html":
+            raise OSError(28, os.strerror(28))
+        path.write_bytes(data)
+
+    monkeypatch.setattr(nights.whole, "write", full)
+    told, _ = said(options)
+    assert (told.night.outcome, told.report) == ("measured", "")
+
+
+def test_a_version_that_cannot_be_had_is_a_point_in_every_case(monkeypatch, options: NightOptions):
+    def resolve(names, say, last):
+        missing = tonight.Unavailable(name="nightly", reason="lock: the index does not answer")
+        return tonight.Tonight(versions=("1.13.2", "2.13.0"), names={}, unavailable=(missing,))
+
+    monkeypatch.setattr(nights.tonight, "resolve", resolve)
+    measures(monkeypatch, whole)
+    said(options)
+    missing = [point for point in Store(options.history).read().points() if point.version == "nightly"]
+    assert len(missing) == 2
+    assert {(point.outcome, point.reason, point.effect) for point in missing} == {
+        ("died", "lock: the index does not answer", None)
+    }
