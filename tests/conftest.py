@@ -29,6 +29,8 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Before xdist itself looks for its groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of several processes one has all tests that start Docker engines or change what an engine holds, another all that
     measure otherwise: inside each they follow one another."""
