@@ -17,7 +17,7 @@ run: .venv/run
 	$(BIN)/tfcompare run --versions $(VERSIONS) $(ARGS)
 
 test: .venv/dev
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 lint: .venv/dev
 	$(BIN)/ruff check

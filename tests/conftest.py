@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from orchestrator.engines import interpreters
 from orchestrator.engines.docker import connect
@@ -29,17 +30,19 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Before xdist itself looks for its groups.
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class ByPlace(LoadScopeScheduling):
     """Of several processes one has all tests that start Docker engines or change what an engine holds, another all that
-    measure otherwise: inside each they follow one another."""
-    for item in items:
-        place = item.path.relative_to(ROOT / "tests").as_posix()
+    measure otherwise: inside each they follow one another. The rest is shared out by file."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        place = nodeid.partition("::")[0].removeprefix("tests/")
         if place.startswith("engines/docker/") or place == "engines/test_compose.py":
-            item.add_marker(pytest.mark.xdist_group("docker"))
-        elif place.startswith(("engines/", "faults/")):
-            item.add_marker(pytest.mark.xdist_group("measuring"))
+            return "docker"
+        return "measuring" if place.startswith(("engines/", "faults/")) else place
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByPlace:
+    return ByPlace(config, log)
 
 
 def missing_docker(reason: str) -> None:
