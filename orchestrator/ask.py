@@ -11,7 +11,7 @@ from orchestrator.engines import EngineOptions
 from orchestrator.errors import NothingSelected
 from orchestrator.match import NO_CARDS, Fitting
 from orchestrator.model import CONTROL, Case, Claim, Isolation, Pair, Plan, Workload
-from orchestrator.plan import ALPHA, LOOKS, MARGIN, plan_pairs, select_cases
+from orchestrator.plan import ALPHA, LOOKS, LOOKS_AT_CLAIMS, MARGIN, plan_pairs, select_cases
 from orchestrator.versions import Version
 
 
@@ -77,7 +77,7 @@ def ask(options: Options, fewest: int = 2) -> Asked:
         versions=chosen.numbers,
         cases=chosen.cases,
         pairs=chosen.pairs,
-        looks=(options.rounds,) if options.rounds else LOOKS,
+        looks=(options.rounds,) if options.rounds else LOOKS_AT_CLAIMS if options.claims else LOOKS,
         alpha=ALPHA,
         margin=options.margin,
         budget_s=options.budget_s or (None if options.rounds else chosen.budget_s),

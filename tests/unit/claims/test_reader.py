@@ -141,6 +141,12 @@ def test_a_pair_that_two_claims_share_is_asked_for_once():
     assert len(ask(Options(claims=tuple(both))).plan.pairs) == 1
 
 
+def test_claims_have_an_early_look_that_shares_the_error():
+    plan = planned("predict-after-compile")
+    assert (plan.looks, plan.alpha) == ((3, 6, 10, 15, 20), 0.05)
+    assert planned("predict-after-compile", rounds=4).looks == (4,)
+
+
 def test_claims_are_chosen_by_name_and_suite():
     assert claims.choose((), None, BUILTIN) == tuple(BUILTIN.values())
     assert {claim.suite for claim in claims.choose((), "seed", BUILTIN)} == {"seed"}
