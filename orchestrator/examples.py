@@ -80,8 +80,9 @@ BISECT = """Find the version that made a case slower or faster, by measured verd
 
 NIGHTLY = """Measure every night, keep what came out, and raise an alarm only when something really changed."""
 
-NIGHTLY_RUN = """Measure a night: a suite against a pinned reference, what looks changed a second time, judged by all
-nights before; exits with 1 if there is a new alarm of something slower.
+NIGHTLY_RUN = """Measure a night and judge it by all before; exits with 1 if there is a new alarm of something slower.
+
+A suite is measured against a pinned reference, and what looks changed a second time in the same night.
 
 [bold]Examples[/bold]
 
@@ -92,8 +93,9 @@ nights before; exits with 1 if there is a new alarm of something slower.
   tfcompare nightly run --versions 2.13,nightly --notify 'mailto://${USER}:${PASSWORD}@example.org' --heartbeat
 """
 
-NIGHTLY_INSTALL = """Have this machine measure every night, by a systemd timer or a line in the crontab: shown first,
-and written when you agree. Every other flag is one of `nightly run`.
+NIGHTLY_INSTALL = """Have this machine measure every night, by a systemd timer or a line in the crontab.
+
+What it writes is shown first, and written when you agree. Every other flag is one of `nightly run`.
 
 [bold]Examples[/bold]
 
@@ -102,8 +104,7 @@ and written when you agree. Every other flag is one of `nightly run`.
   tfcompare nightly install --at 23:30 --missed skip --scheduler cron --yes -- --versions 1.14,2.0,2.13 --limit 4h
 """
 
-NIGHTLY_STATUS = """Say what is scheduled here, when the next night begins, what came of the last one, and whether one
-runs now.
+NIGHTLY_STATUS = """Say what is scheduled here, when the next night begins, what came of the last, and if one runs now.
 
 [bold]Examples[/bold]
 
@@ -120,6 +121,7 @@ NIGHTLY_UNINSTALL = """Take away again what `nightly install` has written, and n
 """
 
 NIGHTLY_SERVE = """Wait for each night and run it, until this is ended; for containers, where nothing else calls it.
+
 Every other flag is one of `nightly run`.
 
 [bold]Examples[/bold]
@@ -136,8 +138,7 @@ NIGHTLY_NOTIFY_TEST = """Send a test message to everybody who would be told of a
   tfcompare nightly notify-test --notify-file ~/.config/tfcompare/notify
 """
 
-HISTORY = """Show what the nights measured: all series with their alarms, or a case night by night, as a table and a
-plot.
+HISTORY = """Show what the nights measured: all series and alarms, or one case night by night, as a table and a plot.
 
 [bold]Examples[/bold]
 
@@ -168,8 +169,7 @@ HISTORY_IMPORT = """Add the contrasts of a run to the history, as a night of the
   tfcompare history import runs/tuesday --night 2026-11-17 --name 2.22.0.dev20261117=nightly
 """
 
-HISTORY_ALARMS = """List the alarms: size, first bad night, what changed then, and the commands to reproduce and
-bisect."""
+HISTORY_ALARMS = """List alarms: size, first bad night, what changed then, the commands to reproduce and bisect."""
 
 HISTORY_KNOWN = """Say that an alarm is known, and why; nights list it with this note until it recovers.
 

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from orchestrator.errors import UsageError
 from orchestrator.history import alarms, schema
+from orchestrator.history.lines import Values, all_lines
 from orchestrator.history.model import Alarm, Change, Event, Key, Moved, Night, Opened
-from orchestrator.history.site.lines import Values, all_lines
 from orchestrator.history.store import Read
 
 TEXT, NUMBER, DAY, MOMENT = pa.string(), pa.float64(), pa.date32(), pa.timestamp("us", tz="UTC")

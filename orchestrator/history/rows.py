@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from orchestrator.history.model import Outcome, Point, Series, Stage, Value
-from orchestrator.history.series import CUTS, cuts, differences
+from orchestrator.history.series import CUTS, cuts, differences, has_value
 from orchestrator.stats.paired import quantile
 
 ALPHA = 0.05
@@ -31,7 +31,7 @@ class Row:
 
     @property
     def timed(self) -> tuple[Point, ...]:
-        return tuple(point for point in self.points if _is_timed(point))
+        return tuple(point for point in self.points if has_value(point))
 
     @property
     def build(self) -> str:
@@ -61,7 +61,7 @@ def rows(series: Series) -> list[Row]:
     changed: dict[tuple[int, date], tuple[str, ...]] = {}
     segment, before = 0, None
     for point in series.points:
-        if _is_timed(point):
+        if has_value(point):
             segment += bool(before and cuts(before, point))
             if before:
                 changed.setdefault((segment, point.night), _changed(before, point))
@@ -78,11 +78,6 @@ def rows(series: Series) -> list[Row]:
         )
         for (place, night), points in sorted(grouped.items())
     ]
-
-
-def _is_timed(point: Point) -> bool:
-    """Of a single round there is no spread, and no value."""
-    return point.effect is not None and point.rounds > 1
 
 
 def _changed(before: Point, after: Point) -> tuple[str, ...]:

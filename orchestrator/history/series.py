@@ -34,14 +34,15 @@ def all_series(points: Iterable[Point]) -> dict[Key, Series]:
 
 def _series(key: Key, points: Sequence[Point], control: Sequence[Value]) -> Series:
     segments = []
-    for chunk, because in _cut([point for point in points if _has_value(point)]):
+    for chunk, because in _cut([point for point in points if has_value(point)]):
         nights = {point.night for point in chunk}
         beside = tuple(value for value in control if value.night in nights)
         segments.append(Segment(values=_values(chunk), control=beside, because=because))
     return Series(key=key, segments=tuple(segments), points=tuple(points))
 
 
-def _has_value(point: Point) -> bool:
+def has_value(point: Point) -> bool:
+    """Of a single round there is no spread, and no value."""
     return point.effect is not None and point.rounds > 1
 
 
@@ -83,7 +84,7 @@ def _values(points: Iterable[Point]) -> tuple[Value, ...]:
     """All rounds of a night together: screened, confirmed, or measured twice."""
     by_night: dict[date, list[Point]] = defaultdict(list)
     for point in points:
-        if _has_value(point):
+        if has_value(point):
             by_night[point.night].append(point)
     return tuple(_value(night, of_night) for night, of_night in sorted(by_night.items()))
 
@@ -99,5 +100,5 @@ def _value(night: date, points: Sequence[Point]) -> Value:
 
 def first_after(points: Sequence[Point], night: date) -> tuple[Point, Point] | None:
     """The points on both sides of the beginning of a night."""
-    timed = [point for point in points if _has_value(point)]
+    timed = [point for point in points if has_value(point)]
     return next(((before, after) for before, after in pairwise(timed) if before.night < night <= after.night), None)

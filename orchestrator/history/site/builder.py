@@ -12,9 +12,9 @@ from markupsafe import Markup
 from orchestrator import whole
 from orchestrator.errors import UsageError
 from orchestrator.history import alarms
+from orchestrator.history.lines import day
 from orchestrator.history.model import Night
 from orchestrator.history.site import Built, case, feed, overview, words
-from orchestrator.history.site.lines import day
 from orchestrator.history.site.overview import Row
 from orchestrator.history.site.sources import Place, Sources, runs_at
 from orchestrator.history.store import Store

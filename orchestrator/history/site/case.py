@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
+from orchestrator.history.lines import EPOCH, day
 from orchestrator.history.model import Key
 from orchestrator.history.series import TOLD
 from orchestrator.history.site import svg, words
-from orchestrator.history.site.lines import EPOCH, day
 from orchestrator.history.site.sources import Drawn, Place, Runs, Sources
 from orchestrator.history.site.words import Said
 from orchestrator.plain import harmless

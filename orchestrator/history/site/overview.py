@@ -6,10 +6,10 @@ from datetime import date
 
 import numpy as np
 
+from orchestrator.history.lines import day
 from orchestrator.history.model import Alarm
 from orchestrator.history.site import svg, words
 from orchestrator.history.site.case import title
-from orchestrator.history.site.lines import day
 from orchestrator.history.site.sources import Drawn, Place, Sources
 from orchestrator.history.site.words import Said
 from orchestrator.plain import harmless

@@ -11,10 +11,10 @@ import pytest
 
 from orchestrator.errors import UsageError
 from orchestrator.history import schema, site
+from orchestrator.history.lines import all_lines
 from orchestrator.history.model import Alarm, Change, Key, Moved, Opened, Point
 from orchestrator.history.series import all_series
 from orchestrator.history.site import words
-from orchestrator.history.site.lines import all_lines
 from orchestrator.history.store import Store
 from orchestrator.model import CONTROL
 from tests.unit.history.nights import FIRST, REFERENCE, SURROUNDINGS, history
