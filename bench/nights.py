@@ -9,6 +9,7 @@ LEAST_SHARE. The control arm has such a part too, drawn for itself.
 """
 
 import json
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -53,10 +54,11 @@ class Noise:
 
 @dataclass(frozen=True)
 class Night:
-    """What a cell says on a night, before it is confirmed and after."""
+    """What a cell says on a night: screened, confirmed, and confirmed once more."""
 
     screened: Value
-    merged: Value
+    confirmed: Value
+    again: Value
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,10 @@ def cells(
     more: int,
     step: float = 0.0,
     at: int | None = None,
+    slowed: Collection[int] = (),
 ) -> list[Cell]:
-    """Cells whose screened nights stray by `spread`; from night `at` on, the version is slower by `step`. A confirmed
-    night has `more` rounds beside those of its screen."""
+    """Cells whose screened nights stray by `spread`; from night `at` on, the version is slower by `step` in some. A
+    confirmation has `more` rounds, and a second one as many."""
     known, own = noises(), share()
     night = spread * np.sqrt(own)
     shift = np.where(np.arange(nights) >= (nights if at is None else at), np.log1p(step), 0.0)
@@ -102,33 +105,28 @@ def cells(
     for place in range(count):
         noise = known[place % len(known)]
         strays = noise.draw(rng, REHEARSED, SCREEN)[0].mean(axis=1).std()
-        drawn = noise.draw(rng, nights, SCREEN + more)
+        drawn = noise.draw(rng, nights, SCREEN + 2 * more)
         series, control = (
             rounds * (spread * np.sqrt(1 - own) / strays) + rng.normal(0, night, (nights, 1)) for rounds in drawn
         )
-        found.append(Cell(_nights(series + shift[:, None]), _nights(control)))
+        stepped = series + shift[:, None] if place in slowed else series
+        found.append(Cell(_nights(stepped, more), _nights(control, more)))
     return found
 
 
-def _nights(rounds: Floats) -> list[Night]:
-    first, again = rounds[:, :SCREEN], rounds[:, SCREEN:]
-    # As a history puts the parts of a night together: the spread of a round, pooled.
-    squares = sum(part.var(axis=1, ddof=1) * (part.shape[1] - 1) for part in (first, again))
-    count = rounds.shape[1]
-    errors = np.sqrt(squares / (count - 2) / count)
+def _nights(rounds: Floats, more: int) -> list[Night]:
+    first, second = rounds[:, SCREEN : SCREEN + more], rounds[:, SCREEN + more :]
+    columns = [_values([rounds[:, :SCREEN]]), _values([first]), _values([first, second])]
+    return [Night(*of_night) for of_night in zip(*columns, strict=True)]
+
+
+def _values(parts: Sequence[Floats]) -> list[Value]:
+    """As a history puts the parts of a night together: the spread of a round, pooled."""
+    count = sum(part.shape[1] for part in parts)
+    squares = sum(part.var(axis=1, ddof=1) * (part.shape[1] - 1) for part in parts)
+    errors = np.sqrt(squares / (count - len(parts)) / count)
+    means = np.concatenate(parts, axis=1).mean(axis=1)
     return [
-        Night(screened=_value(place, mean, error, SCREEN), merged=_value(place, of_all, its_error, count))
-        for place, (mean, error, of_all, its_error) in enumerate(
-            zip(
-                first.mean(axis=1),
-                first.std(axis=1, ddof=1) / np.sqrt(SCREEN),
-                rounds.mean(axis=1),
-                errors,
-                strict=True,
-            )
-        )
+        Value(night=BEGIN + timedelta(place), effect=float(mean), error=float(error), rounds=count)
+        for place, (mean, error) in enumerate(zip(means, errors, strict=True))
     ]
-
-
-def _value(place: int, effect: float, error: float, rounds: int) -> Value:
-    return Value(night=BEGIN + timedelta(place), effect=float(effect), error=float(error), rounds=rounds)

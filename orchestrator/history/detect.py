@@ -7,7 +7,7 @@ found on a night is not lost for what came after it. The limits are calibrated b
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,6 +22,8 @@ from orchestrator.stats.paired import quantile, two_sided_p
 
 # A confirmation measures so many times the rounds of the screen.
 CONFIRM_TIMES = 6
+# Of everything at most a third is measured again, for where all seems to move it is not TensorFlow; a few always are.
+MOST_AGAIN, FEWEST_AGAIN = 3, 4
 # Of a series with fewer nights before tonight nothing is said.
 MIN_NIGHTS = 5
 # A step that so many nights do not show is shown by no more of them.
@@ -31,7 +33,7 @@ MIN_AGAIN = 2
 # A smaller step is worth nobody's time.
 MIN_SIZE = math.log(1.02)
 # A step is told where chance makes one as large with this probability, at one split of one night.
-LIMIT = 1.5e-5
+LIMIT = 2.5e-6
 ALPHA = 0.05
 # A step is news for so many nights, lest one be lost where a night ended before it was judged.
 FRESH = 2
@@ -41,8 +43,8 @@ FALSE_SUSPECTS = 0.05
 # Other than a t, this falls at once where a confirmation bears nothing out, and stays where it does.
 SOUGHT = math.log(1.03)
 HINT = 1.5
-# What was confirmed the night before is confirmed again for less.
-AGAIN = 0.8
+# What was confirmed tonight, or the night before, is confirmed again for less.
+AGAIN = 0.6
 
 Floats = NDArray[np.float64]
 
@@ -57,6 +59,17 @@ def suspects(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
         if chance <= FALSE_SUSPECTS or doubt.hint >= (AGAIN if doubt.again else HINT)
     }
     return tuple(sorted(found, key=lambda key: (-found[key], key)))
+
+
+def affordable(suspects: Sequence[Key], cells: int) -> Sequence[Key]:
+    """As many of them as a night of so many series measures again."""
+    return suspects[: max(FEWEST_AGAIN, cells // MOST_AGAIN)]
+
+
+def unsettled(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
+    """What tonight's confirmation neither told nor cleared, the most suspicious first: it is worth another."""
+    hints = {key: doubt.hint for key, cell in cells.items() if not news(cell) and (doubt := _doubt(cell))}
+    return tuple(sorted((key for key, hint in hints.items() if hint >= AGAIN), key=lambda key: (-hints[key], key)))
 
 
 def changes(segment: Segment) -> tuple[Change, ...]:

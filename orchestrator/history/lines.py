@@ -120,7 +120,8 @@ def all_lines(table: pa.Table) -> dict[Key, Line]:
     piece = np.cumsum(begins) - 1
     night = table.column("night").cast(pa.int32()).to_numpy().astype(np.int64)
     rounds = table.column("rounds").to_numpy().astype(np.int64)
-    pooled = _Pool(table, night, rounds)
+    confirms = pc.equal(table.column("stage"), "confirm").combine_chunks().to_numpy(zero_copy_only=False)
+    pooled = _Pool(table, night, rounds, confirms)
     of_piece, values = pooled.by(timed, piece)
     of_series, nightly = pooled.by(timed, of_timed)
     lines = {}
@@ -183,16 +184,17 @@ class _Pool:
     table: pa.Table
     night: Any
     rounds: Any
+    confirms: Any
 
     def by(self, rows: Any, group: Any) -> tuple[Any, Values]:
         """A value a night of each group, as `series` pools them, and the group that each belongs to."""
         order = np.lexsort((self.night[rows], group))
         rows, group = rows[order], group[order]
+        counted = _counted(group, self.night[rows], self.confirms[rows])
+        rows, group = rows[counted], group[counted]
         night, rounds = self.night[rows], self.rounds[rows]
         effect, error = (_floats(self.table, name)[rows] for name in ("effect", "error"))
-        fresh = np.ones(len(rows), dtype=bool)
-        fresh[1:] = (group[1:] != group[:-1]) | (night[1:] != night[:-1])
-        starts = np.flatnonzero(fresh)
+        starts = _starts(group, night)
         if not len(starts):
             return group, Values(night, effect, error, rounds)
         parts = np.diff([*starts, len(rows)])
@@ -200,6 +202,22 @@ class _Pool:
         mean = np.add.reduceat(rounds * effect, starts) / total
         squares = np.add.reduceat(np.nan_to_num(error) ** 2 * rounds * (rounds - 1), starts)
         return group[starts], Values(night[starts], mean, np.sqrt(squares / (total - parts) / total), total)
+
+
+def _starts(group: Any, night: Any) -> Any:
+    """Where a night of a group begins."""
+    fresh = np.ones(len(group), dtype=bool)
+    fresh[1:] = (group[1:] != group[:-1]) | (night[1:] != night[:-1])
+    return np.flatnonzero(fresh)
+
+
+def _counted(group: Any, night: Any, confirms: Any) -> Any:
+    """The rows that make a night's value, as `series` has it."""
+    starts = _starts(group, night)
+    if not len(starts):
+        return confirms
+    any_of_night = np.maximum.reduceat(confirms, starts)
+    return confirms | ~np.repeat(any_of_night, np.diff([*starts, len(group)]))
 
 
 def _floats(table: pa.Table, name: str) -> Any:

@@ -95,7 +95,7 @@ class Key:
 
 @dataclass(frozen=True, kw_only=True)
 class Value:
-    """One night of a series, all its rounds together, on the log scale."""
+    """One night of a series on the log scale: its screens together or, where it had any, its confirmations."""
 
     night: date
     effect: float

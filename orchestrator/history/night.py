@@ -4,7 +4,7 @@ The measuring is a process of its own, `tfcompare run`: one that hangs can be en
 from its run directory like that of any other run.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -14,18 +14,17 @@ from orchestrator import catalog, whole
 from orchestrator.errors import ArmsDied, EnvironmentFailed, Interrupted, UsageError
 from orchestrator.history import alarms, detect, judging, retire, tonight
 from orchestrator.history.child import Child, Ended
+from orchestrator.history.lines import all_lines
 from orchestrator.history.lock import hold
 from orchestrator.history.model import ROUNDS, Event, Key, Night, Point, Segment, Stage, Told
 from orchestrator.history.points import of_run
-from orchestrator.history.series import all_series, key_of
+from orchestrator.history.series import all_series, has_value, key_of
 from orchestrator.history.store import Store
 from orchestrator.host import host_facts
 from orchestrator.library import Run, load_run
 from orchestrator.model import CONTROL
 
 MOST_NAMED = 3
-# Of everything at most a third is measured again, for where all seems to move it is not TensorFlow; a few always are.
-MOST_AGAIN, FEWEST_AGAIN = 3, 4
 NOTHING = tonight.Tonight(versions=(), names={})
 
 
@@ -117,12 +116,16 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
     again: list[Point] = []
     if evening.clock:
         warnings.append(evening.clock)
-    elif not ended.hung and (flagged := detect.suspects(_cells(store.read().points(), points))):
-        chosen = flagged[: max(FEWEST_AGAIN, _count(points) // MOST_AGAIN)]
+    elif not ended.hung and (flagged := detect.suspects(_cells(store, points))):
+        chosen = detect.affordable(flagged, _count(points))
         which = "which" if len(chosen) == len(flagged) else f"{len(chosen)} of which, the most suspicious,"
         say(f"{len(flagged)} of {_count(points)} look changed, {which} are measured again: {_listed(chosen)}")
         again, more = _confirm(options, evening, chosen, child)
         warnings += more
+        if again and not more and (unsettled := detect.unsettled(_cells(store, again, chosen))):
+            say(f"{len(unsettled)} of them may still have changed and are measured once more: {_listed(unsettled)}")
+            _, more = _confirm(options, evening, unsettled, child)
+            warnings += more
     judged = _judged(evening, points) if not evening.clock else None
     if evening.resolved.names:
         retire.retire(options.keep_nightlies, say)
@@ -208,11 +211,16 @@ def _judged(evening: Evening, points: Sequence[Point]) -> judging.Judged:
     return found
 
 
-def _cells(known: Sequence[Point], tonight: Sequence[Point]) -> dict[Key, Segment]:
-    """The segments that end with this night's screen."""
-    series = all_series(known)
-    keys = {key_of(point) for point in tonight if point.effect is not None}
-    return {key: series[key].segments[-1] for key in sorted(keys) if not key.is_control}
+def _cells(store: Store, tonight: Sequence[Point], keys: Collection[Key] = ()) -> dict[Key, Segment]:
+    """The segments that end with what was measured tonight, of these series or of all."""
+    lines = all_lines(store.read().table)
+    measured = {key_of(point) for point in tonight if has_value(point)}
+    control = {key: lines[key].nightly.objects() for key in measured if key.is_control}
+    return {
+        key: lines[key].segments(control.get(key.control, ()))[-1]
+        for key in sorted(measured)
+        if not key.is_control and (not keys or key in keys)
+    }
 
 
 def _unavailable(run: Run, evening: Evening) -> list[Point]:

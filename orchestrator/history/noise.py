@@ -19,10 +19,16 @@ SURE_TIMES = 2
 QUIETEST = 0.003
 # The least share of a screen's variance that is the night's, and that no rounds make smaller.
 NIGHT_SHARE = 0.08
-# What nights stray beyond their rounds is the night's from so many standard errors on.
+# What screens stray beyond their rounds is the night's from so many standard errors on.
 DOUBT = 1.0
 # The rounds of all nights speak for those of one night as so many rounds of its own.
 PRIOR_ROUNDS = 24
+# Nights may stray less than their rounds let expect, for the order of a round is the mirror of the one before. That
+# they do not counts as so many nights, and by how much less is bounded.
+PRIOR_NIGHTS = 20
+LEAST_TIMES = 0.5
+# What screens tell of the night's own share counts as so many nights of many rounds.
+PRIOR_SURE = 12
 # The variance of rounds that were all alike, as of a clock that is read to the second.
 EXACT = 1e-12
 # Rounds that stray so many times as far as usual, squared, count as such.
@@ -48,33 +54,50 @@ class Nights:
     freedom: int
 
 
+@dataclass(frozen=True)
+class _Arm:
+    """Nights of the version or of the control arm: what they came to, and the variance that comes of their rounds."""
+
+    effects: Floats
+    sampled: Floats
+    # Of a night that was but screened.
+    usual: float
+    # Rounds of a screen to those of the night.
+    share: Floats
+
+    @property
+    def sure(self) -> NDArray[np.bool_]:
+        return self.share <= 1 / SURE_TIMES
+
+
 def nights_of(segment: Segment) -> Nights:
     values = segment.values
     effects, errors, rounds = _columns(values)
     beside = {value.night: value for value in segment.control}
     pairs = [(place, beside[value.night]) for place, value in enumerate(values) if value.night in beside]
     places = [place for place, _ in pairs]
-    control, control_errors, control_rounds = _columns([value for _, value in pairs])
+    control_effects, control_errors, control_rounds = _columns([value for _, value in pairs])
     squares = errors**2
     # The control arm shares the reference's rounds: half of what it strayed by is in the series, too.
-    effects[places] -= control / 2
+    effects[places] -= control_effects / 2
     squares[places] = np.maximum(squares[places] - control_errors**2 / 4, squares[places] / 2)
-    sampled, of_round = _sampled(squares, rounds)
     # Fewer than a quarter of the nights are cut short, and most are not confirmed.
     counts = np.sort(np.concatenate((rounds, control_rounds)))
     screened = float(counts[len(counts) // 4]) if len(counts) else 1.0
+    version = _arm(effects, squares, rounds, screened)
     freedom = 0
     if len(values) > 1:
-        beside_sampled, _ = _sampled(control_errors**2, control_rounds)
-        variances, freedom = _explained(effects, sampled, of_round / screened, control, beside_sampled)
+        control = _arm(control_effects, control_errors**2, control_rounds, screened)
+        of_rounds, of_night, freedom = _shares(version, control)
+        variances = of_rounds * version.sampled + max(QUIETEST**2, of_night * version.usual)
         effects = _tamed(effects, variances)
     else:
-        variances = sampled + QUIETEST**2
+        variances = version.sampled + QUIETEST**2
     return Nights(
         dates=tuple(value.night for value in values),
         effects=effects,
         weights=1 / variances,
-        sure=rounds >= SURE_TIMES * screened,
+        sure=version.sure,
         freedom=max(1, freedom),
     )
 
@@ -85,31 +108,56 @@ def _columns(values: Sequence[Value]) -> tuple[Floats, Floats, Floats]:
     return effects.copy(), errors, rounds
 
 
-def _sampled(squares: Floats, rounds: Floats) -> tuple[Floats, float]:
-    """The variance that comes of a night's rounds, and that of one round as it usually is. A night whose rounds were
-    more alike than usual is not believed more: so few of them are alike by chance."""
+def _arm(effects: Floats, squares: Floats, rounds: Floats, screened: float) -> _Arm:
+    """A night whose rounds were more alike than usual is not believed more: so few of them are alike by chance."""
     if not len(squares):
-        return squares, 0.0
+        return _Arm(effects, squares, 0.0, rounds)
     own = squares * rounds
     usual = float(np.minimum(own, LOUD * _middle(own)).mean())
     freedom = rounds - 1
     drawn = (freedom * own + PRIOR_ROUNDS * usual) / (freedom + PRIOR_ROUNDS)
-    return np.maximum(np.maximum(drawn, usual) / rounds, EXACT), usual
+    sampled = np.maximum(np.maximum(drawn, usual) / rounds, EXACT)
+    return _Arm(effects, sampled, usual / screened, screened / rounds)
 
 
-def _explained(
-    effects: Floats, sampled: Floats, usual: float, control: Floats, control_sampled: Floats
-) -> tuple[Floats, int]:
-    """The variance of each night, and the degrees of freedom of it."""
-    own = np.diff(effects) ** 2 / 2 / ((sampled[1:] + sampled[:-1]) / 2)
-    known = control**2 / control_sampled
+def _shares(version: _Arm, control: _Arm) -> tuple[float, float, int]:
+    """A screen's variance, in terms of what its rounds let expect: the part that more rounds make smaller, and the
+    night's own, which they do not; and the degrees of freedom of it."""
+    own = _apart(version.effects, version.sampled, ~version.sure)
+    known = (control.effects**2 / control.sampled)[~control.sure]
+    if not len(own) and not len(known):
+        own = _apart(version.effects, version.sampled, np.full(len(version.effects), True))
     weight, beside = NEWS * len(own), len(known)
-    together = (weight * _usual(own) + beside * _usual(known)) / (weight + beside)
-    times = max(together, _usual(own), 1.0)
+    count = weight + beside
+    together = (weight * _usual(own) + beside * _usual(known)) / count
+    times = max(together, _usual(own))
+    if times < 1:
+        times = max(LEAST_TIMES, (count * times + PRIOR_NIGHTS) / (count + PRIOR_NIGHTS))
     # What chance may have made of it is taken for the rounds' own; only what is beyond that is the night's.
-    chance = 1 + DOUBT * math.sqrt(2 / (weight + beside))
-    night = max(QUIETEST**2, NIGHT_SHARE * usual, (times - chance) * usual)
-    return sampled * min(times, chance) + night, int(weight + beside)
+    expected = 1 + DOUBT * math.sqrt(2 / count)
+    of_rounds, of_night = min(times, expected), max(NIGHT_SHARE, times - expected)
+    return *_by_sure_nights(version, control, of_rounds, of_night), int(count)
+
+
+def _by_sure_nights(version: _Arm, control: _Arm, of_rounds: float, of_night: float) -> tuple[float, float]:
+    """The same total, shared out as nights of many rounds bear it out."""
+    own = _apart(version.effects, np.full(len(version.effects), version.usual), version.sure)
+    known = (control.effects**2 / max(control.usual, EXACT))[control.sure]
+    weight, beside = NEWS * len(own), len(known)
+    if not weight + beside:
+        return of_rounds, of_night
+    share = float((version.share[version.sure] if version.sure.any() else control.share[control.sure]).mean())
+    seen = weight * _usual(own) + beside * _usual(known)
+    strayed = (PRIOR_SURE * (of_rounds * share + of_night) + seen) / (PRIOR_SURE + weight + beside)
+    total = of_rounds + of_night
+    of_night = min(max(NIGHT_SHARE, (strayed - share * total) / (1 - share)), total)
+    return max(LEAST_TIMES / 2, total - of_night), of_night
+
+
+def _apart(effects: Floats, variances: Floats, which: NDArray[np.bool_]) -> Floats:
+    """Differences of successive nights, squared, in terms of their variances: a step is in one of them only."""
+    effects, variances = effects[which], np.maximum(variances[which], EXACT)
+    return np.diff(effects) ** 2 / (variances[1:] + variances[:-1])
 
 
 def _usual(ratios: Floats) -> float:

@@ -59,7 +59,7 @@ NIGHTS = pa.schema(
 OTHERWISE = {"moment": "at", "ended": "at"}
 VIEWS: Mapping[str, tuple[str, pa.Schema]] = {
     "points": ("every contrast as it was measured, screens and confirmations apart", schema.SCHEMA),
-    "series": ("a night of a series, all its rounds together, beside the control arm's", SERIES),
+    "series": ("a night of a series, its confirmation alone where it had one, beside the control arm's", SERIES),
     "alarms": ("every alarm as it stands now", ALARMS),
     "events": ("what became of alarms, one step a row", EVENTS),
     "nights": ("how each night ended", NIGHTS),

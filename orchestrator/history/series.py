@@ -81,12 +81,17 @@ def _short(text: str) -> str:
 
 
 def _values(points: Iterable[Point]) -> tuple[Value, ...]:
-    """All rounds of a night together: screened, confirmed, or measured twice."""
     by_night: dict[date, list[Point]] = defaultdict(list)
     for point in points:
         if has_value(point):
             by_night[point.night].append(point)
-    return tuple(_value(night, of_night) for night, of_night in sorted(by_night.items()))
+    return tuple(_value(night, counted(of_night)) for night, of_night in sorted(by_night.items()))
+
+
+def counted(of_night: Sequence[Point]) -> Sequence[Point]:
+    """The points that make a night's value, all their rounds together. Where it was confirmed these are the fresh ones:
+    its screen was picked for what it strayed by."""
+    return [point for point in of_night if point.stage == "confirm"] or of_night
 
 
 def _value(night: date, points: Sequence[Point]) -> Value:

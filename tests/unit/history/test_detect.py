@@ -9,13 +9,13 @@ import pytest
 from scipy import stats
 
 from orchestrator.history import detect
-from orchestrator.history.detect import CONFIRM_TIMES, MIN_NIGHTS, changes, suspects
+from orchestrator.history.detect import CONFIRM_TIMES, MIN_NIGHTS, affordable, changes, suspects, unsettled
 from orchestrator.history.model import Key, Segment, Value
 from orchestrator.history.noise import nights_of
 
 BEGIN = date(2026, 1, 1)
 SCREEN = 12
-SURE = SCREEN * (1 + CONFIRM_TIMES)
+SURE = SCREEN * CONFIRM_TIMES
 NOISE = 0.01
 
 
@@ -153,6 +153,39 @@ def test_suspects_come_the_most_suspicious_first_and_no_control_arm_is_one() -> 
 def test_a_step_that_tonight_alone_would_not_show_is_suspected_in_time() -> None:
     effects = stepped(40, 4, math.log(1.03), seed=4)
     assert suspects({key("a"): segment(effects, noise=0.02)}) == (key("a"),)
+
+
+def test_no_more_than_a_third_is_affordable_and_a_few_always_are() -> None:
+    many = [key(f"case{number}") for number in range(40)]
+    assert affordable(many, 60) == many[:20]
+    assert affordable(many, 3) == many[:4]
+    assert affordable(many[:2], 60) == many[:2]
+
+
+def test_what_a_confirmation_neither_told_nor_cleared_is_unsettled() -> None:
+    def confirmed(tonight: float) -> Segment:
+        return segment([*noisy(30, 6, 0.02), tonight], 46, sure=[30], noise=0.02)
+
+    cells = {key("told"): confirmed(0.10), key("cleared"): confirmed(0.0), key("between"): confirmed(0.035)}
+    assert changes(cells[key("told")])
+    assert unsettled(cells) == (key("between"),)
+
+
+def test_nights_of_many_rounds_tell_what_share_is_the_nights_own() -> None:
+    """Rounds whose neighbours are alike stray more than they let expect, in screens and confirmations alike; what more
+    rounds do not make smaller is the night's."""
+    rng = np.random.default_rng(4)
+    count, often = 200, range(0, 200, 4)
+    rounds = np.array([SURE if night in often else SCREEN for night in range(count)])
+
+    def told(of_rounds: float, of_night: float) -> float:
+        strays = [NOISE * np.sqrt(of_rounds * SCREEN / rounds + of_night) * rng.normal(size=count) for _ in range(2)]
+        columns = [
+            tuple(value(night, float(one), int(rounds[night])) for night, one in enumerate(arm)) for arm in strays
+        ]
+        return float((1 / nights_of(Segment(values=columns[0], control=columns[1])).weights)[rounds == SURE].mean())
+
+    assert told(of_rounds=1.5, of_night=0.0) < 0.7 * told(of_rounds=1.0, of_night=0.5)
 
 
 def test_whatever_tonight_would_tell_is_a_suspect() -> None:

@@ -1,7 +1,9 @@
 """What a night does with what its measuring left; the measuring itself is real in tests/engines/test_night.py."""
 
+import math
 import os
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,11 +14,14 @@ from orchestrator.errors import Interrupted, UsageError
 from orchestrator.history import night as nights
 from orchestrator.history import tonight
 from orchestrator.history.child import Child, Ended
+from orchestrator.history.detect import CONFIRM_TIMES
 from orchestrator.history.model import Night, Told
 from orchestrator.history.night import NightOptions, night
 from orchestrator.history.store import Store
 from orchestrator.host import host_facts
 from orchestrator.library import load_run
+from orchestrator.model import Finished
+from tests.unit.builders import MS, plan, rows, run_directory, write_stream
 from tests.unit.history.nights import history
 from tests.unit.reports.trends import RELEASES, written
 
@@ -42,6 +47,29 @@ def measures(monkeypatch: pytest.MonkeyPatch, leaves: Leaves) -> None:
 def whole(path: Path) -> Ended:
     written(path)
     return FINE
+
+
+def paced(slower: Sequence[float], asked_for: list[list[str]]) -> Callable[[Child, Sequence[str]], Ended]:
+    """Runs of a night, one after the other, whose newer version is slower by so much; a round strays by a tenth."""
+    draw = random.Random(1)
+
+    def measure(self: Child, words: Sequence[str]) -> Ended:
+        number = len(asked_for)
+        asked_for.append(list(words))
+        rounds = int(words[words.index("--rounds") + 1])
+        asked = replace(plan(looks=(rounds,)), run=f"20260102-03040{number}-made")
+        directory = run_directory(Path(words[words.index("--out") + 1]), asked)
+        for place, version in enumerate(asked.versions):
+            batches = []
+            for count in range(1, rounds + 1):
+                strays = draw.gauss(0, 0.07) + (slower[number] if place else 0.0)
+                steady = [int(10 * MS * math.exp(strays))] * 3
+                batches.append(rows(version=version, round=count, replicate=count, steady=steady, run=asked.run))
+            write_stream(directory.results / f"{version}-1.arrow", batches)
+        directory.record(Finished(how="", seconds=9.0))
+        return FINE
+
+    return measure
 
 
 def said(options: NightOptions) -> tuple[Told, list[str]]:
@@ -93,6 +121,39 @@ def test_a_clock_that_went_backwards_keeps_the_night_and_judges_nothing(monkeypa
     assert told.happened
     assert told.night.outcome == "measured"
     assert told.vanished == ()
+
+
+@pytest.mark.parametrize(
+    ("slower", "stages"),
+    [
+        ((0.0,), ["screen"]),
+        ((0.14, 0.0), ["screen", "confirm"]),
+        ((0.14, 0.14), ["screen", "confirm"]),
+        ((0.14, 0.05, 0.05), ["screen", "confirm", "confirm"]),
+    ],
+    ids=["calm", "cleared", "told", "measured once more"],
+)
+def test_what_looks_changed_is_measured_again_until_that_is_settled(
+    monkeypatch, tmp_path: Path, options: NightOptions, slower, stages
+):
+    monkeypatch.setattr(Child, "run", paced([0.0], []))
+    said(replace(options, history=tmp_path / "before"))
+    [point] = Store(tmp_path / "before").read().points()
+    draw = random.Random(7)
+    for ago in range(1, 31):
+        day = timedelta(days=ago)
+        strays = draw.gauss(0, 0.025)
+        old = replace(point, night=point.night - day, started=point.started - day, run=f"old-{ago}", effect=strays)
+        Store(options.history).append([old])
+    asked_for: list[list[str]] = []
+    monkeypatch.setattr(Child, "run", paced(slower, asked_for))
+    told, lines = said(options)
+    tonight = [one for one in Store(options.history).read().points() if one.night == point.night]
+    assert [one.stage for one in tonight] == stages
+    assert [one.rounds for one in tonight] == [options.rounds, *[options.rounds * CONFIRM_TIMES] * (len(stages) - 1)]
+    assert all(point.case in words for words in asked_for[1:])
+    assert any("measured once more" in line for line in lines) == (len(stages) == 3)
+    assert bool(told.opened) == (slower == (0.14, 0.14))
 
 
 def test_what_another_host_measured_later_says_nothing_of_this_clock(monkeypatch, options: NightOptions):

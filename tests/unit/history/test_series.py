@@ -68,16 +68,25 @@ def test_a_version_that_is_another_build_every_night_stays_one_segment():
     assert any("image-0 -> image-1" in one for one in told)
 
 
-def test_screen_and_confirmation_of_a_night_are_one_value_by_their_rounds():
+def test_two_screens_of_a_night_are_one_value_by_their_rounds():
     [point] = history(1, 1, ["2.0.0"], control=False)
-    screen = replace(point, effect=0.10, error=0.02, rounds=10)
-    confirm = replace(point, stage="confirm", effect=0.04, error=0.01, rounds=30)
-    [value] = one_series([screen, confirm]).values
+    first = replace(point, effect=0.10, error=0.02, rounds=10)
+    second = replace(point, run="another", effect=0.04, error=0.01, rounds=30)
+    [value] = one_series([first, second]).values
     assert value.rounds == 40
     assert value.effect == pytest.approx((0.10 * 10 + 0.04 * 30) / 40)
     # The spread of a round is pooled: 0.02 * sqrt(10) over 9 degrees of freedom, 0.01 * sqrt(30) over 29.
     spread = math.sqrt((0.02**2 * 10 * 9 + 0.01**2 * 30 * 29) / 38)
     assert value.error == pytest.approx(spread / math.sqrt(40))
+
+
+def test_a_night_that_was_confirmed_is_what_its_fresh_rounds_say():
+    [screen] = history(1, 1, ["2.0.0"], control=False)
+    first, second = (replace(screen, stage="confirm", effect=effect, error=0.01, rounds=60) for effect in (0.04, 0.06))
+    [once] = one_series([screen, first]).values
+    assert (once.effect, once.rounds) == (pytest.approx(0.04), 60)
+    [twice] = one_series([screen, first, second]).values
+    assert (twice.effect, twice.rounds) == (pytest.approx(0.05), 120)
 
 
 @pytest.mark.parametrize("nights", [1, 2, 3])

@@ -94,14 +94,14 @@ def test_a_series_without_any_time_is_shown_with_its_reasons():
     assert "refused (1)" in overview(none)
 
 
-def test_a_night_measured_twice_is_one_row_with_the_rounds_of_both(points):
+def test_a_night_that_was_confirmed_is_one_row_that_names_the_rounds_of_both(points):
     text = detail(points, case=shown.EAGER, versions=("nightly",), whole=True)
     (line,) = [line for line in text.splitlines() if "▲ step" in line]
     assert line.split()[0] == "2024-02-10"
     assert "10+40" in line
     (key,) = (key for key in all_series(points) if (key.case, key.version) == (shown.EAGER, "nightly"))
     night = next(row for row in rows(all_series(points)[key]) if str(row.night) == "2024-02-10")
-    assert (night.stage, night.value.rounds) == ("confirm", 50)
+    assert (night.stage, night.value.rounds) == ("confirm", 40)
 
 
 def test_what_changed_since_the_night_before_stands_beside_the_night(points):
