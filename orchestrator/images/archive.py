@@ -19,6 +19,7 @@ from orchestrator.engines.image import BASE_DIGEST, BASE_NAME, SPEC_LABEL
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.images import sizes
 from orchestrator.images.inventory import Judged
+from orchestrator.plan import in_order
 
 CHUNK_BYTES = 1 << 20
 MANIFEST = "manifest.json"
@@ -101,7 +102,9 @@ def read(path: Path) -> tuple[Packed, ...]:
     packed = [_packed(path, entry.get("RepoTags") or [], config) for entry, config in entries]
     if not packed:
         raise UsageError(f"{path}: there is no image in it")
-    return tuple(packed)
+    # An engine writes them in any order.
+    order = in_order(one.labels["tfcompare.version"] for one in packed)
+    return tuple(sorted(packed, key=lambda one: order.index(one.labels["tfcompare.version"])))
 
 
 def _json(tar: tarfile.TarFile, name: str) -> Any:

@@ -48,6 +48,12 @@ def test_it_tells_its_images_by_their_labels(archive):
     assert second.labels["tfcompare.version"] == "2.0.0"
 
 
+def test_its_images_come_by_version_whatever_order_the_engine_wrote_them_in(archive):
+    recipes = [recipe(number) for number in ("2.13.0", "2.0.0", "1.14.0")]
+    packed = read(archive(*(([one.tag], one.labels) for one in recipes)))
+    assert [one.tag for one in packed] == [one.tag for one in reversed(recipes)]
+
+
 def test_a_tag_and_labels_that_do_not_belong_together_are_refused(archive):
     with pytest.raises(UsageError, match=r"python:3\.7-slim in it is labelled as tfcompare:1\.14\.0-cpu-a{12}"):
         read(archive((["python:3.7-slim"], MADE.labels)))
