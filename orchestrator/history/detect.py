@@ -58,7 +58,7 @@ def suspects(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
         for (key, doubt), chance in zip(doubts.items(), chances, strict=True)
         if chance <= FALSE_SUSPECTS or doubt.hint >= (AGAIN if doubt.again else HINT)
     }
-    return tuple(sorted(found, key=lambda key: (-found[key], key)))
+    return _worst_first(found)
 
 
 def affordable(suspects: Sequence[Key], cells: int) -> Sequence[Key]:
@@ -68,8 +68,12 @@ def affordable(suspects: Sequence[Key], cells: int) -> Sequence[Key]:
 
 def unsettled(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
     """What tonight's confirmation neither told nor cleared, the most suspicious first: it is worth another."""
-    hints = {key: doubt.hint for key, cell in cells.items() if not news(cell) and (doubt := _doubt(cell))}
-    return tuple(sorted((key for key, hint in hints.items() if hint >= AGAIN), key=lambda key: (-hints[key], key)))
+    doubts = {key: doubt for key, cell in cells.items() if not news(cell) and (doubt := _doubt(cell))}
+    return _worst_first({key: doubt.hint for key, doubt in doubts.items() if doubt.hint >= AGAIN})
+
+
+def _worst_first(hints: Mapping[Key, float]) -> tuple[Key, ...]:
+    return tuple(sorted(hints, key=lambda key: (-hints[key], key)))
 
 
 def changes(segment: Segment) -> tuple[Change, ...]:

@@ -4,7 +4,7 @@ The measuring is a process of its own, `tfcompare run`: one that hangs can be en
 from its run directory like that of any other run.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -116,16 +116,9 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
     again: list[Point] = []
     if evening.clock:
         warnings.append(evening.clock)
-    elif not ended.hung and (flagged := detect.suspects(_cells(store, points))):
-        chosen = detect.affordable(flagged, _count(points))
-        which = "which" if len(chosen) == len(flagged) else f"{len(chosen)} of which, the most suspicious,"
-        say(f"{len(flagged)} of {_count(points)} look changed, {which} are measured again: {_listed(chosen)}")
-        again, more = _confirm(options, evening, chosen, child)
+    elif not ended.hung:
+        again, more = _settle(options, evening, points, child, say)
         warnings += more
-        if again and not more and (unsettled := detect.unsettled(_cells(store, again, chosen))):
-            say(f"{len(unsettled)} of them may still have changed and are measured once more: {_listed(unsettled)}")
-            _, more = _confirm(options, evening, unsettled, child)
-            warnings += more
     judged = _judged(evening, points) if not evening.clock else None
     if evening.resolved.names:
         retire.retire(options.keep_nightlies, say)
@@ -172,6 +165,24 @@ def _place(evening: Evening, stage: Stage) -> Path:
     return evening.store.runs / f"{evening.started:%Y%m%d-%H%M%S}-{stage}"
 
 
+def _settle(
+    options: NightOptions, evening: Evening, points: Sequence[Point], child: Child, say: Callable[[str], None]
+) -> tuple[list[Point], list[str]]:
+    """What looks changed is measured again, and once more where that neither tells nor clears it."""
+    screened = {key_of(point) for point in points if has_value(point)}
+    flagged = detect.suspects(_cells(evening.store, screened))
+    if not flagged:
+        return [], []
+    chosen = detect.affordable(flagged, _count(points))
+    which = "which" if len(chosen) == len(flagged) else f"{len(chosen)} of which, the most suspicious,"
+    say(f"{len(flagged)} of {_count(points)} look changed, {which} are measured again: {_listed(chosen)}")
+    again, said = _confirm(options, evening, chosen, child)
+    if again and not said and (unsettled := detect.unsettled(_cells(evening.store, chosen))):
+        say(f"{len(unsettled)} of them may still have changed and are measured once more: {_listed(unsettled)}")
+        _, said = _confirm(options, evening, unsettled, child)
+    return again, said
+
+
 def _confirm(
     options: NightOptions, evening: Evening, flagged: Sequence[Key], child: Child
 ) -> tuple[list[Point], list[str]]:
@@ -211,16 +222,12 @@ def _judged(evening: Evening, points: Sequence[Point]) -> judging.Judged:
     return found
 
 
-def _cells(store: Store, tonight: Sequence[Point], keys: Collection[Key] = ()) -> dict[Key, Segment]:
-    """The segments that end with what was measured tonight, of these series or of all."""
+def _cells(store: Store, keys: Iterable[Key]) -> dict[Key, Segment]:
+    """The last segment of each of these series; all of them have a value in it."""
     lines = all_lines(store.read().table)
-    measured = {key_of(point) for point in tonight if has_value(point)}
-    control = {key: lines[key].nightly.objects() for key in measured if key.is_control}
-    return {
-        key: lines[key].segments(control.get(key.control, ()))[-1]
-        for key in sorted(measured)
-        if not key.is_control and (not keys or key in keys)
-    }
+    own = [key for key in sorted(keys) if not key.is_control]
+    control = {key: lines[key].nightly.objects() for key in {key.control for key in own} & lines.keys()}
+    return {key: lines[key].segments(control.get(key.control, ()))[-1] for key in own}
 
 
 def _unavailable(run: Run, evening: Evening) -> list[Point]:

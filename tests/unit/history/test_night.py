@@ -17,6 +17,7 @@ from orchestrator.history.child import Child, Ended
 from orchestrator.history.detect import CONFIRM_TIMES
 from orchestrator.history.model import Night, Told
 from orchestrator.history.night import NightOptions, night
+from orchestrator.history.series import key_of
 from orchestrator.history.store import Store
 from orchestrator.host import host_facts
 from orchestrator.library import load_run
@@ -154,6 +155,15 @@ def test_what_looks_changed_is_measured_again_until_that_is_settled(
     assert all(point.case in words for words in asked_for[1:])
     assert any("measured once more" in line for line in lines) == (len(stages) == 3)
     assert bool(told.opened) == (slower == (0.14, 0.14))
+
+
+def test_a_night_without_its_control_arm_is_judged_by_the_control_arm_of_the_others(options: NightOptions):
+    store = Store(options.history)
+    points = history(10, 1, ["2.13.0"])
+    store.append([one for one in points if one.version == "2.13.0" or one.night != points[-1].night])
+    [key] = {key_of(point) for point in points if point.version == "2.13.0"}
+    segment = nights._cells(store, [key])[key]
+    assert (len(segment.values), len(segment.control)) == (10, 9)
 
 
 def test_what_another_host_measured_later_says_nothing_of_this_clock(monkeypatch, options: NightOptions):
