@@ -82,7 +82,7 @@ NIGHTLY = """Measure every night, keep what came out, and raise an alarm only wh
 
 NIGHTLY_RUN = """Measure a night and judge it by all before; exits with 1 if there is a new alarm of something slower.
 
-A suite is measured against a pinned reference, and what looks changed a second time in the same night.
+A suite is measured against a pinned reference, and what looks changed is measured again in the same night.
 
 [bold]Examples[/bold]
 
