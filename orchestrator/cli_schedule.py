@@ -178,7 +178,7 @@ def _params_of_run(context: typer.Context, words: Sequence[str]) -> dict[str, An
     """What `tfcompare nightly run` makes of these flags: a mistake is told now, and not at night."""
     assert context.parent is not None
     group: Any = context.parent.command
-    found = group.commands["run"].make_context("tfcompare nightly run", list(words), parent=context.parent)
+    found = group.commands["run"].make_context("run", list(words), parent=context.parent)
     asked: dict[str, Any] = found.params
     suites.suite(asked["suite"])
     for name in flags.names(asked["versions"]):
