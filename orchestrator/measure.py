@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from orchestrator.claims.verdict import judge_claims
 from orchestrator.crew import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerDied
 from orchestrator.host import Witness
@@ -142,7 +143,7 @@ class Measurement:
         pilots = {case.label: self._pilot(case, calls_s) for case in cases}
         rounds = self.stretch.looks[0] - self.stretch.first_round + 1
         round_s = None if budget is None else (budget - self._elapsed()) / rounds
-        for label, effort in calibrate.efforts(pilots, round_s).items():
+        for label, effort in calibrate.efforts(pilots, round_s, patient(self.plan)).items():
             calibrated = Calibrated(case=label, warmup=effort.warmup, bursts=effort.bursts, calls=effort.calls)
             self.ledger.calibration[label] = calibrated
             self.run.record(calibrated)
@@ -298,14 +299,18 @@ class Measurement:
 
 
 def undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[tuple[str, str]], bool]) -> list[Case]:
-    """The cases with a contrast that more rounds could still decide."""
-    wanted = {
-        label
-        for contrast in comparison.contrasts
-        if contrast.verdict == "inconclusive" and not any(map(closed, contrast.pair.arms))
-        for label, _ in contrast.pair.arms
-    }
+    """The cases with a contrast that more rounds could still decide, or what a claim says of one."""
+    unsure = {contrast.pair for contrast in comparison.contrasts if contrast.verdict == "inconclusive"}
+    for judged in judge_claims(comparison, comparison.plan.claims):
+        unsure |= {one.expectation.pair for one in judged.findings if one.expectation and one.answer == "inconclusive"}
+    wanted = {label for pair in unsure if not any(map(closed, pair.arms)) for label, _ in pair.arms}
     return [case for case in cases if case.label in wanted]
+
+
+def patient(plan: Plan) -> frozenset[str]:
+    """The cases that a claim says take the same time."""
+    pairs = (one.pair for claim in plan.claims for one in claim.expectations if one.effect == "same")
+    return frozenset(label for pair in pairs if pair.metric == "steady" for label, _ in pair.arms)
 
 
 def _pilot_calls(call_ns: int, calls_s: float) -> int:

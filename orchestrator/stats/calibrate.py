@@ -2,7 +2,7 @@
 fixed before the first round."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,8 @@ FEWEST_CALLS, MOST_CALLS = 6, 1000
 BETWEEN = 0.05
 # The least that a replicate's calls take: a share of what it takes to open it, and a time.
 LEAST_SHARE, LEAST_CALLS_S = 0.5, 0.1
+# That time where arms are said to take the same: only a narrow interval shows it.
+PATIENT_CALLS_S = 0.5
 # A burst is short: then what a neighbour does hits all arms alike. On two shared cores, of the same calls, twelve
 # bursts of four left two thirds of the spread between equal arms that four bursts of twelve left. But each is led in by
 # a call that is not timed, or by more of them, so few long calls stand in one burst.
@@ -54,26 +56,29 @@ class Effort:
         return self.warmup + self.bursts * (self.calls + 1)
 
 
-def efforts(pilots: Mapping[str, Sequence[Pilot]], round_s: float | None = None) -> dict[str, Effort]:
+def efforts(
+    pilots: Mapping[str, Sequence[Pilot]], round_s: float | None = None, patient: Container[str] = ()
+) -> dict[str, Effort]:
     """By case. Where a round of them all may take so long and no longer, calls give way before rounds do: what tells is
     the number of replicates."""
-    found = {case: effort(own) for case, own in pilots.items()}
+    found = {case: effort(own, patient=case in patient) for case, own in pilots.items()}
     if round_s is None:
         return found
     opening = sum(pilot.open_s for own in pilots.values() for pilot in own)
     calling = sum(found[case].in_all * pilot.call_s for case, own in pilots.items() for pilot in own)
     share = max(0.0, round_s - opening) / max(calling, 1e-9)
-    return {case: effort(own, min(share, 1.0)) for case, own in pilots.items()}
+    return {case: effort(own, min(share, 1.0), patient=case in patient) for case, own in pilots.items()}
 
 
-def effort(pilots: Sequence[Pilot], share: float = 1.0) -> Effort:
+def effort(pilots: Sequence[Pilot], share: float = 1.0, *, patient: bool = False) -> Effort:
     """For the arms of one case together, since all make the same calls; a share of what would be best."""
     if not pilots:
         return Effort(0, 1, 1)
     slowest = max(max(pilot.call_s for pilot in pilots), 1e-9)
     always = max(1, int(REPLICATE_CALLS_S / slowest))
     affordable = max(always, int(_mean_build_s(pilots) / slowest))
-    calls = max(min(math.ceil(_worth(pilots) * share), affordable), min(FEWEST_CALLS, always))
+    least_s = PATIENT_CALLS_S if patient else LEAST_CALLS_S
+    calls = max(min(math.ceil(_worth(pilots, least_s) * share), affordable), min(FEWEST_CALLS, always))
     settling = max(settled(pilot.calls_ns) for pilot in pilots)
     warmup = min(math.ceil(settling * share), MOST_WARMUP, always - 1)
     # An even number of them: forth and back.
@@ -109,14 +114,14 @@ def _mean_call_s(pilots: Sequence[Pilot]) -> float:
     return sum(pilot.call_s for pilot in pilots) / len(pilots)
 
 
-def _worth(pilots: Sequence[Pilot]) -> int:
+def _worth(pilots: Sequence[Pilot], least_s: float) -> int:
     """Kalibera and Jones: more calls where they scatter, or where opening another replicate is dear."""
     call_s = max(_mean_call_s(pilots), 1e-9)
     dear = _mean_open_s(pilots) / call_s
     within = math.sqrt(sum(scatter(pilot.calls_ns) ** 2 for pilot in pilots) / len(pilots))
     best = math.sqrt(dear) * within / BETWEEN
     # Their calls are independent; here a busy neighbour slows all calls of a moment alike, and only time averages it.
-    least = max(dear * LEAST_SHARE, LEAST_CALLS_S / call_s, FEWEST_CALLS)
+    least = max(dear * LEAST_SHARE, least_s / call_s, FEWEST_CALLS)
     return min(math.ceil(max(best, least)), MOST_CALLS)
 
 

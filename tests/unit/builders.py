@@ -13,9 +13,11 @@ import pyarrow as pa
 from orchestrator.model import (
     Arm,
     Case,
+    Claim,
     Comparison,
     Contrast,
     EnvironmentFacts,
+    Expectation,
     Manifest,
     Pair,
     Plan,
@@ -73,6 +75,21 @@ def case_pair(baseline: Case, candidate: Case, version: str = NEW) -> Pair:
         workload=candidate.workload,
         params=tuple(item for item in candidate.params if item in baseline.params),
     )
+
+
+def claim(*expectations: Expectation, **changes: Any) -> Claim:
+    made = Claim(
+        name="a-claim",
+        title="it is slower",
+        source="https://example.org/1",
+        statement="It was said.",
+        suite="seed",
+        devices=("cpu", "gpu"),
+        withdrawn=False,
+        expectations=expectations,
+        holds=(),
+    )
+    return replace(made, **changes)
 
 
 def plan(cases: Sequence[Case] = (case(),), versions: Sequence[str] = (OLD, NEW), **changes: Any) -> Plan:

@@ -7,19 +7,14 @@ import pytest
 from orchestrator.claims.verdict import judge_claims
 from orchestrator.model import Claim, Comparison, Contrast, Expectation
 from orchestrator.stats.compare import compare
-from tests.unit.builders import NEW, OLD, arm, case, comparison, contrast, plan, unmeasured, version_pair
+from tests.unit.builders import NEW, OLD, arm, case, claim, comparison, contrast, plan, unmeasured, version_pair
 
 CASE = case()
 PAIR = replace(version_pair(CASE), margin=2.0)
 
 
-def claim(effect: str = "slower", **changes: object) -> Claim:
-    made = Claim(
-        name="a-claim", title="it is slower", source="somewhere", statement="It is slower.", suite="seed",
-        devices=("cpu", "gpu"), withdrawn=False, holds=(),
-        expectations=(Expectation(pair=PAIR, effect=effect, published=9.0),),
-    )  # fmt: skip
-    return replace(made, **changes)
+def effect_on_pair(effect: str = "slower") -> Claim:
+    return claim(Expectation(pair=PAIR, effect=effect, published=9.0))
 
 
 def judged(of: Claim, *contrasts: Contrast, **changes: object):
@@ -46,7 +41,7 @@ def judged(of: Claim, *contrasts: Contrast, **changes: object):
     ],
 )
 def test_the_verdict_at_the_claims_own_margin_is_the_answer(effect: str, verdict: str, answer: str):
-    found = judged(claim(effect), contrast(PAIR, 4.0, verdict, "noisy" if verdict == "inconclusive" else ""))
+    found = judged(effect_on_pair(effect), contrast(PAIR, 4.0, verdict, "noisy" if verdict == "inconclusive" else ""))
     assert found.answer == answer
     assert bool(found.reason) == (answer != "reproduced")
     assert found.headline.ratio == 4.0
@@ -66,7 +61,7 @@ def test_sameness_is_refuted_by_an_interval_and_not_by_an_estimate(
 ):
     """The margin of 2.0 allows up to three times: where the interval reaches into it, it is open."""
     verdict = "slower" if ratio > 1 else "faster"
-    found = judged(claim("same"), contrast(PAIR, ratio, verdict, ci_low=ci_low, ci_high=ci_high))
+    found = judged(effect_on_pair("same"), contrast(PAIR, ratio, verdict, ci_low=ci_low, ci_high=ci_high))
     assert (found.answer, bool(found.reason)) == (answer, True)
 
 
@@ -83,16 +78,13 @@ def test_how_much_must_be_seen_is_judged_by_the_interval(shift: float, answer: s
     asked = plan([CASE], pairs=(PAIR,))
     samples = {(CASE.label, OLD, "steady"): logs(0), (CASE.label, NEW, "steady"): logs(shift, -0.05)}
     [found] = compare(asked, samples, [arm(CASE, OLD), arm(CASE, NEW)])
-    assert judged(claim(), found).answer == answer
+    assert judged(effect_on_pair(), found).answer == answer
 
 
 def test_all_statements_have_to_hold():
     other = replace(PAIR, metric="traces")
     both = claim(
-        expectations=(
-            Expectation(pair=PAIR, effect="slower", published=None),
-            Expectation(pair=other, effect="same", published=None),
-        )
+        Expectation(pair=PAIR, effect="slower", published=None), Expectation(pair=other, effect="same", published=None)
     )
     held, failed = contrast(PAIR, 4.0, "slower"), contrast(other, 9.0, "slower")
     open_ = contrast(other, 9.0, "inconclusive", "noisy")
@@ -105,7 +97,7 @@ def test_all_statements_have_to_hold():
 
 def test_a_case_that_checks_itself():
     def answer(of) -> str:
-        checked = claim(expectations=(), holds=((CASE.label, NEW),))
+        checked = claim(holds=((CASE.label, NEW),))
         return judged(checked, arms=(arm(CASE, OLD), of)).answer
 
     assert answer(arm(CASE, NEW)) == "reproduced"

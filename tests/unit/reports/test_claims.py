@@ -8,21 +8,25 @@ import pytest
 from rich.cells import cell_len
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Claim, Comparison, Expectation
+from orchestrator.model import Comparison, Expectation
 from orchestrator.reports import claims
-from tests.unit.builders import NEW, OLD, arm, case, case_pair, comparison, contrast, plan, unmeasured, version_pair
+from tests.unit.builders import (
+    NEW,
+    OLD,
+    arm,
+    case,
+    case_pair,
+    claim,
+    comparison,
+    contrast,
+    plan,
+    unmeasured,
+    version_pair,
+)
 from tests.unit.kept import kept
 
 EAGER, FUNCTION = case(style="eager"), case(style="function")
 BROKEN = case("semantics", which="variables")
-
-
-def a_claim(name: str, title: str, *expectations: Expectation, **changes: object) -> Claim:
-    made = Claim(
-        name=name, title=title, source="https://example.org/1", statement="It was said.", suite="seed",
-        devices=("cpu", "gpu"), withdrawn=False, expectations=expectations, holds=(),
-    )  # fmt: skip
-    return replace(made, **changes)
 
 
 def scene(title: str = "eager training takes longer than it did") -> Comparison:
@@ -30,15 +34,15 @@ def scene(title: str = "eager training takes longer than it did") -> Comparison:
     same = replace(version_pair(FUNCTION), margin=0.25)
     inside = replace(case_pair(EAGER, FUNCTION), margin=0.05, metric="traces")
     said = (
-        a_claim("eager-training", title, Expectation(pair=slower, effect="slower", published=6.25)),
-        a_claim(
-            "function-on-par", "functions cost the same, and trace no more",
+        claim(Expectation(pair=slower, effect="slower", published=6.25), name="eager-training", title=title),
+        claim(
             Expectation(pair=same, effect="same", published=None),
             Expectation(pair=inside, effect="more", published=None),
+            name="function-on-par", title="functions cost the same, and trace no more",
         ),
-        a_claim("variables", "variables belong outside", holds=((BROKEN.label, NEW),), withdrawn=True),
-        a_claim("only-on-a-gpu", "it is faster there", Expectation(pair=slower, effect="faster", published=2.0),
-                devices=("gpu",)),
+        claim(name="variables", title="variables belong outside", holds=((BROKEN.label, NEW),), withdrawn=True),
+        claim(Expectation(pair=slower, effect="faster", published=2.0),
+              name="only-on-a-gpu", title="it is faster there", devices=("gpu",)),
     )  # fmt: skip
     cases = (EAGER, FUNCTION, BROKEN)
     return comparison(

@@ -10,6 +10,7 @@ from orchestrator.stats.calibrate import (
     LEAST_SHARE,
     MOST_CALLS,
     MOST_WARMUP,
+    PATIENT_CALLS_S,
     REPLICATE_CALLS_S,
     Effort,
     Pilot,
@@ -41,6 +42,15 @@ def test_cheap_replicates_still_time_calls_for_a_while() -> None:
     cheap, dear = pilot(1.0, open_s=0.01, spread=0.0), pilot(1.0, open_s=0.6, spread=0.0)
     assert timed([cheap]) * cheap.call_s >= LEAST_CALLS_S
     assert timed([dear]) * dear.call_s >= LEAST_SHARE * dear.open_s
+
+
+def test_what_needs_patience_times_calls_for_longer_and_never_beyond_the_bounds() -> None:
+    quick, long = pilot(10.0, open_s=0.3, spread=0.02), Pilot(14.0, (5_000 * MS,))
+    found = efforts({"same": [quick], "other": [quick], "long": [long]}, patient={"same", "long"})
+    assert found["other"] == effort([quick])
+    assert found["same"].bursts * found["same"].calls * quick.call_s >= PATIENT_CALLS_S
+    assert found["long"] == effort([long])
+    assert efforts({"same": [quick]}, 0.0, {"same"}) == efforts({"same": [quick]}, 0.0)
 
 
 def test_dear_replicates_make_more_calls() -> None:
