@@ -25,7 +25,8 @@ BURST_TIMEOUT_S = 60.0
 # Beyond its budget a run still makes two rounds, if they take no longer than this.
 TWO_ROUNDS_S = 60.0
 LONGER = " (--timeout allows longer)"
-# Of the rounds of a case; a machine that is never left alone has to be taken as it is.
+# Of the rounds of a case until then: a machine that is never left alone has to be taken as it is, and a budget is not
+# for the first rounds alone.
 MOST_REDONE = 0.2
 
 Judge = Callable[[], Comparison]
@@ -175,7 +176,7 @@ class Measurement:
         replicates, cause = self._visit(group, number)
         if not cause:
             return
-        most = max(1, int(MOST_REDONE * self.stretch.looks[-1]))
+        most = max(1, int(MOST_REDONE * number))
         again = all(self.ledger.redone[case.label] < most for case in group)
         for case in group:
             self.run.record(

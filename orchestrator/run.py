@@ -153,17 +153,25 @@ def briefly(version: str, failure: EnvironmentFailed) -> str:
 
 
 def outline(plan: Plan) -> str:
-    arms = len(plan.arms())
-    each = REPLICATE_S if plan.isolation == "fork" else ISOLATED_S
-    least, most = (arms * (looks + 1) * each / 60 for looks in (plan.looks[0], plan.looks[-1]))
-    if plan.budget_s:
-        least, most = min(least, plan.budget_s / 60), min(most, plan.budget_s / 60)
     rounds = f"{plan.looks[0]} to {plan.looks[-1]} rounds" if len(plan.looks) > 1 else f"{plan.looks[0]} rounds"
-    minutes = " to ".join(dict.fromkeys(f"{max(value, 0.1):.{0 if value >= 10 else 1}f}" for value in (least, most)))
     what = f"{len(plan.cases)} cases x {len(plan.versions)} versions"
     if plan.claims:
-        what = f"{len(plan.claims)} claims, {arms} arms in {len(plan.versions)} versions"
-    return f"plan: {what}, {rounds}, about {minutes} min once the environments are there{_memory(plan)}"
+        what = f"{len(plan.claims)} claims, {len(plan.arms())} arms in {len(plan.versions)} versions"
+    return f"plan: {what}, {rounds}, {_minutes(plan)} min once the environments are there{_memory(plan)}"
+
+
+def _minutes(plan: Plan) -> str:
+    """Of what claims name, a replicate takes milliseconds or half a minute; then only the budget is known."""
+    if plan.claims and plan.budget_s:
+        return f"at most {_in_minutes(plan.budget_s)}"
+    each = REPLICATE_S if plan.isolation == "fork" else ISOLATED_S
+    took = (len(plan.arms()) * (looks + 1) * each for looks in (plan.looks[0], plan.looks[-1]))
+    told = (_in_minutes(min(one, plan.budget_s or one)) for one in took)
+    return f"about {' to '.join(dict.fromkeys(told))}"
+
+
+def _in_minutes(seconds: float) -> str:
+    return f"{max(seconds / 60, 0.1):.{0 if seconds >= 600 else 1}f}"
 
 
 def _memory(plan: Plan) -> str:

@@ -71,6 +71,17 @@ class Stage:
             for (number, case), events in by_visit
         ]
 
+    def openings(self) -> list[list[Event]]:
+        """From the first opening to the last closing of what is open at once."""
+        openings: list[list[Event]] = [[]]
+        opened = 0
+        for event in self.log:
+            openings[-1].append(event)
+            opened += {"open": 1, "close": -1}.get(event.kind, 0)
+            if not opened:
+                openings.append([])
+        return openings[:-1]
+
     def opened(self, case: str, version: str) -> list[int]:
         """The rounds in which an arm was opened."""
         return [event.round for event in self.log if (event.kind, event.case, event.version) == ("open", case, version)]

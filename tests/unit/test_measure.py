@@ -1,19 +1,14 @@
 """The order of a whole run, read from what its workers were told; in the style of hyperfine's execution order tests."""
 
 import time
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
-import pyarrow as pa
 import pytest
 
-from orchestrator import measure
-from orchestrator.gpu import Gpu, GpuReading
-from orchestrator.match import Fitting, Match
-from orchestrator.model import Calibrated, CardSpan, Disturbed, Ended, Lost, Watched
-from tests.unit.actors import Event, Part, Stage, play
+from orchestrator.model import Calibrated, Disturbed, Ended, Lost
+from tests.unit.actors import Part, Stage, play
 from tests.unit.builders import NEW, OLD, case, case_pair, plan, version_pair
 
 A, B = case("a"), case("b")
@@ -82,19 +77,7 @@ def test_a_replicate_with_a_worker_of_its_own_stands_alone(tmp_path: Path):
     stage = Stage()
     pairs = (version_pair(A), case_pair(A, B))
     play(tmp_path, plan([A, B], pairs=pairs, looks=(2,), seed=0, isolation="process"), stage)
-    assert {len({event.case for event in visit}) for visit in visits_of(stage)} == {1}
-
-
-def visits_of(stage: Stage) -> list[list[Event]]:
-    """From the first opening to the last closing of what is open at once."""
-    visits: list[list[Event]] = [[]]
-    opened = 0
-    for event in stage.log:
-        visits[-1].append(event)
-        opened += {"open": 1, "close": -1}.get(event.kind, 0)
-        if not opened:
-            visits.append([])
-    return visits[:-1]
+    assert {len({event.case for event in visit}) for visit in stage.openings()} == {1}
 
 
 def test_the_seed_of_the_plan_fixes_every_order(tmp_path: Path):
@@ -291,130 +274,10 @@ def test_isolated_a_death_costs_its_arm_alone_however_often(tmp_path: Path):
     assert {outcomes[name, OLD] for name in "abcd"} == {("measured", 5)}
 
 
-CARD = Gpu(0, "GPU-4d6a", "NVIDIA H100", "9.0", "550.54", 81_920, 700, True, False)
-SEEN = [{"name": "NVIDIA H100", "capability": "9.0"}]
-COOL = GpuReading(0, 1980, None, 41, 122, None, (), None)
-
-
-def on_gpu(*cases, **changes):
-    return plan(cases, device="gpu", gpus=(CARD.key,), engine="docker", **changes)
-
-
-def most_at_once(stage: Stage) -> int:
-    here, most = 0, 0
-    for door, _ in stage.doors:
-        here += 1 if door == "in" else -1
-        most = max(most, here)
-    return most
-
-
-def test_where_only_one_process_may_hold_the_gpu_none_meets_another(tmp_path: Path):
-    """Not even at the start, where all workers are tried; and everything is measured as ever."""
-    stage = Stage(gpus=SEEN)
-    asked = on_gpu(A, B, looks=(2,), seed=0, isolation="container", exclusive=True)
-    played = play(tmp_path, asked, stage, Fitting(cards=(CARD,)))
-    assert most_at_once(stage) == 1
-    assert stage.forks == [False] * (2 + 2 * 2 * 3)
-    assert [arm.rounds for arm in played.comparison.arms] == [2] * 4
-    for visit in visits_of(stage):
-        assert len({(event.case, event.version) for event in visit}) == 1
-    orders = {
-        number: [e.version for e in stage.log if (e.round, e.case, e.kind) == (number, "a", "open")]
-        for number in (1, 2)
-    }
-    assert orders[2] == orders[1][::-1]
-    places = {row["position"] for row in rows_of(played) if row["round"]}
-    assert places == {0, 1}
-
-
-def rows_of(played) -> list[dict]:
-    tables = [pa.ipc.open_stream(path.read_bytes()).read_all() for path in played.run.streams()]
-    return [row for table in tables for row in table.select(["round", "position"]).to_pylist()]
-
-
-def test_without_that_workers_share_the_gpu(tmp_path: Path):
-    stage = Stage(gpus=SEEN)
-    play(tmp_path, on_gpu(A, looks=(2,)), stage, Fitting(cards=(CARD,)))
-    assert most_at_once(stage) == 2
-
-
-def test_a_death_where_one_process_holds_the_gpu_leaves_it_to_the_next(tmp_path: Path):
-    stage = Stage({("a", NEW): Part(takes_its_worker_along=("burst", 1))}, gpus=SEEN)
-    asked = on_gpu(A, B, looks=(2,), isolation="container", exclusive=True)
-    played = play(tmp_path, asked, stage, Fitting(cards=(CARD,)))
-    assert most_at_once(stage) == 1
-    outcomes = {(arm.case.label, arm.version): arm.outcome for arm in played.comparison.arms}
-    assert outcomes == {("a", OLD): "measured", ("a", NEW): "died", ("b", OLD): "measured", ("b", NEW): "measured"}
-
-
-def jit(*versions: str) -> Fitting:
-    return Fitting(cards=(CARD,), matches=tuple(Match(version, CARD.title, "jit", "PTX only") for version in versions))
-
-
-def test_a_version_whose_code_the_driver_makes_is_opened_once_before_the_pilot(tmp_path: Path):
-    stage = Stage(gpus=SEEN)
-    play(tmp_path, on_gpu(A, B, looks=(2,), seed=0), stage, jit(NEW))
-    first, *rest = stage.visits()
-    assert first.startswith("0 a: open:2 close:2 open:1 burst:1")
-    assert sum(visit.startswith("0 ") for visit in rest) == 1
-    assert len(stage.opened("a", NEW)) == len(stage.opened("a", OLD)) + 1
-
-
-def test_a_case_that_is_refused_leaves_the_warming_to_the_next(tmp_path: Path):
-    stage = Stage({("a", NEW): Part(refuses="no such op")}, gpus=SEEN)
-    play(tmp_path, on_gpu(A, B, looks=(2,), seed=0), stage, jit(NEW))
-    assert stage.opened("a", NEW) == [0]
-    assert stage.opened("b", NEW) == [0, 0, 1, 2]
-
-
-def test_warming_takes_nothing_of_the_budget_and_has_a_deadline_of_its_own(tmp_path: Path, monkeypatch):
-    told: list[float] = []
-    real = measure.Measurement._open
-
-    def opening(self, case, version, number, position, warmup, timeout_s=None):
-        told.append(timeout_s)
-        return real(self, case, version, number, position, warmup, timeout_s)
-
-    monkeypatch.setattr(measure.Measurement, "_open", opening)
-    begun = time.monotonic() - 1000
-    played = play(tmp_path, on_gpu(A, looks=(2,), budget_s=60.0), Stage(gpus=SEEN), jit(NEW), started=begun)
-    assert played.ending == ""
-    assert told[0] == measure.SLOW_START_TIMEOUT_S
-    assert set(told[1:]) == {None}
-
-
-@pytest.fixture
-def hot(monkeypatch: pytest.MonkeyPatch) -> list[GpuReading]:
-    """A card that gets hot in the burst that these readings are taken after, one after another; then it stays cool."""
-    coming: list[GpuReading] = []
-    looks: list[GpuReading] = []
-
-    def read(only: Collection[str] = (), *, brief: bool = False) -> tuple[GpuReading, ...]:
-        if brief:
-            looks.append(coming.pop(0) if coming else COOL)
-            return (looks[-1],)
-        return (COOL,)
-
-    monkeypatch.setattr("orchestrator.host.read_gpus", read)
-    monkeypatch.setattr("orchestrator.host.read_counters", lambda cpus: None)
-    return coming
-
-
-def test_a_visit_with_one_throttled_burst_is_redone_and_every_visit_is_in_the_journal(tmp_path: Path, hot):
-    hot += [COOL, replace(COOL, sm_mhz=900, temperature_c=90, throttled=("thermal slowdown",))]
-    played = play(tmp_path, on_gpu(A, looks=(5,)), Stage(gpus=SEEN), Fitting(cards=(CARD,)))
-    (disturbed,) = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
-    assert (disturbed.round, disturbed.redone, disturbed.cause) == (1, True, "GPU 0 was throttled (thermal slowdown)")
-    watched = [entry for entry in played.run.entries() if isinstance(entry, Watched)]
-    assert [(entry.round, entry.cases) for entry in watched] == [(number, ("a",)) for number in (1, 1, 2, 3, 4, 5)]
-    assert watched[0].cards == (
-        CardSpan(
-            index=0, sm_mhz_min=900, sm_mhz_max=1980, temperature_c=90, power_w=122, throttled=("thermal slowdown",)
-        ),
-    )
-    assert watched[1].cards[0].throttled == ()
-
-
-def test_on_a_cpu_nothing_of_a_card_is_in_the_journal(tmp_path: Path, hot):
-    played = play(tmp_path, plan([A], looks=(2,)), Stage())
-    assert not any(isinstance(entry, Watched) for entry in played.run.entries())
+def test_rounds_that_others_disturb_are_redone_in_a_fifth_of_the_rounds_until_then(tmp_path: Path, monkeypatch):
+    """A machine that is never left alone: a budget is not spent on the first rounds."""
+    monkeypatch.setattr("orchestrator.host.Witness.disturbance", lambda witness, own_s: "somebody else")
+    played = play(tmp_path, plan([A], looks=(20,)), Stage({("a", NEW): NOISY}))
+    disturbed = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
+    assert [entry.round for entry in disturbed] == list(range(1, 21))
+    assert [entry.round for entry in disturbed if entry.redone] == [1, 10, 15, 20]

@@ -12,12 +12,12 @@ from orchestrator.engines import EngineOptions, Environment
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.measure import Ledger
-from orchestrator.model import Arm, EnvironmentFacts, Finished, Isolation
+from orchestrator.model import Arm, EnvironmentFacts, Expectation, Finished, Isolation
 from orchestrator.progress import Quiet
 from orchestrator.rundir import RunDir
 from orchestrator.versions import Version
 from tests.unit.actors import Dressing, Part, Stage
-from tests.unit.builders import arm, case, comparison, unmeasured
+from tests.unit.builders import arm, case, claim, comparison, unmeasured, version_pair
 
 VERSIONS = ("1.14", "2.0")
 SMOKE = Options(versions=VERSIONS, suite="smoke", selected=("power[style=eager]",))
@@ -40,6 +40,17 @@ def test_rounds_that_are_fixed_are_one_look_and_no_budget_of_the_suites():
 
 def test_a_budget_that_is_asked_for_goes_before_the_suites():
     assert run.ask(Options(versions=VERSIONS, budget_s=5.0)).plan.budget_s == 5.0
+
+
+def test_how_long_it_takes_is_said_beforehand_and_of_claims_only_what_it_takes_at_most():
+    one = run.ask(SMOKE).plan
+    assert "1 cases x 2 versions, 6 to 20 rounds, about 0.1 to 0.4 min" in run.outline(replace(one, budget_s=None))
+    assert "about 0.1 to 0.2 min" in run.outline(replace(one, budget_s=12.0))
+    assert "6 rounds, about 0.1 min" in run.outline(replace(one, looks=(6,)))
+    said = version_pair(one.cases[0], *one.versions)
+    of_claims = replace(one, claims=(claim(Expectation(pair=said, effect="same", published=None)),), budget_s=1140.0)
+    assert "1 claims, 2 arms in 2 versions, 6 to 20 rounds, at most 19 min" in run.outline(of_claims)
+    assert "about 0.1 to 0.4 min" in run.outline(replace(of_claims, budget_s=None))
 
 
 def test_two_runs_of_one_second_have_two_names_and_two_seeds():
