@@ -85,10 +85,10 @@ def _values(points: Iterable[Point]) -> tuple[Value, ...]:
     for point in points:
         if has_value(point):
             by_night[point.night].append(point)
-    return tuple(_value(night, counted(of_night)) for night, of_night in sorted(by_night.items()))
+    return tuple(_value(night, _counted(of_night)) for night, of_night in sorted(by_night.items()))
 
 
-def counted(of_night: Sequence[Point]) -> Sequence[Point]:
+def _counted(of_night: Sequence[Point]) -> Sequence[Point]:
     """The points that make a night's value, all their rounds together. Where it was confirmed these are the fresh ones:
     its screen was picked for what it strayed by."""
     return [point for point in of_night if point.stage == "confirm"] or of_night

@@ -61,13 +61,17 @@ def efforts(
 ) -> dict[str, Effort]:
     """By case. Where a round of them all may take so long and no longer, calls give way before rounds do: what tells is
     the number of replicates."""
-    found = {case: effort(own, patient=case in patient) for case, own in pilots.items()}
+
+    def at(share: float) -> dict[str, Effort]:
+        return {case: effort(own, share, patient=case in patient) for case, own in pilots.items()}
+
+    found = at(1.0)
     if round_s is None:
         return found
     opening = sum(pilot.open_s for own in pilots.values() for pilot in own)
     calling = sum(found[case].in_all * pilot.call_s for case, own in pilots.items() for pilot in own)
     share = max(0.0, round_s - opening) / max(calling, 1e-9)
-    return {case: effort(own, min(share, 1.0), patient=case in patient) for case, own in pilots.items()}
+    return at(min(share, 1.0))
 
 
 def effort(pilots: Sequence[Pilot], share: float = 1.0, *, patient: bool = False) -> Effort:
