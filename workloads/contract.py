@@ -145,21 +145,22 @@ def decode(line: str, kinds: Dict[str, Dict[str, type]]) -> Dict[str, Any]:
     """The message in `line`, checked against COMMANDS or EVENTS; its kind stands under "kind"."""
     try:
         message = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError, MemoryError):
         raise ContractError("not JSON: {!r}".format(line[:200]))
     if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
         raise ContractError("not an object with a kind: {!r}".format(line[:200]))
     keys = kinds.get(message["kind"])
     if keys is None:
-        raise ContractError("unknown kind {!r}; known are {}".format(message["kind"], ", ".join(sorted(kinds))))
+        raise ContractError("unknown kind {!r}; known are {}".format(message["kind"][:200], ", ".join(sorted(kinds))))
     for key, kind in keys.items():
         if key not in message:
             raise ContractError("{} lacks {!r}".format(message["kind"], key))
         if not _is(message[key], kind):
-            raise ContractError("{}.{} is not {}: {!r}".format(message["kind"], key, kind.__name__, message[key]))
+            shown = repr(message[key])[:200]
+            raise ContractError("{}.{} is not {}: {}".format(message["kind"], key, kind.__name__, shown))
     unknown = sorted(set(message) - set(keys) - {"kind"})
     if unknown:
-        raise ContractError("{} knows no {}".format(message["kind"], ", ".join(unknown)))
+        raise ContractError("{} knows no {}".format(message["kind"], ", ".join(unknown)[:200]))
     return message
 
 

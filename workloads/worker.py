@@ -12,6 +12,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 
 
 def _adopt_package():
@@ -34,6 +35,13 @@ from workloads.replicate import Replicate  # noqa: E402
 LOG_TAIL_BYTES = 4000
 # The commands that begin a replicate; the others go to one that is open.
 BEGINNINGS = {"open": Replicate, "profile": ProfiledReplicate}
+# What a replicate may answer; it runs a workload, which can write anything into the pipe.
+ANSWERS = {
+    "open": ("opened", "refused", "died"),
+    "burst": ("measured", "died"),
+    "close": ("closed", "died"),
+    "profile": ("profiled", "refused", "died"),
+}
 
 
 class ChildDied(Exception):
@@ -82,7 +90,10 @@ class Child:
                 raise self._end()
             self.buffer += chunk
         line, self.buffer = self.buffer.split(b"\n", 1)
-        return json.loads(line.decode("utf-8"))
+        try:
+            return json.loads(line.decode("utf-8"))
+        except (ValueError, RecursionError):
+            raise ChildDied("contract", "its answer is not JSON")
 
     def _end(self):
         status = self._reap(kill=False)
@@ -146,6 +157,14 @@ def _run_child(main, orders, answers, prints):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def _is_answer(answer, kind, number):
+    return isinstance(answer, dict) and answer.get("kind") in ANSWERS[kind] and answer.get("replicate") == number
+
+
+def _died(number, how, reason):
+    return {"kind": "died", "replicate": number, "how": how, "reason": reason, "log": ""}
 
 
 def _write_line(fd, message):
@@ -233,7 +252,7 @@ class Worker:
         try:
             return child.ask(None, command["timeout_s"])
         except ChildDied as death:
-            return {"kind": "died", "replicate": -1, "how": death.how, "reason": str(death), "log": ""}
+            return _died(-1, death.how, str(death))
         finally:
             child.finish()
 
@@ -246,20 +265,30 @@ class Worker:
         child = self.children[number]
         try:
             answer = child.ask(None if begins else command, command["timeout_s"])
+            if not _is_answer(answer, command["kind"], number):
+                raise ChildDied("contract", "its answer is none that a replicate gives")
         except ChildDied as death:
-            answer = {"kind": "died", "replicate": number, "how": death.how, "reason": str(death), "log": ""}
+            answer = _died(number, death.how, str(death))
         if answer["kind"] not in ("opened", "measured"):
             tail = self._forget(number)
+            if answer["kind"] == "closed":
+                answer = self._written(self.orders[number], answer)
             if answer["kind"] == "died":
                 answer["log"] = tail
-            if answer["kind"] == "closed":
-                answer = self._write(self.orders[number], answer)
         return answer
 
     def _settle(self, replicate):
         if self.orders:
             raise contract.ContractError("this worker forks nothing and has had its one replicate")
         return Inline(replicate)
+
+    def _written(self, order, answer):
+        try:
+            return self._write(order, answer)
+        except Exception as error:
+            traceback.print_exc()
+            reason = "its rows could not be written: {}: {}".format(type(error).__name__, str(error)[:500])
+            return _died(order["replicate"], "results", reason)
 
     def _write(self, order, answer):
         pa, columns = self.pa, answer["columns"]

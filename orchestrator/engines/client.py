@@ -1,10 +1,27 @@
 """The host's end of the worker protocol: one method a command, typed answers."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from orchestrator.engines import events
 from orchestrator.engines.channel import Channel, ChannelClosed, ChannelTimeout
+from orchestrator.engines.events import (
+    AnyEvent,
+    ByeEvent,
+    ClosedEvent,
+    DiedEvent,
+    ErrorEvent,
+    FailedEvent,
+    MeasuredEvent,
+    OddEvent,
+    OpenedEvent,
+    ProbedEvent,
+    ProfiledEvent,
+    ReadyEvent,
+    RefusedEvent,
+)
 from orchestrator.model import Case
 from workloads import contract
 
@@ -63,6 +80,9 @@ class Ready:
     import_ns: int
 
 
+Wanted = TypeVar("Wanted", bound=events.Event)
+
+
 class WorkerDied(Exception):
     """The worker itself is gone, and every replicate in it."""
 
@@ -91,16 +111,16 @@ class WorkerClient:
             },
             timeout_s,
         )
-        if event["kind"] == "failed":
-            raise WorkerDied(f"{event['stage']} failed: {event['message']}")
-        return Ready(self._expect(event, "ready")["facts"], event["import_ns"])
+        if isinstance(event, FailedEvent):
+            raise WorkerDied(f"{event.stage} failed: {event.message}")
+        ready = self._expect(event, ReadyEvent)
+        return Ready(dict(ready.facts), ready.import_ns)
 
     def gpus(self, timeout_s: float) -> list[SeenGpu]:
         event = self._ask({"kind": "probe", "timeout_s": timeout_s}, timeout_s + GRACE_S)
-        if event["kind"] == "died":
-            raise WorkerDied(f"asking TensorFlow for its GPUs ended the process: {event['reason']}")
-        seen = self._expect(event, "probed")["gpus"]
-        return [SeenGpu(str(gpu.get("name", "")), str(gpu.get("capability", ""))) for gpu in seen]
+        if isinstance(event, DiedEvent):
+            raise WorkerDied(f"asking TensorFlow for its GPUs ended the process: {event.reason}")
+        return [SeenGpu(gpu.name, gpu.capability) for gpu in self._expect(event, ProbedEvent).gpus]
 
     def open(
         self, case: Case, *, replicate: int, round: int, position: int, seed: int, warmup: int, timeout_s: float
@@ -117,25 +137,21 @@ class WorkerClient:
             "warmup": warmup,
             "timeout_s": timeout_s,
         }
-        event = self._ask(order, timeout_s + GRACE_S)
-        if ended := _ended(event):
-            return ended
-        self._expect(event, "opened")
-        return Opened(event["first_ns"], event["second_ns"], event["steps"])
+        event = self._order(order, timeout_s, OpenedEvent)
+        return Opened(event.first_ns, event.second_ns, event.steps) if isinstance(event, OpenedEvent) else event
 
     def burst(self, replicate: int, calls: int, timeout_s: float, least_s: float = 0.0) -> Burst | Died:
         """So many calls, and more of them where they are so short that less than `least_s` has passed."""
         order = {"kind": "burst", "replicate": replicate, "calls": calls, "timeout_s": timeout_s, "least_s": least_s}
-        event = self._ask(order, timeout_s + GRACE_S)
-        if event["kind"] == "died":
-            return _died(event)
-        self._expect(event, "measured")
-        return Burst(tuple(event["walls_ns"]), event["cpu_ns"])
+        event = self._order(order, timeout_s, MeasuredEvent)
+        if isinstance(event, MeasuredEvent):
+            return Burst(tuple(event.walls_ns), event.cpu_ns)
+        return _only_died(event)
 
     def close_replicate(self, replicate: int, timeout_s: float) -> Closed | Died:
         order = {"kind": "close", "replicate": replicate, "timeout_s": timeout_s}
-        event = self._ask(order, timeout_s + GRACE_S)
-        return _died(event) if event["kind"] == "died" else Closed(self._expect(event, "closed")["rows"])
+        event = self._order(order, timeout_s, ClosedEvent)
+        return Closed(event.rows) if isinstance(event, ClosedEvent) else _only_died(event)
 
     def profile(
         self, case: Case, *, replicate: int, calls: int, seed: int, timeout_s: float
@@ -151,22 +167,51 @@ class WorkerClient:
             "calls": calls,
             "timeout_s": timeout_s,
         }
-        event = self._ask(order, timeout_s + GRACE_S)
-        return _ended(event) or dict(self._expect(event, "profiled")["profile"])
+        event = self._order(order, timeout_s, ProfiledEvent)
+        return dict(event.profile) if isinstance(event, ProfiledEvent) else event
 
     def quit(self) -> bool:
         """Whether the worker closed its stream and left in order."""
         try:
-            return bool(self._ask({"kind": "quit"}, GRACE_S)["kind"] == "bye")
+            return isinstance(self._ask({"kind": "quit"}, GRACE_S), ByeEvent)
         except WorkerDied:
             return False
         finally:
             self.channel.close()
 
-    def _ask(self, command: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+    def _order(self, order: dict[str, Any], timeout_s: float, wanted: type[Wanted]) -> Wanted | Refused | Died:
+        """What a replicate answers. An answer that cannot be true costs the replicate, and no other."""
+        number = order["replicate"]
+        try:
+            event = self._parsed(order, timeout_s + GRACE_S)
+            if getattr(event, "replicate", number) != number:
+                raise OddEvent(f"{event.kind}.replicate: another number than the one asked")
+        except OddEvent as odd:
+            if order["kind"] not in ("close", "profile"):
+                self._forget(number)
+            return Died("contract", f"its answer to {order['kind']} cannot be true: {odd}")
+        if isinstance(event, RefusedEvent):
+            return Refused(event.reason)
+        if isinstance(event, DiedEvent):
+            return Died(event.how, event.reason, event.log)
+        return self._expect(event, wanted)
+
+    def _forget(self, number: int) -> None:
+        """End a replicate whose rows will not count; the worker may have ended it by itself."""
+        with suppress(OddEvent):
+            self._parsed({"kind": "close", "replicate": number, "timeout_s": GRACE_S}, 2 * GRACE_S)
+
+    def _ask(self, command: dict[str, Any], timeout_s: float) -> AnyEvent:
+        try:
+            return self._parsed(command, timeout_s)
+        except OddEvent as odd:
+            self.channel.close()
+            raise WorkerDied(f"broke the contract: {odd}") from odd
+
+    def _parsed(self, command: dict[str, Any], timeout_s: float) -> AnyEvent:
         try:
             self.channel.send(contract.encode(command))
-            return contract.decode(self.channel.receive(timeout_s), contract.EVENTS)
+            return events.parse(self.channel.receive(timeout_s))
         except ChannelClosed as closed:
             raise WorkerDied(str(closed)) from closed
         except ChannelTimeout as timeout:
@@ -174,21 +219,16 @@ class WorkerClient:
             raise WorkerDied(f"timeout: no answer to {command['kind']} within {timeout_s:.0f} s; ended") from timeout
         except contract.ContractError as error:
             self.channel.close()
-            raise WorkerDied(f"broke the contract: {error}") from error
+            raise WorkerDied(f"broke the contract: {events.clean(str(error))}") from error
 
-    def _expect(self, event: dict[str, Any], kind: str) -> dict[str, Any]:
-        if event["kind"] != kind:
-            self.channel.close()
-            raise WorkerDied(f"broke the contract: {event['kind']} instead of {kind}: {event.get('message', '')}")
-        return event
-
-
-def _ended(event: dict[str, Any]) -> Refused | Died | None:
-    """What came of a replicate that did not begin."""
-    if event["kind"] == "refused":
-        return Refused(event["reason"])
-    return _died(event) if event["kind"] == "died" else None
+    def _expect(self, event: AnyEvent, wanted: type[Wanted]) -> Wanted:
+        if isinstance(event, wanted):
+            return event
+        self.channel.close()
+        said = f": {event.message}" if isinstance(event, ErrorEvent) else ""
+        raise WorkerDied(f"broke the contract: {event.kind} instead of {wanted.kind_name()}{said}")
 
 
-def _died(event: dict[str, Any]) -> Died:
-    return Died(event["how"], event["reason"], event["log"])
+def _only_died(event: Refused | Died) -> Died:
+    """A replicate that is open has nothing left to refuse."""
+    return event if isinstance(event, Died) else Died("contract", f"it refused after it was opened: {event.reason}")

@@ -1,0 +1,148 @@
+"""What a worker answers, checked: it is untrusted, and so is every number, text and nesting in it.
+
+The contract's table says which keys an event has; the models here say which values. One that is odd becomes OddEvent,
+with the replicate that it costs where that can be told.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+
+from workloads import contract
+
+# Longer is a log, not a reason.
+LONGEST_TEXT, LONGEST_LOG = 2_000, 8_000
+MOST_FACTS, MOST_CALLS, MOST_GPUS = 50, 10_000, 64
+# An event is two or three objects deep, a profile five.
+DEEPEST = 16
+
+
+class OddEvent(Exception):
+    """An event that the contract allows and no worker of ours would send."""
+
+
+def clean(text: object, most: int = LONGEST_TEXT) -> object:
+    """A text as it can be written to any file: no half of a surrogate pair, which a name of a file may hold."""
+    return text.encode("utf-8", "replace").decode()[:most] if isinstance(text, str) else text
+
+
+Text = Annotated[str, BeforeValidator(clean)]
+Log = Annotated[str, BeforeValidator(lambda text: clean(text, LONGEST_LOG))]
+Amount = Annotated[int, Field(ge=0, le=2**62)]
+Number = Annotated[int, Field(ge=-1, le=2**31 - 1)]
+
+
+class Event(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @classmethod
+    def kind_name(cls) -> str:
+        return str(cls.model_fields["kind"].annotation.__args__[0])  # type: ignore[union-attr]
+
+
+class ReadyEvent(Event):
+    kind: Literal["ready"]
+    facts: Annotated[dict[Text, Text | bool | None], Field(max_length=MOST_FACTS)]
+    import_ns: Amount
+    pid: Amount
+
+
+class FailedEvent(Event):
+    kind: Literal["failed"]
+    stage: Text
+    message: Text
+
+
+class Gpu(Event):
+    name: Text = ""
+    capability: Text = ""
+
+
+class ProbedEvent(Event):
+    kind: Literal["probed"]
+    gpus: Annotated[list[Gpu], Field(max_length=MOST_GPUS)]
+
+
+class OpenedEvent(Event):
+    kind: Literal["opened"]
+    replicate: Number
+    build_ns: Amount
+    first_ns: Amount
+    second_ns: Amount
+    steps: Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class MeasuredEvent(Event):
+    kind: Literal["measured"]
+    replicate: Number
+    walls_ns: Annotated[list[Amount], Field(min_length=1, max_length=MOST_CALLS)]
+    cpu_ns: Amount
+
+
+class ClosedEvent(Event):
+    kind: Literal["closed"]
+    replicate: Number
+    rows: Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class ProfiledEvent(Event):
+    kind: Literal["profiled"]
+    replicate: Number
+    profile: dict[str, Any]
+
+
+class RefusedEvent(Event):
+    kind: Literal["refused"]
+    replicate: Number
+    reason: Text
+
+
+class DiedEvent(Event):
+    kind: Literal["died"]
+    replicate: Number
+    how: Text
+    reason: Text
+    log: Log
+
+
+class ErrorEvent(Event):
+    kind: Literal["error"]
+    message: Text
+
+
+class ByeEvent(Event):
+    kind: Literal["bye"]
+
+
+AnyEvent = (
+    ReadyEvent | FailedEvent | ProbedEvent | OpenedEvent | MeasuredEvent | ClosedEvent | ProfiledEvent | RefusedEvent
+    | DiedEvent | ErrorEvent | ByeEvent
+)  # fmt: skip
+
+EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Annotated[AnyEvent, Field(discriminator="kind")])
+
+
+def parse(line: str) -> AnyEvent:
+    """The event in a line; raises ContractError where it is none, and OddEvent where its values are impossible."""
+    try:
+        message = contract.decode(line, contract.EVENTS)
+        if "profile" in message:
+            message["profile"] = tidy(message["profile"])
+        return EVENT.validate_python(message)
+    except RecursionError as error:
+        raise contract.ContractError("an answer that is nested without end") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(clean(str(part), 40)) for part in first["loc"])
+        raise OddEvent(f"{place}: {first['msg']}") from error
+
+
+def tidy(value: Any, depth: int = 0) -> Any:
+    """A nested value with every text in it clean; raises OddEvent where it is too deep."""
+    if depth > DEEPEST:
+        raise OddEvent(f"profile: more than {DEEPEST} levels deep")
+    if isinstance(value, dict):
+        return {clean(key): tidy(inner, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [tidy(inner, depth + 1) for inner in value]
+    return clean(value)
