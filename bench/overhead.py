@@ -117,7 +117,7 @@ def measured_share(scratch: Path) -> tuple[float, float]:
     path = run_comparison(options, Quiet()).path
     directory = RunDir.open(path)
     (finished,) = [entry for entry in directory.entries() if isinstance(entry, Finished)]
-    inside = sum(sum(results.read_stream(stream)[0]["wall_ns"].to_pylist()) for stream in directory.streams())
+    inside = sum(sum(results.read_stream(stream.path)[0]["wall_ns"].to_pylist()) for stream in directory.streams())
     return inside / 1e9 / finished.seconds, finished.seconds
 
 

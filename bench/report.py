@@ -14,10 +14,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
+from orchestrator import whole
 from orchestrator.host import host_facts
 from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan
 from orchestrator.plan import ALPHA, LOOKS, MARGIN, plan_pairs
-from orchestrator.results import check, compact, read_stream
+from orchestrator.results import check, compacted, read_stream, take
 from orchestrator.rundir import RunDir
 from orchestrator.suites import all_workloads
 from workloads import contract
@@ -99,7 +100,7 @@ def write_run(path: Path) -> int:
 def compact_run(path: Path) -> None:
     """As the host leaves a run whose workers have closed their streams."""
     for stream in RunDir.open(path).streams():
-        compact(stream, RUN)
+        whole.write(stream.path, compacted(stream.path, take(stream.path)))
 
 
 def _plan(cases: tuple[Case, ...]) -> Plan:
@@ -176,9 +177,9 @@ def _validation(path: Path) -> tuple[float, float]:
     read_s = check_s = 0.0
     for stream in RunDir.open(path).streams():
         begun = time.perf_counter()
-        table, _ = read_stream(stream)
+        table, _ = read_stream(stream.path, stream.root)
         between = time.perf_counter()
-        check(stream, table, RUN)
+        check(stream.path, table, RUN, stream.version)
         read_s += time.perf_counter() - begun
         check_s += time.perf_counter() - between
     return read_s, check_s

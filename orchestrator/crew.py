@@ -14,7 +14,7 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.gpu import Gpu
 from orchestrator.match import NO_CARDS, Fitting
 from orchestrator.model import CONTROL, Lost, Plan
-from orchestrator.results import compact
+from orchestrator.results import Stream
 from orchestrator.rundir import RunDir
 
 START_TIMEOUT_S = 180.0
@@ -34,7 +34,7 @@ class Member:
     parts: int
     isolated: bool
     client: WorkerClient | None = None
-    stream: Path | None = None
+    stream: Stream | None = None
     deaths: int = 0
     lost: bool = False
 
@@ -55,8 +55,9 @@ class Crew:
         self._own = own
         self._say = say
         self._fitting = fitting
+        parts = run.parts()
         self._members = {
-            version: Member(environment, run.parts(version), isolated=version in isolated)
+            version: Member(environment, parts[version], isolated=version in isolated)
             for version, environment in environments.items()
         }
 
@@ -101,16 +102,16 @@ class Crew:
     def _start(self, version: str) -> Ready | None:
         member = self._members[version]
         member.parts += 1
-        stream = self._run.stream(version, member.parts)
+        member.stream = stream = self._run.stream(version, member.parts)
         place = WorkerPlace(
             run=self._plan.run,
-            results=self._run.results,
+            results=self._run.place(version, member.parts),
             log=self._run.logs / f"worker-{version}.log",
             own_workloads=self._own,
         )
         client = None
         try:
-            started = member.environment.start(place, stream)
+            started = member.environment.start(place, stream.path)
             client = WorkerClient(started.channel, version)
             ready = client.hello(
                 run=self._plan.run,
@@ -126,6 +127,7 @@ class Crew:
         except (WorkerDied, EnvironmentFailed) as error:
             if client:
                 client.channel.close()
+            self._settle(member)
             said = last_line(place.log) if isinstance(error.__cause__, ChannelClosed) else ""
             self.lose(version, "start", f"{error}{f' ({said})' if said else ''}; see {place.log}")
             return None
@@ -133,7 +135,7 @@ class Crew:
             if client:
                 client.channel.close()
             raise
-        member.client, member.stream = client, stream
+        member.client = client
         return ready
 
     def _require_gpu(self, client: WorkerClient) -> None:
@@ -157,7 +159,7 @@ class Crew:
         member = self._members[version]
         if member.client:
             member.client.channel.close()
-        member.client = None
+        self._settle(member)
         if member.isolated:
             return
         member.deaths += 1
@@ -173,18 +175,27 @@ class Crew:
             list(pool.map(self._leave, self._members.values()))
 
     def _leave(self, member: Member) -> None:
-        """A stream that its worker closed in order gets its final name and form."""
-        if member.client and member.client.quit() and member.stream:
-            settled = self._run.settle(member.stream)
-            if settled and not member.isolated:
-                compact(settled, self._plan.run)
-        member.client = None
+        if member.client:
+            member.client.quit()
+        self._settle(member)
 
     def kill(self) -> None:
         """Ends every worker at once."""
         for member in self._members.values():
             if member.client:
                 member.client.channel.close()
+            self._settle(member)
+
+    def _settle(self, member: Member) -> None:
+        """After a worker's end, however it came: its stream leaves the folder that the worker could write to."""
+        member.client = None
+        if member.stream:
+            self._run.settle(member.stream)
+            member.stream = None
+
+    def part(self, version: str) -> int:
+        """The number of the version's worker, the last one if none runs now."""
+        return self._members[version].parts
 
 
 def last_line(log: Path) -> str:

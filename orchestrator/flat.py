@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from orchestrator.announced import of_journal
 from orchestrator.errors import ContractBroken
 from orchestrator.model import Arm, Case, Comparison, Contrast, Params, Plan
-from orchestrator.replicates import Replicate
-from orchestrator.results import check, read_stream
+from orchestrator.replicates import Replicate, admitted, read_replicates
 from orchestrator.rundir import RunDir
 from workloads import contract
 
@@ -74,11 +74,12 @@ def calls(run: RunDir, plan: Plan, found: Sequence[Replicate]) -> pa.Table:
 def streams_of_calls(run: RunDir, plan: Plan, found: Iterable[Replicate]) -> Iterator[pa.Table]:
     """The same, stream by stream: together they may be too large to hold."""
     numbers = pa.array(sorted({one.number for one in found}), pa.int32())
-    for path in run.streams():
+    admit = of_journal(plan, run.entries())
+    for stream in run.streams():
         try:
-            table = check(path, read_stream(path)[0], plan.run)
+            table = admitted(read_replicates(stream, plan.run), admit)[0].table
         except ContractBroken:
-            # Told when the run was read.
+            # Reported when the run was read.
             continue
         yield table.filter(pc.is_in(table["replicate"], numbers))
 

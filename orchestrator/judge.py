@@ -9,6 +9,7 @@ from statistics import median
 
 import pyarrow as pa
 
+from orchestrator.announced import of_journal
 from orchestrator.model import (
     CONTROL,
     Arm,
@@ -16,6 +17,7 @@ from orchestrator.model import (
     Case,
     Comparison,
     Contrast,
+    Discarded,
     Disturbed,
     Ended,
     Extended,
@@ -60,8 +62,14 @@ class Endings:
     redone: set[int] = field(default_factory=set)
     disturbed: list[Disturbed] = field(default_factory=list)
     watched: list[Watched] = field(default_factory=list)
+    discarded: list[Discarded] = field(default_factory=list)
     exploratory_from: int | None = None
     finished: Finished | None = None
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Streams that were not even files."""
+        return tuple(entry.what for entry in self.discarded if entry.stream)
 
 
 def read_endings(run: RunDir) -> Endings:
@@ -80,6 +88,8 @@ def read_endings(run: RunDir) -> Endings:
             endings.redone.update(entry.replicates if entry.redone else ())
         elif isinstance(entry, Watched):
             endings.watched.append(entry)
+        elif isinstance(entry, Discarded):
+            endings.discarded.append(entry)
         elif isinstance(entry, Extended):
             finished = None
             if entry.exploratory and exploratory_from is None:
@@ -105,13 +115,13 @@ def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathe
     """`also` is given the rows of each stream, which are not kept."""
     plan, manifest = run.read_plan(), run.read_manifest()
     endings = read_endings(run)
-    loaded = load(run.streams(), plan.run, also)
+    loaded = load(run.streams(), plan.run, also, of_journal(plan, run.entries()))
     kept = tuple(
         replicate
         for replicate in loaded.replicates
         if replicate.round != contract.PILOT_ROUND and replicate.number not in endings.redone
     )
-    return Gathered(plan, manifest, endings, kept, loaded.problems, loaded.broken)
+    return Gathered(plan, manifest, endings, kept, loaded.problems, (*loaded.broken, *endings.broken))
 
 
 def judge_run(run: RunDir, *, at_look: bool = False) -> Comparison:
@@ -256,6 +266,11 @@ def _warnings(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
         warnings.append(endings.finished.how)
     for version, reason in endings.lost.items():
         warnings.append(f"{version} was lost ({reason})")
+    warnings += [
+        f"removed what a worker of {entry.version} left among its results: {entry.what}"
+        for entry in endings.discarded
+        if not entry.stream
+    ]
     kept = [entry.cause for entry in endings.disturbed if not entry.redone]
     if endings.disturbed:
         warnings.append(

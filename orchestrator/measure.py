@@ -281,7 +281,10 @@ class Measurement:
     def _end(self, case: Case, version: str, number: int, replicate: int, answer: Closed | Refused | Died) -> None:
         """Journals how a replicate ended; an arm that refused or died is not tried again in this run."""
         if isinstance(answer, Closed):
-            ended = Ended(version=version, case=case.label, round=number, replicate=replicate, outcome="measured")
+            ended = Ended(
+                version=version, case=case.label, round=number, replicate=replicate, outcome="measured",
+                part=self.crew.part(version), rows=answer.rows,
+            )  # fmt: skip
         elif isinstance(answer, Refused):
             ended = Ended(
                 version=version, case=case.label, round=number, replicate=replicate, outcome="refused",

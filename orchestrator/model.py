@@ -226,6 +226,23 @@ class Ended:
     how: str = ""
     reason: str = ""
     log: str = ""
+    # Which worker of its version closed it, and how many rows that worker then announced; older runs say neither.
+    part: int | None = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Discarded:
+    """Something in a worker's results folder that is not the stream of its results; it was not kept. `stream` means
+    that it stood in the stream's place."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["discarded"] = "discarded"
+    version: str
+    part: int
+    what: str
+    stream: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,9 +335,11 @@ class Finished:
     kind: Literal["finished"] = "finished"
     how: str
     seconds: float
+    # Whether something ended it in the middle of a replicate.
+    cut: bool = False
 
 
-Entry = Calibrated | Ended | Disturbed | Watched | Lost | Extended | Machine | Finished
+Entry = Calibrated | Ended | Discarded | Disturbed | Watched | Lost | Extended | Machine | Finished
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from orchestrator.measure import Ledger, Stretch, undecided
 from orchestrator.model import CONTROL, Calibrated, Disturbed, Ended, Entry, Extended, Lost, Manifest, Plan
 from orchestrator.plan import looks_left
 from orchestrator.progress import View
-from orchestrator.replicates import load
+from orchestrator.replicates import Replicate, load
 from orchestrator.run import Done, briefly, conduct, prepare, verdict_on
 from orchestrator.rundir import RunDir
 from workloads import contract
@@ -69,6 +69,15 @@ def read_past(plan: Plan, entries: Iterable[Entry]) -> Past:
     return Past(ledger, tuple(sorted(judged - {0, 1})), rounds)
 
 
+def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
+    """With what workers wrote and a host that was killed could no longer journal: neither its rounds nor its numbers
+    may come again. A host is at most one round and one replicate per arm ahead of its journal."""
+    rounds, most = past.rounds + 1, past.ledger.replicates + 2 * len(plan.arms())
+    seen = [one for one in written if one.round <= rounds and one.number <= most]
+    past.ledger.replicates = max([past.ledger.replicates, *(one.number for one in seen)])
+    return replace(past, rounds=max([past.rounds, *(one.round for one in seen)]))
+
+
 def extension(options: MoreOptions, plan: Plan, past: Past) -> Extended:
     """What the new rounds are, decided before the first of them."""
     planned = looks_left(plan.looks, past.judged, past.rounds)
@@ -94,10 +103,7 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
         plan, manifest = directory.read_plan(), directory.read_manifest()
         _same_sources(plan, manifest, options.own_workloads)
         _same_machine(manifest, view.say)
-        past = read_past(plan, directory.entries())
-        # A host that was killed may have journaled less than its workers wrote.
-        written = load(directory.streams(), plan.run).replicates
-        past.ledger.replicates = max([past.ledger.replicates, *(replicate.number for replicate in written)])
+        past = beyond(read_past(plan, directory.entries()), load(directory.streams(), plan.run).replicates, plan)
         cases = undecided(judge_run(directory), plan.cases, lambda arm: arm in past.ledger.ended)
         if not cases:
             raise NothingSelected(

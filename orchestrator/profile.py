@@ -118,7 +118,8 @@ def _profile(
     finally:
         crew.kill()
         # A worker opens its stream before it knows what for; no row has come of it.
-        shutil.rmtree(directory.results, ignore_errors=True)
+        for folder in (directory.results, directory.settled):
+            shutil.rmtree(folder, ignore_errors=True)
     if error and (heading is None or not any(arm.profile for arm in arms)):
         raise error
     assert heading is not None

@@ -1,7 +1,7 @@
 """Replicates: what the rows of each come to. Whole streams at once, for a run may have millions of rows."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator.errors import ContractBroken
-from orchestrator.results import as_arrow, as_numpy, check, figures, is_label, labels, read_stream
+from orchestrator.results import Stream, as_arrow, as_numpy, check, figures, is_label, labels, read_stream
 
 
 class Replicate(NamedTuple):
@@ -46,24 +46,64 @@ class Loaded:
     broken: tuple[str, ...] = ()
 
 
-def load(streams: Iterable[Path], run: str, also: Callable[[pa.Table], None] | None = None) -> Loaded:
+@dataclass(frozen=True)
+class Read:
+    """One good stream: its rows, one summary and the number of rows per replicate, and whether it was cut short."""
+
+    stream: Stream
+    table: pa.Table
+    replicates: tuple[Replicate, ...]
+    rows: Mapping[int, int]
+    cut: bool
+
+
+# Which of a stream's replicates count, and why others do not; raises ContractBroken where none may.
+Admit = Callable[[Read], tuple[frozenset[int], tuple[str, ...]]]
+
+
+def load(
+    streams: Iterable[Stream], run: str, also: Callable[[pa.Table], None] | None = None, admit: Admit | None = None
+) -> Loaded:
     """A stream that was cut short gives the rows up to its last flush; one that breaks the contract gives none. The
     rows themselves are kept by nobody but `also`, which is given each good stream's."""
     replicates: list[Replicate] = []
     problems: list[str] = []
     broken: list[str] = []
-    for path in streams:
+    for stream in streams:
         try:
-            table, cut = read_stream(path)
-            replicates.extend(summarise(path, check(path, table, run)))
+            read = read_replicates(stream, run)
+            read, notes = admitted(read, admit)
         except ContractBroken as error:
             broken.append(str(error))
             continue
+        replicates.extend(read.replicates)
+        problems.extend(notes)
         if also:
-            also(table)
-        if cut:
-            problems.append(f"{path.name} was not closed by its worker: read up to its last whole replicate")
+            also(read.table)
+        if read.cut:
+            problems.append(f"{stream.name} was not closed by its worker: read up to its last whole replicate")
     return Loaded(tuple(replicates), tuple(problems), tuple(broken))
+
+
+def read_replicates(stream: Stream, run: str) -> Read:
+    """A stream and what its replicates come to, every value checked; raises ContractBroken."""
+    table, cut = read_stream(stream.path, stream.root)
+    found = summarise(stream.path, check(stream.path, table, run, stream.version or None))
+    numbers, counts = np.unique(figures(table, "replicate"), return_counts=True)
+    rows = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+    return Read(stream, table, tuple(found), rows, cut)
+
+
+def admitted(read: Read, admit: Admit | None) -> tuple[Read, tuple[str, ...]]:
+    """What counts of a stream, and why the rest does not."""
+    if admit is None:
+        return read, ()
+    kept, notes = admit(read)
+    if len(kept) == len(read.replicates):
+        return read, notes
+    mask = np.isin(figures(read.table, "replicate"), np.fromiter(kept, np.int64, len(kept)))
+    counted = tuple(replicate for replicate in read.replicates if replicate.number in kept)
+    return replace(read, table=read.table.filter(pa.array(mask)), replicates=counted), notes
 
 
 def summarise(path: Path, table: pa.Table) -> list[Replicate]:
@@ -101,6 +141,8 @@ class Rows:
     group: Any
     phases: Any
     words: list[str | None]
+    cases: Any
+    rounds: Any
     wall_ns: Any
     step_ns: Any
 
@@ -120,6 +162,8 @@ class Rows:
             group=np.repeat(np.arange(len(numbers)), counts),
             phases=phases[order],
             words=words,
+            cases=labels(table, "case")[1][order],
+            rounds=figures(table, "round")[order],
             wall_ns=wall_ns,
             step_ns=wall_ns / figures(table, "steps")[order],
         )
@@ -142,6 +186,11 @@ def _one_of_each(path: Path, rows: Rows, steady: Any) -> None:
             raise ContractBroken(
                 f"{path}: replicate {rows.numbers[np.argmax(wrong)]} has {what}; run its version again"
             )
+    for values, what in ((rows.cases, "cases"), (rows.rounds, "rounds")):
+        several = np.minimum.reduceat(values, rows.starts) != np.maximum.reduceat(values, rows.starts)
+        if several.any():
+            number = rows.numbers[np.argmax(several)]
+            raise ContractBroken(f"{path}: replicate {number} has rows of several {what}; run its version again")
     calls = np.bincount(rows.group[steady], minlength=len(rows.numbers))
     if not calls.all():
         raise ContractBroken(f"{path}: replicate {rows.numbers[np.argmin(calls)]} has no steady call; run it again")

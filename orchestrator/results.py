@@ -1,7 +1,7 @@
 """Arrow result streams, validated: pydantic states what a row is, whole columns are checked against it."""
 
-import os
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from orchestrator import confined
 from orchestrator.errors import ContractBroken
 from workloads import contract
 
@@ -53,19 +54,47 @@ class Row(BaseModel):
     checksum: str | None
 
 
-def read_stream(path: Path) -> tuple[pa.Table, bool]:
-    """The whole batches of a stream, and whether it was cut short."""
-    expected = contract.arrow_schema(pa)
-    size = path.stat().st_size
-    if size == 0:
-        return pa.Table.from_batches([], expected), True
-    if size > MOST_BYTES:
-        raise ContractBroken(
-            f"{path} has {size / 2**30:.1f} GiB, more than any worker writes and than is read "
-            f"({MOST_BYTES / 2**30:.0f} GiB); its version has to be run again"
-        )
+@dataclass(frozen=True, order=True)
+class Stream:
+    """The results of one worker, the `part`-th of its version; `version` is empty where the file's name does not say
+    it. While `live`, the worker may still write to it."""
+
+    version: str
+    part: int
+    path: Path
+    root: Path
+    live: bool = False
+
+    @classmethod
+    def at(cls, path: Path) -> "Stream":
+        """A stream outside of any run directory."""
+        return cls("", 0, path, path.parent)
+
+    @property
+    def name(self) -> str:
+        """For people: where it is below its root."""
+        return str(self.path.relative_to(self.root))
+
+
+def read_stream(path: Path, root: Path | None = None) -> tuple[pa.Table, bool]:
+    """The whole batches of a stream, and whether it was cut short. Below `root` no link is followed."""
+    return parse(path, take(path, root))
+
+
+def take(path: Path, root: Path | None = None) -> bytes:
+    """All bytes of a stream at one moment: a worker may change the file while it is read."""
     try:
-        table, cut = _read_batches(path, expected)
+        return confined.read(root or path.parent, path, MOST_BYTES)
+    except OSError as error:
+        raise ContractBroken(f"{path} cannot be read: {error.strerror}; run its version again") from error
+
+
+def parse(path: Path, data: bytes) -> tuple[pa.Table, bool]:
+    expected = contract.arrow_schema(pa)
+    if not data:
+        return pa.Table.from_batches([], expected), True
+    try:
+        table, cut = _read_batches(path, data, expected)
         # Arrow believes what it reads: a damaged offset or index would be followed out of memory.
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
@@ -73,24 +102,23 @@ def read_stream(path: Path) -> tuple[pa.Table, bool]:
     return table.unify_dictionaries().combine_chunks(), cut
 
 
-def compact(path: Path, run: str) -> None:
-    """Writes a stream whose worker has closed it anew, in one batch: a worker writes one a replicate, and ten thousand
-    of them take seconds to read. What is not good, or cannot be written, stays as it is."""
-    temporary = path.with_name(f".{path.name}.tmp")
+def compacted(path: Path, data: bytes) -> bytes:
+    """A closed stream in one batch: a worker writes one per replicate, and ten thousand of them take seconds to read.
+    One that is cut, or no stream, comes back as it is."""
     try:
-        table, cut = read_stream(path)
-        if cut:
-            return
-        check(path, table, run)
-        with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
-            stream.write_table(table)
-        os.replace(temporary, path)
-    except (ContractBroken, OSError):
-        temporary.unlink(missing_ok=True)
+        table, cut = parse(path, data)
+    except ContractBroken:
+        return data
+    if cut:
+        return data
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
 
 
-def _read_batches(path: Path, expected: pa.Schema) -> tuple[pa.Table, bool]:
-    with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as reader:
+def _read_batches(path: Path, data: bytes, expected: pa.Schema) -> tuple[pa.Table, bool]:
+    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         _check_schema(path, reader.schema, expected)
         try:
             return reader.read_all(), False
@@ -98,7 +126,7 @@ def _read_batches(path: Path, expected: pa.Schema) -> tuple[pa.Table, bool]:
             pass
     # One at a time takes long, but finds where a stream ends that was cut.
     batches: list[pa.RecordBatch] = []
-    with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as reader:
+    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         while True:
             try:
                 batches.append(reader.read_next_batch())
@@ -119,8 +147,9 @@ def _check_schema(path: Path, found: pa.Schema, expected: pa.Schema) -> None:
         raise ContractBroken(f"{path} carries other columns than its contract says; run its version again")
 
 
-def check(path: Path, table: pa.Table, run: str) -> pa.Table:
-    """The table, if every value is one that `Row` allows; else the first row that is not, explained by pydantic."""
+def check(path: Path, table: pa.Table, run: str, version: str | None = None) -> pa.Table:
+    """The table, if every value is one that `Row` allows and every row is of this run, and of this version where one is
+    named; else the first row that is not, explained."""
     bad = np.zeros(table.num_rows, dtype=bool)
     for column in contract.FIELDS:
         array = table[column.name]
@@ -130,9 +159,11 @@ def check(path: Path, table: pa.Table, run: str) -> pa.Table:
             bad |= _outside(array, *bounds(column.name))
     bad |= _unknown(table, "phase", contract.PHASES)
     bad |= _unknown(table, "run", (run,))
+    if version is not None:
+        bad |= _unknown(table, "version", (version,))
     if bad.any():
         number = int(np.argmax(bad))
-        raise ContractBroken(f"{path}, row {number}: {_explain(table.slice(number, 1).to_pylist()[0], run)}")
+        raise ContractBroken(f"{path}, row {number}: {_explain(table.slice(number, 1).to_pylist()[0], run, version)}")
     return table
 
 
@@ -193,10 +224,12 @@ def as_arrow(places: Any) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places.astype(np.int64))])
 
 
-def _explain(row: dict[str, Any], run: str) -> str:
+def _explain(row: dict[str, Any], run: str, version: str | None) -> str:
     try:
         Row.model_validate(row)
     except ValidationError as error:
         first = error.errors()[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']} (it is {first['input']!r})"
-    return f"run: it belongs to run {row['run']!r}, not to {run!r}"
+    if row["run"] != run:
+        return f"run: it belongs to run {row['run']!r}, not to {run!r}"
+    return f"version: it is said to be of {row['version']!r}, and {version!r} wrote it"

@@ -229,7 +229,7 @@ def conduct(
     begun = time.monotonic()
     isolated = environments if plan.isolation != "fork" else ()
     crew = Crew(plan, environments, directory, own_workloads, view.say, isolated, fitting)
-    how = "an error ended the run"
+    how, cut = "an error ended the run", True
     error: TfCompareError | None = None
     directory.record(Machine(when="begin", readings=moment()))
     try:
@@ -245,6 +245,7 @@ def conduct(
             plan, crew, directory, view, lambda: judge_run(directory, at_look=True), stretch, ledger, slow_starts
         )
         how = measurement.measure()
+        cut = False
         crew.dismiss()
     except EngineUnavailable as gone:
         how, error = str(gone), gone
@@ -253,7 +254,7 @@ def conduct(
     finally:
         crew.kill()
         directory.record(Machine(when="end", readings=moment()))
-        directory.record(Finished(how=how, seconds=time.monotonic() - begun))
+        directory.record(Finished(how=how, seconds=time.monotonic() - begun, cut=cut))
     if error is None:
         return None
     if not any(isinstance(entry, Ended) and entry.outcome == "measured" for entry in directory.entries()):

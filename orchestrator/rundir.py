@@ -2,22 +2,30 @@
 
 plan.json       what was to be done                manifest.json   tool, machine, sources, environments
 journal.jsonl   how each replicate ended, in order
-results/        one Arrow stream a version (a restarted worker opens the next part)
+results/        one folder per worker, the only place that it may write to while it runs
+streams/        the Arrow stream of each worker that has ended, taken out of its folder; no worker ever sees this place
 logs/           what workers, installs and image builds printed
+
+Only its owner may look into it. It may also come from another person, and workers may leave anything in their folders:
+nothing in it is followed that is a link.
 """
 
 import fcntl
 import os
+import re
+import shutil
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator import whole
+from orchestrator import confined
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.model import Entry, Manifest, Plan
+from orchestrator.model import Discarded, Ended, Entry, Manifest, Plan
+from orchestrator.results import Stream, compacted, take
 
 T = TypeVar("T")
 
@@ -25,14 +33,19 @@ PLAN = TypeAdapter(Plan)
 MANIFEST = TypeAdapter(Manifest)
 ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
 
-# A stream whose worker has not closed it: the rows up to its last flush are good.
-PARTIAL = ".partial"
+STREAM = "stream.arrow"
+# Earlier releases had all streams in results/; one that its worker had not closed ended in .partial.
+NAMED = re.compile(r"(?P<version>.+)-(?P<part>\d{1,9})(\.arrow(\.partial)?)?", re.ASCII)
+# No plan, manifest or journal is larger.
+MOST_BYTES = 2**30
+MOST_NAMED, LONGEST_NAME = 3, 60
 
 
 class RunDir:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.results = path / "results"
+        self.settled = path / "streams"
         self.logs = path / "logs"
         self.journal = path / "journal.jsonl"
 
@@ -44,8 +57,11 @@ class RunDir:
                 raise UsageError(
                     f"{path} is not empty; choose another --out, or `tfcompare report {path}` if it holds a run"
                 )
-            run.results.mkdir(parents=True)
-            run.logs.mkdir()
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Also where it was there before: workers leave files here that nobody else should reach.
+            path.chmod(0o700)
+            for folder in (run.results, run.settled, run.logs):
+                folder.mkdir()
             (path / "plan.json").touch()
         except OSError as error:
             raise UsageError(
@@ -58,21 +74,49 @@ class RunDir:
         # Unlike Path's own, it says no to a folder that may not be looked into.
         if not os.path.isfile(path / "plan.json"):
             raise UsageError(f"{path} holds no run (no plan.json in it); `tfcompare run --out DIR` makes one")
+        refuse_strangers(path)
         return cls(path)
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """For as long as somebody measures into it."""
+        """Lock the directory while somebody measures into it, and mend a journal that was cut short."""
+        refuse_strangers(self.path)
+        self._refuse_foreign()
         try:
-            handle = (self.path / ".lock").open("w")
+            handle = confined.opened(self.path, self.path / ".lock", os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise UsageError(f"cannot write into {self.path}: {error.strerror}") from error
-        with handle:
+        try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise UsageError(f"another tfcompare is measuring into {self.path}; wait for its end") from error
+            self._mend_journal()
             yield
+        finally:
+            os.close(handle)
+
+    def _refuse_foreign(self) -> None:
+        """Measuring runs the workloads that a directory holds, and its owner could exchange them meanwhile."""
+        owner = self.path.stat().st_uid
+        if owner != os.getuid():
+            raise UsageError(
+                f"{self.path} belongs to another user (uid {owner}); to measure with it, copy it: "
+                f"cp -r {self.path} runs/"
+            )
+
+    def _mend_journal(self) -> None:
+        """Drop a last line that a kill or a full disk cut short: what is appended would become part of it."""
+        if not self.journal.exists():
+            return
+        data = self._content("journal.jsonl")
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            handle = confined.opened(self.path, self.journal, os.O_WRONLY)
+            try:
+                os.truncate(handle, whole)
+            finally:
+                os.close(handle)
 
     def write_plan(self, plan: Plan) -> None:
         self._write("plan.json", PLAN.dump_json(plan, indent=1))
@@ -81,10 +125,11 @@ class RunDir:
         self._write("manifest.json", MANIFEST.dump_json(manifest, indent=1))
 
     def _write(self, name: str, data: bytes) -> None:
-        whole.write(self.path / name, data + b"\n")
+        confined.replace(self.path, self.path / name, data + b"\n")
 
     def record(self, entry: Entry) -> None:
-        with self.journal.open("ab") as journal:
+        handle = confined.opened(self.path, self.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        with os.fdopen(handle, "ab") as journal:
             journal.write(ENTRY.dump_json(entry) + b"\n")
 
     def read_plan(self) -> Plan:
@@ -95,7 +140,7 @@ class RunDir:
 
     def _read(self, name: str, adapter: TypeAdapter[T]) -> T:
         try:
-            return adapter.validate_json((self.path / name).read_bytes())
+            return adapter.validate_json(self._content(name))
         except OSError as error:
             raise ContractBroken(
                 f"{self.path / name}: {error.strerror}; the run ended before its first round"
@@ -103,11 +148,18 @@ class RunDir:
         except ValidationError as error:
             raise ContractBroken(f"{self.path / name} is not what this tfcompare writes: {error}") from error
 
+    def _content(self, name: str) -> bytes:
+        return confined.read(self.path, self.path / name, MOST_BYTES)
+
     def entries(self) -> Iterator[Entry]:
         """The journal; a last line cut short by a kill is left out."""
-        if not self.journal.exists():
+        try:
+            journal = self._content("journal.jsonl")
+        except FileNotFoundError:
             return
-        for line in self.journal.read_bytes().splitlines(keepends=True):
+        except OSError as error:
+            raise ContractBroken(f"{self.journal} cannot be read: {error.strerror}") from error
+        for line in journal.splitlines(keepends=True):
             if not line.endswith(b"\n"):
                 return
             try:
@@ -115,19 +167,97 @@ class RunDir:
             except ValidationError as error:
                 raise ContractBroken(f"{self.journal} is not what this tfcompare writes: {error}") from error
 
-    def stream(self, version: str, part: int) -> Path:
-        """Where a worker is to write; under its temporary name until `settle`."""
-        return self.results / f"{version}-{part}.arrow{PARTIAL}"
+    def parts(self) -> Counter[str]:
+        """The number of the last worker of each version; the next one has the next number."""
+        last: Counter[str] = Counter()
+        for stream in self._found():
+            last[stream.version] = max(last[stream.version], stream.part)
+        for entry in self.entries():
+            if isinstance(entry, Ended | Discarded) and entry.part:
+                last[entry.version] = max(last[entry.version], entry.part)
+        return last
 
-    def parts(self, version: str) -> int:
-        """How many streams a version has; the next worker writes the next part."""
-        return sum(1 for path in self.streams() if path.name.partition(".arrow")[0].rpartition("-")[0] == version)
+    def place(self, version: str, part: int) -> Path:
+        """A new results folder for one worker, which is to write its stream there."""
+        folder = self.results / f"{version}-{part}"
+        folder.mkdir(mode=0o700)
+        return folder
 
-    def settle(self, stream: Path) -> Path | None:
-        """Gives a stream that its worker closed its final name."""
-        if not stream.exists():
-            return None
-        return stream.replace(stream.with_name(stream.name.removesuffix(PARTIAL)))
+    def stream(self, version: str, part: int) -> Stream:
+        """The stream in a worker's results folder."""
+        return Stream(version, part, self.results / f"{version}-{part}" / STREAM, self.path, live=True)
 
-    def streams(self) -> list[Path]:
-        return sorted([*self.results.glob("*.arrow"), *self.results.glob(f"*.arrow{PARTIAL}")])
+    def settle(self, stream: Stream) -> None:
+        """Take the stream of a worker that has ended out of its folder; remove and journal what else it left there.
+
+        If that fails, as on a full disk, the stream stays where it is and is read from there.
+        """
+        folder = stream.path.parent
+        names = _names(folder)
+        try:
+            if stream.path.name in names:
+                self._keep(stream)
+            if others := [name for name in names if name != stream.path.name]:
+                self._discard(stream, _listed(others), of_stream=False)
+        except OSError:
+            return
+        _remove(folder)
+
+    def _keep(self, stream: Stream) -> None:
+        try:
+            data = take(stream.path, self.path)
+        except ContractBroken as error:
+            self._discard(stream, str(error), of_stream=True)
+            return
+        self.settled.mkdir(exist_ok=True)
+        kept = self.settled / f"{stream.path.parent.name}.arrow"
+        confined.replace(self.path, kept, compacted(stream.path, data), 0o600)
+
+    def _discard(self, stream: Stream, what: str, *, of_stream: bool) -> None:
+        self.record(Discarded(version=stream.version, part=stream.part, what=what, stream=of_stream))
+
+    def streams(self) -> list[Stream]:
+        """One stream per worker; of one that was taken out of its folder, the copy that no worker could reach."""
+        found: dict[tuple[str, int, str], Stream] = {}
+        for stream in self._found():
+            found.setdefault((stream.version, stream.part, "" if stream.version else stream.name), stream)
+        return sorted(found.values())
+
+    def _found(self) -> Iterator[Stream]:
+        for folder in (self.settled, self.results):
+            for name in _names(folder):
+                named = NAMED.fullmatch(name)
+                version, part = (named["version"], int(named["part"])) if named else ("", 0)
+                file = folder / name if ".arrow" in name else folder / name / STREAM
+                if os.path.lexists(file):
+                    yield Stream(version, part, file, self.path, live=not name.endswith(".arrow"))
+
+
+def refuse_strangers(path: Path) -> None:
+    """Raise UsageError if a directory holds a link, a pipe or a device: tfcompare writes none, and would follow one."""
+    for stranger in confined.strangers(path, skip=("results",)):
+        kind = "a link" if stranger.is_symlink() else "not a regular file"
+        raise UsageError(f"{stranger} is {kind}; tfcompare writes none and follows none. Remove it, and try again")
+
+
+def _names(folder: Path) -> list[str]:
+    with suppress(OSError):
+        if not folder.is_symlink():
+            return sorted(os.listdir(folder))
+    return []
+
+
+def _listed(names: list[str]) -> str:
+    shown = [name.encode("utf-8", "replace").decode()[:LONGEST_NAME] for name in names[:MOST_NAMED]]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(shown)}{more}"
+
+
+def _remove(folder: Path) -> None:
+    """A folder that a worker wrote to, whatever permissions it left behind."""
+    for inner, folders, _ in os.walk(folder):
+        for name in folders:
+            with suppress(OSError):
+                if not os.path.islink(path := os.path.join(inner, name)):
+                    os.chmod(path, 0o700)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,13 +1,9 @@
 """Files that are written whole or not at all, whoever is killed meanwhile."""
 
-import os
 from pathlib import Path
+
+from orchestrator import confined
 
 
 def write(path: Path, data: bytes) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        partial.write_bytes(data)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    confined.replace(path.parent, path, data)

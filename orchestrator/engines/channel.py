@@ -11,6 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, Protocol
 
+from orchestrator import confined
+
 
 class ChannelClosed(Exception):
     """The worker is gone; the message says how it ended, as far as the engine knows."""
@@ -136,7 +138,7 @@ class ProcessChannel:
 
 
 def _start(argv: list[str], env: dict[str, str], log: Path) -> "subprocess.Popen[bytes]":
-    with log.open("ab") as stderr:
+    with open(log, "ab", opener=confined.append_opener) as stderr:
         return subprocess.Popen(
             argv,
             env=env,

@@ -16,6 +16,7 @@ import urllib3
 from docker.errors import APIError, DockerException, NotFound
 from docker.types import LogConfig, Mount
 
+from orchestrator import confined
 from orchestrator.engines import nvidia, outside
 from orchestrator.engines.channel import ChannelClosed, Lines, describe_exit
 from orchestrator.engines.setting import worker_variables
@@ -29,6 +30,8 @@ RUN_LABEL = "tfcompare.run"
 OWNER_LABEL = "tfcompare.owner"
 PIDS_LIMIT = 8192
 MEMORY_SHARE = 0.9
+# Who root's workers are: nobody who owns a file. Root in a container could leave files that make others root outside.
+UNPRIVILEGED = 65532
 # How long a worker has for leaving in order before it is killed.
 LEAVE_S = 2.0
 
@@ -96,11 +99,14 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         place = outside.source(source, mounted, read_only=read_only)
         return Mount(f"{ROOT}/{name}", str(place), type="bind", read_only=read_only)
 
-    mounts = [mount("workloads", spec.workloads), mount("results", spec.results, read_only=False)]
+    user = (os.getuid(), os.getgid()) if os.getuid() else (UNPRIVILEGED, UNPRIVILEGED)
+    mounts = [mount("workloads", spec.workloads)]
     if spec.own_workloads:
         mounts.append(mount("own", spec.own_workloads))
-    if spec.jit:
-        mounts.append(mount("jit", spec.jit, read_only=False))
+    for name, folder in (("results", spec.results), ("jit", spec.jit)):
+        if folder:
+            _hand_over(folder, user)
+            mounts.append(mount(name, folder, read_only=False))
     # The engine's memory: Docker's may be a virtual machine with less than this machine has.
     memory = spec.memory_mb * 2**20 if spec.memory_mb else int(client.info()["MemTotal"] * MEMORY_SHARE)
     host_config = client.api.create_host_config(
@@ -122,7 +128,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     created = client.api.create_container(
         image=spec.image,
         command=["python3", f"{ROOT}/workloads/{spec.program}"],
-        user=f"{os.getuid()}:{os.getgid()}",
+        user=f"{user[0]}:{user[1]}",
         working_dir=SCRATCH,
         environment={
             **worker_variables(),
@@ -135,6 +141,16 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         host_config=host_config,
     )
     return str(created["Id"])
+
+
+def _hand_over(folder: Path, user: tuple[int, int]) -> None:
+    """Give root's folder, and what earlier workers left in it, to whom the worker runs as."""
+    if os.getuid():
+        return
+    os.chown(folder, *user)
+    for inner, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            os.chown(os.path.join(inner, name), *user, follow_symlinks=False)
 
 
 class ContainerChannel:
@@ -166,7 +182,7 @@ class ContainerChannel:
 
     def _read(self) -> None:
         try:
-            with self._log.open("ab", buffering=0) as log:
+            with open(self._log, "ab", buffering=0, opener=confined.append_opener) as log:
                 while frame := self._frame():
                     stream, payload = frame
                     if stream == STDOUT:

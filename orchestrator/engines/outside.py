@@ -50,8 +50,10 @@ def seen(path: Path, mounted: Mapping[Path, Path] | None) -> Path | None:
 
 
 def source(path: Path, mounted: Mapping[Path, Path] | None, *, read_only: bool) -> Path:
-    """What to mount for a folder; one that is only read may be a copy where the engine sees it."""
-    if found := seen(path, mounted):
+    """What to mount for a folder; one that is only read may be a copy where the engine sees it, and where whoever the
+    worker runs as may read it."""
+    found = seen(path, mounted)
+    if found and (not read_only or _readable(path)):
         return found
     if read_only and (found := seen(_copy(path), mounted)):
         return found
@@ -59,6 +61,15 @@ def source(path: Path, mounted: Mapping[Path, Path] | None, *, read_only: bool) 
         f"the Docker engine does not see {path if not read_only else cache()}: tfcompare runs in a container, and that "
         "folder is in no volume of it. Mount one there, as docker-compose.yml does"
     )
+
+
+def _readable(path: Path) -> bool:
+    """Whether root's workers, which are not root, can read it."""
+    if os.getuid():
+        return True
+    within = [one for one in (path, *path.rglob("*")) if one.exists() and "__pycache__" not in one.parts]
+    needed = {one: 0o005 if one.is_dir() else 0o004 for one in within}
+    return all(one.stat().st_mode & bits == bits for one, bits in needed.items())
 
 
 def _copy(folder: Path) -> Path:
@@ -77,6 +88,9 @@ def _copy(folder: Path) -> Path:
             place = partial / path.relative_to(folder)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, place)
+            place.chmod(0o644)
+        for inner in (partial, *(path for path in partial.rglob("*") if path.is_dir())):
+            inner.chmod(0o755)
         # Somebody else may have been quicker, with the same.
         with suppress(FileExistsError):
             os.rename(partial, whole)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from orchestrator import confined
 from orchestrator.engines.channel import kill_group
 
 # Flags that a user sets on purpose; they reach every version alike.
@@ -78,7 +79,7 @@ class BuildLog:
         with self._writing:
             if not self._tail:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a") as log:
+            with open(self.path, "a", opener=confined.append_opener) as log:
                 log.write(text + "\n")
             self._tail = [*self._tail[-39:], text]
         self._watch(text)

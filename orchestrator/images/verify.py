@@ -77,14 +77,16 @@ def verify(
 def look(client: docker.DockerClient, image_id: str, number: str) -> dict[str, Any]:
     """What workloads/inventory.py tells from inside; an image in which it cannot run tells why."""
     with tempfile.TemporaryDirectory(prefix="tfcompare-") as folder:
-        log = Path(folder) / "log"
+        # Beside what the image may write to, and not in it: it could put a link there.
+        log, results = Path(folder) / "log", Path(folder) / "results"
+        results.mkdir()
         spec = container.Spec(
             image=image_id,
             version=number,
             run="verify",
             workloads=WORKLOADS,
             own_workloads=None,
-            results=Path(folder),
+            results=results,
             gpu=None,
             program=SCRIPT,
         )

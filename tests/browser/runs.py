@@ -87,8 +87,8 @@ def _write(run: RunDir, asked: Plan, times: Times) -> None:
                 number += 1
                 if steady is not None:
                     batches.append(rows(of, version, round=round_number, replicate=number, steady=steady))
-        write_stream(run.results / f"{place}-1.arrow", batches)
+        write_stream(run.results / f"stream{place}.arrow", batches)
 
 
 def _ended(of: Case, version: str, outcome: str, reason: str) -> Ended:
-    return Ended(version=version, case=of.label, round=1, replicate=1, outcome=outcome, reason=reason)
+    return Ended(version=version, case=of.label, round=1, replicate=999, outcome=outcome, reason=reason)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import replicates
+from orchestrator import replicates, results
 from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerDied
 from tests.contract.bench import PATIENCE_S, RUN, Bench
 
@@ -222,6 +222,6 @@ def test_a_worker_that_is_killed_in_a_burst_leaves_every_replicate_that_it_had_c
     os.kill(bench.channel.pid, signal.SIGKILL)
     with pytest.raises(WorkerDied, match="killed by SIGKILL"):
         bench.client.gpus(PATIENCE_S)
-    loaded = replicates.load([bench.stream], RUN)
+    loaded = replicates.load([results.Stream.at(bench.stream)], RUN)
     assert [replicate.number for replicate in loaded.replicates] == closed
     assert loaded.broken == ()

@@ -41,7 +41,7 @@ def test_from_hello_to_quit_a_replicate_becomes_rows_that_the_host_reads(bench: 
     assert [row["ordinal"] for row in rows] == list(range(7))
     assert [row["burst"] for row in rows] == [0, 0, 0, 0, 1, 1, 1]
     assert {(row["replicate"], row["round"], row["case"], row["steps"]) for row in rows} == {(number, 4, "good", 2)}
-    (replicate,) = replicates.load([bench.stream], RUN).replicates
+    (replicate,) = replicates.load([results.Stream.at(bench.stream)], RUN).replicates
     assert replicate.version == stub.VERSION
     assert replicate.traces == 1
     assert replicate.checksum
@@ -87,7 +87,9 @@ def test_the_same_seed_gives_every_replicate_the_same_numbers(bench: Bench):
         bench.burst(number)
         bench.close(number)
     bench.client.quit()
-    first, same, other = (found.checksum for found in replicates.load([bench.stream], RUN).replicates)
+    first, same, other = (
+        found.checksum for found in replicates.load([results.Stream.at(bench.stream)], RUN).replicates
+    )
     assert first == same != other
 
 
@@ -207,7 +209,7 @@ def test_a_worker_that_may_not_fork_is_its_replicate_itself(fresh: Bench):
     assert f"built by {pid}" in fresh.log.read_text()
     with pytest.raises(WorkerDied, match="has had its one replicate"):
         fresh.open("good")
-    (replicate,) = replicates.load([fresh.stream], RUN).replicates
+    (replicate,) = replicates.load([results.Stream.at(fresh.stream)], RUN).replicates
     assert replicate.number == number
 
 

@@ -14,6 +14,7 @@ from orchestrator.engines.venv import VenvEngine
 from orchestrator.model import Case
 from orchestrator.plan import expand, parse_selector, select_cases
 from orchestrator.replicates import load
+from orchestrator.results import Stream
 
 WORKLOADS = suites.all_workloads()
 # The smoke suite leaves `forward` out for its time only.
@@ -71,7 +72,7 @@ def run_cases(number: str, python: str, cases: Sequence[Case], folder: Path) -> 
                 assert isinstance(client.close_replicate(replicate, 60), Closed)
     finally:
         assert client.quit()
-    loaded = load([stream], "smoke")
+    loaded = load([Stream.at(stream)], "smoke")
     assert (loaded.problems, loaded.broken) == ((), ())
     assert len(loaded.replicates) == len([answer for answer in answers.values() if isinstance(answer, Opened)])
     return answers

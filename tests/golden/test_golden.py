@@ -48,7 +48,7 @@ def test_every_row_is_one_that_row_allows(golden: Path):
 
 
 def test_it_holds_two_rounds_of_two_cases(golden: Path):
-    loaded = replicates.load([golden], RUN)
+    loaded = replicates.load([results.Stream.at(golden)], RUN)
     assert loaded.problems == loaded.broken == ()
     assert [(found.round, found.case, found.traces) for found in loaded.replicates] == [
         (1, "golden[style=function,size=3]", 1),
@@ -69,6 +69,6 @@ def test_one_that_was_interrupted_gives_its_whole_replicates(golden: Path, tmp_p
     whole = golden.read_bytes()
     cut = tmp_path / "cut.arrow.partial"
     cut.write_bytes(whole[: len(whole) - len(whole) // 8])
-    loaded = replicates.load([cut], RUN)
+    loaded = replicates.load([results.Stream.at(cut)], RUN)
     assert [found.number for found in loaded.replicates] == [1, 2, 3]
     assert loaded.problems == ("cut.arrow.partial was not closed by its worker: read up to its last whole replicate",)

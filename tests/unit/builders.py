@@ -16,6 +16,7 @@ from orchestrator.model import (
     Claim,
     Comparison,
     Contrast,
+    Ended,
     EnvironmentFacts,
     Expectation,
     Manifest,
@@ -24,6 +25,7 @@ from orchestrator.model import (
     Workload,
 )
 from orchestrator.plan import plan_pairs
+from orchestrator.results import Stream
 from orchestrator.rundir import RunDir
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import seed_percent
@@ -212,14 +214,32 @@ def rows(
     ]
 
 
-def write_stream(path: Path, batches: Iterable[list[Row]], schema: pa.Schema | None = None) -> Path:
-    """A closed stream with one batch a list of rows; nothing is checked, for that is what is tested."""
+def write_stream(path: Path | Stream, batches: Iterable[list[Row]], schema: pa.Schema | None = None) -> Path:
+    """A closed stream with one batch per list of rows; nothing is checked, for that is what is tested. In a run
+    directory, journal its replicates as measured, as a host does."""
+    if isinstance(path, Stream):
+        RunDir(path.root).place(path.version, path.part)
+        path = path.path
     schema = schema or contract.arrow_schema(pa)
     with path.open("wb") as file, pa.ipc.new_stream(file, schema) as stream:
         for batch in batches:
             columns = [pa.array([row[field.name] for row in batch], field.type) for field in schema]
             stream.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+            journal(path, batch)
     return path
+
+
+def journal(stream: Path, batch: Sequence[Row]) -> None:
+    """The journal entries of a batch's replicates, if the stream is in a run directory."""
+    for root in stream.parents[1:3]:
+        if (root / "plan.json").exists():
+            for row in {row["replicate"]: row for row in batch}.values():
+                RunDir(root).record(
+                    Ended(
+                        version=row["version"], case=row["case"], round=row["round"], replicate=row["replicate"],
+                        outcome="measured",
+                    )
+                )  # fmt: skip
 
 
 def run_directory(path: Path, of: Plan, **changes: Any) -> RunDir:

@@ -33,14 +33,15 @@ def measured(run: RunDir, version: str, *cases, rounds=range(4), ms: float = 10,
         for place, one in enumerate(cases)
         for number in rounds
     ]
-    stream = write_stream(run.stream(version, 1), batches)
+    stream = run.stream(version, 1)
+    write_stream(stream, batches)
     if settled:
         run.settle(stream)
-    return stream
+    return stream.path
 
 
 def ended(version: str, of, outcome: str, reason: str, number: int = 1) -> Ended:
-    return Ended(version=version, case=of.label, round=number, replicate=1, outcome=outcome, reason=reason)
+    return Ended(version=version, case=of.label, round=number, replicate=99, outcome=outcome, reason=reason)
 
 
 def arms(comparison: Comparison) -> dict[tuple[str, str], Arm]:
@@ -146,7 +147,10 @@ def test_a_stream_that_was_cut_is_read_up_to_there_and_told(run: RunDir):
     stream = measured(run, NEW, A, B, settled=False)
     stream.write_bytes(stream.read_bytes()[:-100])
     comparison = judge_run(run)
-    assert comparison.warnings[0] == f"{stream.name} was not closed by its worker: read up to its last whole replicate"
+    assert (
+        comparison.warnings[0]
+        == f"results/{NEW}-1/{stream.name} was not closed by its worker: read up to its last whole replicate"
+    )
     assert [arm.rounds for arm in comparison.arms] == [0, 3, 0, 2]
 
 
@@ -203,7 +207,9 @@ def scattered(run: RunDir, spread: float, rounds: int) -> None:
             for which, of in enumerate(run.read_plan().cases)
             for number in range(1, rounds + 1)
         ]  # fmt: skip
-        run.settle(write_stream(run.stream(version, 1), batches))
+        stream = run.stream(version, 1)
+        write_stream(stream, batches)
+        run.settle(stream)
     run.record(DONE)
 
 

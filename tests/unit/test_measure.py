@@ -140,8 +140,8 @@ def test_a_worker_that_dies_costs_its_arm_and_another_takes_its_place(tmp_path: 
     assert stage.opened("b", NEW) == [0, 1, 2, 3, 4]
     (death,) = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "died"]
     assert (death.case, death.how, death.reason) == ("a", "worker", "its worker died: killed by SIGKILL")
-    names = [path.name for path in played.run.streams()]
-    assert names == ["1.0.0-1.arrow", "2.0.0-1.arrow.partial", "2.0.0-2.arrow"]
+    names = [stream.path.name for stream in played.run.streams()]
+    assert names == ["1.0.0-1.arrow", "2.0.0-1.arrow", "2.0.0-2.arrow"]
     rounds = {(arm.case.label, arm.version): arm.rounds for arm in played.comparison.arms}
     assert rounds == {("a", OLD): 4, ("a", NEW): 1, ("b", OLD): 4, ("b", NEW): 4}
 
@@ -169,10 +169,9 @@ def test_a_version_whose_worker_does_not_start_is_lost_before_the_pilot(tmp_path
     assert [arm.outcome for arm in played.comparison.arms] == ["measured", "died", "measured"]
 
 
-def test_a_stream_that_its_worker_did_not_close_keeps_its_temporary_name(tmp_path: Path):
-    """And all that was measured is in it."""
+def test_a_stream_that_its_worker_did_not_close_holds_all_that_was_measured(tmp_path: Path):
     played = play(tmp_path, plan([A], looks=(2,)), Stage(rude=(NEW,)))
-    assert [path.name for path in played.run.streams()] == ["1.0.0-1.arrow", "2.0.0-1.arrow.partial"]
+    assert [stream.path.name for stream in played.run.streams()] == ["1.0.0-1.arrow", "2.0.0-1.arrow"]
     assert {arm.rounds for arm in played.comparison.arms} == {2}
 
 
@@ -258,7 +257,7 @@ def test_isolated_every_replicate_has_a_worker_of_its_own(tmp_path: Path):
     """A stream a replicate; none of the workers outlives its replicate."""
     stage = Stage({("a", NEW): NOISY})
     played = play(tmp_path, plan([A], looks=(3,), isolation="process"), stage)
-    names = {path.name for path in played.run.streams()}
+    names = {stream.path.name for stream in played.run.streams()}
     assert names == {f"{version}-{part}.arrow" for version in (OLD, NEW) for part in range(1, 5)}
     assert played.comparison.contrasts[0].rounds == 3
     assert stage.forks == [False] * 8

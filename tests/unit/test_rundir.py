@@ -25,7 +25,7 @@ def run(tmp_path: Path) -> RunDir:
 
 def test_a_new_run_directory_has_its_parents_its_folders_and_a_plan_to_fill(tmp_path: Path):
     run = RunDir.create(tmp_path / "deep" / "down" / "run")
-    assert sorted(path.name for path in run.path.iterdir()) == ["logs", "plan.json", "results"]
+    assert sorted(path.name for path in run.path.iterdir()) == ["logs", "plan.json", "results", "streams"]
 
 
 def test_an_empty_folder_may_become_a_run(tmp_path: Path):
@@ -74,7 +74,13 @@ def test_a_write_replaces_the_file_whole_and_leaves_no_temporary_one(tmp_path: P
     run = run_directory(tmp_path / "run", plan())
     run.write_plan(plan(seed=2))
     assert run.read_plan().seed == 2
-    assert sorted(path.name for path in run.path.iterdir()) == ["logs", "manifest.json", "plan.json", "results"]
+    assert sorted(path.name for path in run.path.iterdir()) == [
+        "logs",
+        "manifest.json",
+        "plan.json",
+        "results",
+        "streams",
+    ]
 
 
 def test_a_run_that_ended_before_its_first_round_is_told(run: RunDir):
@@ -118,15 +124,21 @@ def test_a_whole_line_that_is_no_entry_is_told(run: RunDir, line: str):
         list(run.entries())
 
 
-def test_a_stream_has_its_final_name_only_once_it_is_settled(run: RunDir):
+def test_a_stream_leaves_its_workers_folder_once_the_worker_has_ended(run: RunDir):
     first, second = run.stream("2.0.0", 1), run.stream("2.0.0", 2)
-    assert [path.name for path in (first, second)] == ["2.0.0-1.arrow.partial", "2.0.0-2.arrow.partial"]
     for stream in (first, second):
-        stream.touch()
+        run.place(stream.version, stream.part)
+        stream.path.touch()
     run.settle(second)
-    assert [path.name for path in run.streams()] == ["2.0.0-1.arrow.partial", "2.0.0-2.arrow"]
+    assert [(stream.name, stream.live) for stream in run.streams()] == [
+        ("results/2.0.0-1/stream.arrow", True),
+        ("streams/2.0.0-2.arrow", False),
+    ]
+    assert [path.name for path in run.results.iterdir()] == ["2.0.0-1"]
+    assert run.parts() == {"2.0.0": 2}
 
 
-def test_settling_a_stream_that_was_never_written_is_nothing(run: RunDir):
+def test_a_worker_that_wrote_no_stream_leaves_nothing(run: RunDir):
+    run.place("2.0.0", 1)
     run.settle(run.stream("2.0.0", 1))
-    assert run.streams() == []
+    assert (run.streams(), list(run.results.iterdir()), list(run.entries())) == ([], [], [])

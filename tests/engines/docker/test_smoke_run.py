@@ -47,7 +47,7 @@ def test_smoke_suite_is_measured_and_documented(
     assert hashed.items() <= manifest["sources"].items()
     assert set(manifest["sources"]) == {"worker", *measured}
 
-    streams = sorted((out / "results").iterdir())
+    streams = sorted((out / "streams").iterdir())
     assert [stream.name for stream in streams] == ["1.14.0-1.arrow", "2.0.0-1.arrow"]
     assert [read_stream(stream)[1] for stream in streams] == [False, False], "closed by their workers"
     assert containers(client, out) == []

@@ -57,7 +57,9 @@ def everything(path: Path) -> RunDir:
                     run.record(
                         Disturbed(case=one.label, round=REDONE, replicates=(replicate,), cause="others", redone=True)
                     )
-        run.settle(write_stream(run.stream(version, 1), batches))
+        stream = run.stream(version, 1)
+        write_stream(stream, batches)
+        run.settle(stream)
     run.record(ended(JIT, OLD, "refused", "no jit switch before TensorFlow 2.1"))
     run.record(ended(BATCH, MID, "died", "killed by SIGKILL; often the kernel, out of memory"))
     run.record(ended(BATCH, NEW, "died", "ended with exit code 3"))

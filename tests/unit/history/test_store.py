@@ -1,6 +1,7 @@
 """The folder of the history: what is written once stays, what cannot be read harms nothing else."""
 
 import multiprocessing
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -138,11 +139,11 @@ def test_those_who_write_at_the_same_time_are_not_in_each_others_way(store: Stor
 
 
 def test_no_room_says_what_to_do_and_leaves_no_half_file(store: Store, monkeypatch: pytest.MonkeyPatch):
-    def full(path: Path, data: bytes) -> None:
+    def full(partial: str, name: str, **folders: int) -> None:
         raise OSError(28, "No space left on device")
 
     nights(store, 1)
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(UsageError, match=r"No space left on device.*tfcompare history import"):
         store.append(history(1, 1, seed=9))
     assert len(list(store.path.rglob("*.parquet"))) == 1

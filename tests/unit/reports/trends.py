@@ -42,7 +42,7 @@ def written(path: Path) -> Path:
                 batches.append(rows(of, version, round=round_number, replicate=number, steady=steady))
         write_stream(run.results / f"{version}-1.arrow", batches)
     run.record(
-        Ended(version=REFUSED[1], case=POWER.label, round=1, replicate=1, outcome="refused", reason="not in this one")
+        Ended(version=REFUSED[1], case=POWER.label, round=1, replicate=999, outcome="refused", reason="not in this one")
     )
     run.record(Finished(how="", seconds=90.0))
     return run.path

@@ -1,0 +1,82 @@
+"""Streams held against the journal: a replicate counts only if the host asked for it and its worker announced it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from orchestrator.errors import ContractBroken
+from orchestrator.model import Ended, Entry, Finished, Machine, Plan
+from orchestrator.replicates import Read, Replicate
+
+
+@dataclass
+class Announced:
+    """How the journal says that each replicate ended. Streams are admitted one after another, and each replicate once.
+
+    A run that was cut short may hold rows that were written and not journaled; they are left out. Anything else that
+    does not agree is no accident, and nothing of its stream is believed.
+    """
+
+    arms: frozenset[tuple[str, str]]
+    # By version and replicate.
+    ends: Mapping[tuple[str, int], Ended]
+    cut: bool
+    _seen: set[tuple[str, int]] = field(default_factory=set)
+
+    def __call__(self, read: Read) -> tuple[frozenset[int], tuple[str, ...]]:
+        kept: set[int] = set()
+        unknown: list[int] = []
+        for replicate in read.replicates:
+            end = self.ends.get((replicate.version, replicate.number))
+            if end is None and self.cut:
+                unknown.append(replicate.number)
+            elif wrong := self._wrong(read, replicate, end):
+                raise ContractBroken(
+                    f"{read.stream.path}: replicate {replicate.number} {wrong}. Nothing in this file is used; run "
+                    f"{read.stream.version} again"
+                )
+            elif end and end.outcome == "measured":
+                kept.add(replicate.number)
+                self._seen.add((replicate.version, replicate.number))
+        return frozenset(kept), tuple(self._notes(read, unknown))
+
+    def _wrong(self, read: Read, replicate: Replicate, end: Ended | None) -> str:
+        """How a replicate differs from what the journal says, or nothing."""
+        if (replicate.case, replicate.version) not in self.arms:
+            return f"is of {replicate.case} in {replicate.version}, which the plan does not have"
+        if end is None:
+            return "is not in the journal"
+        if (replicate.case, replicate.round) != (end.case, end.round):
+            return f"is of {replicate.case} in round {replicate.round}; the journal says {end.case}, round {end.round}"
+        if (replicate.version, replicate.number) in self._seen:
+            return "was read from another file already"
+        if end.outcome == "measured" and end.part not in (None, read.stream.part):
+            return f"was closed by another worker (number {end.part})"
+        if end.outcome == "measured" and end.rows not in (None, read.rows[replicate.number]):
+            return f"has {read.rows[replicate.number]} rows, its worker announced {end.rows}"
+        return ""
+
+    def _notes(self, read: Read, unknown: list[int]) -> Iterable[str]:
+        if unknown:
+            yield (
+                f"{read.stream.name}: {len(unknown)} replicates were written and not yet journaled when the run was "
+                "cut short; they do not count"
+            )
+
+
+def of_journal(plan: Plan, entries: Iterable[Entry]) -> Announced | None:
+    """None where the journal names no replicate at all: then there is nothing to hold streams against."""
+    known = list(entries)
+    ends = {(entry.version, entry.replicate): entry for entry in known if isinstance(entry, Ended)}
+    if not ends:
+        return None
+    arms = frozenset((case.label, version) for case, version in plan.arms())
+    return Announced(arms, ends, _was_cut(known))
+
+
+def _was_cut(entries: Sequence[Entry]) -> bool:
+    """Whether any measuring of the run ended, or may have ended, in the middle of a replicate."""
+    begun = sum(isinstance(entry, Machine) and entry.when == "begin" for entry in entries)
+    finished = [entry for entry in entries if isinstance(entry, Finished)]
+    # Journals of earlier releases do not say it.
+    old = all(entry.part is None for entry in entries if isinstance(entry, Ended) and entry.outcome == "measured")
+    return old or begun > len(finished) or not finished or any(entry.cut for entry in finished)

@@ -1,0 +1,114 @@
+"""Files below a folder into which a container, or another person, may have put links: no link is ever followed.
+
+Every path is walked from its root one folder at a time, by descriptor. The root itself is the user's own word and may
+be a link; nothing below it may.
+"""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Not blocking: a pipe in place of a file would be waited for without end.
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Refused(OSError):
+    """Something below the root is not what it should be; `strerror` says what it is."""
+
+    def __init__(self, what: str, place: Path) -> None:
+        super().__init__(errno.EPERM, what, str(place))
+
+
+@contextmanager
+def folder(root: Path, *parts: str) -> Iterator[int]:
+    """A descriptor of a folder below the root."""
+    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for depth, part in enumerate(parts, 1):
+            try:
+                inner = os.open(part, FOLDER, dir_fd=handle)
+            except OSError as error:
+                raise _explained(error, root.joinpath(*parts[:depth])) from error
+            os.close(handle)
+            handle = inner
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _explained(error: OSError, place: Path) -> OSError:
+    """The kernel's word for a link depends on what was asked of it."""
+    if error.errno in (errno.ELOOP, errno.ENOTDIR) and place.is_symlink():
+        return Refused("it is a symbolic link, and a run directory has none", place)
+    return error
+
+
+def read(root: Path, place: Path, most: int) -> bytes:
+    """The content of a regular file with one name, of at most `most` bytes; raises OSError."""
+    *parents, name = place.relative_to(root).parts
+    with folder(root, *parents) as within:
+        try:
+            handle = os.open(name, READ, dir_fd=within)
+        except OSError as error:
+            raise _explained(error, place) from error
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                raise Refused("it is not a regular file", place)
+            if found.st_nlink != 1:
+                raise Refused("it has a second name (a hard link)", place)
+            # It may grow while it is read.
+            data = file.read(most + 1)
+    if len(data) > most:
+        raise Refused(f"it has more than {most / 2**20:.0f} MiB", place)
+    return data
+
+
+def opened(root: Path, place: Path, flags: int, mode: int = 0o600) -> int:
+    """A descriptor of a file below the root."""
+    *parents, name = place.relative_to(root).parts
+    with folder(root, *parents) as within:
+        try:
+            return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=within)
+        except OSError as error:
+            raise _explained(error, place) from error
+
+
+def replace(root: Path, place: Path, data: bytes, mode: int = 0o666) -> None:
+    """Write a file whole or not at all; a link in its place is replaced, not followed."""
+    *parents, name = place.relative_to(root).parts
+    partial = f".{name}.{secrets.token_hex(4)}"
+    with folder(root, *parents) as within:
+        handle = os.open(partial, NEW, mode, dir_fd=within)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.replace(partial, name, src_dir_fd=within, dst_dir_fd=within)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(partial, dir_fd=within)
+            raise
+
+
+def strangers(root: Path, skip: tuple[str, ...] = ()) -> Iterator[Path]:
+    """Everything below the root that is neither a folder nor a regular file; nothing below `skip`, folders directly
+    under the root, is looked at."""
+    for inner, folders, files in os.walk(root):
+        here = Path(inner)
+        if here == root:
+            folders[:] = [name for name in folders if name not in skip or (here / name).is_symlink()]
+        for name in sorted([*folders, *files]):
+            mode = (here / name).lstat().st_mode
+            if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+                yield here / name
+
+
+def append_opener(path: str, flags: int) -> int:
+    """For `open(..., opener=)`: a link as the last part of the path is an error."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
