@@ -108,6 +108,7 @@ class Crew:
             results=self._run.place(version, member.parts),
             log=self._run.logs / f"worker-{version}.log",
             own_workloads=self._own,
+            large=self._plan.large,
         )
         client = None
         try:

@@ -129,6 +129,18 @@ class Claim:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LargeFile:
+    """A file of a workload folder that is too large to copy: used where it is, and recognised by size and time."""
+
+    __pydantic_config__ = STRICT
+
+    name: str
+    path: str
+    bytes: int
+    modified_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """What a run is to do, fixed before its first measurement. With claims, only the arms that they name."""
 
@@ -156,6 +168,8 @@ class Plan:
     # By UUID; with device gpu and none named, all that the engine gives. Exclusive: one process at a time holds them.
     gpus: tuple[str, ...] = ()
     exclusive: bool = False
+    # Of the user's own workload folder, what was not copied into the run directory.
+    large: tuple[LargeFile, ...] = ()
 
     def arms(self) -> tuple[tuple[Case, str], ...]:
         """What is measured: every case in every version, or what the claims name, as far as this device can show it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from orchestrator import cards, catalog, suites
+from orchestrator import cards, catalog, pinned, suites
 from orchestrator.engines import EngineOptions, Environment, engines
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.host import host_facts
@@ -18,7 +18,7 @@ from orchestrator.model import CONTROL, Calibrated, Disturbed, Ended, Entry, Ext
 from orchestrator.plan import looks_left
 from orchestrator.progress import View
 from orchestrator.replicates import Replicate, load
-from orchestrator.run import Done, briefly, conduct, prepare, verdict_on
+from orchestrator.run import Done, briefly, conduct, prepare, verdict_on, workload_folder
 from orchestrator.rundir import RunDir
 from workloads import contract
 
@@ -101,7 +101,7 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
     with ExitStack() as held:
         held.enter_context(directory.hold())
         plan, manifest = directory.read_plan(), directory.read_manifest()
-        _same_sources(plan, manifest, options.own_workloads)
+        _same_sources(plan, manifest, directory, options.own_workloads)
         _same_machine(manifest, view.say)
         past = beyond(read_past(plan, directory.entries()), load(directory.streams(), plan.run).replicates, plan)
         cases = undecided(judge_run(directory), plan.cases, lambda arm: arm in past.ledger.ended)
@@ -125,7 +125,8 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
             seed=ahead.seed,
             first_round=ahead.first_round,
         )
-        error = conduct(plan, environments, directory, view, options.own_workloads, stretch, past.ledger, fitting)
+        own = workload_folder(plan, directory, held) or options.own_workloads
+        error = conduct(plan, environments, directory, view, own, stretch, past.ledger, fitting)
         comparison = judge_run(directory)
         return Done(comparison, directory.path, error or verdict_on(comparison, list(failures.values())))
 
@@ -139,12 +140,22 @@ def _outline(ahead: Extended, plan: Plan, cases: int) -> str:
     return text
 
 
-def _same_sources(plan: Plan, manifest: Manifest, own: Path | None) -> None:
+def _same_sources(plan: Plan, manifest: Manifest, directory: RunDir, own: Path | None) -> None:
+    """Raise UsageError unless the workloads are what was measured: those that the run keeps, and those named."""
     if manifest.contract != contract.FINGERPRINT:
         raise UsageError(
             f"{plan.run} was measured under contract {manifest.contract}, this tfcompare has {contract.FINGERPRINT}; "
             f"take tfcompare {manifest.tool}, or run anew"
         )
+    kept = directory.workloads if directory.workloads.is_dir() else None
+    _same_files(plan, manifest, kept or own)
+    if kept and own:
+        _same_files(plan, manifest, own, f", or leave --workloads out: {directory.path} keeps the files it measured")
+    if changed := pinned.changed(plan.large):
+        raise UsageError(f"changed since {plan.run} was measured: {', '.join(changed)}; start a new run")
+
+
+def _same_files(plan: Plan, manifest: Manifest, own: Path | None, otherwise: str = "") -> None:
     workloads = suites.all_workloads(own)
     names = dict.fromkeys(case.workload for case in plan.cases)
     if absent := [name for name in names if name not in workloads]:
@@ -154,7 +165,8 @@ def _same_sources(plan: Plan, manifest: Manifest, own: Path | None) -> None:
     now = suites.source_hashes([workloads[name] for name in names])
     if changed := [name for name, digest in now.items() if manifest.sources.get(name) != digest]:
         raise UsageError(
-            f"changed since {plan.run} was measured: {', '.join(changed)}; old and new times do not mix, so run anew"
+            f"changed since {plan.run} was measured: {', '.join(changed)}; old and new times do not mix, so start a "
+            f"new run{otherwise}"
         )
 
 

@@ -28,7 +28,7 @@ from orchestrator.model import Case, Lost, Plan
 from orchestrator.profile_stacks import collapsed, speedscope
 from orchestrator.profiles import Heading, Profile, Profiled, ProfiledArm, stem
 from orchestrator.progress import View
-from orchestrator.run import choose_engine, make_manifest, prepare_somewhere
+from orchestrator.run import choose_engine, make_manifest, pin_workloads, prepare_somewhere, workload_folder
 from orchestrator.rundir import RunDir
 
 CALLS, TOP = 20, 15
@@ -73,8 +73,13 @@ def profile(options: ProfileOptions, view: View) -> Profiled:
         view.say(f"plan: {len(asked.plan.cases)} cases x {len(asked.versions)} versions, {arms} profiles")
         for note in asked.fitting.notes:
             view.say(f"note: {note}")
-        _, environments, failures = prepare_somewhere(options.run, asked.versions, name, engine, directory, view, held)
-        return _profile(options, asked, environments, list(failures.values()), directory, view)
+        asked = pin_workloads(asked, options.run.own_workloads, directory, view.say)
+        name, environments, failures = prepare_somewhere(
+            options.run, asked.versions, name, engine, directory, view, held
+        )
+        asked = replace(asked, plan=replace(asked.plan, engine=name))
+        own = workload_folder(asked.plan, directory, held)
+        return _profile(options, asked, environments, list(failures.values()), directory, own, view)
 
 
 def make_directory(path: Path) -> RunDir:
@@ -91,11 +96,12 @@ def _profile(
     environments: dict[str, Environment],
     failures: list[EnvironmentFailed],
     directory: RunDir,
+    own: Path | None,
     view: View,
 ) -> Profiled:
     """Starts the workers, profiles, ends the workers whatever happens."""
     plan = asked.plan
-    crew = Crew(plan, environments, directory, options.run.own_workloads, view.say, fitting=asked.fitting)
+    crew = Crew(plan, environments, directory, own, view.say, fitting=asked.fitting)
     heading: Heading | None = None
     arms: list[ProfiledArm] = []
     error: TfCompareError | None = None

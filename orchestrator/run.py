@@ -6,8 +6,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from orchestrator import suites
+from orchestrator import pinned, suites
 from orchestrator.ask import Asked, Options, ask
 from orchestrator.cards import fit
 from orchestrator.crew import Crew
@@ -105,18 +106,42 @@ def _run(options: Options, asked: Asked, name: EngineName, engine: Engine, view:
     view.say(outline(plan))
     for note in asked.fitting.notes:
         view.say(f"note: {note}")
+    asked = pin_workloads(replace(asked, plan=plan), options.own_workloads, directory, view.say)
     name, environments, failures = prepare_somewhere(options, asked.versions, name, engine, directory, view, held)
-    plan = replace(plan, engine=name)
+    plan = replace(asked.plan, engine=name)
     directory.write_plan(plan)
     baseline = asked.versions[0].number
     if options.control and baseline in environments:
         environments[baseline + CONTROL] = environments[baseline]
     directory.write_manifest(make_manifest(options, asked, environments))
-    error = conduct(
-        plan, environments, directory, view, options.own_workloads, first_stretch(plan), Ledger(), asked.fitting
-    )
+    own = workload_folder(plan, directory, held)
+    error = conduct(plan, environments, directory, view, own, first_stretch(plan), Ledger(), asked.fitting)
     comparison = judge_run(directory)
     return Done(comparison, directory.path, error or verdict_on(comparison, list(failures.values())))
+
+
+def pin_workloads(asked: Asked, own: Path | None, directory: RunDir, say: Callable[[str], None]) -> Asked:
+    """With the user's own workloads as copied into the run directory, if any of them is measured."""
+    if own is None or all(workload.builtin for workload in asked.workloads.values()):
+        return asked
+    large = pinned.pin(own, directory.workloads)
+    for note in pinned.noted(large):
+        say(f"note: {note}")
+    workloads = {
+        name: workload if workload.builtin else replace(workload, path=directory.workloads / workload.path.name)
+        for name, workload in asked.workloads.items()
+    }
+    return replace(asked, plan=replace(asked.plan, large=large), workloads=workloads)
+
+
+def workload_folder(plan: Plan, directory: RunDir, held: ExitStack) -> Path | None:
+    """Where workers load the user's own workloads from."""
+    if not directory.workloads.is_dir():
+        return None
+    if plan.engine == "docker" or not plan.large:
+        return directory.workloads
+    scratch = held.enter_context(TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True))
+    return pinned.staged(directory.workloads, plan.large, Path(scratch))
 
 
 def prepare_somewhere(
@@ -284,4 +309,6 @@ def forecast(options: Options, say: Callable[[str], None]) -> list[str]:
     lines = [outline(asked.plan), *(f"  {match}" for match in asked.fitting.matches)]
     lines += [f"  {version.number}: {engine.outlook(version)}" for version in asked.versions]
     lines += [f"  {case.label}" for case in asked.plan.cases]
+    if options.own_workloads and not all(workload.builtin for workload in asked.workloads.values()):
+        lines += [f"  {note}" for note in pinned.noted(pinned.divide(options.own_workloads)[1])]
     return lines

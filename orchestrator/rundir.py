@@ -4,6 +4,7 @@ plan.json       what was to be done                manifest.json   tool, machine
 journal.jsonl   how each replicate ended, in order
 results/        one folder per worker, the only place that it may write to while it runs
 streams/        the Arrow stream of each worker that has ended, taken out of its folder; no worker ever sees this place
+workloads/      the user's own workload folder as it was when the run began; workers load from here
 logs/           what workers, installs and image builds printed
 
 Only its owner may look into it. It may also come from another person, and workers may leave anything in their folders:
@@ -46,6 +47,7 @@ class RunDir:
         self.path = path
         self.results = path / "results"
         self.settled = path / "streams"
+        self.workloads = path / "workloads"
         self.logs = path / "logs"
         self.journal = path / "journal.jsonl"
 

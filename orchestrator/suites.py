@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
+from orchestrator.imported import imported
 from orchestrator.model import Workload
 from workloads import contract
 
@@ -123,9 +124,18 @@ def all_suites() -> dict[str, Suite]:
 
 
 def source_hashes(workloads: Sequence[Workload]) -> dict[str, str]:
-    """A digest of each measured source: the shared worker, and each workload's file."""
+    """A digest of each measured source: the shared worker, and each workload's file with those it imports."""
     shared = hashlib.sha256()
     for path in sorted(WORKLOADS.glob("*.py")):
         shared.update(path.read_bytes())
-    hashes = {workload.name: hashlib.sha256(workload.path.read_bytes()).hexdigest() for workload in workloads}
-    return {"worker": shared.hexdigest(), **hashes}
+    return {"worker": shared.hexdigest(), **{workload.name: _source_hash(workload.path) for workload in workloads}}
+
+
+def _source_hash(path: Path) -> str:
+    """Of a file that imports no other, the digest of its bytes, as in every earlier run."""
+    own = hashlib.sha256(path.read_bytes()).hexdigest()
+    others = imported(path)
+    if not others:
+        return own
+    lines = [own, *(f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for name, file in others.items())]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -9,7 +9,7 @@ from orchestrator.engines.channel import Channel
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import UsageError
 from orchestrator.gpu import Gpu
-from orchestrator.model import EngineName, EnvironmentFacts, GpuRequest
+from orchestrator.model import EngineName, EnvironmentFacts, GpuRequest, LargeFile
 from orchestrator.versions import Version
 
 
@@ -55,6 +55,8 @@ class WorkerPlace:
     results: Path
     log: Path
     own_workloads: Path | None
+    # Files of that folder which have to be mounted into it.
+    large: tuple[LargeFile, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from orchestrator.engines import nvidia, outside
 from orchestrator.engines.channel import ChannelClosed, Lines, describe_exit
 from orchestrator.engines.setting import worker_variables
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.model import GpuRequest
+from orchestrator.model import GpuRequest, LargeFile
 
 ROOT = "/tfcompare"
 # The one writable place inside besides the results; it is memory.
@@ -52,6 +52,7 @@ class Spec:
     # What the GPUs are called in such a request; all of them if none is named.
     devices: tuple[str, ...] = ()
     jit: Path | None = None
+    large: tuple[LargeFile, ...] = ()
     cpus: tuple[int, ...] | None = None
     memory_mb: int | None = None
     program: str = "worker.py"
@@ -103,6 +104,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     mounts = [mount("workloads", spec.workloads)]
     if spec.own_workloads:
         mounts.append(mount("own", spec.own_workloads))
+        mounts += [mount(f"own/{file.name}", Path(file.path)) for file in spec.large]
     for name, folder in (("results", spec.results), ("jit", spec.jit)):
         if folder:
             _hand_over(folder, user)

@@ -78,6 +78,7 @@ class DockerEnvironment:
             run=place.run,
             workloads=WORKLOADS,
             own_workloads=place.own_workloads,
+            large=place.large,
             results=place.results,
             gpu=self.options.gpu_request if self.options.gpu else None,
             devices=self.devices,

@@ -1,0 +1,70 @@
+"""Which files of its folder a workload imports, found by reading them: nothing is run."""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from orchestrator import pinned
+
+# Whoever uses one of these may load a file by any name.
+DYNAMIC = frozenset({"exec", "__import__", "importlib", "imp", "pkgutil", "runpy", "zipimport"})
+
+
+def imported(path: Path) -> dict[str, Path]:
+    """The other files that a workload file imports, directly or through others, by their names in its folder.
+
+    Where one of them loads code in a way that reading does not show, every Python file of the folder counts.
+    """
+    by_name = {name: file for name, file in pinned.files(path.parent) if name.endswith(".py")}
+    index = _index(by_name)
+    found: set[str] = set()
+    waiting = [path.name]
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        tree = _parsed(by_name.get(name, path))
+        if _is_dynamic(tree):
+            found |= by_name.keys()
+            break
+        waiting += [other for module in _modules(tree) for other in index.get(module, ())]
+    return {name: by_name[name] for name in sorted(found) if name != path.name and name in by_name}
+
+
+def _index(names: Iterable[str]) -> Mapping[str, list[str]]:
+    """Files by every name that an import could have for them, whichever folder is on the path."""
+    index: dict[str, list[str]] = {}
+    for name in names:
+        parts = name.removesuffix(".py").removesuffix("/__init__").split("/")
+        for start in range(len(parts)):
+            index.setdefault(".".join(parts[start:]), []).append(name)
+    return index
+
+
+def _parsed(path: Path) -> ast.AST:
+    try:
+        return ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        # Code for another Python: what it imports cannot be told.
+        return ast.parse("exec")
+
+
+def _is_dynamic(tree: ast.AST) -> bool:
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return bool(DYNAMIC & (used | {module.partition(".")[0] for module in _modules(tree)}))
+
+
+def _modules(tree: ast.AST) -> Iterator[str]:
+    """Every module that is named by an import, and the packages around it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            named = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            prefix = f"{node.module}." if node.module else ""
+            named = [f"{prefix}{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in named:
+            parts = name.split(".")
+            yield from (".".join(parts[:size]) for size in range(1, len(parts) + 1))
