@@ -57,12 +57,14 @@ def read(root: Path, place: Path, most: int) -> bytes:
             handle = os.open(name, READ, dir_fd=within)
         except OSError as error:
             raise _explained(error, place) from error
+        found = os.fstat(handle)
+        wrong = "" if stat.S_ISREG(found.st_mode) else "it is not a regular file"
+        if found.st_nlink != 1 and not wrong:
+            wrong = "it has a second name (a hard link)"
+        if wrong:
+            os.close(handle)
+            raise Refused(wrong, place)
         with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode):
-                raise Refused("it is not a regular file", place)
-            if found.st_nlink != 1:
-                raise Refused("it has a second name (a hard link)", place)
             # It may grow while it is read.
             data = file.read(most + 1)
     if len(data) > most:

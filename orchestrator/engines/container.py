@@ -147,7 +147,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
 
 def _hand_over(folder: Path, user: tuple[int, int]) -> None:
     """Give root's folder, and what earlier workers left in it, to whom the worker runs as."""
-    if os.getuid():
+    if os.getuid() or not folder.is_dir():
         return
     os.chown(folder, *user)
     for inner, folders, files in os.walk(folder):

@@ -215,17 +215,23 @@ def rows(
 
 
 def write_stream(path: Path | Stream, batches: Iterable[list[Row]], schema: pa.Schema | None = None) -> Path:
-    """A closed stream with one batch per list of rows; nothing is checked, for that is what is tested. In a run
-    directory, journal its replicates as measured, as a host does."""
+    """A stream as `write_rows` writes it; in a run directory its replicates are journaled as measured, too."""
+    batches = list(batches)
     if isinstance(path, Stream):
         RunDir(path.root).place(path.version, path.part)
         path = path.path
+    for batch in batches:
+        journal(path, batch)
+    return write_rows(path, batches, schema)
+
+
+def write_rows(path: Path, batches: Iterable[list[Row]], schema: pa.Schema | None = None) -> Path:
+    """A closed stream with one batch per list of rows; nothing is checked, for that is what is tested."""
     schema = schema or contract.arrow_schema(pa)
     with path.open("wb") as file, pa.ipc.new_stream(file, schema) as stream:
         for batch in batches:
             columns = [pa.array([row[field.name] for row in batch], field.type) for field in schema]
             stream.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-            journal(path, batch)
     return path
 
 

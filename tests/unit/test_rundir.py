@@ -1,13 +1,18 @@
 """A run directory refuses to mix runs, survives being cut short, and gives back what was put in."""
 
+import os
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from orchestrator import confined
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.model import Calibrated, Ended, Finished, Lost
+from orchestrator.model import Calibrated, Discarded, Ended, Finished, Lost
+from orchestrator.results import read_stream
 from orchestrator.rundir import RunDir
-from tests.unit.builders import case, manifest, plan, run_directory
+from tests.unit.builders import case, manifest, plan, rows, run_directory, write_stream
 
 ENTRIES = [
     Calibrated(case="power", warmup=3, bursts=2, calls=10),
@@ -142,3 +147,127 @@ def test_a_worker_that_wrote_no_stream_leaves_nothing(run: RunDir):
     run.place("2.0.0", 1)
     run.settle(run.stream("2.0.0", 1))
     assert (run.streams(), list(run.results.iterdir()), list(run.entries())) == ([], [], [])
+
+
+def test_only_its_owner_may_look_into_a_run_directory(tmp_path: Path):
+    old = os.umask(0o022)
+    try:
+        (tmp_path / "there").mkdir()
+        for path in (tmp_path / "new", tmp_path / "there", tmp_path / "deep" / "down"):
+            assert stat.S_IMODE(RunDir.create(path).path.stat().st_mode) == 0o700
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "deep").stat().st_mode) == 0o755
+
+
+LINKED = ["report.html", ".lock", "journal.jsonl", "manifest.json", "logs/worker-1.0.0.log", "streams/1.0.0-1.arrow"]
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_a_run_directory_with_a_link_is_refused(tmp_path: Path, name: str):
+    run = run_directory(tmp_path / "run", plan())
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (run.path / name).unlink(missing_ok=True)
+    (run.path / name).symlink_to(victim)
+    with pytest.raises(UsageError, match="is a link; tfcompare writes none and follows none"):
+        RunDir.open(run.path)
+    with pytest.raises(UsageError, match="is a link"), run.hold():
+        pass
+    assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["results", "logs", "streams"])
+def test_a_folder_of_a_run_that_is_a_link_is_refused(tmp_path: Path, name: str):
+    run = run_directory(tmp_path / "run", plan())
+    (run.path / name).rmdir()
+    (run.path / name).symlink_to(tmp_path)
+    with pytest.raises(UsageError, match="is a link"):
+        RunDir.open(run.path)
+
+
+def test_a_run_directory_with_a_pipe_is_refused(tmp_path: Path):
+    run = run_directory(tmp_path / "run", plan())
+    os.mkfifo(run.path / "journal.jsonl")
+    with pytest.raises(UsageError, match="is not a regular file"):
+        RunDir.open(run.path)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="it takes root to give a folder away")
+def test_a_run_directory_of_another_user_is_not_measured_into(run: RunDir):
+    os.chown(run.path, 65534, 65534)
+    with pytest.raises(UsageError, match=r"belongs to another user \(uid 65534\)"), run.hold():
+        pass
+
+
+def test_what_is_measured_into_has_its_journal_mended_before_anything_is_appended(run: RunDir):
+    for entry in ENTRIES:
+        run.record(entry)
+    whole = run.journal.read_bytes()
+    run.journal.write_bytes(whole[:-30])
+    with run.hold():
+        run.record(ENTRIES[-1])
+    assert list(run.entries()) == ENTRIES
+
+
+def left(run: RunDir, leave: Callable[[Path], object]) -> list[Discarded]:
+    """What is journaled of a worker that left this."""
+    leave(run.place("2.0.0", 1))
+    run.settle(run.stream("2.0.0", 1))
+    assert list(run.results.iterdir()) == []
+    return [entry for entry in run.entries() if isinstance(entry, Discarded)]
+
+
+def test_a_link_in_the_place_of_a_stream_is_not_followed_and_reported(run: RunDir, tmp_path: Path):
+    victim = write_stream(tmp_path / "victim.arrow", [rows()])
+    before = victim.read_bytes()
+    (told,) = left(run, lambda folder: (folder / "stream.arrow").symlink_to(victim))
+    assert told.stream
+    assert "it is a symbolic link" in told.what
+    assert (run.streams(), victim.read_bytes()) == ([], before)
+
+
+@pytest.mark.parametrize("plant", [os.mkfifo, os.mkdir], ids=["a pipe", "a folder"])
+def test_what_is_no_file_in_the_place_of_a_stream_is_reported(run: RunDir, plant: Callable[[Path], None]):
+    (told,) = left(run, lambda folder: plant(folder / "stream.arrow"))
+    assert told.stream
+    assert "it is not a regular file" in told.what
+
+
+def test_files_that_do_not_belong_into_a_results_folder_are_removed_and_reported(run: RunDir, tmp_path: Path):
+    def leave(folder: Path) -> None:
+        (folder / "stream.arrow").touch()
+        (folder / "deep").mkdir()
+        (folder / "deep" / "down").touch()
+        (folder / "deep").chmod(0)
+        (folder / "suid").touch()
+        (folder / "suid").chmod(0o4755)
+        (folder / ".2.0.0-1.arrow.tmp").symlink_to(tmp_path / "victim")
+        os.close(os.open(os.fsencode(folder) + b"/caf\xe9", os.O_CREAT))
+
+    (told,) = left(run, leave)
+    assert (told.what, told.stream) == (".2.0.0-1.arrow.tmp, caf?, deep and 1 more", False)
+    assert not (tmp_path / "victim").exists()
+    assert [stream.name for stream in run.streams()] == ["streams/2.0.0-1.arrow"]
+
+
+def test_a_stream_that_a_killed_host_left_behind_is_read_where_it_is(run: RunDir, tmp_path: Path):
+    folder = run.place("2.0.0", 1)
+    victim = write_stream(tmp_path / "victim.arrow", [rows()])
+    (folder / "stream.arrow").symlink_to(victim)
+    run.write_plan(plan())
+    (stream,) = RunDir.open(run.path).streams()
+    with pytest.raises(ContractBroken, match="it is a symbolic link"):
+        read_stream(stream.path, stream.root)
+
+
+def test_a_stream_that_cannot_be_taken_out_stays_where_it_is(run: RunDir, monkeypatch: pytest.MonkeyPatch):
+    folder = run.place("2.0.0", 1)
+    write_stream(folder / "stream.arrow", [rows()])
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(confined, "replace", full)
+    run.settle(run.stream("2.0.0", 1))
+    assert [stream.name for stream in run.streams()] == ["results/2.0.0-1/stream.arrow"]

@@ -84,7 +84,7 @@ def worker(environment: DockerEnvironment, results: Path) -> Iterator[str]:
     """The container of a worker that waits for orders."""
     wanted = spec(environment, results)
     made = create(environment.client, wanted)
-    channel = ContainerChannel(environment.client, made, "1.14.0", results / "log")
+    channel = ContainerChannel(environment.client, made, "1.14.0", results.with_name("log"))
     yield made
     channel.close()
 
@@ -121,9 +121,10 @@ def test_only_results_and_scratch_can_be_written(seen: dict[str, Any], results: 
     assert not (OWN / "look").exists()
 
 
-def test_worker_is_who_its_caller_is(seen: dict[str, Any], results: Path) -> None:
-    assert seen["ids"] == [os.getuid(), os.getuid(), os.getgid()]
-    assert (results / "look").stat().st_uid == os.getuid()
+def test_worker_is_who_its_caller_is_and_never_root(seen: dict[str, Any], results: Path) -> None:
+    user, group = (os.getuid(), os.getgid()) if os.getuid() else (container.UNPRIVILEGED, container.UNPRIVILEGED)
+    assert seen["ids"] == [user, user, group]
+    assert (results / "look").stat().st_uid == user
 
 
 def test_worker_has_no_privilege_and_gains_none(seen: dict[str, Any], host_config: dict[str, Any]) -> None:
@@ -201,6 +202,6 @@ def test_caller_without_root_measures_and_owns_the_results(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert {arm["outcome"] for arm in json.loads(done.stdout)["arms"]} == {"measured"}
-    streams = list((out / "results").iterdir())
+    streams = list((out / "streams").iterdir())
     assert sorted(stream.name for stream in streams) == ["1.14.0-1.arrow", "2.0.0-1.arrow"]
     assert {stream.stat().st_uid for stream in streams} == {NOBODY}

@@ -1,0 +1,137 @@
+"""No link below a root is followed, whatever it is that is read or written."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from orchestrator import confined, whole
+from orchestrator.confined import Refused
+
+MOST = 1000
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "root" / "in").mkdir(parents=True)
+    (tmp_path / "victim").write_text("precious")
+    return tmp_path / "root"
+
+
+def test_a_file_is_read_whole(root: Path):
+    (root / "in" / "file").write_bytes(b"content")
+    assert confined.read(root, root / "in" / "file", MOST) == b"content"
+
+
+def test_the_root_itself_may_be_a_link(root: Path, tmp_path: Path):
+    (root / "file").write_bytes(b"content")
+    (tmp_path / "link").symlink_to(root)
+    assert confined.read(tmp_path / "link", tmp_path / "link" / "file", MOST) == b"content"
+
+
+def link_to_a_file(root: Path) -> None:
+    (root / "in" / "file").symlink_to(root.parent / "victim")
+
+
+def link_to_nothing(root: Path) -> None:
+    (root / "in" / "file").symlink_to(root / "nowhere")
+
+
+def loop(root: Path) -> None:
+    (root / "in" / "file").symlink_to("file")
+
+
+def link_in_the_way(root: Path) -> None:
+    (root / "in").rmdir()
+    (root.parent / "file").write_text("precious")
+    (root / "in").symlink_to(root.parent)
+
+
+def hard_link(root: Path) -> None:
+    os.link(root.parent / "victim", root / "in" / "file")
+
+
+def pipe(root: Path) -> None:
+    os.mkfifo(root / "in" / "file")
+
+
+def folder(root: Path) -> None:
+    (root / "in" / "file").mkdir()
+
+
+def too_large(root: Path) -> None:
+    (root / "in" / "file").write_bytes(b"x" * (MOST + 1))
+
+
+READS = {
+    link_to_a_file: "symbolic link",
+    link_to_nothing: "symbolic link",
+    loop: "symbolic link",
+    link_in_the_way: "symbolic link",
+    hard_link: "hard link",
+    pipe: "not a regular file",
+    folder: "not a regular file",
+    too_large: "more than",
+}
+
+
+@pytest.mark.parametrize(("plant", "words"), READS.items(), ids=lambda value: getattr(value, "__name__", ""))
+def test_what_is_no_file_of_its_own_is_not_read(root: Path, plant, words: str):
+    plant(root)
+    with pytest.raises(Refused, match=words):
+        confined.read(root, root / "in" / "file", MOST)
+
+
+@pytest.mark.parametrize("plant", [link_to_a_file, link_to_nothing, loop], ids=lambda plant: plant.__name__)
+def test_a_link_in_the_place_of_a_file_is_replaced(root: Path, plant):
+    plant(root)
+    confined.replace(root, root / "in" / "file", b"new")
+    assert (root / "in" / "file").read_bytes() == b"new"
+    assert not (root / "in" / "file").is_symlink()
+    assert (root.parent / "victim").read_text() == "precious"
+    assert [path.name for path in (root / "in").iterdir()] == ["file"]
+
+
+def test_nothing_is_written_through_a_folder_that_is_a_link(root: Path):
+    link_in_the_way(root)
+    with pytest.raises(Refused):
+        confined.replace(root, root / "in" / "victim", b"new")
+    with pytest.raises(Refused):
+        confined.opened(root, root / "in" / "victim", os.O_WRONLY | os.O_APPEND)
+    assert (root.parent / "victim").read_text() == "precious"
+
+
+def test_nothing_is_appended_through_a_link(root: Path):
+    link_to_a_file(root)
+    with pytest.raises(OSError, match="symbolic link"), open(root / "in" / "file", "ab", opener=confined.append_opener):
+        pass
+    assert (root.parent / "victim").read_text() == "precious"
+
+
+def test_a_file_has_its_permissions_from_the_start(root: Path):
+    confined.replace(root, root / "file", b"secret", 0o600)
+    assert stat.S_IMODE((root / "file").stat().st_mode) == 0o600
+
+
+def test_a_whole_file_does_not_follow_a_link_that_takes_its_partial_name(root: Path):
+    for name in (".file", f".file.{os.getpid()}"):
+        (root / name).symlink_to(root.parent / "victim")
+    whole.write(root / "file", b"new")
+    assert (root / "file").read_bytes() == b"new"
+    assert (root.parent / "victim").read_text() == "precious"
+
+
+def test_strangers_are_found_at_any_depth_but_not_where_workers_write(root: Path):
+    (root / "results" / "1-1").mkdir(parents=True)
+    (root / "results" / "1-1" / "link").symlink_to("/")
+    link_to_nothing(root)
+    os.mkfifo(root / "pipe")
+    (root / "folder").symlink_to(root.parent)
+    found = {path.name for path in confined.strangers(root, skip=("results",))}
+    assert found == {"file", "pipe", "folder"}
+
+
+def test_what_workers_write_to_may_not_be_a_link_itself(root: Path):
+    (root / "results").symlink_to(root.parent)
+    assert [path.name for path in confined.strangers(root, skip=("results",))] == ["results"]
