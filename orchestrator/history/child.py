@@ -14,8 +14,8 @@ from typing import IO
 
 from orchestrator.errors import UsageError
 
-# However this Python came to have tfcompare, its children have it in the same way.
-PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
+# Without -P the working directory would come first on the path, and a file there could pose as one of our modules.
+PROGRAM = (sys.executable, "-P", "-c", "from orchestrator.cli import main; main()")
 # Containers are freed and streams closed on a polite end; what does not end then hangs in earnest.
 POLITE_S = 60.0
 TOLD_LINES = 12
