@@ -8,7 +8,17 @@ import typer
 from rich.console import Console
 
 from orchestrator import cli_notify, cli_schedule, examples, flags
-from orchestrator.errors import ArmsDied, EnvironmentFailed, FoundSlower, TfCompareError
+from orchestrator.errors import (
+    ArmsDied,
+    ContractBroken,
+    EngineUnavailable,
+    EnvironmentFailed,
+    FoundSlower,
+    Interrupted,
+    NothingSelected,
+    TfCompareError,
+    UsageError,
+)
 from orchestrator.history.model import ROUNDS, Told
 from orchestrator.history.place import place
 from orchestrator.plain import lines
@@ -40,6 +50,20 @@ PASSED = (
     "workloads", "engine", "gpu", "gpus", "gpu_request", "gpu_exclusive", "force", "base", "ca_bundle", "index_url",
     "wheelhouse", "budget", "threads", "cpuset", "memory", "timeout",
 )  # fmt: skip
+
+# The ways in which the run of a night may end. Code 1 is none of them: that is how Python itself ends after a crash.
+RUN_ENDINGS = {
+    kind.exit_code: kind
+    for kind in (
+        UsageError,
+        NothingSelected,
+        EngineUnavailable,
+        EnvironmentFailed,
+        ArmsDied,
+        ContractBroken,
+        Interrupted,
+    )
+}
 
 app = typer.Typer(help=examples.NIGHTLY, no_args_is_help=True)
 app.add_typer(cli_schedule.app)
@@ -147,7 +171,6 @@ def ending(told: Told) -> TfCompareError | None:
     if end.outcome == "hung":
         return ArmsDied(f"the night of {end.night} took too long and was ended")
     said = " ".join(end.said) or "; ".join(told.warnings)
-    by_code = {kind.exit_code: kind for kind in TfCompareError.__subclasses__()}
     if end.exit_code == 0:
         return None
-    return by_code.get(end.exit_code, EnvironmentFailed)(f"the night of {end.night} is not whole: {said}")
+    return RUN_ENDINGS.get(end.exit_code, EnvironmentFailed)(f"the night of {end.night} is not whole: {said}")
