@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from orchestrator import catalog, examples, flags, suites
-from orchestrator.engines.setting import PASSED_ON
+from orchestrator.engines.setting import is_passed_on
 from orchestrator.errors import UsageError
 from orchestrator.history import lock, schedule, schedulers, standing
 from orchestrator.history.child import PROGRAM
@@ -27,7 +27,7 @@ SERVE = "nightly-serve"
 # Of the environment of now, what a night needs to be the same as one that is started by hand.
 CARRIED = re.compile(
     "HOME|PATH|LANG|LC_ALL|TZ|DOCKER_.*|XDG_(DATA|CACHE|CONFIG|RUNTIME)_(HOME|DIR)|(SSL|REQUESTS|CURL|PIP|UV|TFCOMPARE)_.*"
-    "|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy|" + "|".join(f"{prefix}.*" for prefix in PASSED_ON)
+    "|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy"
 )
 SECRET = re.compile("INDEX|PASS|TOKEN|SECRET|KEY")
 VALUE_OF = re.compile(r"\$\{(?P<name>\w+)\}")
@@ -195,7 +195,7 @@ def _program() -> tuple[str, ...]:
 def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str, str], list[str]]:
     carried, notes = {}, []
     for name, value in sorted(os.environ.items()):
-        if not CARRIED.fullmatch(name):
+        if not (CARRIED.fullmatch(name) or is_passed_on(name)):
             continue
         if SECRET.search(name) or flags.LOGIN.search(value):
             if env_file is None:
