@@ -23,6 +23,7 @@ from orchestrator.history.model import ROUNDS, Told
 from orchestrator.history.place import place
 from orchestrator.plain import lines
 from orchestrator.switches import (
+    INDEX_VARIABLE,
     Base,
     Budget,
     CaBundle,
@@ -45,9 +46,9 @@ from orchestrator.switches import (
     Wheelhouse,
 )
 
-# What `tfcompare run` is given as it stands.
+# What `tfcompare run` is given as it stands. The index's address may hold a login and goes by a variable.
 PASSED = (
-    "workloads", "engine", "gpu", "gpus", "gpu_request", "gpu_exclusive", "force", "base", "ca_bundle", "index_url",
+    "workloads", "engine", "gpu", "gpus", "gpu_request", "gpu_exclusive", "force", "base", "ca_bundle",
     "wheelhouse", "budget", "threads", "cpuset", "memory", "timeout",
 )  # fmt: skip
 
@@ -127,12 +128,15 @@ def run(
         if not quiet:
             errors.print(lines(text), soft_wrap=True)
 
+    words = passed(context)
+    flags.refuse_logins((*words, *(workload or ())), "the arguments of a night's run, which every user can read,")
     asked = night.NightOptions(
         history=place(history),
         names=flags.names(versions),
         suite=suite,
         selected=tuple(workload or ()),
-        flags=passed(context),
+        flags=words,
+        variables={INDEX_VARIABLE: index_url} if index_url else {},
         rounds=rounds,
         limit_s=flags.seconds("--limit", limit),
         again=again,

@@ -1,5 +1,6 @@
 """Processes that tfcompare starts: what they import, and what they are given."""
 
+import json
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -82,3 +83,13 @@ def test_an_environment_is_built_without_what_lies_around(monkeypatch, tmp_path:
     engine.close()
     assert len(commands) == 3
     assert {command[1] for command in commands} == {"-I"}
+
+
+def test_variables_reach_it_and_stay_out_of_its_arguments(tmp_path: Path, monkeypatch):
+    shows = "import json, os, sys; print(json.dumps([sys.argv, os.environ['TFCOMPARE_INDEX_URL']]), file=sys.stderr)"
+    monkeypatch.setattr(child, "PROGRAM", (child.PROGRAM[0], "-P", "-c", shows))
+    monkeypatch.setenv("TFCOMPARE_INDEX_URL", "https://of.the.shell/simple")
+    secret = {"TFCOMPARE_INDEX_URL": "https://me:planted@mirror/simple"}
+    ended = Child(tmp_path / "log", 60, lambda line: None, secret).run(["run"])
+    argv, url = json.loads(ended.said)
+    assert (argv, url) == (["-c", "run"], secret["TFCOMPARE_INDEX_URL"])
