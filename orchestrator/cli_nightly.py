@@ -8,11 +8,22 @@ import typer
 from rich.console import Console
 
 from orchestrator import cli_notify, cli_schedule, examples, flags
-from orchestrator.errors import ArmsDied, EnvironmentFailed, FoundSlower, TfCompareError
+from orchestrator.errors import (
+    ArmsDied,
+    ContractBroken,
+    EngineUnavailable,
+    EnvironmentFailed,
+    FoundSlower,
+    Interrupted,
+    NothingSelected,
+    TfCompareError,
+    UsageError,
+)
 from orchestrator.history.model import ROUNDS, Told
 from orchestrator.history.place import place
 from orchestrator.plain import lines
 from orchestrator.switches import (
+    INDEX_VARIABLE,
     Base,
     Budget,
     CaBundle,
@@ -35,11 +46,25 @@ from orchestrator.switches import (
     Wheelhouse,
 )
 
-# What `tfcompare run` is given as it stands.
+# What `tfcompare run` is given as it stands. The index's address may hold a login and goes by a variable.
 PASSED = (
-    "workloads", "engine", "gpu", "gpus", "gpu_request", "gpu_exclusive", "force", "base", "ca_bundle", "index_url",
+    "workloads", "engine", "gpu", "gpus", "gpu_request", "gpu_exclusive", "force", "base", "ca_bundle",
     "wheelhouse", "budget", "threads", "cpuset", "memory", "timeout",
 )  # fmt: skip
+
+# The ways in which the run of a night may end. Code 1 is none of them: that is how Python itself ends after a crash.
+RUN_ENDINGS = {
+    kind.exit_code: kind
+    for kind in (
+        UsageError,
+        NothingSelected,
+        EngineUnavailable,
+        EnvironmentFailed,
+        ArmsDied,
+        ContractBroken,
+        Interrupted,
+    )
+}
 
 app = typer.Typer(help=examples.NIGHTLY, no_args_is_help=True)
 app.add_typer(cli_schedule.app)
@@ -103,12 +128,15 @@ def run(
         if not quiet:
             errors.print(lines(text), soft_wrap=True)
 
+    words = passed(context)
+    flags.refuse_logins((*words, *(workload or ())), "the arguments of a night's run, which every user can read,")
     asked = night.NightOptions(
         history=place(history),
         names=flags.names(versions),
         suite=suite,
         selected=tuple(workload or ()),
-        flags=passed(context),
+        flags=words,
+        variables={INDEX_VARIABLE: index_url} if index_url else {},
         rounds=rounds,
         limit_s=flags.seconds("--limit", limit),
         again=again,
@@ -147,7 +175,6 @@ def ending(told: Told) -> TfCompareError | None:
     if end.outcome == "hung":
         return ArmsDied(f"the night of {end.night} took too long and was ended")
     said = " ".join(end.said) or "; ".join(told.warnings)
-    by_code = {kind.exit_code: kind for kind in TfCompareError.__subclasses__()}
     if end.exit_code == 0:
         return None
-    return by_code.get(end.exit_code, EnvironmentFailed)(f"the night of {end.night} is not whole: {said}")
+    return RUN_ENDINGS.get(end.exit_code, EnvironmentFailed)(f"the night of {end.night} is not whole: {said}")

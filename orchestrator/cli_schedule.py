@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from orchestrator import catalog, examples, flags, suites
-from orchestrator.engines.setting import PASSED_ON
+from orchestrator import catalog, examples, flags, masking, suites
+from orchestrator.engines.setting import is_passed_on
 from orchestrator.errors import UsageError
 from orchestrator.history import lock, schedule, schedulers, standing
 from orchestrator.history.child import PROGRAM
@@ -21,15 +21,14 @@ from orchestrator.history.schedule import Planned, Schedule
 from orchestrator.history.schedulers import Entry, Scheduler
 from orchestrator.history.standing import Standing
 from orchestrator.plain import harmless, lines
-from orchestrator.switches import Format
+from orchestrator.switches import INDEX_VARIABLE, Format
 
 SERVE = "nightly-serve"
 # Of the environment of now, what a night needs to be the same as one that is started by hand.
 CARRIED = re.compile(
     "HOME|PATH|LANG|LC_ALL|TZ|DOCKER_.*|XDG_(DATA|CACHE|CONFIG|RUNTIME)_(HOME|DIR)|(SSL|REQUESTS|CURL|PIP|UV|TFCOMPARE)_.*"
-    "|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy|" + "|".join(f"{prefix}.*" for prefix in PASSED_ON)
+    "|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy"
 )
-SECRET = re.compile("INDEX|PASS|TOKEN|SECRET|KEY")
 VALUE_OF = re.compile(r"\$\{(?P<name>\w+)\}")
 PASSED_ALONG = {"allow_extra_args": True, "ignore_unknown_options": True}
 
@@ -63,6 +62,7 @@ def install(
     yes: Yes = False,
 ) -> None:
     wanted, notes = _schedule(context, at, missed, env_file)
+    _refuse_secrets(flags.without_secrets(context.args))
     chosen = schedulers.named(scheduler)
     _known(chosen, chosen.entry(), even_if_edited)
     others = [
@@ -106,6 +106,8 @@ def status(
     for one in found:
         for line in standing.lines(one, now):
             print(harmless(line))
+        if flags.recorded(one.planned.flags) != one.planned.flags:
+            _say(f"warning: the schedule of {one.by} may hold a secret that other users can read: install it again")
     if not found:
         print("nothing is scheduled here; `tfcompare nightly install --at 02:00 --versions ...` does")
         if running := lock.holder():
@@ -154,11 +156,14 @@ def _schedule(context: typer.Context, at: str, missed: str, env_file: Path | Non
     from orchestrator.host import host_facts
 
     history = place(asked["history"])
-    environment, notes = _environment(words, env_file)
+    given = flags.without_secrets(words)
+    flags.refuse_logins(given.words, "a schedule")
+    environment, notes = _environment(given.words, env_file)
+    notes += _readable_by_others([env_file, asked["notify_file"]])
     planned = Planned(
         at=f"{begins:%H:%M}",
         missed=schedule.missed(missed),
-        flags=words,
+        flags=given.words,
         history=str(history),
         host=str(host_facts()["id"]),
         since=standing.now().replace(microsecond=0),
@@ -170,8 +175,48 @@ def _schedule(context: typer.Context, at: str, missed: str, env_file: Path | Non
         folder=Path.cwd(),
         env_file=env_file.absolute() if env_file else None,
         limit_s=flags.seconds("--limit", asked["limit"]),
+        secrets=_variables(given),
     )
     return wanted, notes
+
+
+def _refuse_secrets(given: flags.CommandLine) -> None:
+    """Raise UsageError for what may be a token: files and arguments of a schedule can be read by other users."""
+    if given.notify:
+        shown = ", ".join(map(masking.mask_url, given.notify))
+        raise UsageError(
+            f"--notify {shown}: a schedule must not contain a token. Write the URL to a file that only you can read "
+            "(chmod 600), and pass --notify-file FILE"
+        )
+    if given.index_url is not None:
+        raise UsageError(
+            f"--index-url {masking.mask_index(given.index_url)}: a schedule must not contain an address that may hold "
+            f"a login or a token. Write {INDEX_VARIABLE}='URL' to a file that only you can read (chmod 600), and pass "
+            "--env-file FILE"
+        )
+
+
+def _variables(given: flags.CommandLine) -> dict[str, str]:
+    """Return the secrets of a command line as the variables that mean the same."""
+    # It takes its time to import.
+    from orchestrator.history.notify import VARIABLE as NOTIFY_VARIABLE
+
+    variables = {}
+    if given.notify:
+        # A blank ends a URL there.
+        urls = [re.sub(r"\s", "%20", url.strip()) for url in given.notify]
+        variables[NOTIFY_VARIABLE] = " ".join([*os.environ.get(NOTIFY_VARIABLE, "").split(), *urls])
+    if given.index_url is not None:
+        variables[INDEX_VARIABLE] = given.index_url
+    return variables
+
+
+def _readable_by_others(files: Iterable[Path | None]) -> list[str]:
+    return [
+        f"other users can read {file}, which holds secrets; run chmod 600 {file}"
+        for file in files
+        if file is not None and file.is_file() and file.stat().st_mode & 0o044
+    ]
 
 
 def _params_of_run(context: typer.Context, words: Sequence[str]) -> dict[str, Any]:
@@ -195,9 +240,9 @@ def _program() -> tuple[str, ...]:
 def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str, str], list[str]]:
     carried, notes = {}, []
     for name, value in sorted(os.environ.items()):
-        if not CARRIED.fullmatch(name):
+        if not (CARRIED.fullmatch(name) or is_passed_on(name)):
             continue
-        if SECRET.search(name) or flags.LOGIN.search(value):
+        if masking.may_be_secret(name, value):
             if env_file is None:
                 notes.append(
                     f"{name} may hold a secret and is not written down; a file that --env-file names can hold it"
@@ -205,8 +250,6 @@ def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str,
         else:
             carried[name] = value
     for word in words:
-        if flags.LOGIN.search(word) and not VALUE_OF.search(word):
-            notes.append("a login stands among the flags, and in what is written; --env-file and ${NAME} keep it out")
         for match in VALUE_OF.finditer(word):
             if match["name"] not in carried and env_file is None:
                 notes.append(f"{match[0]} has no value at night unless a file that --env-file names has one")

@@ -82,14 +82,17 @@ def opened(root: Path, place: Path, flags: int, mode: int = 0o600) -> int:
             raise _explained(error, place) from error
 
 
-def replace(root: Path, place: Path, data: bytes, mode: int = 0o666) -> None:
-    """Write a file whole or not at all; a link in its place is replaced, not followed."""
+def replace(root: Path, place: Path, data: bytes, mode: int | None = None) -> None:
+    """Write a file whole or not at all; a link in its place is replaced, not followed. With `mode`, it has that mode
+    before it has content."""
     *parents, name = place.relative_to(root).parts
     partial = f".{name}.{secrets.token_hex(4)}"
     with folder(root, *parents) as within:
-        handle = os.open(partial, NEW, mode, dir_fd=within)
+        handle = os.open(partial, NEW, 0o666 if mode is None else 0o600, dir_fd=within)
         try:
             with os.fdopen(handle, "wb") as file:
+                if mode is not None:
+                    os.fchmod(handle, mode)
                 file.write(data)
             os.replace(partial, name, src_dir_fd=within, dst_dir_fd=within)
         except BaseException:

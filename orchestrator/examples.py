@@ -102,6 +102,8 @@ What it writes is shown first, and written when you agree. Every other flag is o
   tfcompare nightly install --at 02:00 --versions 2.13,nightly --suite seed
 
   tfcompare nightly install --at 23:30 --missed skip --scheduler cron --yes -- --versions 1.14,2.0,2.13 --limit 4h
+
+  tfcompare nightly install --versions 2.13,nightly --notify-file ~/.config/tfcompare/notify
 """
 
 NIGHTLY_STATUS = """Say what is scheduled here, when the next night begins, what came of the last, and if one runs now.

@@ -1,9 +1,11 @@
 """What the command line's words mean: each function takes a flag's text and gives its value, or raises UsageError."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import cast, get_args
 
+from orchestrator import masking
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.model import Isolation
@@ -16,21 +18,65 @@ SIZE = re.compile(r"(?P<count>\d+(\.\d+)?)(?P<unit>m|g)b?", re.IGNORECASE)
 # Less does not hold TensorFlow itself.
 LEAST_MEMORY_MB = 512
 
+# Flags whose values may hold a secret.
+NOTIFY, INDEX_URL = "--notify", "--index-url"
 
-# A login in an address; and of an index's address its path too, which may be a token.
-LOGIN = re.compile(r"(?<=://)[^/\s]+@")
-INDEX_URL = re.compile(r"(?P<flag>--index-url=)?(?P<place>\w+://[^/\s]*).*")
+
+@dataclass(frozen=True)
+class CommandLine:
+    """A command line, and the secrets that were taken out of it."""
+
+    words: tuple[str, ...]
+    notify: tuple[str, ...] = field(repr=False)
+    index_url: str | None = field(repr=False)
+
+
+def without_secrets(words: Sequence[str]) -> CommandLine:
+    """Take out what may be a secret: the index's address, and every --notify that does more than name variables."""
+    kept: list[str] = []
+    notify: list[str] = []
+    index_url = None
+    for flag, value, written in _flags(words):
+        if flag == INDEX_URL:
+            index_url = value
+        elif flag == NOTIFY and not masking.is_reference(value):
+            notify.append(value)
+        else:
+            kept += written
+    return CommandLine(tuple(kept), tuple(notify), index_url)
 
 
 def recorded(words: Sequence[str]) -> tuple[str, ...]:
-    """A command line as it is kept with a run: without logins."""
+    """Return a command line as it is kept and shown: without logins and tokens."""
     kept: list[str] = []
-    for before, word in zip(("", *words), words, strict=False):
-        word = LOGIN.sub("****@", word)
-        if (before == "--index-url" or word.startswith("--index-url=")) and (match := INDEX_URL.fullmatch(word)):
-            word = f"{match['flag'] or ''}{match['place']}/..."
-        kept.append(word)
+    for flag, value, written in _flags(words):
+        if not flag:
+            kept.append(masking.mask_login(value))
+            continue
+        shown = masking.mask_notify(value) if flag == NOTIFY else masking.mask_index(value)
+        kept += [f"{flag}={shown}"] if len(written) == 1 else [flag, shown]
     return tuple(kept)
+
+
+def _flags(words: Sequence[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield flag, value and words of each flag that may hold a secret; any other word is yielded as a value."""
+    left = iter(words)
+    for word in left:
+        flag, has_value, value = word.partition("=")
+        if flag not in (NOTIFY, INDEX_URL):
+            yield "", word, (word,)
+        elif has_value:
+            yield flag, value, (word,)
+        elif (following := next(left, None)) is not None:
+            yield flag, following, (word, following)
+        else:
+            yield "", word, (word,)
+
+
+def refuse_logins(words: Sequence[str], where: str) -> None:
+    for word in words:
+        if masking.LOGIN.search(word):
+            raise UsageError(f"{masking.mask_login(word)}: {where} must not contain a login; leave it out")
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -299,7 +299,7 @@ def nightlies() -> dict[str, str]:
 
 def _on_index(package: str, python: str) -> list[str]:
     # pip alone knows what its user set it to.
-    command = [sys.executable, "-m", "pip", "index", "versions", package, "--pre", "--only-binary=:all:"]
+    command = [sys.executable, "-P", "-m", "pip", "index", "versions", package, "--pre", "--only-binary=:all:"]
     try:
         done = subprocess.run(
             [*command, "--python-version", python], capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S

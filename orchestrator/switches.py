@@ -11,6 +11,8 @@ from orchestrator.engines import EngineOptions
 from orchestrator.errors import UsageError
 from orchestrator.model import GpuRequest as GpuRequestName
 
+INDEX_VARIABLE = "TFCOMPARE_INDEX_URL"
+
 EngineName = Annotated[str, typer.Option("--engine", help="auto, docker or venv.")]
 Gpu = Annotated[bool, typer.Option("--gpu", help="Measure on the GPU, through Docker's NVIDIA runtime.")]
 GpuRequest = Annotated[
@@ -43,7 +45,7 @@ IndexUrl = Annotated[
     str | None,
     typer.Option(
         "--index-url",
-        envvar="TFCOMPARE_INDEX_URL",
+        envvar=INDEX_VARIABLE,
         help="Package index to install from, in place of the usual one; a login in it stays out of images and logs.",
         metavar="URL",
     ),

@@ -5,5 +5,6 @@ from pathlib import Path
 from orchestrator import confined
 
 
-def write(path: Path, data: bytes) -> None:
-    confined.replace(path.parent, path, data)
+def write(path: Path, data: bytes, mode: int | None = None) -> None:
+    """Write a file as a whole; with `mode`, it has that mode before it has content."""
+    confined.replace(path.parent, path, data, mode)

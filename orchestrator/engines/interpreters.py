@@ -84,7 +84,7 @@ def _uv_pythons() -> Path:
 def probe(path: Path) -> Interpreter | Unusable:
     """Runs it: pyenv's shims are on PATH for versions that are not active, and then only print an error."""
     try:
-        done = subprocess.run([path, "-c", PROBE], capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run([path, "-I", "-c", PROBE], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return Unusable(path, str(error))
     if done.returncode != 0:

@@ -1,6 +1,7 @@
 """What environments have in common: the variables of a worker, and the log of a build."""
 
 import os
+import re
 import subprocess
 import threading
 from collections.abc import Callable
@@ -9,8 +10,10 @@ from pathlib import Path
 from orchestrator import confined
 from orchestrator.engines.channel import kill_group
 
-# Flags that a user sets on purpose; they reach every version alike.
-PASSED_ON = ("TF_", "OMP_", "KMP_", "XLA_", "MKL_")
+# Variables that a user sets for TensorFlow on purpose; they reach every version alike.
+PASSED_ON = re.compile("(TF|OMP|KMP|XLA|MKL)_.*")
+# Terraform's variables begin with TF_ as well, and hold passwords and tokens.
+NOT_PASSED_ON = re.compile("TF_(VAR|TOKEN|CLI|HTTP)_.*|TF_ENCRYPTION|.*_(PASSWORD|TOKEN|SECRET|KEY)", re.IGNORECASE)
 
 
 def cache() -> Path:
@@ -19,9 +22,14 @@ def cache() -> Path:
     return Path(base or Path.home() / ".cache") / "tfcompare"
 
 
+def is_passed_on(name: str) -> bool:
+    """Return whether a variable of the caller is one of TensorFlow's, which workers and scheduled nights get."""
+    return bool(PASSED_ON.fullmatch(name)) and not NOT_PASSED_ON.fullmatch(name)
+
+
 def worker_variables() -> dict[str, str]:
     """An allow-list: nothing else of the caller's environment may make two runs differ."""
-    given = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
+    given = {name: value for name, value in os.environ.items() if is_passed_on(name)}
     return {
         **given,
         "LANG": "C.UTF-8",

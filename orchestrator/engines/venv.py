@@ -105,14 +105,15 @@ class VenvEngine:
     def _build(self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog) -> None:
         lockfile.check(flavour.pip_lock, flavour.lock)
         python = str(path / "bin" / "python")
-        pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--require-hashes"]
+        # -I keeps the working directory off the path; Pythons before 3.11 have no -P.
+        pip = [python, "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--require-hashes"]
         asking = self._index.variables(log)
         if self._options.ca_bundle and not asking:
             pip += ["--cert", str(self._options.ca_bundle)]
         try:
             shutil.rmtree(path, ignore_errors=True)
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._run(version, [str(interpreter.path), "-m", "venv", str(path)], asking, log)
+            self._run(version, [str(interpreter.path), "-I", "-m", "venv", str(path)], asking, log)
             self._run(version, [*pip, "-r", str(flavour.pip_lock)], asking, log)
             # Locks are whole, so nothing is left to resolve; without isolation, so that the few source packages are
             # built with the locked setuptools and not with one fetched unlocked.

@@ -7,15 +7,15 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from orchestrator.errors import UsageError
 
-# However this Python came to have tfcompare, its children have it in the same way.
-PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
+# Without -P the working directory would come first on the path, and a file there could pose as one of our modules.
+PROGRAM = (sys.executable, "-P", "-c", "from orchestrator.cli import main; main()")
 # Containers are freed and streams closed on a polite end; what does not end then hangs in earnest.
 POLITE_S = 60.0
 TOLD_LINES = 12
@@ -32,8 +32,12 @@ class Ended:
 class Child:
     """Runs tfcompare, one command after another, within one limit for all of them."""
 
-    def __init__(self, log: Path, limit_s: float, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, log: Path, limit_s: float, say: Callable[[str], None], variables: Mapping[str, str] | None = None
+    ) -> None:
         self._log = log
+        # Every user of the machine can read a process's arguments, and only its owner can read its variables.
+        self._environment = {**os.environ, **(variables or {})}
         self._until = time.monotonic() + limit_s
         self._limit_s = limit_s
         self._say = say
@@ -66,6 +70,7 @@ class Child:
         # A session of its own: whatever it started can be ended with it, and a Ctrl-C reaches only us, who tell it.
         return subprocess.Popen(
             [*PROGRAM, *words],
+            env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

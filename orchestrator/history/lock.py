@@ -42,6 +42,8 @@ def hold(folder: Path | None = None, name: str = NIGHT, about: str = "") -> Iter
             raise UsageError(f"another {name} runs here {who}: wait for its end, or end it")
         entry = asdict(Holder(os.getpid(), datetime.now().astimezone().replace(microsecond=0), about))
         os.truncate(file, 0)
+        # Earlier releases left it readable for everybody.
+        os.fchmod(file, 0o600)
         os.pwrite(file, json.dumps(entry, default=datetime.isoformat).encode(), 0)
         try:
             yield
@@ -76,7 +78,7 @@ def _path(folder: Path | None, name: str) -> Path:
 def _opened(path: Path) -> Iterator[int]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}; TFCOMPARE_DATA names another folder") from error
     try:

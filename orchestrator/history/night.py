@@ -4,9 +4,9 @@ The measuring is a process of its own, `tfcompare run`: one that hangs can be en
 from its run directory like that of any other run.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -30,13 +30,14 @@ NOTHING = tonight.Tonight(versions=(), names={})
 
 @dataclass(frozen=True, kw_only=True)
 class NightOptions:
-    """What was asked on the command line; `flags` go to `tfcompare run` as they are."""
+    """What was asked on the command line; `tfcompare run` gets `flags` as arguments and `variables` as variables."""
 
     history: Path
     names: tuple[str, ...]
     suite: str = "quick"
     selected: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     rounds: int = ROUNDS
     limit_s: float = 6 * 3600.0
     again: bool = False
@@ -105,7 +106,8 @@ def measured_already(events: Sequence[Event], options: NightOptions, host: str, 
 
 def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) -> Told:
     store = evening.store
-    child = Child(store.path / "log" / f"{evening.started:%Y%m%d-%H%M%S}.log", options.limit_s, say)
+    log = store.path / "log" / f"{evening.started:%Y%m%d-%H%M%S}.log"
+    child = Child(log, options.limit_s, say, options.variables)
     screened, ended = _stage(options, evening, "screen", child, options.selected, options.rounds)
     if screened is None:
         return _without(options, evening, ended)

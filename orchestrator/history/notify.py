@@ -1,7 +1,6 @@
 """Tells people of a night, by apprise: mail, chats, webhooks. A place that is down never fails the night, and an URL,
 which is mostly a secret, is shown nowhere but as `scheme://host/…`."""
 
-import ipaddress
 import logging
 import os
 import re
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.errors import UsageError
 from orchestrator.history.message import MOST, Message, compose, trial
 from orchestrator.history.model import Told
+from orchestrator.masking import mask_url
 
 if TYPE_CHECKING:
     import apprise
@@ -34,16 +34,6 @@ PATIENCE_S = 16.0
 ROOM = 0.9
 
 NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-# Where a host stands behind the scheme. With many others, a token does.
-WITH_HOST = frozenset(
-    {
-        "apprise", "apprises", "form", "forms", "gotify", "gotifys", "http", "https", "irc", "ircs", "json", "jsons",
-        "mailto", "mailtos", "mmost", "mmosts", "mqtt", "mqtts", "nctalk", "nctalks", "rocket", "rockets", "synology",
-        "synologys", "workflow", "workflows", "xml", "xmls", "xmpp", "xmpps",
-    }
-)  # fmt: skip
-# Addresses belong into these, so that an @ in them is not the end of a password.
-ADDRESSES = re.compile(r"[?&](to|from|cc|bcc|reply)=[^?&#/]*")
 
 ADVICE = {
     401: ": are user, password and token right?",
@@ -82,30 +72,6 @@ class Outcome:
     again: bool = True
 
 
-def masked(url: str) -> str:
-    """An URL with nothing in it that could be a secret: in doubt the host is left out, too."""
-    scheme, found, rest = url.strip().partition("://")
-    if not found or not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{1,15}", scheme):
-        return "…"
-    scheme = scheme.lower()
-    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    # A password may have a sign in it that ends the host; then what looks like the host is a part of it.
-    beyond = ADDRESSES.sub("", rest[len(authority) :])
-    host = re.sub(r":\d{1,5}$", "", authority.rpartition("@")[2])
-    if scheme not in WITH_HOST or "@" in beyond or not _is_host(host):
-        return f"{scheme}://…"
-    return f"{scheme}://{host}/…"
-
-
-def _is_host(text: str) -> bool:
-    if text.startswith("["):
-        try:
-            return bool(ipaddress.IPv6Address(text[1:].removesuffix("]")))
-        except ValueError:
-            return False
-    return bool(re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?", text))
-
-
 def _aloud(text: str) -> None:
     print(text, file=sys.stderr)
 
@@ -119,7 +85,7 @@ def targets(
         url = _expanded(where, text, environ)
         if url not in found:
             _plugin(url, where)
-            found[url] = Target(name=masked(url), url=url)
+            found[url] = Target(name=mask_url(url), url=url)
     names = Counter(target.name for target in found.values())
     return tuple(
         replace(target, name=f"{target.name} (target {number})") if names[target.name] > 1 else target
@@ -169,8 +135,8 @@ def _plugin(url: str, where: str) -> "apprise.NotifyBase":
     found = apprise.Apprise.instantiate(url, asset=asset)
     if found is None:
         raise UsageError(
-            f"{where}: {masked(url)} is nothing that apprise can tell: its kind is not known, a part of it is missing, "
-            "or it needs a package that is not installed; `apprise --details` lists the kinds and their parts"
+            f"{where}: {mask_url(url)} is nothing that apprise can tell: its kind is not known, a part of it is "
+            "missing, or it needs a package that is not installed; `apprise --details` lists the kinds and their parts"
         )
     return found
 

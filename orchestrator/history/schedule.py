@@ -5,7 +5,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Literal, cast, get_args
@@ -49,6 +49,8 @@ class Schedule:
     folder: Path
     env_file: Path | None
     limit_s: float
+    # What a night gets in its environment and must be in no file or argument; only `serve` can hand it on.
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def command(self) -> tuple[str, ...]:

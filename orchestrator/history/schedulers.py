@@ -104,7 +104,7 @@ class Systemd:
     def install(self, wanted: Schedule) -> None:
         try:
             for place, text in self.drawn(wanted).items():
-                _write(Path(place), text, 0o644)
+                _write(Path(place), text, 0o600)
             self._ask("daemon-reload")
             self._ask("enable", TIMER)
             # One that runs already keeps its old time until it is started anew.
@@ -289,8 +289,7 @@ def _written(path: Path) -> Written | None:
 def _write(path: Path, text: str, mode: int) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        whole.write(path, text.encode("utf-8", "surrogateescape"))
-        path.chmod(mode)
+        whole.write(path, text.encode("utf-8", "surrogateescape"), mode)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}; another --scheduler may do") from error
 

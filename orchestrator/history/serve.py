@@ -1,5 +1,6 @@
 """Waits for each night and runs it, where nothing else calls it: in a container, say."""
 
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -77,7 +78,12 @@ def _spent(wanted: Schedule, night: date) -> str:
         with log.open("ab") as output:
             # In a session of its own a Ctrl-C reaches only us, who tell it once.
             process = subprocess.Popen(
-                wanted.command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                wanted.command,
+                env={**os.environ, **wanted.secrets},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
             ended = _waited(process, wanted.belt_s)
     except OSError as error:

@@ -32,7 +32,7 @@ class Standing:
             "by": self.by,
             "at": self.planned.at,
             "missed": self.planned.missed,
-            "flags": list(self.planned.flags),
+            "flags": list(flags.recorded(self.planned.flags)),
             "history": self.planned.history,
             "next": self.next.isoformat(),
             "running": {"pid": running.pid, "since": running.since.isoformat()} if running else None,

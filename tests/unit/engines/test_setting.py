@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.engines.setting import BuildLog, worker_variables
+from orchestrator.engines.setting import BuildLog, is_passed_on, worker_variables
 
 
 def test_only_what_is_meant_for_tensorflow_reaches_a_worker(monkeypatch: pytest.MonkeyPatch):
@@ -15,6 +15,25 @@ def test_only_what_is_meant_for_tensorflow_reaches_a_worker(monkeypatch: pytest.
     found = worker_variables()
     assert {"TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "XLA_FLAGS"} <= found.keys()
     assert not {"PYTHONPATH", "LD_PRELOAD", "AWS_SECRET", "PATH", "HOME"} & found.keys()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["TF_VAR_db_password", "TF_TOKEN_app_terraform_io", "TF_CLI_CONFIG_FILE", "TF_CLI_ARGS_plan", "TF_HTTP_PASSWORD"],
+)
+def test_the_variables_of_terraform_reach_no_worker(monkeypatch: pytest.MonkeyPatch, name: str):
+    monkeypatch.setenv(name, "x")
+    assert name not in worker_variables()
+    assert not is_passed_on(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["TF_ENABLE_ONEDNN_OPTS", "TF_CPP_MIN_LOG_LEVEL", "TF_XLA_FLAGS", "TF_CLIENT", "TF_VARIANT", "TF_USE_LEGACY_KERAS"],
+)
+def test_the_variables_of_tensorflow_reach_every_worker(monkeypatch: pytest.MonkeyPatch, name: str):
+    monkeypatch.setenv(name, "x")
+    assert worker_variables()[name] == "x"
 
 
 def test_what_must_be_equal_in_every_version_is_set_and_not_taken_over(monkeypatch: pytest.MonkeyPatch):

@@ -24,7 +24,8 @@ from orchestrator.errors import UsageError
 from orchestrator.history import notify
 from orchestrator.history.message import compose
 from orchestrator.history.model import Told
-from orchestrator.history.notify import Target, masked, send, targets, try_out
+from orchestrator.history.notify import Target, send, targets, try_out
+from orchestrator.masking import WITH_HOST, mask_url
 from tests.unit.history.places import Place, mail, web
 from tests.unit.history.told import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
 
@@ -359,8 +360,8 @@ def test_no_secret_is_said_or_logged_of_a_server_that_is_down(
     ],
 )  # fmt: skip
 def test_of_an_url_only_scheme_and_host_are_shown_and_in_doubt_not_even_that(url: str, shown: str) -> None:
-    assert masked(url) == shown
-    assert SECRET not in masked(url)
+    assert mask_url(url) == shown
+    assert SECRET not in mask_url(url)
 
 
 def test_a_host_is_shown_only_of_kinds_that_have_one_there() -> None:
@@ -372,7 +373,7 @@ def test_a_host_is_shown_only_of_kinds_that_have_one_there() -> None:
         if declared
         for scheme in ((declared,) if isinstance(declared, str) else declared)
     }
-    for scheme in notify.WITH_HOST - native:
+    for scheme in WITH_HOST - native:
         hosts = {re.split("[/?]", one.partition("://")[2])[0].rpartition("@")[2] for one in templates[scheme]}
         assert hosts <= {"{host}", "{host}:{port}", "{host}{path}{token}", "{host}:{port}{path}{token}"}, scheme
 

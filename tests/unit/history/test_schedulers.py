@@ -344,23 +344,19 @@ def test_a_mistake_is_told_now_and_not_at_night(with_cron, call, words: list[str
 
 def test_secrets_of_the_environment_are_not_written_down(with_cron, call):
     with_cron.set(TFCOMPARE_INDEX_URL="https://mirror/token-abc/simple", HTTPS_PROXY="http://me:hidden@proxy", TF_X="1")
-    notify = "json://${LOGIN}@here"
-    _, out, err = call("install", *FLAGS, "--notify", notify, "--notify", "json://me:shown@here", "--yes")
+    _, out, err = call("install", *FLAGS, "--notify", "${HOOK}", "--yes")
     text = Cron().script.read_text()
     assert "token-abc" not in out + err + text
     assert "hidden" not in out + err + text
     assert "export TF_X=1\n" in text
-    assert notify in text
-    for told in (
-        "TFCOMPARE_INDEX_URL may hold",
-        "HTTPS_PROXY may hold",
-        "${LOGIN} has no value",
-        "a login stands among",
-    ):
+    assert "--notify '${HOOK}'" in text
+    for told in ("TFCOMPARE_INDEX_URL may hold", "HTTPS_PROXY may hold", "${HOOK} has no value"):
         assert told in err
-    (with_cron.folder / "secrets").write_text("LOGIN='me:x'\n")
-    _, _, err = call("install", *FLAGS, "--notify", notify, "--env-file", "secrets", "--yes")
-    assert "note: " not in err.replace("note: no cron daemon", "")
+    (with_cron.folder / "secrets").write_text("HOOK='json://me:x@here'\n")
+    install = ("install", *FLAGS, "--notify", "${HOOK}", "--env-file", "secrets", "--yes")
+    assert "other users can read secrets, which holds secrets; run chmod 600 secrets" in call(*install)[2]
+    (with_cron.folder / "secrets").chmod(0o600)
+    assert "note: " not in call(*install)[2].replace("note: no cron daemon", "")
     assert f". '{with_cron.folder / 'secrets'}'".replace("'", "") in Cron().script.read_text().replace("'", "")
 
 

@@ -1,0 +1,71 @@
+"""Recognize secrets in addresses and variables, and show addresses without them."""
+
+import ipaddress
+import re
+
+# A login in an address. Of an index's address the path may be a token too.
+LOGIN = re.compile(r"(?<=://)[^/\s]+@")
+INDEX_URL = re.compile(r"(?P<place>\w+://[^/\s]*).*")
+SECRET_NAME = re.compile("INDEX|NOTIFY|PASS|TOKEN|SECRET|KEY|AUTH|CREDENTIAL", re.IGNORECASE)
+# Proxies are also written without a scheme; the path of a web address may be a token.
+SECRET_VALUE = re.compile(rf"{LOGIN.pattern}|^[^/\s:@]+:[^/\s@]+@|https?://[^/\s]+/\S")
+REFERENCES = re.compile(r"(\$\{[A-Za-z_][A-Za-z0-9_]*\})+")
+# Schemes that are followed by a host. With many others, a token stands in its place.
+WITH_HOST = frozenset(
+    {
+        "apprise", "apprises", "form", "forms", "gotify", "gotifys", "http", "https", "irc", "ircs", "json", "jsons",
+        "mailto", "mailtos", "mmost", "mmosts", "mqtt", "mqtts", "nctalk", "nctalks", "rocket", "rockets", "synology",
+        "synologys", "workflow", "workflows", "xml", "xmls", "xmpp", "xmpps",
+    }
+)  # fmt: skip
+# An @ in one of these belongs to an address and does not end a password.
+ADDRESSES = re.compile(r"[?&](to|from|cc|bcc|reply)=[^?&#/]*")
+
+
+def mask_url(url: str) -> str:
+    """Return a URL without anything that could be a secret; in doubt, leave out the host as well."""
+    scheme, found, rest = url.strip().partition("://")
+    if not found or not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{1,15}", scheme):
+        return "…"
+    scheme = scheme.lower()
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    # A password may contain a character that ends the host; what looks like the host is then part of the password.
+    beyond = ADDRESSES.sub("", rest[len(authority) :])
+    host = re.sub(r":\d{1,5}$", "", authority.rpartition("@")[2])
+    if scheme not in WITH_HOST or "@" in beyond or not _is_host(host):
+        return f"{scheme}://…"
+    return f"{scheme}://{host}/…"
+
+
+def mask_notify(url: str) -> str:
+    """Return a notification URL as it may be shown: names of variables as they are, anything else masked."""
+    return url if is_reference(url) else mask_url(url)
+
+
+def mask_index(url: str) -> str:
+    """Return the address of an index as it may be shown: without login and path."""
+    match = INDEX_URL.fullmatch(mask_login(url))
+    return f"{match['place']}/..." if match else "..."
+
+
+def mask_login(text: str) -> str:
+    return LOGIN.sub("****@", text)
+
+
+def is_reference(url: str) -> bool:
+    """Return whether a notification URL consists of ${NAME} references only, which say nothing secret."""
+    return REFERENCES.fullmatch(url.strip()) is not None
+
+
+def may_be_secret(name: str, value: str) -> bool:
+    """Return whether an environment variable may hold a secret, by its name or by its value."""
+    return bool(SECRET_NAME.search(name) or SECRET_VALUE.search(value))
+
+
+def _is_host(text: str) -> bool:
+    if text.startswith("["):
+        try:
+            return bool(ipaddress.IPv6Address(text[1:].removesuffix("]")))
+        except ValueError:
+            return False
+    return bool(re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?", text))

@@ -1,0 +1,95 @@
+"""Processes that tfcompare starts: what they import, and what they are given."""
+
+import json
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from orchestrator import cli_schedule, locking
+from orchestrator.engines import interpreters, venv
+from orchestrator.errors import UsageError
+from orchestrator.history import child
+from orchestrator.history.child import Child
+from tests.unit.history.plans import wanted
+
+INTRUDERS = ("typer", "rich", "numpy", "docker", "orchestrator")
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with files that pose as modules and leave a mark when they are imported."""
+    folder = tmp_path / "hostile"
+    folder.mkdir()
+    mark = tmp_path / "imported"
+    for name in (*INTRUDERS, "pip", "venv", "ensurepip"):
+        (folder / f"{name}.py").write_text(f"open({str(mark)!r}, 'a').write({name!r})\n")
+    monkeypatch.chdir(folder)
+    return mark
+
+
+def test_a_night_imports_nothing_from_the_working_directory(hostile: Path, tmp_path: Path):
+    said: list[str] = []
+    ended = Child(tmp_path / "log", 60, said.append).run(["run", "--versions", "2.13,2.133", "--dry-run"])
+    assert not hostile.exists()
+    # It was tfcompare that answered.
+    assert ended.exit_code == UsageError.exit_code
+    assert "unknown version '2.133'" in ended.said
+
+
+def test_a_schedule_without_an_installed_program_starts_python_in_the_same_way(hostile: Path, monkeypatch):
+    monkeypatch.setattr(cli_schedule.sys, "executable", str(hostile.parent / "bin" / "python"))
+    assert cli_schedule._program() == child.PROGRAM
+    done = subprocess.run([*wanted(child.PROGRAM).program, "--help"], capture_output=True, text=True)
+    assert (done.returncode, hostile.exists()) == (0, False)
+    assert "nightly" in done.stdout
+
+
+def test_an_interpreter_is_looked_at_without_what_lies_around(hostile: Path):
+    interpreters.probe.cache_clear()
+    found = interpreters.probe(Path(child.PROGRAM[0]).resolve())
+    assert isinstance(found, interpreters.Interpreter)
+    assert not hostile.exists()
+
+
+def test_pip_is_asked_without_what_lies_around(hostile: Path, monkeypatch):
+    asked: list[list[str]] = []
+    run = subprocess.run
+
+    def version_only(words: list[str], **given: Any) -> subprocess.CompletedProcess[str]:
+        asked.append(words)
+        return run([*words[: words.index("pip") + 1], "--version"], **given)
+
+    monkeypatch.setattr(locking.subprocess, "run", version_only)
+    assert locking._on_index("tf-nightly", "3.11") == []
+    assert asked
+    assert not hostile.exists()
+
+
+def test_an_environment_is_built_without_what_lies_around(monkeypatch, tmp_path: Path):
+    commands: list[list[str]] = []
+    monkeypatch.setattr(venv.VenvEngine, "_run", lambda self, version, argv, asking, log: commands.append(argv))
+    monkeypatch.setattr(venv.lockfile, "check", lambda *locks: None)
+    monkeypatch.setattr(venv, "failures", SimpleNamespace(of_install=lambda *said, **more: ""))
+    flavour: Any = SimpleNamespace(pip_lock=tmp_path / "pip.lock", lock=tmp_path / "x.lock")
+    engine: Any = venv.VenvEngine(venv.EngineOptions())
+    version: Any = SimpleNamespace(number="2.13.0")
+    made = tmp_path / "made"
+    made.mkdir()
+    monkeypatch.setattr(venv.shutil, "rmtree", lambda *path, **more: None)
+    engine._build(version, flavour, interpreters.Interpreter(Path("/usr/bin/python3"), "3.11.0", "/usr"), made, None)
+    engine.close()
+    assert len(commands) == 3
+    assert {command[1] for command in commands} == {"-I"}
+
+
+def test_variables_reach_it_and_stay_out_of_its_arguments(tmp_path: Path, monkeypatch):
+    shows = "import json, os, sys; print(json.dumps([sys.argv, os.environ['TFCOMPARE_INDEX_URL']]), file=sys.stderr)"
+    monkeypatch.setattr(child, "PROGRAM", (child.PROGRAM[0], "-P", "-c", shows))
+    monkeypatch.setenv("TFCOMPARE_INDEX_URL", "https://of.the.shell/simple")
+    secret = {"TFCOMPARE_INDEX_URL": "https://me:planted@mirror/simple"}
+    ended = Child(tmp_path / "log", 60, lambda line: None, secret).run(["run"])
+    argv, url = json.loads(ended.said)
+    assert (argv, url) == (["-c", "run"], secret["TFCOMPARE_INDEX_URL"])

@@ -1,0 +1,47 @@
+"""What the exit code of a night comes from: an alarm is one thing, and a run that crashed is another."""
+
+from datetime import UTC, date, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from orchestrator import cli_nightly
+from orchestrator.errors import ArmsDied, EnvironmentFailed, FoundSlower, TfCompareError
+from orchestrator.history.model import Night, Told
+
+
+def told(exit_code: int, outcome: Any = "measured", **more: Any) -> Told:
+    at = datetime(2026, 11, 4, 2, tzinfo=UTC)
+    end = Night(
+        at=at, night=date(2026, 11, 4), started=at, host="h", suite="seed", versions=("2.13",), run="r",
+        outcome=outcome, said=(), cells=1, screened=1, confirmed=0, exit_code=exit_code,
+    )  # fmt: skip
+    return Told(night=end, **more)
+
+
+@pytest.mark.parametrize("outcome", ["measured", "failed"])
+@pytest.mark.parametrize("code", [1, 70, 99, -9, 137])
+def test_a_run_that_crashed_is_a_failure_and_no_alarm(code: int, outcome: str):
+    found = cli_nightly.ending(told(code, outcome, warnings=("the night ended with exit code 1: Traceback",)))
+    assert type(found) is EnvironmentFailed
+    assert "Traceback" in str(found)
+
+
+def test_a_run_that_ended_in_a_known_way_ends_the_night_in_the_same():
+    assert cli_nightly.ending(told(0)) is None
+    for code in (2, 3, 4, 5, 6, 7, 130):
+        found = cli_nightly.ending(told(code))
+        assert isinstance(found, TfCompareError)
+        assert found.exit_code == code
+    assert isinstance(cli_nightly.ending(told(0, "hung")), ArmsDied)
+
+
+def alarm(direction: str) -> Any:
+    return SimpleNamespace(change=SimpleNamespace(direction=direction))
+
+
+def test_only_a_new_alarm_of_something_slower_is_code_1():
+    assert isinstance(cli_nightly.ending(told(1, opened=(alarm("faster"), alarm("slower")))), FoundSlower)
+    assert isinstance(cli_nightly.ending(told(1, opened=(alarm("faster"),))), EnvironmentFailed)
+    assert cli_nightly.ending(told(0, opened=(alarm("faster"),))) is None
