@@ -99,13 +99,14 @@ def test_nothing_of_the_environment_that_may_be_secret_is_shown_or_written(plant
 def test_what_is_written_is_for_its_owner_alone_from_the_start(planted: Machine, call, monkeypatch, scheduler: str):
     use(planted, scheduler)
     modes = []
-    write = Path.write_bytes
+    create = os.open
 
-    def watched(path: Path, data: bytes) -> int:
-        modes.append(path.stat().st_mode & 0o077 if path.exists() else 0o666)
-        return write(path, data)
+    def watched(path: str, flags: int, mode: int = 0o777, **folder: int) -> int:
+        if flags & os.O_EXCL:
+            modes.append(mode & 0o077)
+        return create(path, flags, mode, **folder)
 
-    monkeypatch.setattr(Path, "write_bytes", watched)
+    monkeypatch.setattr(os, "open", watched)
     before = os.umask(0o022)
     try:
         assert call("install", *FLAGS, "--scheduler", scheduler, "--yes")[0] == 0
