@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from orchestrator.catalog.own import home
 from orchestrator.engines.channel import kill_group
 
 # Flags that a user sets on purpose; they reach every version alike.
@@ -15,7 +16,7 @@ PASSED_ON = ("TF_", "OMP_", "KMP_", "XLA_", "MKL_")
 def cache() -> Path:
     """What can be made again."""
     base = os.environ.get("TFCOMPARE_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    return Path(base or Path.home() / ".cache") / "tfcompare"
+    return Path(base or home("TFCOMPARE_CACHE") / ".cache") / "tfcompare"
 
 
 def worker_variables() -> dict[str, str]:
