@@ -15,7 +15,7 @@ from typing import IO
 from orchestrator.errors import UsageError
 
 # However this Python came to have tfcompare, its children have it in the same way.
-PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
+PROGRAM = (sys.executable, "-c", "from orchestrator.__main__ import main; main()")
 # Containers are freed and streams closed on a polite end; what does not end then hangs in earnest.
 POLITE_S = 60.0
 TOLD_LINES = 12
