@@ -1,7 +1,9 @@
 """The command line: a command in, an exit code out. The sole place that exits, the sole catcher of TfCompareError."""
 
+import errno
 import signal
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NoReturn, cast
 
@@ -10,7 +12,8 @@ from rich.console import Console
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from orchestrator.errors import TfCompareError
+from orchestrator import crash, streams
+from orchestrator.errors import Interrupted, TfCompareError, UsageError
 from orchestrator.plain import lines
 
 # Which module has which command, in the order of the help.
@@ -28,6 +31,9 @@ COMMANDS = {
     "list": "cli_runs",
     "doctor": "cli_runs",
 }
+
+# Never a bug, whoever writes.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 class Commands(TyperGroup):
@@ -70,21 +76,41 @@ def _interrupt(number: int, frame: object) -> NoReturn:
 
 
 def main() -> NoReturn:
+    sys.exit(call())
+
+
+def call() -> int:
+    """Run the command that the arguments name, report any error, and return the exit code."""
+    streams.guard()
     # A polite end from outside must free containers and keep results just as Ctrl-C does.
     signal.signal(signal.SIGTERM, _interrupt)
+    code = _exit_code(lambda: app(standalone_mode=False))
+    # What is still in a buffer may not be writable either, and Python would only find out when it shuts down.
+    flushed = _exit_code(lambda: sys.stdout.flush())
+    return code or flushed
+
+
+def _exit_code(step: Callable[[], object]) -> int:
     try:
-        # What typer has caught itself, an interrupt among it, comes back as a code.
-        sys.exit(app(standalone_mode=False) or 0)
+        # Typer turns an interrupt, and its own Exit, into a code.
+        code = step()
+        return code if isinstance(code, int) else 0
     except TfCompareError as error:
-        Console(stderr=True).print(lines(f"tfcompare: {error}"), soft_wrap=True)
-        sys.exit(error.exit_code)
-    except typer.Exit as error:
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except Exception as error:
+        return report(error)
+    except (KeyboardInterrupt, typer.Abort):
+        return Interrupted.exit_code
+    except (Exception, SystemExit) as error:
         # typer carries its own copy of click; its usage errors know how to show themselves.
-        if hasattr(error, "show") and hasattr(error, "exit_code"):
+        if hasattr(error, "show"):
             error.show()
-            sys.exit(error.exit_code)
-        raise
+            return UsageError.exit_code
+        if isinstance(error, OSError) and error.errno in FULL:
+            where = error.filename or "a file"
+            return report(UsageError(f"cannot write {where}: {error.strerror}; make room, or choose another place"))
+        # A SystemExit is a library's: nothing here raises one.
+        return report(crash.record(error))
+
+
+def report(error: TfCompareError) -> int:
+    Console(stderr=True).print(lines(f"tfcompare: {error}"), soft_wrap=True)
+    return error.exit_code

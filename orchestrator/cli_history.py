@@ -20,7 +20,7 @@ from orchestrator.history import moves
 from orchestrator.history.model import Alarm, Event
 from orchestrator.history.place import place
 from orchestrator.history.store import Store
-from orchestrator.plain import lines
+from orchestrator.plain import draw, lines
 from orchestrator.switches import Format, History
 
 SHOW = "show"
@@ -100,7 +100,7 @@ def show(
 ) -> None:
     flags.known_format(format, ("table", "json", "csv"))
     # What draws and judges: the commands that only say something need none of it.
-    from orchestrator.history import detect, objects, pick, plot, show
+    from orchestrator.history import detect, objects, pick, show
 
     asked = pick.Asked(
         case=case,
@@ -132,9 +132,9 @@ def show(
     elif format == "csv":
         print(objects.as_csv(listed), end="")
     elif one_case:
-        plot.show(lambda width: show.detail(listed, width, whole=every))
+        draw(lambda width: show.detail(listed, width, whole=every))
     else:
-        plot.show(lambda width: show.overview(picked, listed, known, width))
+        draw(lambda width: show.overview(picked, listed, known, width))
 
 
 @app.command("query", help=examples.HISTORY_QUERY)
@@ -163,7 +163,7 @@ def query_history(
         answers.write(found, format, path)
         _say(f"written: {path}")
     elif format == "table":
-        plot.show(lambda width: answers.table(found))
+        draw(lambda width: answers.table(found))
     else:
         print(answers.text(found, format), end="")
 

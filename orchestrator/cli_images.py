@@ -13,6 +13,7 @@ from orchestrator import catalog, cli_images_kept, examples, flags
 from orchestrator.engines import EngineOptions
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.locking import provide
+from orchestrator.output import unwritable, write
 from orchestrator.plain import plain
 from orchestrator.progress import view
 from orchestrator.switches import Base, CaBundle, Format, IndexUrl, Quiet, Verbose, Wheelhouse
@@ -77,7 +78,8 @@ def build_images(
     if sbom:
         for one in found:
             if one.tag:
-                _write(sbom / f"{one.version.number}-{flavour}.cdx.json", _sbom(one.version, gpu, base), quiet)
+                path = sbom / f"{one.version.number}-{flavour}.cdx.json"
+                _write(path, _sbom(one.version, gpu, base), "--sbom", quiet)
     if format == "json":
         print(json.dumps([one.as_object() for one in found], indent=2))
     else:
@@ -100,7 +102,7 @@ def write_sbom(
     if output == "-":
         print(text, end="")
     else:
-        _write(Path(output), text, quiet=False)
+        _write(Path(output), text, "--output", quiet=False)
 
 
 def _asked(texts: Sequence[str], say: Callable[[str], None]) -> tuple[Version, ...]:
@@ -141,12 +143,12 @@ def _flavour(version: Version, gpu: bool) -> Flavour:
     raise NothingSelected(f"{version.number}: the table of versions has no {name} flavour of it")
 
 
-def _write(path: Path, text: str, quiet: bool) -> None:
+def _write(path: Path, text: str, flag: str, quiet: bool) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+        raise unwritable(path, error, flag) from error
+    write(path, text, flag)
     if not quiet:
         _say(f"written: {path}")
 

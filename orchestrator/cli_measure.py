@@ -287,9 +287,12 @@ def _only_with_more(context: typer.Context) -> None:
 
 def _finish(done: Done, how: Shown, fail_on: str | None, quiet: bool) -> None:
     """Prints a run's comparison and raises what its exit code comes from."""
-    how.show(done.comparison, done.path)
-    if not quiet:
-        Console(stderr=True).print(plain(f"run directory: {done.path}"), soft_wrap=True)
+    try:
+        how.show(done.comparison, done.path)
+    finally:
+        # Also where stdout cannot be written: the run is kept.
+        if not quiet:
+            Console(stderr=True).print(plain(f"run directory: {done.path}"), soft_wrap=True)
     if done.error:
         raise done.error
     if fail_on == "slower" and done.comparison.slower:

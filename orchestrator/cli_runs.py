@@ -88,10 +88,11 @@ def export(
     # The other commands need none of what writes these formats.
     from orchestrator import exports
 
-    exports.check(to, table)
+    path = None if output in (None, "-") else Path(output)
+    exports.check(to, table, path)
     _keep_garbage()
     loaded = load_run(run)
-    made = exports.export(loaded, to, table, None if output in (None, "-") else Path(output))
+    made = exports.export(loaded, to, table, path)
     if made.text is not None:
         print(made.text)
     for path in made.files:

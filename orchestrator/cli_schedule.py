@@ -13,7 +13,7 @@ from rich.console import Console
 
 from orchestrator import catalog, examples, flags, masking, suites
 from orchestrator.engines.setting import is_passed_on
-from orchestrator.errors import UsageError
+from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.history import lock, schedule, schedulers, standing
 from orchestrator.history.child import PROGRAM
 from orchestrator.history.place import VARIABLE, place
@@ -90,14 +90,14 @@ def install(
 def status(
     format: Format = "table",
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print nothing: exit with 0 if all is well, with 1 if not.")
+        bool, typer.Option("--quiet", "-q", help="Print nothing: exit with 0 if all is well, with 3 if not.")
     ] = False,
 ) -> None:
     flags.known_format(format)
     found = list(_standings())
     if quiet:
         if not found or any(one.wrong for one in found):
-            raise typer.Exit(1)
+            raise typer.Exit(NothingSelected.exit_code)
         return
     if format == "json":
         print(json.dumps([one.as_object() for one in found], indent=2))

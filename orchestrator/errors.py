@@ -1,14 +1,19 @@
-"""Every way in which tfcompare ends other than well: one class an exit code, caught in one place, `cli.main`.
+"""Every way in which tfcompare fails: one class per exit code, caught in one place, `cli.main`.
 
     TfCompareError
-    |- FoundSlower         1  --fail-on asked, and something is slower
-    |- UsageError          2  wrong usage or configuration
+    |- FoundSlower         1  --fail-on matched, or `nightly run` has new alarms for slower cases; nothing else
+    |- UsageError          2  wrong usage or configuration, or an output that cannot be written
     |- NothingSelected     3  no case left to measure
-    |- EngineUnavailable   4  the engine does not answer, or not any more
+    |- EngineUnavailable   4  the engine does not answer, or no longer answers
     |- EnvironmentFailed   5  an image or a virtual environment could not be built or started
     |- ArmsDied            6  some arms died; the table was printed
     |- ContractBroken      7  a result file or a worker does not keep the contract
+    |- InternalError      70  a bug in tfcompare: one line, and a traceback in a file
     `- Interrupted       130  stopped by the user
+
+Python itself exits with 1 after an uncaught error. A job that reads 1 as "slower" must never see that one, so every
+unexpected error becomes 70. A closed pipe is no failure: what is printed after it is dropped, and the exit code stays
+the same.
 
 A message says what happened, to which version or case, and what to do next.
 """
@@ -44,6 +49,10 @@ class ArmsDied(TfCompareError):
 
 class ContractBroken(TfCompareError):
     exit_code = 7
+
+
+class InternalError(TfCompareError):
+    exit_code = 70
 
 
 class Interrupted(TfCompareError):

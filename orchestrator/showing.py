@@ -10,12 +10,14 @@ from orchestrator.errors import UsageError
 from orchestrator.flags import known_format
 from orchestrator.judge import judge_run
 from orchestrator.model import Comparison
+from orchestrator.output import check, write
 from orchestrator.plain import draw, drawn, plain
 from orchestrator.plan import TREND_FROM, in_order
 from orchestrator.reports import FORMATS, OBJECTS, PAGES, TABLES, table
 from orchestrator.reports.arrange import Arrangement, arrangement
 from orchestrator.reports.columns import known_columns
 from orchestrator.rundir import RunDir
+from orchestrator.streams import write_utf8
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,20 @@ class Shown:
 
     def report(self, path: Path, output: str | None) -> Comparison:
         """A run directory, read and shown."""
-        if self.format in PAGES:
-            page = PAGES[self.format]
+        directory = RunDir.open(path)
+        page = PAGES.get(self.format)
+        if page and page.name and output is None:
+            output = str(path / page.name)
+        if output not in (None, "-"):
+            check(Path(output))
+        if page:
             text, run = page.make(path)
-            put(text, output or (str(path / page.name) if page.name else "-"))
+            if output == "-":
+                write_utf8(text + "\n")
+            else:
+                put(text, output or "-")
             return run.comparison
-        comparison = judge_run(RunDir.open(path))
+        comparison = judge_run(directory)
         self.show(comparison, path, output)
         return comparison
 
@@ -98,8 +108,5 @@ def put(text: str, output: str) -> None:
     if output == "-":
         print(text)
         return
-    try:
-        Path(output).write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--output {output}: {error.strerror}; choose another") from error
+    write(Path(output), text + "\n")
     Console(stderr=True).print(plain(f"written: {output}"), soft_wrap=True)

@@ -41,9 +41,11 @@ def _files(folder: Path) -> list[Path]:
 
 def read_workload(path: Path, *, builtin: bool) -> Workload:
     try:
-        tree = ast.parse(path.read_text(), filename=str(path))
-    except (SyntaxError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read as Python: {error}") from error
+        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}; remove it, or name another folder") from error
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"{path}: cannot be read as Python: {str(error) or 'it is nested too deep'}") from error
     constants = {name: _literal(path, tree, name) for name in ("PARAMS", "CONTRASTS", "EXCLUDE")}
     if not any(isinstance(node, ast.FunctionDef) and node.name == "build" for node in tree.body):
         raise UsageError(f"{path}: a workload needs a function build(tf, params) that returns its step")

@@ -7,6 +7,7 @@ from typing import Any
 import jinja2
 import vl_convert
 
+from orchestrator import output
 from orchestrator.bisect.chain import joined
 from orchestrator.bisect.report import facts, visited
 from orchestrator.bisect.search import Found
@@ -40,7 +41,7 @@ class Table:
 
 def write(known: State, found: Found, folder: Path) -> Path:
     path = folder / PAGE
-    path.write_text(render(known, found), encoding="utf-8")
+    output.write(path, render(known, found), "--out")
     return path
 
 

@@ -15,7 +15,15 @@ from orchestrator.errors import UsageError
 
 def folder() -> Path:
     base = os.environ.get("TFCOMPARE_DATA") or os.environ.get("XDG_DATA_HOME")
-    return Path(base or Path.home() / ".local" / "share") / "tfcompare"
+    return Path(base or home("TFCOMPARE_DATA") / ".local" / "share") / "tfcompare"
+
+
+def home(variable: str) -> Path:
+    """Return the home of this user; `variable` names another folder where there is none."""
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise UsageError(f"this user has no home folder: set HOME, or {variable} to a folder") from error
 
 
 def table() -> Path:
@@ -34,7 +42,7 @@ def digests() -> dict[str, str]:
     """By image, as `tfcompare images lock` found them."""
     path = digests_file()
     try:
-        return {str(image): str(digest) for image, digest in tomllib.loads(path.read_text()).items()}
+        return {str(image): str(digest) for image, digest in tomllib.loads(path.read_text(encoding="utf-8")).items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

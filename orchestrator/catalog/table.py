@@ -86,12 +86,14 @@ class Catalogue(_Table):
 def read(path: Path, beside: Catalogue | None = None) -> Catalogue:
     """What a file states; `beside` is the table that it adds to, whose Pythons and CUDAs it may name."""
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path}: the table of versions cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not TOML, which is UTF-8: {error}") from error
     try:
         found = Catalogue.model_validate(tomllib.loads(text))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: not TOML: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]

@@ -71,12 +71,17 @@ def _managed(root: Path, pattern: str, number: str) -> Iterator[Path]:
     yield from (path / "bin" / f"python{number}" for path in sorted(found, key=patch, reverse=True))
 
 
+def _home() -> Path:
+    # Unlike Path.home, this does not fail for a user without a home; nothing is found there then.
+    return Path(os.path.expanduser("~"))
+
+
 def _pyenv_versions() -> Path:
-    return Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    return Path(os.environ.get("PYENV_ROOT", _home() / ".pyenv")) / "versions"
 
 
 def _uv_pythons() -> Path:
-    data = Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share"))
+    data = Path(os.environ.get("XDG_DATA_HOME", _home() / ".local" / "share"))
     return Path(os.environ.get("UV_PYTHON_INSTALL_DIR", data / "uv" / "python"))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from orchestrator import confined
+from orchestrator.catalog.own import home
 from orchestrator.engines.channel import kill_group
 
 # Variables that a user sets for TensorFlow on purpose; they reach every version alike.
@@ -19,7 +20,7 @@ NOT_PASSED_ON = re.compile("TF_(VAR|TOKEN|CLI|HTTP)_.*|TF_ENCRYPTION|.*_(PASSWOR
 def cache() -> Path:
     """What can be made again."""
     base = os.environ.get("TFCOMPARE_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    return Path(base or Path.home() / ".cache") / "tfcompare"
+    return Path(base or home("TFCOMPARE_CACHE") / ".cache") / "tfcompare"
 
 
 def is_passed_on(name: str) -> bool:

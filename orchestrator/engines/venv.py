@@ -41,7 +41,10 @@ class VenvEnvironment:
 
     def start(self, place: WorkerPlace, stream: Path) -> Started:
         home = self.path / "home"
-        home.mkdir(exist_ok=True)
+        try:
+            home.mkdir(exist_ok=True)
+        except OSError as error:
+            raise _unwritable(self.facts.version, home, error) from error
         # HOME is the environment's own: a user's keras.json must not steer one version and not another.
         env = {**worker_variables(), "HOME": str(home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
         argv = [str(self.path / "bin" / "python"), str(WORKLOADS / "worker.py")]
@@ -89,7 +92,7 @@ class VenvEngine:
             advice = f". What runs on this machine's Pythons: {others}" if others else ""
             raise EnvironmentFailed(f"{version.number}: {interpreters.missing(pythons)}{advice}")
         path = folder_of(flavour, interpreter)
-        with _locked(path, log):
+        with _locked(version, path, log):
             if not (path / MARKER).exists():
                 self._build(version, flavour, interpreter, path, log)
         facts = EnvironmentFacts(
@@ -121,8 +124,7 @@ class VenvEngine:
             self._run(version, locked, asking, log)
             (path / MARKER).write_text(json.dumps({"version": version.number, "lock": flavour.lock.name}))
         except OSError as error:
-            found = failures.of_install(error.strerror or "", folder=cache_folder())
-            raise EnvironmentFailed(f"{version.number}: cannot write {path}: {found or error.strerror}") from error
+            raise _unwritable(version.number, path, error) from error
 
     def _run(self, version: Version, argv: list[str], asking: dict[str, str], log: BuildLog) -> None:
         dropped = {"VIRTUAL_ENV", *(OVERRULED if asking else ())}
@@ -153,10 +155,20 @@ def folder_of(flavour: Flavour, interpreter: Interpreter) -> Path:
     return cache_folder() / f"{flavour.lock.stem}-{key[:16]}"
 
 
+def _unwritable(version: str, path: Path, error: OSError) -> EnvironmentFailed:
+    found = failures.of_install(error.strerror or "", folder=cache_folder())
+    told = found or f"{error.strerror}; TFCOMPARE_CACHE names another folder"
+    return EnvironmentFailed(f"{version}: cannot write {path}: {told}")
+
+
 @contextmanager
-def _locked(path: Path, log: BuildLog) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_suffix(path.suffix + ".lock").open("w") as handle:
+def _locked(version: Version, path: Path, log: BuildLog) -> Iterator[None]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = path.with_suffix(path.suffix + ".lock").open("w")
+    except OSError as error:
+        raise _unwritable(version.number, path.parent, error) from error
+    with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import flat
+from orchestrator import output as output_file
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.exports import (
@@ -40,6 +41,7 @@ FILES: Mapping[str, Callable[[Run, Path], tuple[Path, ...]]] = {
     "asv": asv.write,
 }
 DEFAULT_NAME: Mapping[str, str] = {"parquet": f"{parquet.TABLE}.parquet", "pyperf": "pyperf", "asv": "asv"}
+FOLDERS = ("pyperf", "asv")
 # Those that hold a flat table, of which there are several.
 TABLED = ("csv", "parquet")
 
@@ -52,17 +54,17 @@ class Exported:
     files: tuple[Path, ...] = ()
 
 
-def check(to: str, table: str | None = None) -> None:
-    """What can be said against an export before its run is read."""
+def check(to: str, table: str | None = None, output: Path | None = None) -> None:
+    """Raise UsageError for what is wrong with an export before its run is read."""
     known = (*TEXTS, *FILES)
     if to not in known:
         raise UsageError(f"unknown format {to!r}{did_you_mean(to, known)}; it is {', '.join(known)}")
-    if table is None:
-        return
-    if to not in TABLED:
+    if table is not None and to not in TABLED:
         raise UsageError(f"--table goes with --to {' or '.join(TABLED)}; leave it out with --to {to}")
-    if table not in flat.TABLES:
+    if table is not None and table not in flat.TABLES:
         raise UsageError(f"no table {table!r}{did_you_mean(table, flat.TABLES)}; it is {', '.join(flat.TABLES)}")
+    if output and to not in FOLDERS:
+        output_file.check(output)
 
 
 def export(run: Run, to: str, table: str | None = None, output: Path | None = None) -> Exported:

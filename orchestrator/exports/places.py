@@ -1,4 +1,4 @@
-"""Where exports go: what cannot be written there is told with what to do."""
+"""Files and folders that exports write."""
 
 import json
 import os
@@ -7,14 +7,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from orchestrator import output
 from orchestrator.errors import UsageError
 
 
 def write_text(path: Path, text: str) -> None:
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise _unwritable(path, error) from error
+    output.write(path, text + "\n")
 
 
 def write_json(path: Path, value: dict[str, Any]) -> Path:
@@ -26,14 +24,13 @@ def write_json(path: Path, value: dict[str, Any]) -> Path:
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
     """A name beside it to write to, which becomes the file once all is written."""
-    if path.is_dir():
-        raise UsageError(f"--output {path}: it is a folder; name a file in it")
+    output.check(path)
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         yield temporary
         os.replace(temporary, path)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise output.unwritable(path, error) from error
     finally:
         with suppress(OSError):
             temporary.unlink()
@@ -45,9 +42,5 @@ def new_folder(path: Path) -> Path:
             raise UsageError(f"{path} is not empty; remove it, or name another folder with --output")
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise output.unwritable(path, error) from error
     return path
-
-
-def _unwritable(path: Path, error: OSError) -> UsageError:
-    return UsageError(f"cannot write {path}: {error.strerror or error}; name another place with --output")

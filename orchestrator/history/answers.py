@@ -15,7 +15,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from orchestrator import whole
+from orchestrator import output, whole
 from orchestrator.errors import UsageError
 from orchestrator.plain import drawn, plain
 
@@ -25,9 +25,11 @@ MOST_ROWS = 1000
 
 
 def check(format: str, path: Path | None) -> None:
-    """Before anything is asked."""
+    """Raise UsageError for what is wrong with an output before anything is read."""
     if format == "parquet" and path is None:
         raise UsageError("--format parquet goes into a file: add --output FILE")
+    if path:
+        output.check(path)
 
 
 def text(found: pa.Table, format: str) -> str:
@@ -42,7 +44,7 @@ def write(found: pa.Table, format: str, path: Path) -> None:
     try:
         whole.write(path, data)
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}; choose another --output") from error
+        raise output.unwritable(path, error) from error
 
 
 def _parquet(found: pa.Table) -> bytes:

@@ -15,7 +15,7 @@ from typing import IO
 from orchestrator.errors import UsageError
 
 # Without -P the working directory would come first on the path, and a file there could pose as one of our modules.
-PROGRAM = (sys.executable, "-P", "-c", "from orchestrator.cli import main; main()")
+PROGRAM = (sys.executable, "-P", "-c", "from orchestrator.__main__ import main; main()")
 # Containers are freed and streams closed on a polite end; what does not end then hangs in earnest.
 POLITE_S = 60.0
 TOLD_LINES = 12

@@ -1,19 +1,17 @@
 """The nights of a series as a picture out of characters: ratios over time, and a line of a few cells."""
 
 import math
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import pairwise
 from statistics import median
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.text import Text
 
 from orchestrator.history.model import Direction, Value
 from orchestrator.history.rows import Row, bounds
-from orchestrator.plain import draw, drawn
 from orchestrator.reports.columns import ratio
 
 HEIGHT = 11
@@ -30,14 +28,6 @@ MARKS: dict[Direction, str] = {"slower": "▲", "faster": "▼"}
 MISSING = "×"
 BARS = "▁▂▃▄▅▆▇█"
 GAP = "·"
-# For a terminal or a pipe that cannot write more: a character each, so that everything stays in its place.
-ASCII = str.maketrans(
-    {
-        POINT: "o", WHISKER: "|", ONE: ".", BORDER: ":", CUT_HIGH: "^", CUT_LOW: "v", "▲": "^", "▼": "v", MISSING: "x",
-        "─": "-", "┤": "|", "└": "+", "┬": "+", GAP: ".", "…": "~", "±": "~", "µ": "u",
-        **dict(zip(BARS, "_,-~=+*#", strict=True)),
-    }
-)  # fmt: skip
 
 
 @dataclass
@@ -215,34 +205,7 @@ def sparkline(rows: Sequence[Row], cells: int) -> str:
     return text[-cells:]
 
 
-def show(layout: Callable[[int], RenderableType]) -> None:
-    """As every report is drawn, or in ASCII where nothing else can be written."""
-    if _can_write():
-        draw(layout)
-    else:
-        print(_ascii(drawn(layout)))
-
-
 def say(lines: Iterable[Text]) -> None:
     """Lines that stay in one piece, however long: commands are there to be copied."""
     for line in lines:
-        if _can_write():
-            Console().print(line, soft_wrap=True)
-        else:
-            print(_ascii(line.plain))
-
-
-def _encoding() -> str:
-    return sys.stdout.encoding or "ascii"
-
-
-def _can_write() -> bool:
-    try:
-        "".join(map(chr, ASCII)).encode(_encoding())
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _ascii(text: str) -> str:
-    return text.translate(ASCII).encode(_encoding(), "replace").decode(_encoding())
+        Console().print(line, soft_wrap=True)

@@ -134,7 +134,7 @@ BAD_CALLS = {
     "a table of none": (["export", "--to", "junit", "--table", "arms"], "--table goes with"),
     "an unknown table": (["export", "--to", "csv", "--table", "arm"], "did you mean arms?"),
     "an unknown alarm": (["compare", ".", "--fail-on", "faster"], "only slower is known"),
-    "nowhere to write": (["report", "--output", "/none/where/x"], "--output /none/where/x"),
+    "nowhere to write": (["report", "--output", "/none/where/x"], "cannot write /none/where/x"),
 }
 
 

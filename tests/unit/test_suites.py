@@ -94,6 +94,22 @@ def test_a_file_that_is_no_text_is_refused_by_its_path(tmp_path: Path):
         suites.read_workload(path, builtin=False)
 
 
+@pytest.mark.parametrize(("kind", "why"), [("folder", "Is a directory"), ("link", "No such file or directory")])
+def test_what_is_named_like_a_workload_and_is_no_file_is_refused(tmp_path: Path, kind: str, why: str):
+    path = tmp_path / "mine.py"
+    if kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("nowhere")
+    with pytest.raises(UsageError, match=rf"mine\.py: cannot be read: {why}; remove it"):
+        suites.all_workloads(tmp_path)
+
+
+def test_a_workload_that_is_nested_too_deep_is_refused(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"mine\.py: cannot be read as Python: "):
+        suites.read_workload(written(tmp_path, "PARAMS = " + "-" * 200_000 + "1"), builtin=False)
+
+
 def test_a_folder_of_ones_own_adds_to_the_built_in_workloads(tmp_path: Path):
     written(tmp_path, BUILD)
     written(tmp_path, "raise SystemExit", name="_helper")

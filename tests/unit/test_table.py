@@ -137,3 +137,10 @@ def test_digests_that_cannot_be_read_are_told_with_their_file(folder: Path):
     catalog.reread()
     with pytest.raises(UsageError, match=r"digests.toml: .*images lock"):
         catalog.all_versions()
+
+
+def test_a_table_that_is_not_utf_8_is_refused(tmp_path: Path):
+    path = tmp_path / "versions.toml"
+    path.write_bytes(b'keras = "\xff"')
+    with pytest.raises(UsageError, match=r"versions\.toml: not TOML, which is UTF-8: .*0xff"):
+        table.read(path)

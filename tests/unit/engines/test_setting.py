@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.engines.setting import BuildLog, is_passed_on, worker_variables
+from orchestrator.catalog import own
+from orchestrator.engines.setting import BuildLog, cache, is_passed_on, worker_variables
+from orchestrator.errors import UsageError
 
 
 def test_only_what_is_meant_for_tensorflow_reaches_a_worker(monkeypatch: pytest.MonkeyPatch):
@@ -40,6 +42,20 @@ def test_what_must_be_equal_in_every_version_is_set_and_not_taken_over(monkeypat
     monkeypatch.setenv("PYTHONHASHSEED", "random")
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     assert (worker_variables()["PYTHONHASHSEED"], worker_variables()["KERAS_BACKEND"]) == ("0", "tensorflow")
+
+
+@pytest.mark.parametrize(
+    ("variable", "folder"), [("TFCOMPARE_CACHE", cache), ("TFCOMPARE_DATA", own.folder)], ids=["cache", "data"]
+)
+def test_a_user_without_a_home_learns_what_to_set(monkeypatch: pytest.MonkeyPatch, variable: str, folder):
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", home)
+    for name in (variable, "XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UsageError, match=f"set HOME, or {variable} to a folder"):
+        folder()
 
 
 def test_a_build_log_is_a_file_a_watcher_and_a_tail(tmp_path: Path):

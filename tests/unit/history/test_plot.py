@@ -11,6 +11,8 @@ from orchestrator.history import plot
 from orchestrator.history.model import Series
 from orchestrator.history.rows import rows
 from orchestrator.history.series import all_series
+from orchestrator.plain import draw
+from orchestrator.streams import guard
 from tests.unit.history.nights import history
 from tests.unit.kept import kept
 
@@ -118,8 +120,10 @@ def test_what_cannot_write_it_gets_ascii_of_the_same_width(monkeypatch, tmp_path
     with (tmp_path / "out").open("w", encoding=encoding) as out:
         monkeypatch.setattr(sys, "stdout", out)
         monkeypatch.setenv("COLUMNS", "80")
-        plot.show(lambda width: Text("\n".join(lines)))
+        guard()
+        draw(lambda width: Text("\n".join(lines)))
         plot.say([Text("▲ 1.10x")])
+        sys.stdout.flush()
     found = (tmp_path / "out").read_text(encoding).splitlines()
     assert list(map(len, found[:-1])) == list(map(len, lines))
     assert found[-1] == ("▲ 1.10x" if encoding == "utf-8" else "^ 1.10x")

@@ -361,7 +361,7 @@ def test_secrets_of_the_environment_are_not_written_down(with_cron, call):
 
 
 def test_a_quiet_status_is_an_exit_code(with_cron, call):
-    assert call("status", "--quiet") == (1, "", "")
+    assert call("status", "--quiet") == (3, "", "")
     call("install", *FLAGS, "--yes")
     assert call("status", "--quiet") == (0, "", "")
     [one] = json.loads(call("status", "--format", "json")[1])
@@ -375,7 +375,7 @@ def test_a_quiet_status_is_an_exit_code(with_cron, call):
         exit_code=5,
     )  # fmt: skip
     Store(Path(one["history"])).record(night)
-    assert call("status", "--quiet") == (1, "", "")
+    assert call("status", "--quiet") == (3, "", "")
     assert f"wrong: the night of {now.date()} failed: no engine" in call("status")[1]
 
 

@@ -78,6 +78,19 @@ def test_a_file_that_is_cut_short_is_put_aside_and_named_and_the_rest_is_used(st
     assert store.read().warnings == ()
 
 
+def test_a_file_with_a_damaged_text_is_put_aside(store: Store):
+    nights(store)
+    damaged = sorted(store.path.glob("points/*/*.parquet"))[1]
+    table = pq.ParquetFile(damaged).read()
+    text = pa.array([b"\xff\xfe"] * table.num_rows, pa.binary()).view(pa.string())
+    pq.write_table(table.set_column(table.schema.get_field_index("host"), table.schema.field("host"), text), damaged)
+    read = store.read()
+    [warning] = read.warnings
+    assert damaged.name in warning
+    assert not damaged.exists()
+    assert read.points()
+
+
 @pytest.mark.parametrize(
     ("metadata", "why"), [({}, "which layout"), ({LAYOUT: "one"}, "which layout"), ({LAYOUT: "2"}, "no column")]
 )

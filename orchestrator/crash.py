@@ -1,0 +1,65 @@
+"""Reports of bugs in tfcompare: one line for the terminal, and a traceback in a file that only its owner can read."""
+
+import os
+import sys
+import tempfile
+import traceback
+from types import TracebackType
+
+from orchestrator.errors import InternalError
+from orchestrator.flags import recorded
+from orchestrator.masking import mask_login
+
+LONGEST = 160
+
+
+def record(error: BaseException) -> InternalError:
+    """Write the traceback of an unexpected error to a file and return the error that names both."""
+    try:
+        where = f"traceback in {_write(error)}; please report it with that file"
+    except Exception:
+        where = f"{_place(error.__traceback__)}, its traceback could not be written; please report it"
+    return InternalError(f"this is a bug in tfcompare: {_summary(error)} ({where})")
+
+
+def _write(error: BaseException) -> str:
+    text = "\n".join(
+        (
+            f"command: {' '.join(recorded(sys.argv[1:]))}",
+            f"python: {sys.version}",
+            f"platform: {' '.join(os.uname())}",
+            "",
+            "".join(traceback.format_exception(error)),
+        )
+    )
+    descriptor, path = tempfile.mkstemp(prefix="tfcompare-crash-", suffix=".txt")
+    with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(_hide_secrets(text))
+    return path
+
+
+def _summary(error: BaseException) -> str:
+    try:
+        said = " ".join(_hide_secrets(str(error)).split())
+    except Exception:
+        said = ""
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _place(trace: TracebackType | None) -> str:
+    frames = traceback.extract_tb(trace)
+    return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else "no traceback"
+
+
+def _hide_secrets(text: str) -> str:
+    """Hide what a run would not record: an error may quote the command line, or an address with a login."""
+    words = sys.argv[1:]
+    for word, kept in zip(words, recorded(words), strict=False):
+        if word != kept:
+            text = text.replace(_value(word), _value(kept))
+    return mask_login(text)
+
+
+def _value(word: str) -> str:
+    return (word.partition("=")[2] if word.startswith("--") else "") or word

@@ -1,0 +1,32 @@
+"""Files that a user names for a report or an export: what cannot be written is reported in one way."""
+
+import errno
+import tempfile
+from pathlib import Path
+
+from orchestrator.errors import UsageError
+
+
+def check(path: Path) -> None:
+    """Raise UsageError if no file can be written here, so that nothing is read and drawn for it."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        if path.is_file():
+            path.open("ab").close()
+        elif not path.exists():
+            # Permissions do not say it all: a superuser has them in folders that take no file.
+            tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def write(path: Path, text: str, flag: str = "--output") -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise unwritable(path, error, flag) from error
+
+
+def unwritable(path: Path, error: OSError, flag: str = "--output") -> UsageError:
+    return UsageError(f"cannot write {path}: {error.strerror or error}; name another place with {flag}")

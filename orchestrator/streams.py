@@ -1,0 +1,87 @@
+"""stdout and stderr for a command line: a closed pipe, a full disk or a poor encoding never ends in a traceback."""
+
+import codecs
+import io
+import os
+import sys
+import unicodedata
+from typing import Any, TextIO
+
+from orchestrator.errors import UsageError
+
+# One character for one, so that tables and plots keep their shape.
+ASCII = str.maketrans(
+    "▁▂▃▄▅▆▇█" "▐▌" "│┃┊┄─━╌" "┤├┬┴┼┌┐└┘╭╮╰╯" "▲▼▵▿" "◂▸◀▶←→" "●◆◇✓✗✕×" "·•…±≈µ" "–—‘’“”",
+    "_,-~=+*#" "##" "||:.---" "||+++++++++++" "^v^v" "<><><>" "o*oyxxx" ".*~~~u" "--''\"\"",
+)  # fmt: skip
+AS_ASCII = "tfcompare.ascii"
+
+
+class Output(io.FileIO):
+    """The writing end of a standard stream. After the first failure it drops everything, also at shutdown."""
+
+    def __init__(self, descriptor: int, *, needed: bool) -> None:
+        super().__init__(descriptor, "w", closefd=False)
+        self._needed = needed
+        self._gone = False
+
+    def write(self, data: Any) -> int:
+        if self._gone:
+            return len(data)
+        try:
+            return super().write(data)
+        except OSError as error:
+            self._gone = True
+            if not self._needed or isinstance(error, BrokenPipeError):
+                return len(data)
+            raise UsageError(f"cannot write to stdout: {error.strerror}; make room, or write elsewhere") from error
+
+
+def guard() -> None:
+    """Guard the standard streams of this process; a stream that the caller closed is replaced by the null device."""
+    codecs.register_error(AS_ASCII, _replace)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            # In this order each takes its own descriptor, so that no other file can.
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+        elif mode == "w":
+            # Without a reader for progress and warnings, measuring still goes on.
+            setattr(sys, name, _guarded(stream, needed=name == "stdout"))
+
+
+def write_utf8(text: str) -> None:
+    """Print a document that names its own encoding."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode())
+
+
+def _guarded(stream: TextIO, *, needed: bool) -> TextIO:
+    buffer = getattr(stream, "buffer", None)
+    raw = getattr(buffer, "raw", buffer)
+    # Only Python's own: what a program or a test has put in place is left alone.
+    if type(stream) is not io.TextIOWrapper or type(raw) is not io.FileIO:
+        return stream
+    stream.flush()
+    # Other encodings would make JSON and XML invalid, which are UTF-8 wherever they are read.
+    encoding = stream.encoding if stream.encoding.lower().startswith("utf") else "ascii"
+    return io.TextIOWrapper(
+        io.BufferedWriter(Output(raw.fileno(), needed=needed)),
+        encoding=encoding,
+        errors=AS_ASCII,
+        line_buffering=stream.line_buffering or stream.write_through,
+    )
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return "".join(map(_as_ascii, error.object[error.start : error.end])), error.end
+
+
+def _as_ascii(character: str) -> str:
+    """Return ASCII of the same width."""
+    if unicodedata.combining(character):
+        return ""
+    replacement = character.translate(ASCII)
+    wide = unicodedata.east_asian_width(character) in "WF"
+    return replacement if replacement.isascii() else "??" if wide else "?"
