@@ -26,6 +26,7 @@ from orchestrator.switches import (
     History,
     IndexUrl,
     Memory,
+    NoPythonDownloads,
     Notify,
     NotifyFile,
     OwnWorkloads,
@@ -38,7 +39,7 @@ from orchestrator.switches import (
 # What `tfcompare run` is given as it stands.
 PASSED = (
     "workloads", "engine", "gpu", "gpus", "gpu_request", "gpu_exclusive", "force", "base", "ca_bundle", "index_url",
-    "wheelhouse", "budget", "threads", "cpuset", "memory", "timeout",
+    "wheelhouse", "no_python_downloads", "budget", "threads", "cpuset", "memory", "timeout",
 )  # fmt: skip
 
 app = typer.Typer(help=examples.NIGHTLY, no_args_is_help=True)
@@ -86,6 +87,7 @@ def run(
     ca_bundle: CaBundle = None,
     index_url: IndexUrl = None,
     wheelhouse: Wheelhouse = None,
+    no_python_downloads: NoPythonDownloads = False,
     budget: Budget = None,
     threads: Threads = None,
     cpuset: Cpuset = None,
