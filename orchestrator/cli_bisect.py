@@ -28,6 +28,7 @@ from orchestrator.switches import (
     GpuRequest,
     Gpus,
     Memory,
+    NoPythonDownloads,
     OwnWorkloads,
     Quiet,
     Rounds,
@@ -76,6 +77,7 @@ def bisect(
     force: Force = False,
     base: Base = None,
     ca_bundle: CaBundle = None,
+    no_python_downloads: NoPythonDownloads = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the search; one that holds it already goes on.", show_default=False)
     ] = None,
@@ -109,7 +111,9 @@ def bisect(
         assert good
         assert bad
         assert workload
-        places = environments(gpu, gpu_request, base, ca_bundle, cpuset, memory)
+        places = environments(
+            gpu, gpu_request, base, ca_bundle, cpuset, memory, no_python_downloads=no_python_downloads
+        )
         question = Question(
             good=good,
             bad=bad,

@@ -36,6 +36,7 @@ from orchestrator.switches import (
     Gpus,
     IndexUrl,
     Memory,
+    NoPythonDownloads,
     Only,
     Out,
     OwnWorkloads,
@@ -54,8 +55,8 @@ from orchestrator.switches import (
 
 # What else stands in the plan of the run that --more continues.
 WITH_MORE = {
-    "more", "rounds", "budget", "workloads", "base", "ca_bundle", "index_url", "wheelhouse", "gpu_request", "format",
-    "columns", "only", "sort", "fail_on", "quiet", "verbose",
+    "more", "rounds", "budget", "workloads", "base", "ca_bundle", "index_url", "wheelhouse", "no_python_downloads",
+    "gpu_request", "format", "columns", "only", "sort", "fail_on", "quiet", "verbose",
 }  # fmt: skip
 
 app = typer.Typer()
@@ -91,6 +92,7 @@ def run(
     ca_bundle: CaBundle = None,
     index_url: IndexUrl = None,
     wheelhouse: Wheelhouse = None,
+    no_python_downloads: NoPythonDownloads = False,
     out: Out = None,
     rounds: Rounds = None,
     budget: Budget = None,
@@ -114,7 +116,10 @@ def run(
 ) -> None:
     known_fail_on(fail_on)
     how = shown(format, columns=columns, only=only, sort=sort)
-    places = environments(gpu, gpu_request, base, ca_bundle, cpuset, memory, index_url, wheelhouse)
+    places = environments(
+        gpu, gpu_request, base, ca_bundle, cpuset, memory, index_url, wheelhouse,
+        no_python_downloads=no_python_downloads,
+    )  # fmt: skip
     places = on_gpus(places, gpus, exclusive=gpu_exclusive, force=force)
     budget_s = flags.seconds("--budget", budget) if budget else None
     if more:
@@ -171,6 +176,7 @@ def reproduce(
     ca_bundle: CaBundle = None,
     index_url: IndexUrl = None,
     wheelhouse: Wheelhouse = None,
+    no_python_downloads: NoPythonDownloads = False,
     out: Out = None,
     rounds: Rounds = None,
     budget: Budget = None,
@@ -189,7 +195,10 @@ def reproduce(
     if list_them:
         draw_listing(list_claims(chosen), format)
         return
-    places = environments(gpu, gpu_request, base, ca_bundle, cpuset, memory, index_url, wheelhouse)
+    places = environments(
+        gpu, gpu_request, base, ca_bundle, cpuset, memory, index_url, wheelhouse,
+        no_python_downloads=no_python_downloads,
+    )  # fmt: skip
     places = on_gpus(places, gpus, exclusive=gpu_exclusive, force=force)
     options = Options(
         claims=chosen,
@@ -225,6 +234,7 @@ def profile_cases(
     ca_bundle: CaBundle = None,
     index_url: IndexUrl = None,
     wheelhouse: Wheelhouse = None,
+    no_python_downloads: NoPythonDownloads = False,
     out: Out = None,
     calls: Annotated[int, typer.Option(help="How many calls are profiled.")] = CALLS,
     top: Annotated[int, typer.Option(min=1, help="How many functions are shown.")] = TOP,
@@ -238,7 +248,10 @@ def profile_cases(
     verbose: Verbose = False,
 ) -> None:
     flags.known_format(format)
-    places = environments(gpu, gpu_request, base, ca_bundle, cpuset, memory, index_url, wheelhouse)
+    places = environments(
+        gpu, gpu_request, base, ca_bundle, cpuset, memory, index_url, wheelhouse,
+        no_python_downloads=no_python_downloads,
+    )  # fmt: skip
     options = Options(
         versions=flags.names(versions),
         suite=suite,

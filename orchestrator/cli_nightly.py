@@ -37,6 +37,7 @@ from orchestrator.switches import (
     History,
     IndexUrl,
     Memory,
+    NoPythonDownloads,
     Notify,
     NotifyFile,
     OwnWorkloads,
@@ -49,7 +50,7 @@ from orchestrator.switches import (
 # What `tfcompare run` is given as it stands. The index's address may hold a login and goes by a variable.
 PASSED = (
     "workloads", "engine", "gpu", "gpus", "gpu_request", "gpu_exclusive", "force", "base", "ca_bundle",
-    "wheelhouse", "budget", "threads", "cpuset", "memory", "timeout",
+    "wheelhouse", "no_python_downloads", "budget", "threads", "cpuset", "memory", "timeout",
 )  # fmt: skip
 
 # The ways in which the run of a night may end. Code 1 is none of them: that is how Python itself ends after a crash.
@@ -111,6 +112,7 @@ def run(
     ca_bundle: CaBundle = None,
     index_url: IndexUrl = None,
     wheelhouse: Wheelhouse = None,
+    no_python_downloads: NoPythonDownloads = False,
     budget: Budget = None,
     threads: Threads = None,
     cpuset: Cpuset = None,

@@ -22,7 +22,7 @@ from orchestrator.profiles import Profiled
 from orchestrator.reports import changes as changes_report
 from orchestrator.reports import profile as profile_report
 from orchestrator.showing import shown
-from orchestrator.switches import Base, Columns, FailOn, Format, Gpu, Only, Sort, known_fail_on
+from orchestrator.switches import Base, Columns, FailOn, Format, Gpu, NoPythonDownloads, Only, Sort, known_fail_on
 
 app = typer.Typer()
 
@@ -107,6 +107,7 @@ def examine_machine(
     ] = "1.14,2.0,2.13",
     gpu: Gpu = False,
     base: Base = None,
+    no_python_downloads: NoPythonDownloads = False,
     probe: Annotated[
         bool, typer.Option("--probe/--no-probe", help="Measure how noisy this machine is.", show_default=False)
     ] = True,
@@ -119,7 +120,8 @@ def examine_machine(
     cpus = flags.cpus(cpuset) if cpuset else None
     say = Console(stderr=True)
     names = provide(flags.names(versions), lambda text: say.print(plain(text), soft_wrap=True))
-    found = setup.look(catalog.resolve(names, fewest=1), EngineOptions(gpu=gpu, base=base))
+    options = EngineOptions(gpu=gpu, base=base, python_downloads=not no_python_downloads)
+    found = setup.look(catalog.resolve(names, fewest=1), options)
     examination = None
     if probe:
         say.print(plain(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)

@@ -42,6 +42,11 @@ class EngineUnavailable(TfCompareError):
 class EnvironmentFailed(TfCompareError):
     exit_code = 5
 
+    def __init__(self, message: str, *, lacks_python: bool = False) -> None:
+        super().__init__(message)
+        # Other versions may have their Pythons, and a run can name them.
+        self.lacks_python = lacks_python
+
 
 class ArmsDied(TfCompareError):
     exit_code = 6

@@ -64,9 +64,14 @@ def pip_lock(python: str) -> Lock:
     return Lock(catalog.LOCKS / f"pip-py{python}.txt", "python tools/lock.py", python, (pip, *BUILD_TOOLS))
 
 
+def find_uv() -> str | None:
+    """Return the uv of tfcompare's environment, or else the one on PATH."""
+    return shutil.which("uv", path=f"{Path(sys.executable).parent}") or shutil.which("uv")
+
+
 def resolve(lock: Lock, constraints: Path | None = None, options: Sequence[str] = ()) -> str:
     """A lock's text; raises Unresolved."""
-    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}") or shutil.which("uv")
+    uv = find_uv()
     if uv is None:
         raise UsageError("uv, which makes locks, is not on PATH: pip install uv")
     command = [uv, "pip", "compile", "-", "--no-config", "--no-header", "--no-annotate", "--quiet", "--generate-hashes"]

@@ -35,7 +35,7 @@ def make_ready(
     """By number; a version that cannot be made ready costs itself only. What an interrupt ends is ended here."""
 
     def watch(number: str) -> BuildLog:
-        return BuildLog(logs / f"build-{number}.log", lambda line: view.preparing(number, line))
+        return BuildLog(logs / f"build-{number}.log", lambda line: view.preparing(number, line), view.say)
 
     told = {version.number: watch(version.number) for version in versions}
 

@@ -1,14 +1,14 @@
 """The story of a run, top to bottom: what is asked, what it takes, the measuring, the verdicts."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from orchestrator import pinned, suites
+from orchestrator import alternative, pinned, suites
 from orchestrator.ask import Asked, Options, ask
 from orchestrator.cards import fit
 from orchestrator.crew import Crew
@@ -107,7 +107,10 @@ def _run(options: Options, asked: Asked, name: EngineName, engine: Engine, view:
     for note in asked.fitting.notes:
         view.say(f"note: {note}")
     asked = pin_workloads(replace(asked, plan=plan), options.own_workloads, directory, view.say)
-    name, environments, failures = prepare_somewhere(options, asked.versions, name, engine, directory, view, held)
+    name, environments, failures = prepare_somewhere(
+        options, asked.versions, name, engine, directory, view, held,
+        enough=lambda ready: alternative.can_compare(plan, ready),
+    )  # fmt: skip
     plan = replace(asked.plan, engine=name)
     directory.write_plan(plan)
     baseline = asked.versions[0].number
@@ -152,9 +155,11 @@ def prepare_somewhere(
     directory: RunDir,
     view: View,
     held: ExitStack,
+    *,
+    enough: Callable[[Collection[str]], bool] = bool,
 ) -> tuple[EngineName, dict[str, Environment], dict[str, EnvironmentFailed]]:
     """The versions made ready on the engine chosen, or, where the choice was left open and Docker can make no image at
-    all, in virtual environments; with what failed journaled and told."""
+    all, in virtual environments; with what failed journaled and told. Where Pythons are missing, `enough` must hold."""
     environments, failures = prepare(versions, engine, directory, view)
     anywhere = options.engine == "auto" and not options.environments.gpu and options.isolation == "fork"
     if not environments and anywhere and name == "docker":
@@ -163,10 +168,11 @@ def prepare_somewhere(
         name, engine = "venv", engines()["venv"](options.environments)
         held.callback(engine.close)
         environments, failures = prepare(versions, engine, directory, view)
-    for failure in failures.values():
-        view.say(f"warning: {failure}")
-    if not environments:
-        raise EnvironmentFailed("no version could be made ready:\n" + "\n".join(map(str, failures.values())))
+    lacks_python = any(failure.lacks_python for failure in failures.values())
+    if not environments or (lacks_python and not enough(environments)):
+        raise alternative.make_error(options, versions, failures)
+    for message in alternative.join_failures(failures.values()):
+        view.say(f"warning: {message}")
     for version, failure in failures.items():
         directory.record(Lost(version=version, stage="environment", reason=briefly(version, failure)))
     return name, environments, failures
@@ -292,7 +298,7 @@ def verdict_on(comparison: Comparison, failures: list[EnvironmentFailed]) -> TfC
     if comparison.broken:
         return ContractBroken("\n".join(comparison.broken))
     if failures:
-        return EnvironmentFailed("\n".join(map(str, failures)))
+        return EnvironmentFailed("\n".join(alternative.join_failures(failures)))
     if comparison.died:
         told = [f"{arm.version} {arm.case.label}: {arm.reason}" for arm in comparison.died]
         return ArmsDied(f"{len(told)} of {len(comparison.arms)} arms died:\n" + "\n".join(told))

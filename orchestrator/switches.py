@@ -59,6 +59,13 @@ Wheelhouse = Annotated[
         metavar="DIR",
     ),
 ]
+NoPythonDownloads = Annotated[
+    bool,
+    typer.Option(
+        "--no-python-downloads",
+        help="Never download a Python that this machine lacks; UV_PYTHON_DOWNLOADS=never does the same.",
+    ),
+]
 Cpuset = Annotated[str | None, typer.Option("--cpuset", help="CPUs that every version runs on, e.g. 0,2-3.")]
 Memory = Annotated[str | None, typer.Option("--memory", help="Memory that every version may use, e.g. 4g.")]
 Threads = Annotated[str | None, typer.Option("--threads", help="TensorFlow's threads for every version: inter,intra.")]
@@ -124,6 +131,8 @@ def environments(
     memory: str | None,
     index_url: str | None = None,
     wheelhouse: Path | None = None,
+    *,
+    no_python_downloads: bool = False,
 ) -> EngineOptions:
     if gpu_request not in get_args(GpuRequestName):
         raise UsageError(f"--gpu-request {gpu_request!r}: it is runtime, device or cdi")
@@ -134,6 +143,7 @@ def environments(
         ca_bundle=ca_bundle,
         index_url=index_url,
         wheelhouse=wheelhouse,
+        python_downloads=not no_python_downloads,
         cpus=flags.cpus(cpuset) if cpuset else None,
         memory_mb=flags.memory_mb(memory) if memory else None,
     )

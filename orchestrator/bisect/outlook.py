@@ -22,6 +22,8 @@ START_S = 12.0
 SIDE_BY_SIDE = 3
 IMAGES = Path("/var/lib/docker")
 READY = "ready"
+# Ends the outlook of a version whose Python is not on this machine.
+DOWNLOAD = " MB)"
 
 
 def lines(known: State, view: View) -> list[str]:
@@ -29,10 +31,12 @@ def lines(known: State, view: View) -> list[str]:
     name, engine = choose_engine(known.question.run, view.say)
     try:
         versions = {number: catalog.find(number) for number in known.candidates}
-        lacking = [number for number, version in versions.items() if version is None or not is_ready(version, engine)]
+        outlooks = {number: _outlook(version, engine) if version else "" for number, version in versions.items()}
     finally:
         engine.close()
-    return [_steps(known), *_installs(lacking, known, name)]
+    lacking = [number for number, outlook in outlooks.items() if not outlook.startswith(READY)]
+    downloads = [outlook.partition("; ")[2] for outlook in outlooks.values() if outlook.endswith(DOWNLOAD)]
+    return [_steps(known), *_installs(lacking, known, name), *dict.fromkeys(downloads)]
 
 
 def most_likely(inside: int) -> int:
@@ -76,7 +80,11 @@ def _free_gb(name: EngineName) -> float:
 
 
 def is_ready(version: Version, engine: Engine) -> bool:
+    return _outlook(version, engine).startswith(READY)
+
+
+def _outlook(version: Version, engine: Engine) -> str:
     try:
-        return engine.outlook(version).startswith(READY)
+        return engine.outlook(version)
     except EnvironmentFailed:
-        return False
+        return ""

@@ -37,6 +37,8 @@ class EngineOptions:
     # There may be a password in it.
     index_url: str | None = field(default=None, repr=False)
     wheelhouse: Path | None = None
+    # Whether a Python that this machine lacks may be downloaded.
+    python_downloads: bool = True
     cpus: tuple[int, ...] | None = None
     memory_mb: int | None = None
 

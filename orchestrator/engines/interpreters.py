@@ -1,4 +1,4 @@
-"""Finds Python interpreters on this machine: on PATH, under pyenv, and those that uv manages."""
+"""Finds Python interpreters: on PATH, under pyenv, those that uv manages, and those that tfcompare installed."""
 
 import os
 import subprocess
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from orchestrator.engines.setting import cache as cache_folder
 
 # `venv` is there and does nothing useful on a Debian without python3-venv: ensurepip is what it lacks.
 PROBE = "import sys, venv, ensurepip; print('%d.%d.%d' % sys.version_info[:3]); print(sys.base_prefix)"
@@ -30,14 +32,27 @@ def find(number: str) -> Interpreter | None:
     return next((found for found in _probed(number) if isinstance(found, Interpreter)), None)
 
 
-def missing(numbers: tuple[str, ...]) -> str:
-    """Why none of these Pythons can be used, and how to get one."""
-    broken = [found for number in numbers for found in _probed(number) if isinstance(found, Unusable)]
-    seen = "".join(f"; {found.path} cannot be used: {found.reason}" for found in broken[:2])
+def missing(numbers: tuple[str, ...], ban: str = "") -> str:
+    """Why none of these Pythons can be used, and how to get one; `ban` is what forbids to download one."""
+    forbidden = f"; {ban} forbids downloading it" if ban else ""
+    allow = ", allow downloads" if ban else ""
     return (
-        f"it needs Python {' or '.join(numbers)}, and none was found on PATH, under pyenv or among uv's{seen}. "
-        f"Get one with `pyenv install {numbers[0]}` or `uv python install {numbers[0]}`, or use --engine docker"
+        f"it needs Python {' or '.join(numbers)}, and none was found on PATH, under pyenv, among uv's or tfcompare's"
+        f"{describe_broken(numbers)}{forbidden}. "
+        f"Get one with `pyenv install {numbers[0]}`{allow}, or use --engine docker"
     )
+
+
+def describe_broken(numbers: tuple[str, ...]) -> str:
+    """Return which of these Pythons exist and do not work, and why; or ''."""
+    broken = [found for number in numbers for found in _probed(number) if isinstance(found, Unusable)]
+    return "".join(f"; {found.path} cannot be used: {found.reason}" for found in broken[:2])
+
+
+def forget() -> None:
+    """Search again next time: something was installed."""
+    find.cache_clear()
+    probe.cache_clear()
 
 
 def _probed(number: str) -> Iterator[Interpreter | Unusable]:
@@ -57,6 +72,7 @@ def _candidates(number: str) -> Iterator[Path]:
     yield from (folder / name for name in names[:1] for folder in folders if (folder / name).is_file())
     yield from _managed(_pyenv_versions(), f"{number}.*", number)
     yield from _managed(_uv_pythons(), f"cpython-{number}.*", number)
+    yield from _managed(own_pythons(), f"cpython-{number}.*", number)
     yield from (folder / name for name in names[1:] for folder in folders if (folder / name).is_file())
 
 
@@ -83,6 +99,11 @@ def _pyenv_versions() -> Path:
 def _uv_pythons() -> Path:
     data = Path(os.environ.get("XDG_DATA_HOME", _home() / ".local" / "share"))
     return Path(os.environ.get("UV_PYTHON_INSTALL_DIR", data / "uv" / "python"))
+
+
+def own_pythons() -> Path:
+    """Return the folder of the Pythons that tfcompare has downloaded."""
+    return cache_folder() / "pythons"
 
 
 @cache

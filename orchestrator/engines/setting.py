@@ -1,10 +1,12 @@
 """What environments have in common: the variables of a worker, and the log of a build."""
 
+import fcntl
 import os
 import re
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from orchestrator import confined
@@ -46,9 +48,12 @@ def worker_variables() -> dict[str, str]:
 class BuildLog:
     """What an install or an image build prints: kept in a file, and shown line by line to whoever watches."""
 
-    def __init__(self, path: Path, watch: Callable[[str], None]) -> None:
+    def __init__(
+        self, path: Path, watch: Callable[[str], None], say: Callable[[str], None] = lambda text: None
+    ) -> None:
         self.path = path
         self._watch = watch
+        self._say = say
         self._tail: list[str] = []
         self._process: subprocess.Popen[str] | None = None
         self._stopped = False
@@ -93,6 +98,11 @@ class BuildLog:
             self._tail = [*self._tail[-39:], text]
         self._watch(text)
 
+    def announce(self, text: str) -> None:
+        """Write a line that the user sees even where builds are not shown."""
+        self.line(text)
+        self._say(text)
+
     @property
     def used(self) -> bool:
         """Whether anything had to be done at all."""
@@ -105,3 +115,16 @@ class BuildLog:
     def end(self) -> str:
         """As much as tells why something failed."""
         return "\n".join(self._tail)
+
+
+@contextmanager
+def hold_lock(path: Path, log: BuildLog, waiting: str) -> Iterator[None]:
+    """Hold a lock file; while another process has it, the log says `waiting`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.line(waiting)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

@@ -4,23 +4,21 @@ An environment is kept under the user's cache, named by its lock, its installer 
 runs from building the same one, and a marker that is written last tells a whole environment from half a one.
 """
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import lockfile
-from orchestrator.catalog import all_versions, lock_hash
-from orchestrator.engines import EngineOptions, Started, WorkerPlace, failures, interpreters
+from orchestrator.catalog import lock_hash
+from orchestrator.engines import EngineOptions, Started, WorkerPlace, failures, interpreters, pythons
 from orchestrator.engines.channel import ProcessChannel
 from orchestrator.engines.index import OVERRULED, Index
 from orchestrator.engines.interpreters import Interpreter
-from orchestrator.engines.setting import BuildLog, cache, worker_variables
+from orchestrator.engines.setting import BuildLog, cache, hold_lock, worker_variables
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import EnvironmentFacts
 from orchestrator.suites import BUILTIN, WORKLOADS
@@ -62,6 +60,7 @@ class VenvEngine:
     def __init__(self, options: EngineOptions) -> None:
         self._options = options
         self._index = Index(options.index_url, options.wheelhouse, options.ca_bundle)
+        self._downloads = pythons.Downloads(options)
 
     def check(self) -> str:
         if self._options.gpu:
@@ -74,25 +73,29 @@ class VenvEngine:
 
     def outlook(self, version: Version) -> str:
         flavour, interpreter = _choose(version)
+        if interpreter is None and pythons.find_ban(self._options):
+            return f"no Python {' or '.join(_numbers(version))} found for it"
         if interpreter is None:
-            return f"no Python {' or '.join(option.python.number for option in version.on('cpu'))} found for it"
+            return f"to be installed; {pythons.describe(flavour.python.number)}"
         if (folder_of(flavour, interpreter) / MARKER).exists():
             return f"ready (Python {interpreter.version})"
         return f"to be installed (Python {interpreter.version}, {interpreter.path})"
 
     def obstacle(self, version: Version) -> str:
-        pythons = tuple(option.python.number for option in version.on("cpu"))
-        return "" if _choose(version)[1] else interpreters.missing(pythons)
+        ban = pythons.find_ban(self._options)
+        return interpreters.missing(_numbers(version), ban) if ban and not has_python(version) else ""
 
     def prepare(self, version: Version, log: BuildLog) -> VenvEnvironment:
         flavour, interpreter = _choose(version)
         if interpreter is None:
-            pythons = tuple(option.python.number for option in version.on("cpu"))
-            others = ", ".join(other.number for other in all_versions() if _choose(other)[1])
-            advice = f". What runs on this machine's Pythons: {others}" if others else ""
-            raise EnvironmentFailed(f"{version.number}: {interpreters.missing(pythons)}{advice}")
+            interpreter = self._download(version, flavour.python.number, log)
         path = folder_of(flavour, interpreter)
-        with _locked(version, path, log):
+        with ExitStack() as held:
+            try:
+                lock = path.with_suffix(path.suffix + ".lock")
+                held.enter_context(hold_lock(lock, log, f"another run is building {path.name}; waiting for it"))
+            except OSError as error:
+                raise _unwritable(version.number, path.parent, error) from error
             if not (path / MARKER).exists():
                 self._build(version, flavour, interpreter, path, log)
         facts = EnvironmentFacts(
@@ -104,6 +107,16 @@ class VenvEngine:
             details={"path": str(path), "interpreter": str(interpreter.path)},
         )
         return VenvEnvironment(path, facts, self._options)
+
+    def _download(self, version: Version, number: str, log: BuildLog) -> Interpreter:
+        if ban := pythons.find_ban(self._options):
+            message = interpreters.missing(_numbers(version), ban)
+            raise EnvironmentFailed(f"{version.number}: {message}", lacks_python=True)
+        try:
+            return self._downloads.install(number, log)
+        except pythons.NotDownloaded as error:
+            message = f"Python {number} could not be downloaded ({error})"
+            raise EnvironmentFailed(f"{version.number}: {message}", lacks_python=True) from error
 
     def _build(self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog) -> None:
         lockfile.check(flavour.pip_lock, flavour.lock)
@@ -150,6 +163,15 @@ def _choose(version: Version) -> tuple[Flavour, Interpreter | None]:
     return flavours[0], None
 
 
+def has_python(version: Version) -> bool:
+    """Return whether a Python that this version runs on is on this machine."""
+    return _choose(version)[1] is not None
+
+
+def _numbers(version: Version) -> tuple[str, ...]:
+    return tuple(flavour.python.number for flavour in version.on("cpu"))
+
+
 def folder_of(flavour: Flavour, interpreter: Interpreter) -> Path:
     key = hashlib.sha256(f"{lock_hash(flavour)} {interpreter.version} {interpreter.prefix}".encode()).hexdigest()
     return cache_folder() / f"{flavour.lock.stem}-{key[:16]}"
@@ -159,19 +181,3 @@ def _unwritable(version: str, path: Path, error: OSError) -> EnvironmentFailed:
     found = failures.of_install(error.strerror or "", folder=cache_folder())
     told = found or f"{error.strerror}; TFCOMPARE_CACHE names another folder"
     return EnvironmentFailed(f"{version}: cannot write {path}: {told}")
-
-
-@contextmanager
-def _locked(version: Version, path: Path, log: BuildLog) -> Iterator[None]:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = path.with_suffix(path.suffix + ".lock").open("w")
-    except OSError as error:
-        raise _unwritable(version.number, path.parent, error) from error
-    with handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            log.line(f"another run is building {path.name}; waiting for it")
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield

@@ -28,7 +28,7 @@ def test_without_docker_what_can_run_is_told_by_the_pythons_that_are_here(tfcomp
 
 def test_a_version_without_engine_and_python_ends_with_5_and_is_named(tfcompare: str, tmp_path: Path):
     nothing = {"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
-    done = doctor(tfcompare, "--versions", "1.14,2.0.4", **WITHOUT_DOCKER, **nothing)
+    done = doctor(tfcompare, "--versions", "1.14,2.0.4", "--no-python-downloads", **WITHOUT_DOCKER, **nothing)
     assert done.returncode == 5
     assert "cannot run here: 1.14.0, 2.0.4" in done.stderr
     problems = {one["subject"]: one for one in json.loads(done.stdout)["findings"] if one["level"] == "problem"}

@@ -76,17 +76,23 @@ def test_hash_that_does_not_match_is_named(tmp_path: Path) -> None:
     assert not list((tmp_path / "cache").glob(f"**/{MARKER}"))
 
 
-def test_missing_python_says_which_and_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_python_that_may_not_be_downloaded_says_which_and_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
     monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path))
-    interpreters.find.cache_clear()
+    monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
+    interpreters.forget()
     try:
-        with pytest.raises(EnvironmentFailed, match=r"2\.13\.0: it needs Python 3\.11.*pyenv install 3\.11"):
+        with pytest.raises(EnvironmentFailed, match=r"2\.13\.0: it needs Python 3\.11.*pyenv install 3\.11") as failed:
             prepare(tiny(tmp_path), tmp_path / "log")
-        assert "3.11" in VenvEngine(EngineOptions()).outlook(tiny(tmp_path))
+        assert failed.value.lacks_python
+        engine = VenvEngine(EngineOptions())
+        assert engine.outlook(tiny(tmp_path)) == "no Python 3.11 found for it"
+        assert engine.obstacle(tiny(tmp_path)).startswith("it needs Python 3.11")
     finally:
-        interpreters.find.cache_clear()
+        interpreters.forget()
 
 
 def test_gpu_is_for_docker_only() -> None:

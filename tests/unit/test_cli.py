@@ -8,7 +8,8 @@ from importlib import import_module
 import pytest
 from typer.main import get_group
 
-from orchestrator import cli
+from orchestrator import cli, cli_nightly
+from orchestrator.switches import environments
 
 
 def called(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
@@ -137,3 +138,22 @@ def test_what_builds_images_waits_for_nothing_of_what_measures_and_draws():
 def test_a_mistyped_command_is_told_the_nearest(monkeypatch, capsys):
     assert called(monkeypatch, "imagse") == 2
     assert "Did you mean 'images'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["run", "reproduce", "profile", "bisect", "nightly run", "doctor"])
+def test_every_command_that_prepares_versions_can_forbid_downloads(words: str):
+    command = get_group(cli.app)
+    for word in words.split():
+        command = command.get_command(None, word)
+    assert "--no-python-downloads" in [flag for param in command.params for flag in param.opts]
+
+
+def test_a_night_passes_on_that_downloads_are_forbidden():
+    command = get_group(cli_nightly.app).commands["run"]
+    context = command.make_context("run", ["--versions", "1.14,2.0", "--no-python-downloads"])
+    assert cli_nightly.passed(context) == ("--no-python-downloads",)
+
+
+def test_downloads_are_allowed_unless_the_flag_is_given():
+    assert environments(False, "runtime", None, None, None, None).python_downloads
+    assert not environments(False, "runtime", None, None, None, None, no_python_downloads=True).python_downloads

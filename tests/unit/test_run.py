@@ -1,12 +1,14 @@
 """What is asked becomes a plan, what happens becomes an exit code, and a run's end is recorded however it comes."""
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator import errors, run
+from orchestrator.alternative import can_compare
 from orchestrator.ask import Options
 from orchestrator.engines import EngineOptions, Environment
 from orchestrator.engines.setting import BuildLog
@@ -132,6 +134,52 @@ def test_where_no_image_can_be_had_only_a_fork_may_live_elsewhere(
         run.run(replace(SMOKE, isolation=isolation, out=tmp_path / "run"), Quiet())
     assert f"{tried[-1]} cannot make it" in str(failed.value)
     assert not any(name in str(failed.value) for name in not_tried)
+
+
+class Lacking(Engine):
+    """An engine that lacks the Python of some versions."""
+
+    def __init__(self, *lacks: str) -> None:
+        super().__init__("venv", answers=True)
+        self._lacks = lacks
+
+    def prepare(self, version: Version, log: BuildLog) -> Environment:
+        if version.number in self._lacks:
+            raise EnvironmentFailed(f"{version.number}: Python 3.7 could not be downloaded", lacks_python=True)
+        facts = EnvironmentFacts(version=version.number, kind="venv", identity="", lock="", python="")
+        return Dressing(Stage(), facts)
+
+
+class Heard(Quiet):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def prepared(lacks: tuple[str, ...], directory: RunDir, heard: Heard) -> list[str]:
+    options = replace(SMOKE, versions=("1.14", "2.0", "2.12", "2.13"))
+    asked = run.ask(options)
+    with ExitStack() as held:
+        _, environments, _ = run.prepare_somewhere(
+            options, asked.versions, "venv", Lacking(*lacks), directory, heard, held,
+            enough=lambda ready: can_compare(asked.plan, ready),
+        )  # fmt: skip
+    return list(environments)
+
+
+def test_a_run_goes_on_without_the_versions_that_lack_their_python(directory: RunDir):
+    heard = Heard()
+    assert prepared(("1.14.0", "2.0.0"), directory, heard) == ["2.12.1", "2.13.0"]
+    warnings = [line for line in heard.lines if line.startswith("warning")]
+    assert warnings == ["warning: 1.14.0, 2.0.0: Python 3.7 could not be downloaded"]
+
+
+def test_a_single_version_that_is_left_is_not_measured_for_nothing(directory: RunDir):
+    with pytest.raises(EnvironmentFailed) as failed:
+        prepared(("1.14.0", "2.0.0", "2.12.1"), directory, Heard())
+    assert str(failed.value) == "1.14.0, 2.0.0, 2.12.1: Python 3.7 could not be downloaded"
 
 
 def test_an_engine_that_was_named_is_taken_or_nothing(offered):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.engines import interpreters
+from orchestrator.engines.interpreters import forget
 
 NUMBER = f"{sys.version_info.major}.{sys.version_info.minor}"
 FULL = f"{NUMBER}.{sys.version_info.micro}"
@@ -20,14 +21,10 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
     monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "uv"))
+    monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
     forget()
     yield
     forget()
-
-
-def forget() -> None:
-    interpreters.find.cache_clear()
-    interpreters.probe.cache_clear()
 
 
 def link(folder: Path, name: str) -> Path:
@@ -88,6 +85,15 @@ def test_pyenvs_and_uvs_are_found_without_path(tmp_path: Path):
     assert found().path == path
 
 
+def test_those_that_tfcompare_downloaded_are_found_after_the_users_own(tmp_path: Path):
+    folder = tmp_path / "cache" / "tfcompare" / "pythons"
+    path = link(folder / f"cpython-{FULL}-linux-x86_64-gnu" / "bin", f"python{NUMBER}")
+    assert found().path == path
+    forget()
+    path = link(tmp_path / "uv" / f"cpython-{FULL}-linux-x86_64-gnu" / "bin", f"python{NUMBER}")
+    assert found().path == path
+
+
 def test_the_newest_patch_release_is_taken_first(tmp_path: Path):
     """As numbers: 10 is newer than 9."""
     for patch in (2, 10, 9):
@@ -102,12 +108,17 @@ def test_path_goes_before_pyenv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert found().path == path
 
 
-def test_what_is_missing_says_how_to_get_it_from_pyenv_uv_or_docker():
+def test_what_is_missing_says_how_to_get_it():
     assert interpreters.find("3.6") is None
     told = interpreters.missing(("3.7", "3.6"))
-    assert told.startswith("it needs Python 3.7 or 3.6, and none was found on PATH, under pyenv or among uv's")
-    for remedy in ("pyenv install 3.7", "uv python install 3.7", "--engine docker"):
+    assert told.startswith(
+        "it needs Python 3.7 or 3.6, and none was found on PATH, under pyenv, among uv's or tfcompare's. "
+    )
+    for remedy in ("pyenv install 3.7", "--engine docker"):
         assert remedy in told
+    told = interpreters.missing(("3.7",), "--no-python-downloads")
+    assert "; --no-python-downloads forbids downloading it. " in told
+    assert "allow downloads" in told
 
 
 def test_what_stands_there_and_cannot_be_used_is_named_with_its_own_words(tmp_path: Path, monkeypatch):

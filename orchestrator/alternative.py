@@ -1,0 +1,69 @@
+"""What to compare instead when versions lack their Pythons: one message, and a command that works on this machine."""
+
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from orchestrator import catalog
+from orchestrator.ask import Options
+from orchestrator.engines.venv import has_python
+from orchestrator.errors import EnvironmentFailed
+from orchestrator.model import CONTROL, Plan
+from orchestrator.versions import Version
+
+# The run directory of the command that failed exists already.
+DROPPED = ("--versions", "--out")
+
+
+def can_compare(plan: Plan, ready: Collection[str]) -> bool:
+    """Return whether the versions that are ready leave a comparison: two arms, or all arms of a claim's ratio."""
+    if plan.claims:
+        return any(all(version in ready for _, version in pair.arms) for pair in plan.pairs)
+    return sum(version.removesuffix(CONTROL) in ready for version in plan.versions) >= 2
+
+
+def join_failures(failures: Iterable[EnvironmentFailed]) -> list[str]:
+    """Return one message per reason, with the versions that it concerns before it."""
+    versions: dict[str, list[str]] = {}
+    for failure in failures:
+        version, _, reason = str(failure).partition(": ")
+        versions.setdefault(reason, []).append(version)
+    return [f"{', '.join(numbers)}: {reason}" if reason else ", ".join(numbers) for reason, numbers in versions.items()]
+
+
+def make_error(
+    options: Options, versions: Sequence[Version], failures: Mapping[str, EnvironmentFailed]
+) -> EnvironmentFailed:
+    """Return the error of a run that cannot go on; if Pythons are missing, its last line is a command that can."""
+    message = "\n".join(join_failures(failures.values()))
+    if not any(failure.lacks_python for failure in failures.values()):
+        return EnvironmentFailed(f"no version could be made ready:\n{message}")
+    names = suggest([version for version in versions if version.number not in failures])
+    if not options.command or len(names) < 2:
+        return EnvironmentFailed(message)
+    command = write_command(options.command, names)
+    return EnvironmentFailed(f"{message}; the Pythons on this machine can run:\n{command}")
+
+
+def suggest(wanted: Sequence[Version]) -> tuple[str, ...]:
+    """Return names of versions to compare with the Pythons on this machine: wanted ones, else the oldest and newest."""
+    usable = [version for version in wanted if has_python(version)]
+    releases = [version for version in catalog.releases() if has_python(version)]
+    ends = [*releases[-1:], *releases[:1]] if usable else [*releases[:1], *releases[-1:]]
+    found = list(dict.fromkeys([*usable, *ends]))
+    return tuple(_name(version) for version in found[: max(2, len(usable))])
+
+
+def _name(version: Version) -> str:
+    short = catalog.minor(version.number)
+    return short if short in version.aliases else version.number
+
+
+def write_command(command: Sequence[str], names: Sequence[str]) -> str:
+    """Return the user's command with other versions; one that names none becomes a plain run."""
+    if not any(option.partition("=")[0] == "--versions" for option in command):
+        return f"tfcompare run --versions {','.join(names)}"
+    kept: list[str] = []
+    for before, option in zip(("", *command), command, strict=False):
+        if option.partition("=")[0] not in DROPPED and before not in DROPPED:
+            kept.append(option)
+    return shlex.join(["tfcompare", kept[0], "--versions", ",".join(names), *kept[1:]])

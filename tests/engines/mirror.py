@@ -1,0 +1,83 @@
+"""A mirror of Python builds on this machine: an archive of a local Python 3.7, and a list that names its sum."""
+
+import hashlib
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from orchestrator.engines import interpreters
+from orchestrator.engines.interpreters import Interpreter
+
+NUMBER = "3.7"
+RELEASE = "20990101"
+PREFIX = "https://github.com/astral-sh/python-build-standalone/releases/download"
+# What an environment with pip does not need.
+LEFT_OUT = ("/test", "/tests", "/idlelib", "/tkinter", "/lib2to3", "/site-packages", "/__pycache__")
+
+
+def local_python() -> Interpreter:
+    found = interpreters.find(NUMBER)
+    if found is None:
+        pytest.skip(f"NO PYTHON {NUMBER}: {interpreters.missing((NUMBER,))}")
+    return found
+
+
+def make_mirror(folder: Path) -> dict[str, str]:
+    """Write archive and list; return the variables that make uv use them."""
+    python = local_python()
+    archive = folder / "mirror" / RELEASE / f"cpython-{python.version}-install_only.tar.gz"
+    archive.parent.mkdir(parents=True)
+    _pack(Path(python.prefix), archive)
+    entry = {
+        "name": "cpython", "arch": {"family": "x86_64", "variant": None}, "os": "linux", "libc": "gnu",
+        **dict(zip(("major", "minor", "patch"), map(int, python.version.split(".")), strict=True)),
+        "prerelease": "", "variant": None, "build": RELEASE, "url": f"{PREFIX}/{RELEASE}/{archive.name}",
+        "sha256": hashlib.sha256(archive.read_bytes()).hexdigest(),
+    }  # fmt: skip
+    downloads = folder / "downloads.json"
+    downloads.write_text(json.dumps({f"cpython-{python.version}-linux-x86_64-gnu": entry}))
+    return {
+        "UV_PYTHON_INSTALL_MIRROR": (folder / "mirror").as_uri(),
+        "UV_PYTHON_DOWNLOADS_JSON_URL": downloads.as_uri(),
+    }
+
+
+def _pack(prefix: Path, archive: Path) -> None:
+    with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
+        packed.add((prefix / "bin" / f"python{NUMBER}").resolve(), f"python/bin/python{NUMBER}")
+        packed.add(prefix / "lib" / f"python{NUMBER}", f"python/lib/python{NUMBER}", filter=_wanted)
+        for library in prefix.glob(f"lib/libpython{NUMBER}*.so*"):
+            packed.add(library, f"python/lib/{library.name}")
+
+
+def _wanted(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    left_out = member.name.endswith((*LEFT_OUT, ".a")) or f"/config-{NUMBER}" in member.name
+    return None if left_out else member
+
+
+def bare_machine(folder: Path) -> dict[str, str]:
+    """Return the variables of a machine with Python 3.11 and nothing else, with empty folders for the user."""
+    found = interpreters.find("3.11")
+    assert found is not None, "these tests need a Python 3.11 on this machine"
+    home, bin = folder / "home", folder / "bin"
+    for path in (home, bin):
+        path.mkdir(parents=True)
+    for name in ("python3.11", "python3"):
+        # Not what PATH names: that may be a script which needs more of the machine.
+        (bin / name).symlink_to(Path(found.prefix) / "bin" / "python3.11")
+    return {
+        "PATH": str(bin),
+        "HOME": str(home),
+        "PYENV_ROOT": str(folder / "pyenv"),
+        **{f"XDG_{name}_HOME": str(home / name.lower()) for name in ("DATA", "CACHE", "CONFIG", "STATE", "BIN")},
+        "TFCOMPARE_CACHE": str(folder / "cache"),
+        "DOCKER_HOST": "unix:///nowhere/docker.sock",
+        "UV_HTTP_RETRIES": "0",
+    }
+
+
+# Variables of the user that would lead around the bare machine or the mirror.
+UNSET = tuple(name for name in os.environ if name.startswith("UV_"))

@@ -1,0 +1,107 @@
+"""Where Pythons are missing, one message names the versions, and a command says what can be compared instead."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from orchestrator import alternative, catalog, run
+from orchestrator.ask import Options
+from orchestrator.errors import EnvironmentFailed
+from orchestrator.model import Expectation
+from orchestrator.versions import Version
+from tests.unit.builders import claim
+
+VERSIONS = catalog.resolve(["1.14", "2.0", "2.13"])
+COMMAND = ("run", "--versions", "1.14,2.0,2.13", "--suite", "smoke", "--out", "runs/first", "--rounds=2")
+
+
+@pytest.fixture
+def on(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let only these Pythons exist."""
+
+    def exist(*numbers: str) -> None:
+        def has(version: Version) -> bool:
+            return any(flavour.python.number in numbers for flavour in version.on("cpu"))
+
+        monkeypatch.setattr(alternative, "has_python", has)
+
+    return exist
+
+
+def fail(*numbers: str, lacks_python: bool = True) -> dict[str, EnvironmentFailed]:
+    message = "Python 3.7 could not be downloaded (no network)"
+    return {number: EnvironmentFailed(f"{number}: {message}", lacks_python=lacks_python) for number in numbers}
+
+
+def test_versions_with_one_reason_share_a_message():
+    other = EnvironmentFailed("2.13.0: the disk is full: no space")
+    assert alternative.join_failures([*fail("1.14.0", "2.0.0").values(), other]) == [
+        "1.14.0, 2.0.0: Python 3.7 could not be downloaded (no network)",
+        "2.13.0: the disk is full: no space",
+    ]
+    assert alternative.join_failures([EnvironmentFailed("nothing works")]) == ["nothing works"]
+
+
+def test_the_last_line_compares_what_is_left_with_the_newest_release(on):
+    on("3.11")
+    error = alternative.make_error(Options(command=COMMAND), VERSIONS, fail("1.14.0", "2.0.0"))
+    assert str(error).splitlines() == [
+        "1.14.0, 2.0.0: Python 3.7 could not be downloaded (no network); the Pythons on this machine can run:",
+        "tfcompare run --versions 2.13,2.21 --suite smoke --rounds=2",
+    ]
+
+
+def test_where_nothing_wanted_is_left_it_compares_the_oldest_and_the_newest_release(on):
+    on("3.10")
+    error = alternative.make_error(Options(command=COMMAND), VERSIONS[:2], fail("1.14.0", "2.0.0"))
+    assert "--versions 2.13,2.20" in str(error)
+
+
+def test_without_a_command_or_a_second_release_only_the_message_is_left(on):
+    message = "1.14.0: Python 3.7 could not be downloaded (no network)"
+    on("3.11")
+    assert str(alternative.make_error(Options(), VERSIONS, fail("1.14.0"))) == message
+    on()
+    assert str(alternative.make_error(Options(command=COMMAND), VERSIONS, fail("1.14.0"))) == message
+
+
+def test_failures_that_are_not_about_pythons_suggest_nothing(on):
+    on("3.11")
+    error = alternative.make_error(Options(command=COMMAND), VERSIONS, fail("1.14.0", lacks_python=False))
+    assert str(error) == "no version could be made ready:\n1.14.0: Python 3.7 could not be downloaded (no network)"
+
+
+@pytest.mark.parametrize(
+    ("command", "written"),
+    [
+        (("run", "--versions=1.14,2.0", "--out=x", "-v"), "tfcompare run --versions 2.13,2.21 -v"),
+        (
+            ("profile", "--workload", "power[style=eager]", "--versions", "1.14"),
+            "tfcompare profile --versions 2.13,2.21 --workload 'power[style=eager]'",
+        ),
+        (("reproduce", "--suite", "seed"), "tfcompare run --versions 2.13,2.21"),
+    ],
+)
+def test_the_users_other_choices_are_kept(command: tuple[str, ...], written: str):
+    assert alternative.write_command(command, ("2.13", "2.21")) == written
+
+
+def test_two_arms_are_a_comparison_and_the_control_is_one():
+    plan = run.ask(Options(versions=("1.14", "2.0", "2.13"), suite="smoke")).plan
+    assert alternative.can_compare(plan, {"1.14.0", "2.13.0"})
+    assert not alternative.can_compare(plan, {"2.13.0"})
+    alone = run.ask(Options(versions=("2.13",), suite="smoke", control=True)).plan
+    assert alternative.can_compare(alone, {"2.13.0"})
+
+
+def test_a_claim_takes_all_versions_of_one_of_its_ratios():
+    plan = run.ask(Options(versions=("1.14", "2.0"), suite="quick")).plan
+    across = tuple(pair for pair in plan.pairs if pair.across)
+    said = claim(Expectation(pair=across[0], effect="same", published=None))
+    claims = replace(plan, claims=(said,), pairs=across)
+    assert not alternative.can_compare(claims, {"2.0.0"})
+    assert alternative.can_compare(claims, {"1.14.0", "2.0.0"})
+    inside = tuple(pair for pair in plan.pairs if not pair.across)
+    assert inside
+    assert alternative.can_compare(replace(claims, pairs=inside), {"2.0.0"})
