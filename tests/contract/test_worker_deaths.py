@@ -225,3 +225,73 @@ def test_a_worker_that_is_killed_in_a_burst_leaves_every_replicate_that_it_had_c
     loaded = replicates.load([results.Stream.at(bench.stream)], RUN)
     assert [replicate.number for replicate in loaded.replicates] == closed
     assert loaded.broken == ()
+
+
+def test_an_error_text_that_is_no_utf8_costs_its_replicate_alone(veteran: Bench):
+    source = "import os\ndef build(tf, params):\n    raise ValueError('cannot read ' + os.fsdecode(b'caf\\xe9.npy'))"
+    veteran.workload("dying", source)
+    _, died = veteran.open("dying")
+    assert isinstance(died, Died)
+    assert (died.how, died.reason) == ("raised", "ValueError: cannot read caf?.npy (raised in build)")
+    veteran.measure()
+
+
+# Written by the workload into its own pipe to the worker, before the replicate answers.
+LIES = {
+    "no JSON": "b'hello'",
+    "no UTF-8": "b'\\xff\\xfe'",
+    "nested without end": "b'[' * 100000",
+    "no object": "b'[1]'",
+    "the end of the worker": """b'{"kind":"bye"}'""",
+    "another's replicate": """b'{"kind":"opened","replicate":999,"build_ns":1,"first_ns":1,"second_ns":1,"steps":1}'""",
+    "impossible times": """b'{"kind":"opened","replicate":%d,"build_ns":1,"first_ns":-1,"second_ns":1,"steps":1}'%n""",
+}
+LIE = """
+    import gc, os, stat
+
+    def build(tf, params):
+        [replicate] = [one for one in gc.get_objects() if type(one).__name__ == "Replicate"]
+        n = replicate.order["replicate"]
+        for fd in range(3, 64):
+            try:
+                if stat.S_ISFIFO(os.fstat(fd).st_mode):
+                    os.write(fd, {lie} + b"\\n")
+            except OSError:
+                pass
+        return lambda: 1.0
+"""
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
+def test_a_replicate_that_lies_costs_itself_alone(veteran: Bench, lie: str):
+    veteran.workload("lying", LIE.format(lie=lie))
+    _, died = veteran.open("lying")
+    assert isinstance(died, Died)
+    assert died.how == "contract"
+    veteran.measure()
+
+
+def test_rows_that_cannot_be_written_cost_their_replicate_alone(veteran: Bench):
+    veteran.workload(
+        "lying",
+        """
+        import gc
+
+        def build(tf, params):
+            [replicate] = [one for one in gc.get_objects() if type(one).__name__ == "Replicate"]
+            replicate.checksum = "caf\\udce9"
+            real = replicate.calls.columns
+            def step():
+                real["wall_ns"][0] = "long"
+                return 1.0
+            return step
+        """,
+    )
+    number, opened = veteran.open("lying")
+    assert isinstance(opened, Opened)
+    veteran.burst(number)
+    died = veteran.close(number)
+    assert isinstance(died, Died)
+    assert died.how == "results"
+    assert "its rows could not be written" in died.reason
+    veteran.measure()

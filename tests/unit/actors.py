@@ -62,6 +62,8 @@ class Stage:
     # The GPUs that every TensorFlow sees, and which workers came and went, in order.
     gpus: list[dict[str, str]] = field(default_factory=list)
     doors: list[tuple[str, str]] = field(default_factory=list)
+    # The folder of the user's own workloads that each worker was given.
+    places: list[Path | None] = field(default_factory=list)
 
     def visits(self) -> list[str]:
         """The log with one line a visit: `round case: open:version ...`."""
@@ -175,6 +177,7 @@ class Dressing:
     def start(self, place: WorkerPlace, stream: Path) -> Started:
         if self.facts.version in self.stage.broken:
             raise EnvironmentFailed(f"{self.facts.version}: does not start")
+        self.stage.places.append(place.own_workloads)
         return Started(Actor(self.stage, self.facts.version, stream), ("/suite",), str(stream))
 
 

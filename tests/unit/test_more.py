@@ -1,15 +1,17 @@
 """More rounds: what they are called, which cases they are for, and what of the error is left for them."""
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from orchestrator import cards, engines, more, suites
+from orchestrator import cards, engines, more, pinned, suites
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.gpu import Gpu
 from orchestrator.host import host_facts
 from orchestrator.judge import judge_run
-from orchestrator.model import Calibrated, Disturbed, Ended, EnvironmentFacts, Extended
+from orchestrator.model import Calibrated, Disturbed, Ended, EnvironmentFacts, Extended, Finished, Machine
 from orchestrator.more import MoreOptions, extension, more_rounds, read_past
 from orchestrator.plan import looks_left
 from orchestrator.progress import Quiet
@@ -210,7 +212,7 @@ def test_nothing_open_is_nothing_to_do(tmp_path: Path, theatre: Theatre):
 
 def test_old_times_do_not_mix_with_those_of_a_changed_workload(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path, sources={"worker": "0", "power": "0"})
-    with pytest.raises(UsageError, match=r"changed since .* was measured: worker, power; .* run anew"):
+    with pytest.raises(UsageError, match=r"changed since .* was measured: worker, power; .* start a new run"):
         more_rounds(MoreOptions(run=run.path), Quiet())
 
 
@@ -259,4 +261,77 @@ def test_gpus_that_are_gone_end_it(tmp_path: Path, theatre: Theatre, monkeypatch
     run = first(tmp_path)
     run.write_plan(more.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
     with pytest.raises(UsageError, match="GPU-1 is no GPU of this machine; there are 0: NVIDIA H100 GPU-0"):
+        more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+
+
+def test_a_round_that_was_written_and_not_journaled_is_not_measured_under_its_number_again(
+    tmp_path: Path, theatre: Theatre
+):
+    """As a host that is killed between a worker's flush and its own journal leaves it."""
+    run = first(tmp_path, looks=(6,))
+    kept = [line for line in run.journal.read_text().splitlines(keepends=True) if '"round":6' not in line]
+    run.journal.write_text("".join(kept))
+    run.record(Machine(when="begin", readings={}))
+    more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+    assert theatre.stage.opened(OPEN.label, "2.0.0") == [7, 8]
+    comparison = judge_run(run)
+    assert comparison.broken == ()
+    rounds = {arm.rounds for arm in comparison.arms if arm.case == OPEN}
+    assert rounds == {7}, "five that are journaled, and two more"
+    assert {one.rounds for one in comparison.contrasts if one.pair.case == OPEN} == {7}
+    numbers = [entry.replicate for entry in run.entries() if isinstance(entry, Ended)]
+    assert len(numbers) == len(set(numbers))
+
+
+def test_a_journal_that_was_cut_short_is_mended_before_more_rounds(tmp_path: Path, theatre: Theatre):
+    run = first(tmp_path)
+    run.record(Finished(how="interrupted", seconds=1.0))
+    run.journal.write_bytes(run.journal.read_bytes()[:-30])
+    assert judge_run(run)
+    more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+    assert theatre.stage.opened(OPEN.label, "2.0.0") == [11, 12]
+    assert judge_run(run).broken == ()
+
+
+def with_own(tmp_path: Path) -> tuple[RunDir, Path]:
+    """A run of a workload of the user's own, which it keeps, and the user's folder."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "sleeps.py").write_text("import _helper\ndef build(tf, params):\n    return lambda: 1.0\n")
+    (mine / "_helper.py").write_text("x = 1\n")
+    asked = plan([case("sleeps")], VERSIONS, looks=(2,))
+    run = play(tmp_path, asked, Stage({("sleeps", "2.0.0"): Part(noisy)})).run
+    pinned.pin(mine, run.workloads)
+    sources = suites.source_hashes([suites.all_workloads(run.workloads)["sleeps"]])
+    return dressed(run, sources), mine
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_more_rounds_use_the_workloads_that_the_run_keeps(tmp_path: Path, theatre: Theatre, named: bool):
+    run, mine = with_own(tmp_path)
+    more_rounds(MoreOptions(run=run.path, rounds=2, own_workloads=mine if named else None), Quiet())
+    assert theatre.stage.opened("sleeps", "2.0.0") == [3, 4]
+    assert theatre.stage.places == [run.workloads] * 2
+
+
+def test_workloads_that_are_named_and_have_changed_are_refused_with_a_way_on(tmp_path: Path, theatre: Theatre):
+    run, mine = with_own(tmp_path)
+    (mine / "_helper.py").write_text("x = 2\n")
+    with pytest.raises(UsageError, match=r"changed since .* sleeps; .* or leave --workloads out"):
+        more_rounds(MoreOptions(run=run.path, rounds=2, own_workloads=mine), Quiet())
+
+
+def test_kept_workloads_that_somebody_has_edited_are_refused(tmp_path: Path, theatre: Theatre):
+    run, _ = with_own(tmp_path)
+    (run.workloads / "_helper.py").write_text("x = 2\n")
+    with pytest.raises(UsageError, match=r"changed since .* was measured: sleeps"):
+        more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+
+
+def test_a_large_file_that_has_changed_is_refused(tmp_path: Path, theatre: Theatre):
+    run, mine = with_own(tmp_path)
+    (mine / "large.bin").write_text("x")
+    run.write_plan(replace(run.read_plan(), large=(pinned.describe("large.bin", mine / "large.bin"),)))
+    os.utime(mine / "large.bin", ns=(1, 1))
+    with pytest.raises(UsageError, match=r"changed since .* large\.bin"):
         more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
