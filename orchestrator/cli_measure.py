@@ -43,6 +43,7 @@ from orchestrator.switches import (
     Rounds,
     Seed,
     Sort,
+    SuiteName,
     Threads,
     Timeout,
     Verbose,
@@ -71,7 +72,7 @@ def run(
     more: Annotated[
         Path | None, typer.Option(help="Go on with this run, for the cases that have no verdict yet.", metavar="RUN")
     ] = None,
-    suite: Annotated[str, typer.Option(help="Suite of cases: smoke, quick, seed or full.")] = "quick",
+    suite: SuiteName = None,
     workload: Annotated[
         list[str] | None,
         typer.Option(help="Cases to run instead of the whole suite: name\\[param=value,...]; repeatable."),
@@ -214,7 +215,7 @@ def profile_cases(
         list[str] | None,
         typer.Option(help="Cases to profile: name\\[param=value,...]; repeatable; the suite's if none is named."),
     ] = None,
-    suite: Annotated[str, typer.Option(help="Suite of cases: smoke, quick, seed or full.")] = "quick",
+    suite: SuiteName = None,
     workloads: OwnWorkloads = None,
     engine: EngineName = "auto",
     gpu: Gpu = False,

@@ -76,6 +76,15 @@ def test_a_bad_call_ends_before_any_work(monkeypatch, capsys, tmp_path, flags: l
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_of_workloads_is_what_a_dry_run_lists(monkeypatch, capsys, tmp_path):
+    (tmp_path / "words.py").write_text("def build(tf, params): return lambda: 1\n")
+    flags = ("--versions", "2.0,2.13", "--engine", "venv", "--workloads", str(tmp_path), "--dry-run")
+    assert called(monkeypatch, "run", *flags) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == "  words"
+    assert "1 cases x 2 versions" in out
+
+
 def test_versions_are_needed_but_to_go_on_with_a_run(monkeypatch, capsys, tmp_path):
     assert called(monkeypatch, "run") == 2
     assert "--versions is missing" in capsys.readouterr().err
