@@ -13,6 +13,7 @@ from orchestrator.cli_runs import show_profile
 from orchestrator.errors import FoundSlower, UsageError
 from orchestrator.listing import draw_listing, list_claims
 from orchestrator.more import MoreOptions, more_rounds
+from orchestrator.next_step import next_line
 from orchestrator.plain import lines, plain
 from orchestrator.profile import CALLS, TOP, ProfileOptions, profile
 from orchestrator.progress import view
@@ -287,11 +288,16 @@ def _only_with_more(context: typer.Context) -> None:
 
 
 def _finish(done: Done, how: Shown, fail_on: str | None, quiet: bool) -> None:
-    """Prints a run's comparison and raises what its exit code comes from."""
+    """Prints a run's comparison and raises what its exit code comes from. The last line says how to continue."""
     how.show(done.comparison, done.path)
+    following = "" if quiet else next_line(done.path, done.comparison)
+    errors = Console(stderr=True)
     if not quiet:
-        Console(stderr=True).print(plain(f"run directory: {done.path}"), soft_wrap=True)
-    if done.error:
-        raise done.error
-    if fail_on == "slower" and done.comparison.slower:
-        raise FoundSlower(f"{len(done.comparison.slower)} contrasts are slower (--fail-on slower)")
+        errors.print(plain(f"run directory: {done.path}"), soft_wrap=True)
+    error = done.error
+    if error is None and fail_on == "slower" and done.comparison.slower:
+        error = FoundSlower(f"{len(done.comparison.slower)} contrasts are slower (--fail-on slower)")
+    if error:
+        raise type(error)(f"{error}\n{following}") if following else error
+    if following:
+        errors.print(plain(following), soft_wrap=True)

@@ -14,7 +14,19 @@ from orchestrator.host import host_facts
 from orchestrator.judge import judge_run
 from orchestrator.match import Fitting
 from orchestrator.measure import Ledger, Stretch, undecided
-from orchestrator.model import CONTROL, Calibrated, Disturbed, Ended, Entry, Extended, Lost, Manifest, Plan
+from orchestrator.model import (
+    CONTROL,
+    Calibrated,
+    Case,
+    Comparison,
+    Disturbed,
+    Ended,
+    Entry,
+    Extended,
+    Lost,
+    Manifest,
+    Plan,
+)
 from orchestrator.plan import looks_left
 from orchestrator.progress import View
 from orchestrator.replicates import load
@@ -69,6 +81,16 @@ def read_past(plan: Plan, entries: Iterable[Entry]) -> Past:
     return Past(ledger, tuple(sorted(judged - {0, 1})), rounds)
 
 
+def is_closed(arm: tuple[str, str], comparison: Comparison, past: Past) -> bool:
+    """Return whether an arm gets no more rounds: it ended, or its version never had an environment."""
+    return arm in past.ledger.ended or arm[1].removesuffix(CONTROL) not in comparison.manifest.environments
+
+
+def open_cases(comparison: Comparison, past: Past) -> list[Case]:
+    """Return the cases that more rounds could still decide."""
+    return undecided(comparison, comparison.plan.cases, lambda arm: is_closed(arm, comparison, past))
+
+
 def extension(options: MoreOptions, plan: Plan, past: Past) -> Extended:
     """What the new rounds are, decided before the first of them."""
     planned = looks_left(plan.looks, past.judged, past.rounds)
@@ -98,7 +120,7 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
         # A host that was killed may have journaled less than its workers wrote.
         written = load(directory.streams(), plan.run).replicates
         past.ledger.replicates = max([past.ledger.replicates, *(replicate.number for replicate in written)])
-        cases = undecided(judge_run(directory), plan.cases, lambda arm: arm in past.ledger.ended)
+        cases = open_cases(judge_run(directory), past)
         if not cases:
             raise NothingSelected(
                 f"every contrast of {options.run} that can have a verdict has one; more rounds could only undo it. "
