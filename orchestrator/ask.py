@@ -1,7 +1,8 @@
 """What was asked of a run, checked against what there is before any work."""
 
 import secrets
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from orchestrator.errors import NothingSelected
 from orchestrator.match import NO_CARDS, Fitting
 from orchestrator.model import CONTROL, Case, Claim, Isolation, Pair, Plan, Workload
 from orchestrator.plan import ALPHA, LOOKS, LOOKS_AT_CLAIMS, MARGIN, plan_pairs, select_cases
+from orchestrator.suites import Suite
 from orchestrator.versions import Version
 
 
@@ -20,7 +22,8 @@ class Options:
     """What was asked on the command line."""
 
     versions: tuple[str, ...] = ()
-    suite: str = "quick"
+    # Without one the cases of `own_workloads`, or else of the default suite.
+    suite: str | None = None
     selected: tuple[str, ...] = ()
     own_workloads: Path | None = None
     engine: str = "auto"
@@ -71,7 +74,7 @@ def ask(options: Options, fewest: int = 2) -> Asked:
     plan = Plan(
         run=f"{created:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
         created=created,
-        suite=options.suite,
+        suite=suite_name(options.suite, options.own_workloads),
         engine="venv",
         device=device,
         versions=chosen.numbers,
@@ -94,10 +97,29 @@ def ask(options: Options, fewest: int = 2) -> Asked:
     return Asked(chosen.versions, {case.workload: workloads[case.workload] for case in chosen.cases}, plan)
 
 
+def suite_name(named: str | None, own_workloads: Path | None) -> str:
+    """Return the name that reports and the history give to what is measured: a suite, or the user's folder, whose slash
+    no suite has."""
+    if named is None and own_workloads is not None:
+        return f"{own_workloads.resolve().name}/"
+    return named or suites.DEFAULT
+
+
+def suite_of(options: Options, workloads: Mapping[str, Workload]) -> Suite:
+    """Return the suite that was named, or the user's own workloads as one. A built-in workload that is selected next to
+    them keeps the cases that it has in the default suite."""
+    suite = suites.suite(options.suite or suites.DEFAULT)
+    if options.suite or options.own_workloads is None:
+        return suite
+    own = tuple(name for name, workload in workloads.items() if not workload.builtin)
+    name = suite_name(None, options.own_workloads)
+    return replace(suite, name=name, summary="", cases=(*own, *suite.cases) if options.selected else own)
+
+
 def _of_suite(options: Options, workloads: dict[str, Workload], fewest: int) -> Chosen:
     # A version beside itself is a comparison too, of the machine with itself.
     versions = catalog.resolve(options.versions, 1 if options.control else fewest)
-    suite = suites.suite(options.suite)
+    suite = suite_of(options, workloads)
     cases = select_cases(options.selected, suite.cases, workloads)
     if not cases:
         raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
@@ -107,11 +129,11 @@ def _of_suite(options: Options, workloads: dict[str, Workload], fewest: int) -> 
     return Chosen(versions, numbers, cases, plan_pairs(cases, numbers, workloads), suite.budget_s)
 
 
-def _of_claims(claims: list[Claim], workloads: dict[str, Workload], suite: str) -> Chosen:
+def _of_claims(claims: list[Claim], workloads: dict[str, Workload], suite: str | None) -> Chosen:
     if not claims:
         raise NothingSelected("none of these claims is said of this device; `tfcompare list claims` shows which are")
     named = {version for claim in claims for version in claim.versions}
     versions = tuple(version for version in catalog.all_versions() if version.number in named)
     pairs = dict.fromkeys(expectation.pair for claim in claims for expectation in claim.expectations)
     numbers = tuple(version.number for version in versions)
-    return Chosen(versions, numbers, cases_of(claims, workloads), tuple(pairs), BUDGETS_S.get(suite))
+    return Chosen(versions, numbers, cases_of(claims, workloads), tuple(pairs), BUDGETS_S.get(suite or ""))

@@ -13,6 +13,7 @@ from orchestrator.cli_runs import show_profile
 from orchestrator.errors import FoundSlower, UsageError
 from orchestrator.listing import draw_listing, list_claims
 from orchestrator.more import MoreOptions, more_rounds
+from orchestrator.next_step import next_line
 from orchestrator.plain import lines, plain
 from orchestrator.profile import CALLS, TOP, ProfileOptions, profile
 from orchestrator.progress import view
@@ -44,6 +45,7 @@ from orchestrator.switches import (
     Rounds,
     Seed,
     Sort,
+    SuiteName,
     Threads,
     Timeout,
     Verbose,
@@ -72,7 +74,7 @@ def run(
     more: Annotated[
         Path | None, typer.Option(help="Go on with this run, for the cases that have no verdict yet.", metavar="RUN")
     ] = None,
-    suite: Annotated[str, typer.Option(help="Suite of cases: smoke, quick, seed or full.")] = "quick",
+    suite: SuiteName = None,
     workload: Annotated[
         list[str] | None,
         typer.Option(help="Cases to run instead of the whole suite: name\\[param=value,...]; repeatable."),
@@ -223,7 +225,7 @@ def profile_cases(
         list[str] | None,
         typer.Option(help="Cases to profile: name\\[param=value,...]; repeatable; the suite's if none is named."),
     ] = None,
-    suite: Annotated[str, typer.Option(help="Suite of cases: smoke, quick, seed or full.")] = "quick",
+    suite: SuiteName = None,
     workloads: OwnWorkloads = None,
     engine: EngineName = "auto",
     gpu: Gpu = False,
@@ -299,14 +301,19 @@ def _only_with_more(context: typer.Context) -> None:
 
 
 def _finish(done: Done, how: Shown, fail_on: str | None, quiet: bool) -> None:
-    """Prints a run's comparison and raises what its exit code comes from."""
+    """Prints a run's comparison and raises what its exit code comes from. The last line says how to continue."""
+    errors = Console(stderr=True)
     try:
         how.show(done.comparison, done.path)
     finally:
         # Also where stdout cannot be written: the run is kept.
         if not quiet:
-            Console(stderr=True).print(plain(f"run directory: {done.path}"), soft_wrap=True)
-    if done.error:
-        raise done.error
-    if fail_on == "slower" and done.comparison.slower:
-        raise FoundSlower(f"{len(done.comparison.slower)} contrasts are slower (--fail-on slower)")
+            errors.print(plain(f"run directory: {done.path}"), soft_wrap=True)
+    following = "" if quiet else next_line(done.path, done.comparison)
+    error = done.error
+    if error is None and fail_on == "slower" and done.comparison.slower:
+        error = FoundSlower(f"{len(done.comparison.slower)} contrasts are slower (--fail-on slower)")
+    if error:
+        raise type(error)(f"{error}\n{following}") if following else error
+    if following:
+        errors.print(plain(following), soft_wrap=True)

@@ -225,7 +225,7 @@ def _params_of_run(context: typer.Context, words: Sequence[str]) -> dict[str, An
     group: Any = context.parent.command
     found = group.commands["run"].make_context("run", list(words), parent=context.parent)
     asked: dict[str, Any] = found.params
-    suites.suite(asked["suite"])
+    suites.suite(asked["suite"] or suites.DEFAULT)
     for name in flags.names(asked["versions"]):
         if not (catalog.EXACT.fullmatch(name) or catalog.NIGHTLY.fullmatch(name)):
             catalog.resolve([name], fewest=1)

@@ -10,6 +10,8 @@ RUN = """Compare TensorFlow versions: build or find each, measure side by side, 
 
   tfcompare run --versions 1.14,2.0 --suite smoke --engine venv --out runs/first
 
+  tfcompare run --versions 2.0,2.13 --workloads mine
+
   tfcompare run --versions 2.0,2.13 --format json --quiet > comparison.json
 
   tfcompare run --more runs/first --budget 10m

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from orchestrator import pacing
 from orchestrator.claims.verdict import judge_claims
 from orchestrator.crew import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerDied
@@ -22,15 +23,11 @@ from workloads.contract import PILOT_ROUND
 PILOT_S, PILOT_SHARE = 0.3, 0.05
 FEWEST_PILOT_CALLS, MOST_PILOT_CALLS = 6, 60
 BURST_TIMEOUT_S = 60.0
-# Beyond its budget a run still makes two rounds, if they take no longer than this.
-TWO_ROUNDS_S = 60.0
 LONGER = " (--timeout allows longer)"
-# Of the rounds of a case until then: a machine that is never left alone has to be taken as it is, and a budget is not
-# for the first rounds alone.
-MOST_REDONE = 0.2
 
 Judge = Callable[[], Comparison]
 Arm = tuple[Case, str]
+Group = tuple[Case, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +62,8 @@ class Measurement:
     ledger: Ledger = field(default_factory=Ledger)
     slow_starts: frozenset[str] = frozenset()
     started: float = field(default_factory=time.monotonic)
+    # Seconds that the last visit of a case took.
+    costs: dict[str, float] = field(default_factory=dict)
     wanted: frozenset[tuple[str, str]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,33 +74,26 @@ class Measurement:
         self._warm()
         self._calibrate([case for case in self.stretch.cases if case.label not in self.ledger.calibration])
         open_cases = [case for case in self.stretch.cases if self._alive(case)]
-        took = 0.0
         for number in range(self.stretch.first_round, self.stretch.looks[-1] + 1):
             if not open_cases:
                 return ""
-            if self._spent(number, took):
-                return f"the budget of {self.stretch.budget_s:.0f} s ended the run after {number - 1} rounds"
             begun = time.monotonic()
             groups = self._groups(open_cases)
-            for group in random.Random(f"{self.stretch.seed}/{number}").sample(groups, len(groups)):
-                self._round(group, number)
+            left_out = self._round(groups, number)
+            if left_out == len(groups):
+                return f"the budget of {self.stretch.budget_s:.0f} s ended the run after {number - 1} rounds"
             took = time.monotonic() - begun
             self.view.round_done(number, self.stretch.looks[-1], len(open_cases), took, self._left(took, number))
-            open_cases = [case for case in open_cases if self._alive(case)]
+            if left_out and number > 1:
+                return f"the budget of {self.stretch.budget_s:.0f} s ended the run during round {number}"
+            # What the first round left out stays out: the others need their second round first.
+            open_cases = [case for case in open_cases if case.label in self.costs and self._alive(case)]
             if number in self.stretch.looks:
                 open_cases = undecided(self.judge(), open_cases, self._closed)
         return ""
 
     def _elapsed(self) -> float:
         return time.monotonic() - self.started
-
-    def _spent(self, number: int, took: float) -> bool:
-        """Whether another round is beyond the budget. Two rounds are the least that tells anything, so they have some
-        time more; calls of minutes are not worth it."""
-        budget = self.stretch.budget_s
-        if budget is None:
-            return False
-        return self._elapsed() + took > (budget if number > 2 else max(2 * budget, budget + TWO_ROUNDS_S))
 
     def _left(self, took: float, number: int) -> float:
         """At most: cases leave the rotation as their verdicts come in."""
@@ -164,27 +156,64 @@ class Measurement:
                 pilots.append(Pilot(took, (opened.second_ns, *burst.walls_ns)))
         return pilots
 
-    def _groups(self, cases: Sequence[Case]) -> Sequence[tuple[Case, ...]]:
+    def _groups(self, cases: Sequence[Case]) -> Sequence[Group]:
         """What is compared stands together; a worker that is its replicate itself can hold one case only."""
         if self.plan.isolation != "fork":
             return [(case,) for case in cases]
         return linked(cases, self.plan.pairs)
 
-    def _round(self, group: Sequence[Case], number: int) -> None:
-        """A round of cases that are compared with each other, done again where others disturbed it: for all arms, and
-        whatever the times were."""
-        replicates, cause = self._visit(group, number)
+    def _round(self, groups: Sequence[Group], number: int) -> int:
+        """Visit the groups in random order; return how many of them the budget leaves out."""
+        order = random.Random(f"{self.stretch.seed}/{number}").sample(groups, len(groups))
+        left_out = 0
+        for place, group in enumerate(order):
+            if self._may_begin(group, order, number):
+                self._visit_quietly(order, place, number)
+            else:
+                left_out += 1
+        return left_out
+
+    def _expected_s(self, groups: Sequence[Group]) -> float:
+        return pacing.expected_s([case.label for group in groups for case in group], self.costs)
+
+    def _may_begin(self, group: Group, order: Sequence[Group], number: int) -> bool:
+        if self.stretch.budget_s is None:
+            return True
+        left_s = pacing.limit_s(self.stretch.budget_s, number) - self._elapsed()
+        new_s = self._expected_s([other for other in order if other[0].label not in self.costs])
+        return pacing.may_begin(number, left_s, self._expected_s([group]), new_s, sum(self.costs.values()))
+
+    def _visit_quietly(self, order: Sequence[Group], place: int, number: int) -> None:
+        """Visit cases that are compared with each other, and again if something disturbed it: all arms, whatever the
+        times were."""
+        group = order[place]
+        replicates, cause = self._timed_visit(group, number)
         if not cause:
             return
-        most = max(1, int(MOST_REDONE * number))
-        again = all(self.ledger.redone[case.label] < most for case in group)
+        again = self._may_repeat(order, place, number)
         for case in group:
             self.run.record(
                 Disturbed(case=case.label, round=number, replicates=replicates[case], cause=cause, redone=again)
             )
             self.ledger.redone[case.label] += again
         if again:
-            self._visit(group, number)
+            self._timed_visit(group, number)
+
+    def _may_repeat(self, order: Sequence[Group], place: int, number: int) -> bool:
+        if not pacing.within_share((self.ledger.redone[case.label] for case in order[place]), number):
+            return False
+        if self.stretch.budget_s is None:
+            return True
+        rest_s, round_s = self._expected_s(order[place + 1 :]), self._expected_s(order)
+        needed_s = pacing.ahead_s(number, self.stretch.looks[0], rest_s, round_s)
+        left_s = self.stretch.budget_s - self._elapsed()
+        return pacing.may_repeat(left_s, self._expected_s([order[place]]), needed_s)
+
+    def _timed_visit(self, group: Group, number: int) -> tuple[dict[Case, tuple[int, ...]], str]:
+        begun = time.monotonic()
+        found = self._visit(group, number)
+        self.costs.update((case.label, (time.monotonic() - begun) / len(group)) for case in group)
+        return found
 
     def _visit(self, group: Sequence[Case], number: int) -> tuple[dict[Case, tuple[int, ...]], str]:
         """All arms of the group, side by side unless only one may hold the GPU; the replicates of each case, and what

@@ -14,7 +14,19 @@ from orchestrator.host import host_facts
 from orchestrator.judge import judge_run
 from orchestrator.match import Fitting
 from orchestrator.measure import Ledger, Stretch, undecided
-from orchestrator.model import CONTROL, Calibrated, Disturbed, Ended, Entry, Extended, Lost, Manifest, Plan
+from orchestrator.model import (
+    CONTROL,
+    Calibrated,
+    Case,
+    Comparison,
+    Disturbed,
+    Ended,
+    Entry,
+    Extended,
+    Lost,
+    Manifest,
+    Plan,
+)
 from orchestrator.plan import looks_left
 from orchestrator.progress import View
 from orchestrator.replicates import Replicate, load
@@ -78,6 +90,16 @@ def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
     return replace(past, rounds=max([past.rounds, *(one.round for one in seen)]))
 
 
+def is_closed(arm: tuple[str, str], comparison: Comparison, past: Past) -> bool:
+    """Return whether an arm gets no more rounds: it ended, or its version never had an environment."""
+    return arm in past.ledger.ended or arm[1].removesuffix(CONTROL) not in comparison.manifest.environments
+
+
+def open_cases(comparison: Comparison, past: Past) -> list[Case]:
+    """Return the cases that more rounds could still decide."""
+    return undecided(comparison, comparison.plan.cases, lambda arm: is_closed(arm, comparison, past))
+
+
 def extension(options: MoreOptions, plan: Plan, past: Past) -> Extended:
     """What the new rounds are, decided before the first of them."""
     planned = looks_left(plan.looks, past.judged, past.rounds)
@@ -104,7 +126,7 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
         _same_sources(plan, manifest, directory, options.own_workloads)
         _same_machine(manifest, view.say)
         past = beyond(read_past(plan, directory.entries()), load(directory.streams(), plan.run).replicates, plan)
-        cases = undecided(judge_run(directory), plan.cases, lambda arm: arm in past.ledger.ended)
+        cases = open_cases(judge_run(directory), past)
         if not cases:
             raise NothingSelected(
                 f"every contrast of {options.run} that can have a verdict has one; more rounds could only undo it. "

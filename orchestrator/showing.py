@@ -10,8 +10,9 @@ from orchestrator.errors import UsageError
 from orchestrator.flags import known_format
 from orchestrator.judge import judge_run
 from orchestrator.model import Comparison
+from orchestrator.next_step import next_line
 from orchestrator.output import check, write
-from orchestrator.plain import draw, drawn, plain
+from orchestrator.plain import draw, drawn, harmless, plain
 from orchestrator.plan import TREND_FROM, in_order
 from orchestrator.reports import FORMATS, OBJECTS, PAGES, TABLES, table
 from orchestrator.reports.arrange import Arrangement, arrangement
@@ -30,16 +31,19 @@ class Shown:
     columns: tuple[str, ...] | None = None
     arrangement: Arrangement = field(default_factory=Arrangement)
 
-    def show(self, comparison: Comparison, path: Path, output: str | None = None) -> None:
-        """A run that has just been judged; pages show more of it, and read it themselves."""
+    def show(self, comparison: Comparison, path: Path, output: str | None = None, last: str = "") -> None:
+        """A run that has just been judged; pages show more of it, and read it themselves. `last` follows a table: a
+        command, in one piece however wide the table is."""
         if self.format in PAGES:
             self.report(path, output)
         elif output not in (None, "-"):
-            put(self._text(comparison), output)
+            put(self._text(comparison) + (f"\n\n{last}" if last else ""), output)
         elif self.format == "json":
             print(self._text(comparison))
         else:
             draw(lambda width: self._layout(comparison, width))
+            if last:
+                print(f"\n{harmless(last)}")
 
     def report(self, path: Path, output: str | None) -> Comparison:
         """A run directory, read and shown."""
@@ -57,7 +61,7 @@ class Shown:
                 put(text, output or "-")
             return run.comparison
         comparison = judge_run(directory)
-        self.show(comparison, path, output)
+        self.show(comparison, path, output, next_line(path, comparison) if self.format == "table" else "")
         return comparison
 
     def _text(self, comparison: Comparison) -> str:

@@ -16,6 +16,7 @@ from workloads import contract
 
 WORKLOADS = Path(contract.__file__).resolve().parent
 BUILTIN = WORKLOADS / "suite"
+DEFAULT = "quick"
 
 
 def all_workloads(own: Path | None = None) -> dict[str, Workload]:

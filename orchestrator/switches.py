@@ -70,7 +70,22 @@ Cpuset = Annotated[str | None, typer.Option("--cpuset", help="CPUs that every ve
 Memory = Annotated[str | None, typer.Option("--memory", help="Memory that every version may use, e.g. 4g.")]
 Threads = Annotated[str | None, typer.Option("--threads", help="TensorFlow's threads for every version: inter,intra.")]
 Timeout = Annotated[str, typer.Option("--timeout", help="Longest that one step of a case may take.")]
-OwnWorkloads = Annotated[Path | None, typer.Option("--workloads", help="A folder with workload files of your own.")]
+SuiteName = Annotated[
+    str | None,
+    typer.Option(
+        "--suite",
+        help="Suite of cases: smoke, quick, seed or full. Default: quick, or all of --workloads.",
+        show_default=False,
+    ),
+]
+OwnWorkloads = Annotated[
+    Path | None,
+    typer.Option(
+        "--workloads",
+        help="Folder with workload files of your own. All are measured unless --workload or --suite is given.",
+        metavar="DIR",
+    ),
+]
 Out = Annotated[Path | None, typer.Option("--out", help="Run directory; runs/<stamp> if not given.")]
 Rounds = Annotated[int | None, typer.Option("--rounds", min=2, max=1000, help="Exactly so many rounds.")]
 Budget = Annotated[str | None, typer.Option("--budget", help="Time for the measuring, e.g. 90s or 10m.")]

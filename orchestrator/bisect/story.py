@@ -10,7 +10,7 @@ from pathlib import Path
 
 from orchestrator import cards, catalog, locking, suites
 from orchestrator import run as running
-from orchestrator.ask import Options, ask
+from orchestrator.ask import Options, ask, suite_of
 from orchestrator.bisect import state
 from orchestrator.bisect.candidates import is_nightly, releases_between, with_nightlies
 from orchestrator.bisect.learn import end_lost, learn, order, timed_out
@@ -99,8 +99,8 @@ def locked(name: str, hands: Hands, view: View) -> str:
 
 
 def one_case(options: Options) -> Case:
-    suite = suites.suite(options.suite)
-    cases = select_cases(options.selected, suite.cases, suites.all_workloads(options.own_workloads))
+    workloads = suites.all_workloads(options.own_workloads)
+    cases = select_cases(options.selected, suite_of(options, workloads).cases, workloads)
     if len(cases) != 1:
         listed = "\n".join(f"  --workload '{case.label}'" for case in cases[:5]) + ("\n  ..." if len(cases) > 5 else "")
         raise UsageError(f"a search is about one case, and that selects {len(cases)}; name one of them:\n{listed}")

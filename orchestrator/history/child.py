@@ -19,6 +19,8 @@ PROGRAM = (sys.executable, "-P", "-c", "from orchestrator.__main__ import main; 
 # Containers are freed and streams closed on a polite end; what does not end then hangs in earnest.
 POLITE_S = 60.0
 TOLD_LINES = 12
+# Lines that name the run's directory.
+NAMING = ("run directory: ", "Next:  ")
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,11 @@ class Child:
     def _pass_on(self, stream: IO[str], log: IO[str], last: deque[str]) -> None:
         for line in stream:
             print(line, end="", file=log, flush=True)
+            # The directory gets another name when the night is done.
+            if line.startswith(NAMING):
+                continue
             last.append(line.rstrip("\n"))
-            # The night gives it another name when it is done.
-            if not line.startswith("run directory: "):
-                self._say(line.rstrip("\n"))
+            self._say(line.rstrip("\n"))
 
     def _end(self, process: subprocess.Popen[str]) -> None:
         process.send_signal(signal.SIGTERM)

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from orchestrator import catalog, whole
+from orchestrator.ask import suite_name
 from orchestrator.errors import ArmsDied, EnvironmentFailed, Interrupted, UsageError
 from orchestrator.history import alarms, detect, judging, retire, tonight
 from orchestrator.history.child import Child, Ended
@@ -34,14 +35,19 @@ class NightOptions:
 
     history: Path
     names: tuple[str, ...]
-    suite: str = "quick"
+    suite: str | None = None
     selected: tuple[str, ...] = ()
+    own_workloads: Path | None = None
     flags: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     rounds: int = ROUNDS
     limit_s: float = 6 * 3600.0
     again: bool = False
     keep_nightlies: int = 3
+
+    @property
+    def suite_name(self) -> str:
+        return suite_name(self.suite, self.own_workloads)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +66,7 @@ class Evening:
 
 def night(options: NightOptions, say: Callable[[str], None]) -> Told:
     store = Store(options.history)
-    with hold(about=f"{options.suite} of {', '.join(options.names)}"):
+    with hold(about=f"{options.suite_name} of {', '.join(options.names)}"):
         started = datetime.now(UTC).replace(microsecond=0)
         host = str(host_facts()["id"])
         events, warnings = store.events()
@@ -99,7 +105,7 @@ def measured_already(events: Sequence[Event], options: NightOptions, host: str, 
         event
         for event in events
         if isinstance(event, Night)
-        and (event.night, event.host, event.suite, event.outcome) == (today, host, options.suite, "measured")
+        and (event.night, event.host, event.suite, event.outcome) == (today, host, options.suite_name, "measured")
     )
     return next(same, None)
 
@@ -129,7 +135,7 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
         night=evening.date,
         started=evening.started,
         host=evening.host,
-        suite=options.suite,
+        suite=options.suite_name,
         versions=options.names,
         run=screened.plan.run,
         outcome="hung" if ended.hung else "measured",
@@ -152,7 +158,8 @@ def _stage(
     """One `tfcompare run`; whatever it measured is read, however it ended."""
     place = _place(evening, stage)
     versions = ",".join(evening.resolved.versions)
-    words = ["run", "--versions", versions, "--suite", options.suite, "--control", "--rounds", str(rounds)]
+    words = ["run", "--versions", versions, "--control", "--rounds", str(rounds)]
+    words += ["--suite", options.suite] if options.suite else []
     words += [word for case in cases for word in ("--workload", case)]
     ended = child.run([*words, "--out", str(place), "--format", "json", *options.flags])
     if not (place / "manifest.json").is_file():
@@ -273,7 +280,7 @@ def _without(options: NightOptions, evening: Evening, ended: Ended) -> Told:
         night=evening.date,
         started=evening.started,
         host=evening.host,
-        suite=options.suite,
+        suite=options.suite_name,
         versions=options.names,
         run="",
         outcome="hung" if ended.hung else "failed",

@@ -1,15 +1,18 @@
 """Flags are read strictly, and every refusal is an exit code and one line that says what to write instead."""
 
 import json
+import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from typer.main import get_group
 
 from orchestrator import cli, cli_nightly
 from orchestrator.switches import environments
+from tests.conftest import ROOT
 
 
 def called(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
@@ -75,6 +78,28 @@ def test_a_bad_call_ends_before_any_work(monkeypatch, capsys, tmp_path, flags: l
     assert words in streams.err
     assert streams.out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_workloads_is_what_a_dry_run_lists(monkeypatch, capsys, tmp_path):
+    (tmp_path / "words.py").write_text("def build(tf, params): return lambda: 1\n")
+    flags = ("--versions", "2.0,2.13", "--engine", "venv", "--workloads", str(tmp_path), "--dry-run")
+    assert called(monkeypatch, "run", *flags) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == "  words"
+    assert "1 cases x 2 versions" in out
+
+
+def test_the_example_of_the_readme_is_a_workload_and_its_command_selects_it(monkeypatch, capsys, tmp_path):
+    page = (ROOT / "README.md").read_text()
+    [(path, source)] = re.findall(r"```python\n# (\S+)\n(.*?)```", page, re.DOTALL)
+    command = re.search(r"^    \.venv/bin/tfcompare (run .*?--workloads mine)", page, re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / path).parent.mkdir()
+    (tmp_path / path).write_text(source)
+    assert called(monkeypatch, *command[1].split(), "--engine", "venv", "--dry-run") == 0
+    out = capsys.readouterr().out
+    assert "1 cases x 2 versions" in out
+    assert out.splitlines()[-1] == f"  {Path(path).stem}"
 
 
 def test_versions_are_needed_but_to_go_on_with_a_run(monkeypatch, capsys, tmp_path):

@@ -1,14 +1,16 @@
 """The order of a whole run, read from what its workers were told; in the style of hyperfine's execution order tests."""
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 
 import pytest
 
 from orchestrator.model import Calibrated, Disturbed, Ended, Lost
-from tests.unit.actors import Part, Stage, play
+from tests.unit.actors import Part, Play, Stage, play
 from tests.unit.builders import NEW, OLD, case, case_pair, plan, version_pair
 
 A, B = case("a"), case("b")
@@ -253,6 +255,109 @@ def test_a_budget_that_is_not_used_up_changes_nothing(tmp_path: Path):
     assert max(event.round for event in stage.log) == 3
 
 
+class Clock:
+    """Time that passes only when a replicate of a round is opened; the pilot takes none."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def stage(self, seconds: dict[str, float]) -> Stage:
+        """What a visit of each case takes; the times of its arms scatter too much for a verdict."""
+        stage = Stage()
+
+        def part(each: float) -> Part:
+            def ms(number: int) -> float:
+                self.now += each if number and stage.log[-1].kind == "open" else 0.0
+                return noisy(10)(number)
+
+            return Part(ms)
+
+        stage.parts.update({(name, NEW): part(each) for name, each in seconds.items()})
+        return stage
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr("orchestrator.measure.time", SimpleNamespace(monotonic=lambda: made.now))
+    return made
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.host.Witness.disturbance", lambda witness, own_s: "somebody else")
+
+
+def rounds_of(stage: Stage, *names: str) -> dict[str, int]:
+    return {name: len(set(stage.opened(name, NEW)) - {0}) for name in names}
+
+
+def repeated(played: Play) -> list[tuple[str, int]]:
+    disturbed = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
+    return [(entry.case, entry.round) for entry in disturbed if entry.redone]
+
+
+def test_nothing_is_repeated_while_the_first_look_needs_the_budget(tmp_path: Path, clock: Clock, busy: None):
+    """Six rounds of ten seconds fit into a minute only if none is made twice."""
+    stage = clock.stage({"a": 5.0, "b": 5.0})
+    played = play(tmp_path, plan([A, B], budget_s=64.0), stage, started=0.0)
+    assert repeated(played) == []
+    assert rounds_of(stage, "a", "b") == {"a": 6, "b": 6}
+    kept = Counter(entry.case for entry in played.run.entries() if isinstance(entry, Disturbed))
+    assert kept == {"a": 6, "b": 6}
+
+
+def test_what_the_first_look_leaves_of_the_budget_is_for_repetitions(tmp_path: Path, clock: Clock, busy: None):
+    stage = clock.stage({"a": 5.0, "b": 5.0})
+    played = play(tmp_path, plan([A, B], looks=(6,), budget_s=66.0), stage, started=0.0)
+    assert len(repeated(played)) == 1
+    assert rounds_of(stage, "a", "b") == {"a": 6, "b": 6}
+    assert clock.now == pytest.approx(65.0)
+
+
+def test_no_repetition_ends_beyond_the_budget(tmp_path: Path, clock: Clock, busy: None):
+    """Beyond the first look, too: the tenth round is the next that may be repeated."""
+    stage = clock.stage({"a": 10.0})
+    played = play(tmp_path, plan([A], looks=(2, 20), budget_s=105.0), stage, started=0.0)
+    assert repeated(played) == [("a", 1)]
+    assert clock.now <= 105.0
+
+
+def test_a_round_leaves_out_what_the_budget_does_not_hold(tmp_path: Path, clock: Clock):
+    stage = clock.stage({"a": 10.0, "b": 10.0, "c": 10.0})
+    cases = [A, B, case("c")]
+    played = play(tmp_path, plan(cases, budget_s=115.0), stage, started=0.0)
+    assert played.ending == "the budget of 115 s ended the run during round 4"
+    assert sorted(rounds_of(stage, "a", "b", "c").values()) == [3, 4, 4]
+    assert clock.now == pytest.approx(110.0)
+    assert {found.rounds for found in played.comparison.contrasts} == {3, 4}
+
+
+def test_a_case_that_is_cheap_has_the_time_in_which_a_dear_one_does_not_fit(tmp_path: Path, clock: Clock):
+    stage = clock.stage({"a": 30.0, "b": 2.0})
+    play(tmp_path, plan([A, B], budget_s=100.0), stage, started=0.0)
+    assert rounds_of(stage, "a", "b") == {"a": 3, "b": 4}
+
+
+def test_two_rounds_of_every_case_may_take_more_than_the_budget(tmp_path: Path, clock: Clock):
+    names = ("a", "b", "c")
+    stage = clock.stage(dict.fromkeys(names, 10.0))
+    played = play(tmp_path, plan([case(name) for name in names], budget_s=5.0), stage, started=0.0)
+    assert played.ending == "the budget of 5 s ended the run after 2 rounds"
+    assert rounds_of(stage, *names) == dict.fromkeys(names, 2)
+
+
+def test_where_one_round_is_too_much_what_is_begun_has_two(tmp_path: Path, clock: Clock):
+    """Ten cases of twenty seconds in a budget of ten: it may take seventy, and one case has its ratio."""
+    names = "abcdefghij"
+    stage = clock.stage(dict.fromkeys(names, 20.0))
+    played = play(tmp_path, plan([case(name) for name in names], budget_s=10.0), stage, started=0.0)
+    assert sorted(rounds_of(stage, *names).values()) == [0] * 9 + [2]
+    assert played.ending == "the budget of 10 s ended the run after 2 rounds"
+    assert clock.now == pytest.approx(40.0)
+    assert sum(found.ratio is not None for found in played.comparison.contrasts) == 1
+
+
 def test_isolated_every_replicate_has_a_worker_of_its_own(tmp_path: Path):
     """A stream a replicate; none of the workers outlives its replicate."""
     stage = Stage({("a", NEW): NOISY})
@@ -273,9 +378,8 @@ def test_isolated_a_death_costs_its_arm_alone_however_often(tmp_path: Path):
     assert {outcomes[name, OLD] for name in "abcd"} == {("measured", 5)}
 
 
-def test_rounds_that_others_disturb_are_redone_in_a_fifth_of_the_rounds_until_then(tmp_path: Path, monkeypatch):
-    """A machine that is never left alone: a budget is not spent on the first rounds."""
-    monkeypatch.setattr("orchestrator.host.Witness.disturbance", lambda witness, own_s: "somebody else")
+def test_without_a_budget_a_fifth_of_the_rounds_until_then_is_repeated(tmp_path: Path, busy: None):
+    """A machine that is never left alone."""
     played = play(tmp_path, plan([A], looks=(20,)), Stage({("a", NEW): NOISY}))
     disturbed = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
     assert [entry.round for entry in disturbed] == list(range(1, 21))

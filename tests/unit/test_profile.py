@@ -162,6 +162,10 @@ def test_every_case_is_profiled_in_every_version_in_turn(options: ProfileOptions
         assert {function.name: function.steady.calls for function in arm.profile.functions}["leaf"] == 4
 
 
+def test_without_a_selection_the_folder_is_profiled_and_not_the_quick_suite(options: ProfileOptions):
+    assert {case.workload for case in story.asked_of(changed(options, selected=())).plan.cases} == {"ending", "fine"}
+
+
 def test_a_single_version_is_enough(options: ProfileOptions):
     assert ended(story.profile(changed(options, versions=("2.0",)), Quiet())) == [("fine[size=1]", "2.0.0", "profiled")]
 

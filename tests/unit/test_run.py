@@ -34,6 +34,46 @@ def test_a_plan_holds_what_was_asked_and_the_usual_for_the_rest():
     assert len(plan.cases) == 8
 
 
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A folder with two workloads of a user, three cases."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "sums.py").write_text("PARAMS = {'size': ('1', '2')}\ndef build(tf, params): return lambda: 1\n")
+    (folder / "words.py").write_text("def build(tf, params): return lambda: 1\n")
+    return folder
+
+
+OWN = ["sums[size=1]", "sums[size=2]", "words"]
+
+
+def test_a_folder_of_workloads_is_measured_whole_and_named_in_the_plan(mine: Path):
+    plan = run.ask(Options(versions=VERSIONS, own_workloads=mine)).plan
+    assert [case.label for case in plan.cases] == OWN
+    assert plan.suite == "mine/"
+    assert plan.budget_s == run.ask(Options(versions=VERSIONS)).plan.budget_s
+
+
+def test_a_folder_goes_by_its_name_however_it_is_written(mine: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(mine)
+    assert run.ask(Options(versions=VERSIONS, own_workloads=Path("."))).plan.suite == "mine/"
+
+
+def test_a_suite_that_is_named_is_measured_without_the_folder(mine: Path):
+    plan = run.ask(Options(versions=VERSIONS, own_workloads=mine, suite="quick")).plan
+    assert plan.cases == run.ask(Options(versions=VERSIONS)).plan.cases
+    assert plan.suite == "quick"
+
+
+def test_a_selection_is_measured_alone(mine: Path):
+    """A built-in workload among it has the cases that it has without the folder."""
+    plan = run.ask(Options(versions=VERSIONS, own_workloads=mine, selected=("sums[size=2]",))).plan
+    assert [case.label for case in plan.cases] == ["sums[size=2]"]
+    with_own = run.ask(Options(versions=VERSIONS, own_workloads=mine, selected=("power", "words"))).plan
+    alone = run.ask(Options(versions=VERSIONS, selected=("power",))).plan
+    assert [case.label for case in with_own.cases] == [*(case.label for case in alone.cases), "words"]
+
+
 def test_rounds_that_are_fixed_are_one_look_and_no_budget_of_the_suites():
     assert run.ask(Options(versions=VERSIONS)).plan.budget_s is not None
     plan = run.ask(Options(versions=VERSIONS, rounds=12)).plan

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.ask import Options, ask
 from orchestrator.errors import Interrupted, UsageError
 from orchestrator.history import night as nights
 from orchestrator.history import tonight
@@ -155,6 +156,34 @@ def test_what_looks_changed_is_measured_again_until_that_is_settled(
     assert all(point.case in words for words in asked_for[1:])
     assert any("measured once more" in line for line in lines) == (len(stages) == 3)
     assert bool(told.opened) == (slower == (0.14, 0.14))
+
+
+def test_a_folder_of_workloads_is_the_suite_of_its_nights(monkeypatch, options: NightOptions, tmp_path: Path):
+    """`run` is told no suite, and by its own rule gives its points the name that the night has."""
+    asked_for: list[list[str]] = []
+
+    def measure(self: Child, words: Sequence[str]) -> Ended:
+        asked_for.append(list(words))
+        if len(asked_for) > 1:
+            return Ended(exit_code=4, hung=False, said="no engine")
+        return whole(Path(words[words.index("--out") + 1]))
+
+    monkeypatch.setattr(Child, "run", measure)
+    flags = ("--workloads", str(tmp_path / "mine"))
+    own = replace(options, suite=None, own_workloads=tmp_path / "mine", flags=flags)
+    told, _ = said(own)
+    assert "--suite" not in asked_for[0]
+    assert asked_for[0][-2:] == list(flags)
+    assert told.night.suite == "mine/" == run_suite(tmp_path / "mine")
+    assert said(own)[0].night.outcome == "skipped"
+    assert said(replace(own, suite="quick"))[0].night.suite == "quick"
+    assert asked_for[1][asked_for[1].index("--suite") + 1] == "quick"
+
+
+def run_suite(folder: Path) -> str:
+    folder.mkdir()
+    (folder / "words.py").write_text("def build(tf, params): return lambda: 1\n")
+    return ask(Options(versions=("2.0", "2.13"), own_workloads=folder)).plan.suite
 
 
 def test_a_night_without_its_control_arm_is_judged_by_the_control_arm_of_the_others(options: NightOptions):

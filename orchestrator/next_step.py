@@ -1,0 +1,91 @@
+"""The command that continues a run which left something undecided, with the budget that takes it to its next look."""
+
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from orchestrator.flags import LONGEST_S
+from orchestrator.host import host_facts
+from orchestrator.model import Comparison, Ended, Entry, Finished, Manifest, Plan
+from orchestrator.more import MoreOptions, extension, is_closed, open_cases, read_past
+from orchestrator.rundir import RunDir
+from orchestrator.suites import BUILTIN
+from workloads import contract
+
+# For rounds that take longer than those before.
+RESERVE = 1.25
+# A budget is rounded up to a multiple of the step: of ten seconds up to a minute, of a minute up to ten, and so on.
+STEPS_S = ((60, 10), (600, 60), (3600, 300), (LONGEST_S, 1800))
+# What of the first command line decides which environments the versions get.
+OF_ENVIRONMENTS = ("--base", "--ca-bundle", "--wheelhouse", "--gpu-request")
+
+
+def next_line(path: Path, comparison: Comparison) -> str:
+    """Return the last line of a report: the command that continues the run. Return '' if no command can."""
+    command = next_command(path, comparison)
+    return f"Next:  {shlex.join(command)}" if command else ""
+
+
+def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
+    plan, manifest = comparison.plan, comparison.manifest
+    entries = tuple(RunDir.open(path).entries())
+    past = read_past(plan, entries)
+    cases = open_cases(comparison, past)
+    folder = own_workloads(plan, manifest, path)
+    # Without a calibration the run ended in its pilot, and nothing is known of what a round takes.
+    if not cases or not past.ledger.calibration or folder is None or not _continues_here(manifest):
+        return ()
+    labels = {case.label for case in cases}
+    arms = [
+        (case.label, version)
+        for case, version in plan.arms()
+        if case.label in labels and not is_closed((case.label, version), comparison, past)
+    ]
+    rounds = extension(MoreOptions(run=path), plan, past).looks[0] - past.rounds
+    budget = as_budget(rounds * round_s(comparison, entries, arms) * RESERVE)
+    carried = [word for pair in flag_values(manifest.command, OF_ENVIRONMENTS) for word in pair]
+    return "tfcompare", "run", "--more", str(path), "--budget", budget, *folder, *carried
+
+
+def own_workloads(plan: Plan, manifest: Manifest, path: Path) -> tuple[str, ...] | None:
+    """Return the flag for the folder of the run's own workloads: () if the run keeps them or has none, None if the
+    folder is not known."""
+    if RunDir(path).workloads.is_dir() or all((BUILTIN / f"{case.workload}.py").is_file() for case in plan.cases):
+        return ()
+    return next(flag_values(manifest.command, ("--workloads",)), None)
+
+
+def flag_values(command: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield these flags of a recorded command line, each with its value."""
+    for word, following in pairwise((*command, "")):
+        flag, equals, value = word.partition("=")
+        if flag in names:
+            yield flag, value if equals else following
+
+
+def round_s(comparison: Comparison, entries: Sequence[Entry], arms: Sequence[tuple[str, str]]) -> float:
+    """Estimate the time of a round of these arms: what the calls of each took, and what a replicate takes besides."""
+    calls_s = {
+        (arm.case.label, arm.version): (arm.build_s or 0.0) + arm.train_s
+        for arm in comparison.arms
+        if arm.train_s is not None
+    }
+    usual_s = sum(calls_s.values()) / max(len(calls_s), 1)
+    replicates = [entry for entry in entries if isinstance(entry, Ended) and entry.outcome == "measured"]
+    measured_s = sum(entry.seconds for entry in entries if isinstance(entry, Finished))
+    inside_s = sum(calls_s.get((entry.case, entry.version), usual_s) for entry in replicates)
+    besides_s = max(0.0, measured_s - inside_s) / max(len(replicates), 1)
+    return sum(calls_s.get(arm, usual_s) + besides_s for arm in arms)
+
+
+def as_budget(seconds: float) -> str:
+    """Round up to a figure that a person would write."""
+    step = next((step for most, step in STEPS_S if seconds <= most), STEPS_S[-1][1])
+    rounded = min(max(math.ceil(seconds / step) * step, STEPS_S[0][1]), LONGEST_S)
+    return f"{rounded}s" if rounded % 60 else f"{rounded // 60}m"
+
+
+def _continues_here(manifest: Manifest) -> bool:
+    return manifest.contract == contract.FINGERPRINT and manifest.host.get("id") == host_facts()["id"]

@@ -1,0 +1,207 @@
+"""A run that leaves something undecided ends with the command that continues it, and that command works as printed."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from orchestrator import more, run
+from orchestrator.judge import judge_run
+from orchestrator.library import load_run
+from orchestrator.model import Ended, Finished
+from orchestrator.next_step import as_budget, flag_values, next_line, own_workloads, round_s
+from orchestrator.rundir import RunDir
+from tests.contract import stub
+from tests.unit.actors import Part, Stage, play
+from tests.unit.builders import NEW, OLD, arm, case, comparison, manifest, plan
+from tests.unit.test_cli import called
+from tests.unit.test_more import OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
+from tests.unit.test_profile import Engine
+
+
+@pytest.mark.parametrize(
+    ("seconds", "budget"),
+    [(0.0, "10s"), (11.0, "20s"), (59.0, "1m"), (60.0, "1m"), (61.0, "2m"), (330.0, "6m"), (601.0, "15m"),
+     (3601.0, "90m"), (1e9, "43200m")],
+)  # fmt: skip
+def test_a_budget_is_rounded_up_to_a_figure_that_is_easy_to_type(seconds: float, budget: str):
+    assert as_budget(seconds) == budget
+
+
+def test_a_round_costs_the_calls_of_its_arms_and_what_a_replicate_takes_besides():
+    """Ten replicates of 2 and 4 s took 50 s: 2 s each went into forks and messages."""
+    one, other = case("one"), case("other")
+    arms = (arm(one, OLD, build_s=1.0, train_s=1.0), arm(other, OLD, build_s=1.0, train_s=3.0))
+    entries = [
+        *(Ended(version=OLD, case=label, round=number, replicate=number, outcome="measured")
+          for label in ("one", "other") for number in range(5)),
+        Finished(how="", seconds=50.0),
+    ]  # fmt: skip
+    judged = comparison(plan=plan([one, other], (OLD,)), arms=arms)
+    assert round_s(judged, entries, [("one", OLD)]) == pytest.approx(4.0)
+    assert round_s(judged, entries, [("one", OLD), ("other", OLD)]) == pytest.approx(10.0)
+    assert round_s(judged, entries, [("never measured", NEW)]) == pytest.approx(5.0)
+    assert round_s(judged, [], [("one", OLD)]) == pytest.approx(2.0)
+
+
+def test_flags_are_found_with_their_values_however_they_were_written():
+    command = ("run", "--workloads", "my folder", "--base=x:{python}", "--control")
+    assert list(flag_values(command, ("--workloads", "--base"))) == [
+        ("--workloads", "my folder"),
+        ("--base", "x:{python}"),
+    ]
+
+
+def test_only_a_run_of_own_workloads_names_their_folder():
+    named = manifest(command=("run", "--workloads", "mine"))
+    assert own_workloads(plan([case("power")]), named) == ()
+    assert own_workloads(plan([case("power"), case("words")]), named) == ("--workloads", "mine")
+    assert own_workloads(plan([case("words")]), manifest(command=())) is None
+
+
+@pytest.fixture
+def theatre(monkeypatch: pytest.MonkeyPatch) -> Theatre:
+    made = Theatre(Stage(dict(STAGE)))
+    monkeypatch.setattr(more, "engines", lambda: {"venv": made})
+    return made
+
+
+def ended(folder: Path, stage: Stage | None = None, *, seconds: float = 0.0, **changes) -> RunDir:
+    """A run of one case, undecided unless the stage says otherwise."""
+    asked = plan([OPEN], VERSIONS, **{"looks": (4, 8), **changes})
+    made = dressed(play(folder, asked, stage or Stage(dict(STAGE))).run)
+    if seconds:
+        made.record(Finished(how="", seconds=seconds))
+    return made
+
+
+def line_of(directory: RunDir) -> str:
+    return next_line(directory.path, judge_run(directory))
+
+
+def test_the_command_names_the_run_and_what_its_next_look_takes(tmp_path: Path):
+    """Two rounds and the pilot took 30 s, ten a round; two more make a look."""
+    made = ended(tmp_path / "a b", looks=(2,), seconds=30.0)
+    made.write_plan(replace(made.read_plan(), looks=(2, 4)))
+    assert line_of(made) == f"Next:  tfcompare run --more '{made.path}' --budget 30s"
+
+
+def test_the_command_keeps_the_flags_that_made_the_environments(tmp_path: Path):
+    made = ended(tmp_path)
+    command = ("run", "--versions", "1.14,2.0", "--base=x:{python}", "--wheelhouse", "my wheels", "--threads", "1,1")
+    made.write_manifest(replace(made.read_manifest(), command=command))
+    assert line_of(made).endswith(" --budget 20s --base 'x:{python}' --wheelhouse 'my wheels'")
+
+
+def test_the_command_works_as_printed(tmp_path: Path, theatre: Theatre, monkeypatch, capsys):
+    made = ended(tmp_path / "a b")
+    program, *words = shlex.split(line_of(made).removeprefix("Next:  "))
+    assert program == "tfcompare"
+    assert called(monkeypatch, *words) == 0
+    assert {one.rounds for one in judge_run(made).arms} == {18}
+    assert capsys.readouterr().err.splitlines()[-1] == line_of(made)
+
+
+def test_a_report_ends_with_it_in_one_line_and_json_has_none(tmp_path: Path, monkeypatch, capsys):
+    made = ended(tmp_path / "with a long name" / "that no narrow table holds in one line")
+    monkeypatch.setenv("COLUMNS", "60")
+    assert called(monkeypatch, "report", str(made.path)) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[-2:] == ["", line_of(made)]
+    assert called(monkeypatch, "report", str(made.path), "--output", str(tmp_path / "table")) == 0
+    assert (tmp_path / "table").read_text() == out
+    capsys.readouterr()
+    assert called(monkeypatch, "report", str(made.path), "--format", "json") == 0
+    assert "Next:" not in capsys.readouterr().out
+
+
+def test_where_nothing_can_be_decided_there_is_no_command(tmp_path: Path):
+    decided = Stage({(OPEN.label, "2.0.0"): Part(lambda number: 20.0)})
+    dead = Stage({(OPEN.label, "2.0.0"): Part(noisy, dies=("open", 3))})
+    elsewhere = ended(tmp_path / "elsewhere")
+    elsewhere.write_manifest(replace(elsewhere.read_manifest(), host={"id": "elsewhere"}))
+    lost = ended(tmp_path / "lost")
+    facts = lost.read_manifest().environments
+    lost.write_manifest(replace(lost.read_manifest(), environments={"1.14.0": facts["1.14.0"]}))
+    without = [ended(tmp_path / "decided", decided, looks=(6,)), ended(tmp_path / "dead", dead), elsewhere, lost]
+    assert [line_of(made) for made in without] == [""] * 4
+
+
+def interrupting(at: int) -> Stage:
+    def ms(number: int) -> float:
+        if number == at:
+            raise KeyboardInterrupt
+        return noisy(number)
+
+    return Stage({(OPEN.label, "2.0.0"): Part(ms)})
+
+
+@pytest.mark.parametrize(("at", "continues"), [(0, False), (3, True)])
+def test_an_interrupted_run_is_continued_if_it_had_begun(tmp_path: Path, at: int, continues: bool):
+    with pytest.raises(KeyboardInterrupt):
+        play(tmp_path, plan([OPEN], VERSIONS), interrupting(at))
+    assert bool(line_of(dressed(RunDir.open(tmp_path / "run")))) is continues
+
+
+# Two versions of the same code whose replicates differ by chance: no two rounds decide anything.
+CHANCE = """
+    '''Takes a time of its replicate's own.'''
+    import os, time
+
+    def build(tf, params):
+        pause_s = 0.0005 + 0.003 * (os.getpid() % 7)
+        return lambda: time.sleep(pause_s)
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of own workloads, in a directory where versions are stubs; everything else of a run is real."""
+    engine = Engine(stub.write(tmp_path / "stub"))
+    monkeypatch.setattr(run, "choose_engine", lambda options, say: ("venv", engine))
+    monkeypatch.setattr(more, "engines", lambda: {"venv": lambda options: engine})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my workloads").mkdir()
+    (tmp_path / "my workloads" / "chance.py").write_text(dedent(CHANCE))
+    return Path("my workloads")
+
+
+def test_a_real_run_is_continued_by_its_last_line(mine: Path, monkeypatch, capsys):
+    flags = ("--versions", "1.14,2.0", "--workloads", str(mine), "--budget", "1s", "--out", "first run")
+    assert called(monkeypatch, "run", *flags) == 0
+    before = load_run("first run")
+    last = capsys.readouterr().err.splitlines()[-2:]
+    assert last[0] == "run directory: first run"
+    assert last[1].startswith("Next:  tfcompare run --more 'first run' --budget ")
+    assert last[1].endswith(" --workloads 'my workloads'")
+    assert called(monkeypatch, *shlex.split(last[1].removeprefix("Next:  "))[1:]) == 0
+    after = load_run("first run")
+    assert [(one.verdict, one.rounds < 6) for one in before.contrasts] == [("inconclusive", True)]
+    assert after.contrasts[0].rounds >= 10
+    assert not after.contrasts[0].exploratory
+
+
+def test_a_quiet_run_says_nothing_of_it(mine: Path, monkeypatch, capsys):
+    flags = ("--versions", "1.14,2.0", "--workloads", str(mine), "--rounds", "2", "--out", "run", "--quiet")
+    assert called(monkeypatch, "run", *flags) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_it_is_the_last_line_of_a_run_that_an_interrupt_ended(mine: Path, monkeypatch, capsys):
+    """Also after the words on what was kept."""
+    rounds: list[int] = []
+
+    def until(view, number: int, *others) -> None:
+        rounds.append(number)
+        if number == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("orchestrator.progress.Plain.round_done", until)
+    flags = ("--versions", "1.14,2.0", "--workloads", str(mine), "--out", "run")
+    assert called(monkeypatch, "run", *flags) == 130
+    assert rounds == [1, 2, 3]
+    *_, kept, last = capsys.readouterr().err.splitlines()
+    assert kept == "tfcompare: interrupted; what was measured before is kept: tfcompare report run"
+    assert last.startswith("Next:  tfcompare run --more run --budget ")
