@@ -195,7 +195,7 @@ def test_a_closed_pipe_during_a_run_loses_nothing_of_it(tmp_path, closed_pipe: i
     (finished,) = (entry for entry in RunDir.open(out).entries() if isinstance(entry, Finished))
     # Nothing ended it early.
     assert finished.how == ""
-    assert [path.name for path in RunDir.open(out).streams()] == ["1.14.0-1.arrow", "2.0.0-1.arrow"]
+    assert [stream.path.name for stream in RunDir.open(out).streams()] == ["1.14.0-1.arrow", "2.0.0-1.arrow"]
 
 
 def test_a_run_whose_table_cannot_be_written_says_where_it_is(tmp_path, full: int):

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from orchestrator import more, run
+from orchestrator import more, run, suites
 from orchestrator.judge import judge_run
 from orchestrator.library import load_run
 from orchestrator.model import Ended, Finished
@@ -54,11 +54,14 @@ def test_flags_are_found_with_their_values_however_they_were_written():
     ]
 
 
-def test_only_a_run_of_own_workloads_names_their_folder():
+def test_only_a_run_of_own_workloads_that_does_not_keep_them_names_their_folder(tmp_path: Path):
+    """Runs of earlier releases do not."""
     named = manifest(command=("run", "--workloads", "mine"))
-    assert own_workloads(plan([case("power")]), named) == ()
-    assert own_workloads(plan([case("power"), case("words")]), named) == ("--workloads", "mine")
-    assert own_workloads(plan([case("words")]), manifest(command=())) is None
+    assert own_workloads(plan([case("power")]), named, tmp_path) == ()
+    assert own_workloads(plan([case("power"), case("words")]), named, tmp_path) == ("--workloads", "mine")
+    assert own_workloads(plan([case("words")]), manifest(command=()), tmp_path) is None
+    (tmp_path / "workloads").mkdir()
+    assert own_workloads(plan([case("power"), case("words")]), named, tmp_path) == ()
 
 
 @pytest.fixture
@@ -175,7 +178,8 @@ def test_a_real_run_is_continued_by_its_last_line(mine: Path, monkeypatch, capsy
     last = capsys.readouterr().err.splitlines()[-2:]
     assert last[0] == "run directory: first run"
     assert last[1].startswith("Next:  tfcompare run --more 'first run' --budget ")
-    assert last[1].endswith(" --workloads 'my workloads'")
+    assert "--workloads" not in last[1], "the run keeps them"
+    (mine / "chance.py").unlink()
     assert called(monkeypatch, *shlex.split(last[1].removeprefix("Next:  "))[1:]) == 0
     after = load_run("first run")
     assert [(one.verdict, one.rounds < 6) for one in before.contrasts] == [("inconclusive", True)]
@@ -205,3 +209,49 @@ def test_it_is_the_last_line_of_a_run_that_an_interrupt_ended(mine: Path, monkey
     *_, kept, last = capsys.readouterr().err.splitlines()
     assert kept == "tfcompare: interrupted; what was measured before is kept: tfcompare report run"
     assert last.startswith("Next:  tfcompare run --more run --budget ")
+
+
+CHANGES_ITSELF = """
+    from pathlib import Path
+
+    import _helper
+
+    def build(tf, params):
+        # As an editor would, while the run goes on.
+        for name in ("changes.py", "_helper.py"):
+            (Path(USERS) / name).write_text("raise ValueError('edited')")
+        return lambda: _helper.VALUE
+"""
+
+
+def test_a_workload_that_is_edited_while_it_is_measured_is_measured_as_it_was(mine: Path, monkeypatch, capsys):
+    (mine / "chance.py").unlink()
+    source = dedent(CHANGES_ITSELF).replace("USERS", repr(str(mine.absolute())))
+    path = "import os, sys\nsys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))\n"
+    (mine / "changes.py").write_text(path + source)
+    (mine / "_helper.py").write_text("VALUE = 1.0\n")
+    flags = ("--versions", "1.14,2.0", "--workloads", str(mine), "--rounds", "3", "--out", "run")
+    assert called(monkeypatch, "run", *flags) == 0, capsys.readouterr().err
+    done = load_run("run")
+    assert {(arm.outcome, arm.rounds) for arm in done.arms} == {("measured", 3)}
+    assert (mine / "changes.py").read_text() == "raise ValueError('edited')"
+    kept = suites.all_workloads(done.path / "workloads")
+    assert done.manifest.sources["changes"] == suites.source_hashes([kept["changes"]])["changes"]
+
+
+def test_a_large_file_is_read_where_it_is_and_listed_in_the_plan(mine: Path, monkeypatch, capsys):
+    (mine / "chance.py").write_text(
+        "import os\ndef build(tf, params):\n"
+        "    path = os.path.join(os.path.dirname(__file__), 'data', 'large.bin')\n"
+        "    assert os.path.getsize(path) == 11 * 10**6\n    return lambda: 1.0\n"
+    )
+    (mine / "data").mkdir()
+    with (mine / "data" / "large.bin").open("wb") as file:
+        file.truncate(11 * 10**6)
+    flags = ("--versions", "1.14,2.0", "--workloads", str(mine), "--rounds", "2", "--out", "run")
+    assert called(monkeypatch, "run", *flags) == 0
+    assert "note: data/large.bin (11 MB) is not copied" in capsys.readouterr().err
+    (large,) = load_run("run").plan.large
+    assert (large.name, large.bytes) == ("data/large.bin", 11 * 10**6)
+    assert called(monkeypatch, "run", *flags[:4], "--dry-run") == 0
+    assert "data/large.bin (11 MB) is not copied" in capsys.readouterr().out

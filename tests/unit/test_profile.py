@@ -180,6 +180,8 @@ def test_its_directory_holds_profiles_and_nothing_that_was_measured(options: Pro
         ".lock",
         "manifest.json",
         "profile.json",
+        "workloads/ending.py",
+        "workloads/fine.py",
     }
     speedscope = json.loads((done.path / f"{stems[0]}.speedscope.json").read_text())
     assert speedscope["$schema"].endswith("file-format-schema.json")
