@@ -4,6 +4,7 @@ import errno
 import tempfile
 from pathlib import Path
 
+from orchestrator import whole
 from orchestrator.errors import UsageError
 
 
@@ -21,9 +22,13 @@ def check(path: Path) -> None:
         raise unwritable(path, error) from error
 
 
-def write(path: Path, text: str, flag: str = "--output") -> None:
+def write(path: Path, text: str, flag: str = "--output", *, within: bool = False) -> None:
+    """Write a file that a user names or, `within` a run directory, one of ours that no link may stand for."""
     try:
-        path.write_text(text, encoding="utf-8")
+        if within:
+            whole.write(path, text.encode())
+        else:
+            path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise unwritable(path, error, flag) from error
 

@@ -29,7 +29,7 @@ from orchestrator.profile_stacks import collapsed, speedscope
 from orchestrator.profiles import Heading, Profile, Profiled, ProfiledArm, stem
 from orchestrator.progress import View
 from orchestrator.run import choose_engine, make_manifest, pin_workloads, prepare_somewhere, workload_folder
-from orchestrator.rundir import RunDir
+from orchestrator.rundir import RunDir, refuse_strangers
 
 CALLS, TOP = 20, 15
 # Fewer could not tell what is called once a step from what is called once or twice.
@@ -199,6 +199,7 @@ def _keep(arm: ProfiledArm, directory: RunDir) -> None:
 
 def read(path: Path) -> Profiled:
     """A profile as it was left in its directory."""
+    refuse_strangers(path)
     try:
         heading = HEADING.validate_json((path / PROFILE_FILE).read_bytes())
         files = [

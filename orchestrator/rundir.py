@@ -127,12 +127,24 @@ class RunDir:
         self._write("manifest.json", MANIFEST.dump_json(manifest, indent=1))
 
     def _write(self, name: str, data: bytes) -> None:
-        confined.replace(self.path, self.path / name, data + b"\n")
+        with self._writing(name):
+            confined.replace(self.path, self.path / name, data + b"\n")
 
     def record(self, entry: Entry) -> None:
-        handle = confined.opened(self.path, self.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        with os.fdopen(handle, "ab") as journal:
-            journal.write(ENTRY.dump_json(entry) + b"\n")
+        with self._writing(self.journal.name):
+            handle = confined.opened(self.path, self.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            with os.fdopen(handle, "ab") as journal:
+                journal.write(ENTRY.dump_json(entry) + b"\n")
+
+    @contextmanager
+    def _writing(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(
+                f"cannot write {self.path / name}: {error.strerror}; what was written before is kept. Once it can be "
+                f"written, `tfcompare run --more {self.path}` continues the run"
+            ) from error
 
     def read_plan(self) -> Plan:
         return self._read("plan.json", PLAN)
@@ -201,7 +213,7 @@ class RunDir:
                 self._keep(stream)
             if others := [name for name in names if name != stream.path.name]:
                 self._discard(stream, _listed(others), of_stream=False)
-        except OSError:
+        except (OSError, UsageError):
             return
         _remove(folder)
 

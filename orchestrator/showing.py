@@ -49,8 +49,9 @@ class Shown:
         """A run directory, read and shown."""
         directory = RunDir.open(path)
         page = PAGES.get(self.format)
-        if page and page.name and output is None:
-            output = str(path / page.name)
+        own = page.name if page and output is None else None
+        if own:
+            output = str(path / own)
         if output not in (None, "-"):
             check(Path(output))
         if page:
@@ -58,7 +59,7 @@ class Shown:
             if output == "-":
                 write_utf8(text + "\n")
             else:
-                put(text, output or "-")
+                put(text, output or "-", within=bool(own))
             return run.comparison
         comparison = judge_run(directory)
         self.show(comparison, path, output, next_line(path, comparison) if self.format == "table" else "")
@@ -107,10 +108,10 @@ def shown(
     return Shown(format, name, known_columns(columns) if columns else None, arrangement(only, sort))
 
 
-def put(text: str, output: str) -> None:
+def put(text: str, output: str, *, within: bool = False) -> None:
     """Into a file, which is told, or onto stdout."""
     if output == "-":
         print(text)
         return
-    write(Path(output), text + "\n")
+    write(Path(output), text + "\n", within=within)
     Console(stderr=True).print(plain(f"written: {output}"), soft_wrap=True)

@@ -41,7 +41,7 @@ class Table:
 
 def write(known: State, found: Found, folder: Path) -> Path:
     path = folder / PAGE
-    output.write(path, render(known, found), "--out")
+    output.write(path, render(known, found), "--out", within=True)
     return path
 
 

@@ -31,7 +31,7 @@ from orchestrator.host import host_facts
 from orchestrator.model import Case
 from orchestrator.plan import select_cases
 from orchestrator.progress import View
-from orchestrator.rundir import RunDir
+from orchestrator.rundir import RunDir, refuse_strangers
 from workloads import contract
 
 # Where the usual rounds do not tell, as many as this, looked at once.
@@ -113,6 +113,7 @@ def sources(options: Options, case: Case) -> dict[str, str]:
 
 def again(folder: Path, question: Question | None = None) -> State:
     """A search that goes on, if nothing that it rests on is another now."""
+    refuse_strangers(folder)
     known = state.read(folder)
     if question is not None and question != known.question:
         raise UsageError(f"{folder} holds a search that was asked otherwise; --resume {folder} goes on with that one")

@@ -1,6 +1,7 @@
 """A run directory refuses to mix runs, survives being cut short, and gives back what was put in."""
 
 import os
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -271,3 +272,15 @@ def test_a_stream_that_cannot_be_taken_out_stays_where_it_is(run: RunDir, monkey
     monkeypatch.setattr(confined, "replace", full)
     run.settle(run.stream("2.0.0", 1))
     assert [stream.name for stream in run.streams()] == ["results/2.0.0-1/stream.arrow"]
+
+
+@pytest.mark.parametrize("gone", ["folder", "room"])
+def test_a_journal_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: str):
+    run = run_directory(tmp_path / "run", plan())
+    if gone == "folder":
+        shutil.rmtree(run.path)
+    else:
+        monkeypatch.setattr(confined, "opened", lambda *arguments: os.open("/dev/full", os.O_WRONLY))
+    words = "No such file" if gone == "folder" else "No space left"
+    with pytest.raises(UsageError, match=rf"cannot write .*journal\.jsonl: {words}.*continues the run"):
+        run.record(ENTRIES[0])
