@@ -183,12 +183,12 @@ class RunDir:
 
     def parts(self) -> Counter[str]:
         """The number of the last worker of each version; the next one has the next number."""
+        names = [NAMED.fullmatch(name) for folder in (self.settled, self.results) for name in _names(folder)]
+        used = [(named["version"], int(named["part"])) for named in names if named]
+        used += [(entry.version, entry.part or 0) for entry in self.entries() if isinstance(entry, Ended | Discarded)]
         last: Counter[str] = Counter()
-        for stream in self._found():
-            last[stream.version] = max(last[stream.version], stream.part)
-        for entry in self.entries():
-            if isinstance(entry, Ended | Discarded) and entry.part:
-                last[entry.version] = max(last[entry.version], entry.part)
+        for version, part in used:
+            last[version] = max(last[version], part)
         return last
 
     def place(self, version: str, part: int) -> Path:

@@ -144,6 +144,12 @@ def test_a_stream_leaves_its_workers_folder_once_the_worker_has_ended(run: RunDi
     assert run.parts() == {"2.0.0": 2}
 
 
+def test_a_folder_that_a_killed_host_left_empty_is_not_used_again(run: RunDir):
+    run.place("2.0.0", 3)
+    assert run.parts()["2.0.0"] == 3
+    assert run.streams() == []
+
+
 def test_a_worker_that_wrote_no_stream_leaves_nothing(run: RunDir):
     run.place("2.0.0", 1)
     run.settle(run.stream("2.0.0", 1))
