@@ -185,7 +185,7 @@ def test_what_runs_in_the_container_measures_in_containers_beside_it(nightly: Co
     done = inside(nightly, "tfcompare", "run", *TINY, "--out", "/history/runs/tiny", "--format", "json")
     told = json.loads(done.stdout)
     assert {arm["outcome"] for arm in told["arms"]} == {"measured"}
-    assert inside(nightly, "sh", "-c", "ls /history/runs/tiny/results/*.arrow").returncode == 0
+    assert inside(nightly, "sh", "-c", "ls /history/runs/tiny/streams/*.arrow").returncode == 0
 
 
 def test_a_folder_that_is_in_no_volume_is_refused(nightly: Compose):

@@ -23,7 +23,7 @@ def told(run: Path) -> list[tuple[str, str, str]]:
 
 def streams(run: Path) -> list[str]:
     """The versions of all streams; each is closed."""
-    names = [path.name for path in (run / "results").iterdir()]
+    names = [path.name for path in (run / "streams").iterdir()]
     assert all(name.endswith(".arrow") for name in names)
     return sorted(name.rpartition("-")[0] for name in names)
 

@@ -226,4 +226,5 @@ def test_old_images_are_removed_and_one_that_a_container_uses_keeps_its_version(
         with suppress(docker.errors.NotFound):
             engine.api.remove_container(container["Id"], force=True)
     assert (retire.retire(1, lambda text: None).numbers, left()) == ((DAYS[1],), DAYS[2:])
-    assert others <= named(engine)
+    # Those of the compose services come and go with tests beside this one.
+    assert {name for name in others if not name.startswith("tfcompare-test-compose")} <= named(engine)

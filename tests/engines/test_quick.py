@@ -112,5 +112,5 @@ def test_quick_suite_leaves_no_container(on_docker: Answer, docker_base: str) ->
 
 
 def test_streams_are_whole(on_venv: Answer, tmp_path_factory: pytest.TempPathFactory) -> None:
-    [results] = Path(tmp_path_factory.getbasetemp()).glob("venv[0-9]*/run/results")
-    assert sorted(path.name for path in results.iterdir()) == [f"{v}-1.arrow" for v in ("1.14.0", "2.0.0", "2.13.0")]
+    [streams] = Path(tmp_path_factory.getbasetemp()).glob("venv[0-9]*/run/streams")
+    assert sorted(path.name for path in streams.iterdir()) == [f"{v}-1.arrow" for v in ("1.14.0", "2.0.0", "2.13.0")]
