@@ -18,7 +18,7 @@ from orchestrator import whole
 from orchestrator.host import host_facts
 from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan
 from orchestrator.plan import ALPHA, LOOKS, MARGIN, plan_pairs
-from orchestrator.results import check, compacted, read_stream, take
+from orchestrator.results import check, compacted, read_stream
 from orchestrator.rundir import RunDir
 from orchestrator.suites import all_workloads
 from workloads import contract
@@ -100,7 +100,7 @@ def write_run(path: Path) -> int:
 def compact_run(path: Path) -> None:
     """As the host leaves a run whose workers have closed their streams."""
     for stream in RunDir.open(path).streams():
-        whole.write(stream.path, compacted(stream.path, take(stream.path)))
+        whole.write(stream.path, compacted(stream.path, stream.path.read_bytes()))
 
 
 def _plan(cases: tuple[Case, ...]) -> Plan:

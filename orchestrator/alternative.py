@@ -10,8 +10,8 @@ from orchestrator.errors import EnvironmentFailed
 from orchestrator.model import CONTROL, Plan
 from orchestrator.versions import Version
 
-# The run directory of the command that failed exists already.
-DROPPED = ("--versions", "--out")
+# The run directory of the command that failed exists already, and the index was recorded without its login.
+DROPPED = ("--versions", "--out", "--index-url")
 
 
 def can_compare(plan: Plan, ready: Collection[str]) -> bool:

@@ -12,8 +12,8 @@ from orchestrator.replicates import Read, Replicate
 class Announced:
     """How the journal says that each replicate ended. Streams are admitted one after another, and each replicate once.
 
-    A run that was cut short may hold rows that were written and not journaled; they are left out. Anything else that
-    does not agree is no accident, and nothing of its stream is believed.
+    A run that was cut short may hold rows that were written but not yet recorded; they are left out. If anything else
+    differs from the journal, nothing in the stream is used.
     """
 
     arms: frozenset[tuple[str, str]]
@@ -48,7 +48,7 @@ class Announced:
         if (replicate.case, replicate.round) != (end.case, end.round):
             return f"is of {replicate.case} in round {replicate.round}; the journal says {end.case}, round {end.round}"
         if (replicate.version, replicate.number) in self._seen:
-            return "was read from another file already"
+            return "was already read from another file"
         if end.outcome == "measured" and end.part not in (None, read.stream.part):
             return f"was closed by another worker (number {end.part})"
         if end.outcome == "measured" and end.rows not in (None, read.rows[replicate.number]):
@@ -58,16 +58,16 @@ class Announced:
     def _notes(self, read: Read, unknown: list[int]) -> Iterable[str]:
         if unknown:
             yield (
-                f"{read.stream.name}: {len(unknown)} replicates were written and not yet journaled when the run was "
+                f"{read.stream.name}: {len(unknown)} replicates were written but not yet recorded when the run was "
                 "cut short; they do not count"
             )
 
 
 def of_journal(plan: Plan, entries: Iterable[Entry]) -> Announced | None:
-    """None where the journal names no replicate at all: then there is nothing to hold streams against."""
+    """None where the journal is of no measuring at all: then there is nothing to hold streams against."""
     known = list(entries)
     ends = {(entry.version, entry.replicate): entry for entry in known if isinstance(entry, Ended)}
-    if not ends:
+    if not ends and not any(isinstance(entry, Machine) for entry in known):
         return None
     arms = frozenset((case.label, version) for case, version in plan.arms())
     return Announced(arms, ends, _was_cut(known))

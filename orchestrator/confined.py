@@ -18,6 +18,10 @@ READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+# So much is read at a time: a file says of itself how large it is, and may not tell the truth.
+CHUNK_BYTES = 2**24
+
+
 class Refused(OSError):
     """Something below the root is not what it should be; `strerror` says what it is."""
 
@@ -49,8 +53,8 @@ def _explained(error: OSError, place: Path) -> OSError:
     return error
 
 
-def read(root: Path, place: Path, most: int) -> bytes:
-    """The content of a regular file with one name, of at most `most` bytes; raises OSError."""
+def read(root: Path, place: Path, most: int, names: int | None = 1) -> bytes:
+    """The content of a regular file of at most `most` bytes, with one name unless `names` is None; raises OSError."""
     *parents, name = place.relative_to(root).parts
     with folder(root, *parents) as within:
         try:
@@ -59,17 +63,18 @@ def read(root: Path, place: Path, most: int) -> bytes:
             raise _explained(error, place) from error
         found = os.fstat(handle)
         wrong = "" if stat.S_ISREG(found.st_mode) else "it is not a regular file"
-        if found.st_nlink != 1 and not wrong:
+        if names and found.st_nlink != names and not wrong:
             wrong = "it has a second name (a hard link)"
         if wrong:
             os.close(handle)
             raise Refused(wrong, place)
+        data = bytearray()
         with os.fdopen(handle, "rb") as file:
-            # It may grow while it is read.
-            data = file.read(most + 1)
-    if len(data) > most:
-        raise Refused(f"it has more than {most / 2**20:.0f} MiB", place)
-    return data
+            while chunk := file.read(CHUNK_BYTES):
+                data += chunk
+                if len(data) > most:
+                    raise OSError(errno.EFBIG, f"it has more than {most / 2**20:.0f} MiB", str(place))
+    return bytes(data)
 
 
 def opened(root: Path, place: Path, flags: int, mode: int = 0o600) -> int:
@@ -101,6 +106,36 @@ def replace(root: Path, place: Path, data: bytes, mode: int | None = None) -> No
             raise
 
 
+def append(root: Path, place: Path, data: bytes) -> None:
+    """Append to a file all of the data or, where that fails, nothing."""
+    handle = opened(root, place, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        before = os.fstat(handle).st_size
+        try:
+            written = os.write(handle, data)
+            if written < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(place))
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(handle, before)
+            raise
+    finally:
+        os.close(handle)
+
+
+def open_up(root: Path) -> None:
+    """Let the owner look into every folder below, whatever its permissions are."""
+    with suppress(OSError):
+        for _, folders, _, within in os.fwalk(root):
+            for name in folders:
+                with suppress(OSError):
+                    inner = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=within)
+                    try:
+                        os.chmod(f"/proc/self/fd/{inner}", 0o700)
+                    finally:
+                        os.close(inner)
+
+
 def strangers(root: Path, skip: tuple[str, ...] = ()) -> Iterator[Path]:
     """Everything below the root that is neither a folder nor a regular file; nothing below `skip`, folders directly
     under the root, is looked at."""
@@ -109,9 +144,11 @@ def strangers(root: Path, skip: tuple[str, ...] = ()) -> Iterator[Path]:
         if here == root:
             folders[:] = [name for name in folders if name not in skip or (here / name).is_symlink()]
         for name in sorted([*folders, *files]):
-            mode = (here / name).lstat().st_mode
-            if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
-                yield here / name
+            # A run that is going on writes and removes files meanwhile.
+            with suppress(FileNotFoundError):
+                mode = (here / name).lstat().st_mode
+                if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+                    yield here / name
 
 
 def append_opener(path: str, flags: int) -> int:

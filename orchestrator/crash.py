@@ -11,6 +11,8 @@ from orchestrator.flags import recorded
 from orchestrator.masking import mask_login
 
 LONGEST = 160
+# Addresses whose path may be a token.
+SECRET_VARIABLES = ("TFCOMPARE_INDEX_URL", "TFCOMPARE_NOTIFY")
 
 
 def record(error: BaseException) -> InternalError:
@@ -54,6 +56,9 @@ def _place(trace: TracebackType | None) -> str:
 
 def _hide_secrets(text: str) -> str:
     """Hide what a run would not record: an error may quote the command line, or an address with a login."""
+    for variable in SECRET_VARIABLES:
+        for value in os.environ.get(variable, "").split():
+            text = text.replace(value, f"${{{variable}}}")
     words = sys.argv[1:]
     for word, kept in zip(words, recorded(words), strict=False):
         if word != kept:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orchestrator import pinned
 
-# Whoever uses one of these may load a file by any name.
+# Code that uses one of these may load a file by any name.
 DYNAMIC = frozenset({"exec", "__import__", "importlib", "imp", "pkgutil", "runpy", "zipimport"})
 
 

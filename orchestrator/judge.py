@@ -267,7 +267,7 @@ def _warnings(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
     for version, reason in endings.lost.items():
         warnings.append(f"{version} was lost ({reason})")
     warnings += [
-        f"removed what a worker of {entry.version} left among its results: {entry.what}"
+        f"removed unexpected files from the results of {entry.version}: {entry.what}"
         for entry in endings.discarded
         if not entry.stream
     ]

@@ -81,13 +81,13 @@ class Measurement:
             groups = self._groups(open_cases)
             left_out = self._round(groups, number)
             if left_out == len(groups):
-                return f"the budget of {self.stretch.budget_s:.0f} s ended the run after {number - 1} rounds"
+                rounds = "1 round" if number == 2 else f"{number - 1} rounds"
+                return f"the budget of {self.stretch.budget_s:.0f} s ended the run after {rounds}"
             took = time.monotonic() - begun
             self.view.round_done(number, self.stretch.looks[-1], len(open_cases), took, self._left(took, number))
-            if left_out and number > 1:
+            if left_out:
                 return f"the budget of {self.stretch.budget_s:.0f} s ended the run during round {number}"
-            # What the first round left out stays out: the others need their second round first.
-            open_cases = [case for case in open_cases if case.label in self.costs and self._alive(case)]
+            open_cases = [case for case in open_cases if self._alive(case)]
             if number in self.stretch.looks:
                 open_cases = undecided(self.judge(), open_cases, self._closed)
         return ""
@@ -163,11 +163,14 @@ class Measurement:
         return linked(cases, self.plan.pairs)
 
     def _round(self, groups: Sequence[Group], number: int) -> int:
-        """Visit the groups in random order; return how many of them the budget leaves out."""
+        """Visit the groups in random order; return how many of them the budget leaves out. The first two rounds visit
+        all or none: without them a case has no ratio."""
         order = random.Random(f"{self.stretch.seed}/{number}").sample(groups, len(groups))
+        if number <= 2 and not self._fits(order, number):
+            return len(groups)
         left_out = 0
         for place, group in enumerate(order):
-            if self._may_begin(group, order, number):
+            if number <= 2 or self._fits([group], number):
                 self._visit_quietly(order, place, number)
             else:
                 left_out += 1
@@ -176,12 +179,11 @@ class Measurement:
     def _expected_s(self, groups: Sequence[Group]) -> float:
         return pacing.expected_s([case.label for group in groups for case in group], self.costs)
 
-    def _may_begin(self, group: Group, order: Sequence[Group], number: int) -> bool:
+    def _fits(self, groups: Sequence[Group], number: int) -> bool:
+        """Whether a round may still visit these groups."""
         if self.stretch.budget_s is None:
             return True
-        left_s = pacing.limit_s(self.stretch.budget_s, number) - self._elapsed()
-        new_s = self._expected_s([other for other in order if other[0].label not in self.costs])
-        return pacing.may_begin(number, left_s, self._expected_s([group]), new_s, sum(self.costs.values()))
+        return self._elapsed() + self._expected_s(groups) <= pacing.limit_s(self.stretch.budget_s, number)
 
     def _visit_quietly(self, order: Sequence[Group], place: int, number: int) -> None:
         """Visit cases that are compared with each other, and again if something disturbed it: all arms, whatever the

@@ -130,7 +130,8 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class LargeFile:
-    """A file of a workload folder that is too large to copy: used where it is, and recognised by size and time."""
+    """A file of a workload folder, or a folder of data in it, that is too large to copy: used where it is, and
+    recognised by size and time."""
 
     __pydantic_config__ = STRICT
 
@@ -349,7 +350,7 @@ class Finished:
     kind: Literal["finished"] = "finished"
     how: str
     seconds: float
-    # Whether something ended it in the middle of a replicate.
+    # Whether it may have ended in the middle of a replicate.
     cut: bool = False
 
 

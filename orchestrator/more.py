@@ -123,7 +123,7 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
     with ExitStack() as held:
         held.enter_context(directory.hold())
         plan, manifest = directory.read_plan(), directory.read_manifest()
-        _same_sources(plan, manifest, directory, options.own_workloads)
+        same_sources(plan, manifest, directory, options.own_workloads)
         _same_machine(manifest, view.say)
         past = beyond(read_past(plan, directory.entries()), load(directory.streams(), plan.run).replicates, plan)
         cases = open_cases(judge_run(directory), past)
@@ -162,7 +162,7 @@ def _outline(ahead: Extended, plan: Plan, cases: int) -> str:
     return text
 
 
-def _same_sources(plan: Plan, manifest: Manifest, directory: RunDir, own: Path | None) -> None:
+def same_sources(plan: Plan, manifest: Manifest, directory: RunDir, own: Path | None) -> None:
     """Raise UsageError unless the workloads are what was measured: those that the run keeps, and those named."""
     if manifest.contract != contract.FINGERPRINT:
         raise UsageError(

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from orchestrator.errors import UsageError
 from orchestrator.flags import LONGEST_S
 from orchestrator.host import host_facts
-from orchestrator.model import Comparison, Ended, Entry, Finished, Manifest, Plan
-from orchestrator.more import MoreOptions, extension, is_closed, open_cases, read_past
+from orchestrator.model import Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan
+from orchestrator.more import MoreOptions, extension, is_closed, open_cases, read_past, same_sources
 from orchestrator.rundir import RunDir
 from orchestrator.suites import BUILTIN
-from workloads import contract
 
 # For rounds that take longer than those before.
 RESERVE = 1.25
@@ -34,15 +34,22 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
     past = read_past(plan, entries)
     cases = open_cases(comparison, past)
     folder = own_workloads(plan, manifest, path)
-    # Without a calibration the run ended in its pilot, and nothing is known of what a round takes.
-    if not cases or not past.ledger.calibration or folder is None or not _continues_here(manifest):
-        return ()
+    lost = lost_lately(entries)
     labels = {case.label for case in cases}
     arms = [
         (case.label, version)
         for case, version in plan.arms()
-        if case.label in labels and not is_closed((case.label, version), comparison, past)
+        if case.label in labels and version not in lost and not is_closed((case.label, version), comparison, past)
     ]
+    # Without a calibration the run ended in its pilot, and nothing is known of what a round takes. One arm gives no
+    # ratio.
+    if (
+        len(arms) < 2
+        or not past.ledger.calibration
+        or folder is None
+        or not _continues_here(plan, manifest, path, folder)
+    ):
+        return ()
     rounds = extension(MoreOptions(run=path), plan, past).looks[0] - past.rounds
     budget = as_budget(rounds * round_s(comparison, entries, arms) * RESERVE)
     carried = [word for pair in flag_values(manifest.command, OF_ENVIRONMENTS) for word in pair]
@@ -87,5 +94,21 @@ def as_budget(seconds: float) -> str:
     return f"{rounded}s" if rounded % 60 else f"{rounded // 60}m"
 
 
-def _continues_here(manifest: Manifest) -> bool:
-    return manifest.contract == contract.FINGERPRINT and manifest.host.get("id") == host_facts()["id"]
+def lost_lately(entries: Sequence[Entry]) -> set[str]:
+    """Return the versions that the last rounds lost; more rounds would lose them again."""
+    lost: set[str] = set()
+    for entry in entries:
+        if isinstance(entry, Extended):
+            lost = set()
+        elif isinstance(entry, Lost):
+            lost.add(entry.version)
+    return lost
+
+
+def _continues_here(plan: Plan, manifest: Manifest, path: Path, folder: Sequence[str]) -> bool:
+    directory = RunDir(path)
+    try:
+        same_sources(plan, manifest, directory, Path(folder[1]) if folder else None)
+    except UsageError:
+        return False
+    return manifest.host.get("id") == host_facts()["id"] and not directory.is_held

@@ -1,4 +1,4 @@
-"""What a budget allows: which cases a round still visits, and whether a disturbed visit is repeated. Pure."""
+"""What a budget allows: which rounds, which of their cases, and whether a disturbed visit is repeated. Pure."""
 
 from collections.abc import Iterable, Mapping
 from statistics import fmean
@@ -19,14 +19,6 @@ def expected_s(cases: Iterable[str], costs: Mapping[str, float]) -> float:
     """Estimate the time that visits of these cases take: their last cost, or the average of the others."""
     usual = fmean(costs.values()) if costs else 0.0
     return sum(costs.get(case, usual) for case in cases)
-
-
-def may_begin(number: int, left_s: float, visit_s: float, new_s: float, done_s: float) -> bool:
-    """Return whether round `number` may visit its next cases within the time left. If not even the first round fits
-    (`new_s` is for the cases that it has not visited yet, `done_s` was for the others), it visits fewer cases, so that
-    these get a second round: a single round gives no ratio."""
-    second_s = done_s + visit_s if number == 1 and new_s > left_s else 0.0
-    return visit_s + second_s <= left_s
 
 
 def ahead_s(number: int, first_look: int, rest_s: float, round_s: float) -> float:

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.errors import UsageError
@@ -12,14 +12,17 @@ MOST_BYTES_EACH, MOST_BYTES = 10 * 10**6, 100 * 10**6
 # Each is a mount of its own in a container.
 MOST_LARGE = 50
 MOST_FILES = 20_000
+# Whichever of these a folder holds, it is one of a run, a profile or a search.
+OURS = {"plan.json", "profile.json", "bisect.json"}
 
 
 def files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Every file below a folder by its relative name, without hidden ones and caches. Links are followed once."""
+    """Every file below a folder by its relative name, without hidden ones, caches and what tfcompare writes. Links are
+    followed once."""
     seen: set[tuple[int, int]] = set()
     for inner, folders, names in os.walk(folder, followlinks=True):
         found = os.stat(inner)
-        if (found.st_dev, found.st_ino) in seen:
+        if (found.st_dev, found.st_ino) in seen or (inner != str(folder) and OURS & set(names)):
             folders.clear()
             continue
         seen.add((found.st_dev, found.st_ino))
@@ -31,37 +34,54 @@ def files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def divide(folder: Path) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ...]]:
-    """The files of a workload folder that are copied, and those that are not; raises UsageError."""
-    sizes = sorted((not name.endswith(".py"), path.stat().st_size, name, path) for name, path in files(folder))
-    if len(sizes) > MOST_FILES:
+    """The files of a workload folder that are copied, and what is not: large files, or whole folders of data where
+    there are many. Raises UsageError."""
+    found = dict(files(folder))
+    if len(found) > MOST_FILES:
         raise UsageError(f"--workloads {folder}: it holds more than {MOST_FILES} files; keep data in another folder")
-    small, large, total = [], [], 0
-    # Code first, then the smallest.
-    for _, size, name, path in sizes:
+    beyond = _beyond(found)
+    if len(beyond) > MOST_LARGE:
+        with_code = {_top(name) for name in found if name.endswith(".py")}
+        beyond = {name if _top(name) in with_code else _top(name) for name in beyond}
+    if len(beyond) > MOST_LARGE:
+        raise UsageError(
+            f"--workloads {folder}: {len(beyond)} files exceed {MOST_BYTES_EACH // 10**6} MB each or "
+            f"{MOST_BYTES // 10**6} MB together, and at most {MOST_LARGE} may; put data into a subfolder without code"
+        )
+    small = [(name, path) for name, path in found.items() if name not in beyond and _top(name) not in beyond]
+    return small, tuple(describe(name, folder / name) for name in sorted(beyond))
+
+
+def _beyond(found: Mapping[str, Path]) -> set[str]:
+    """The files that are too large, or beyond the total; code counts first, then the smallest."""
+    sizes = sorted((not name.endswith(".py"), path.stat().st_size, name) for name, path in found.items())
+    beyond, total = set(), 0
+    for _, size, name in sizes:
         if size > MOST_BYTES_EACH or total + size > MOST_BYTES:
-            large.append(describe(name, path))
+            beyond.add(name)
         else:
             total += size
-            small.append((name, path))
-    if len(large) > MOST_LARGE:
-        raise UsageError(
-            f"--workloads {folder}: {len(large)} files exceed {MOST_BYTES_EACH // 10**6} MB each or "
-            f"{MOST_BYTES // 10**6} MB together, and at most {MOST_LARGE} may; join them, or move them elsewhere"
-        )
-    return small, tuple(large)
+    return beyond
+
+
+def _top(name: str) -> str:
+    """The folder of the workload folder that a file is in, or the file itself."""
+    return name.partition("/")[0]
 
 
 def pin(folder: Path, copy: Path) -> tuple[LargeFile, ...]:
-    """Copy a workload folder; an empty file keeps the place of each that is too large. Raises UsageError."""
+    """Copy a workload folder; an empty file or folder keeps the place of what is too large. Raises UsageError."""
     try:
         small, large = divide(folder)
-        for name, source in (*small, *((file.name, None) for file in large)):
+        for name, source in (*small, *((one.name, Path(one.path)) for one in large)):
             place = copy / name
             place.parent.mkdir(parents=True, exist_ok=True)
-            if source:
-                shutil.copyfile(source, place)
-            else:
+            if source.is_dir():
+                place.mkdir()
+            elif any(name == one.name for one in large):
                 place.touch()
+            else:
+                shutil.copyfile(source, place)
         # Workers may run as another user; other people do not get past the run directory.
         for path in (copy, *copy.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
@@ -84,8 +104,14 @@ def _unusable(folder: Path, error: OSError) -> UsageError:
 
 
 def describe(name: str, path: Path) -> LargeFile:
-    found = path.stat()
-    return LargeFile(name=name, path=str(path.resolve()), bytes=found.st_size, modified_ns=found.st_mtime_ns)
+    """A file, or a folder with all that is in it: its size, and when it was changed last."""
+    found = [one.stat() for one in ([path, *(file for _, file in files(path))] if path.is_dir() else [path])]
+    return LargeFile(
+        name=name,
+        path=str(path.resolve()),
+        bytes=sum(one.st_size for one in found[path.is_dir() :]),
+        modified_ns=max(one.st_mtime_ns for one in found),
+    )
 
 
 def changed(large: Sequence[LargeFile]) -> list[str]:
@@ -107,7 +133,7 @@ def staged(copy: Path, large: Sequence[LargeFile], folder: Path) -> Path:
         shutil.copytree(copy, stage)
         for one in large:
             place = stage / one.name
-            place.unlink()
+            place.rmdir() if place.is_dir() else place.unlink()
             place.symlink_to(one.path)
     except OSError as error:
         raise _unusable(copy, error) from error

@@ -87,7 +87,7 @@ def load(
 
 def read_replicates(stream: Stream, run: str) -> Read:
     """A stream and what its replicates come to, every value checked; raises ContractBroken."""
-    table, cut = read_stream(stream.path, stream.root)
+    table, cut = read_stream(stream.path, stream.root, live=stream.live)
     found = summarise(stream.path, check(stream.path, table, run, stream.version or None))
     numbers, counts = np.unique(figures(table, "replicate"), return_counts=True)
     rows = dict(zip(numbers.tolist(), counts.tolist(), strict=True))

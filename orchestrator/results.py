@@ -76,17 +76,14 @@ class Stream:
         return str(self.path.relative_to(self.root))
 
 
-def read_stream(path: Path, root: Path | None = None) -> tuple[pa.Table, bool]:
+def read_stream(path: Path, root: Path | None = None, *, live: bool = False) -> tuple[pa.Table, bool]:
     """The whole batches of a stream, and whether it was cut short. Below `root` no link is followed."""
-    return parse(path, take(path, root))
-
-
-def take(path: Path, root: Path | None = None) -> bytes:
-    """All bytes of a stream at one moment: a worker may change the file while it is read."""
     try:
-        return confined.read(root or path.parent, path, MOST_BYTES)
+        # All of it at one moment: a worker may change the file while it is read.
+        data = confined.read(root or path.parent, path, MOST_BYTES, names=1 if live else None)
     except OSError as error:
         raise ContractBroken(f"{path} cannot be read: {error.strerror}; run its version again") from error
+    return parse(path, data)
 
 
 def parse(path: Path, data: bytes) -> tuple[pa.Table, bool]:

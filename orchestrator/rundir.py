@@ -23,10 +23,10 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator import confined
+from orchestrator import confined, results
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import Discarded, Ended, Entry, Manifest, Plan
-from orchestrator.results import Stream, compacted, take
+from orchestrator.results import Stream, compacted
 
 T = TypeVar("T")
 
@@ -55,6 +55,8 @@ class RunDir:
     def create(cls, path: Path) -> "RunDir":
         run = cls(path)
         try:
+            if path.is_dir() and path.stat().st_uid != os.getuid():
+                raise UsageError(f"{path} belongs to another user; choose another --out")
             if path.is_dir() and any(path.iterdir()):
                 raise UsageError(
                     f"{path} is not empty; choose another --out, or `tfcompare report {path}` if it holds a run"
@@ -81,7 +83,7 @@ class RunDir:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Lock the directory while somebody measures into it, and mend a journal that was cut short."""
+        """Lock the directory while a run is in progress, and mend a journal that was cut short."""
         refuse_strangers(self.path)
         self._refuse_foreign()
         try:
@@ -97,6 +99,19 @@ class RunDir:
             yield
         finally:
             os.close(handle)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a run is in progress."""
+        with suppress(OSError):
+            handle = confined.opened(self.path, self.path / ".lock", os.O_RDONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            finally:
+                os.close(handle)
+        return False
 
     def _refuse_foreign(self) -> None:
         """Measuring runs the workloads that a directory holds, and its owner could exchange them meanwhile."""
@@ -132,9 +147,7 @@ class RunDir:
 
     def record(self, entry: Entry) -> None:
         with self._writing(self.journal.name):
-            handle = confined.opened(self.path, self.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            with os.fdopen(handle, "ab") as journal:
-                journal.write(ENTRY.dump_json(entry) + b"\n")
+            confined.append(self.path, self.journal, ENTRY.dump_json(entry) + b"\n")
 
     @contextmanager
     def _writing(self, name: str) -> Iterator[None]:
@@ -155,15 +168,18 @@ class RunDir:
     def _read(self, name: str, adapter: TypeAdapter[T]) -> T:
         try:
             return adapter.validate_json(self._content(name))
+        except FileNotFoundError as error:
+            raise ContractBroken(f"{self.path / name} is missing: the run ended before its first round") from error
+        except PermissionError as error:
+            raise UsageError(f"{self.path / name} cannot be read: {error.strerror}") from error
         except OSError as error:
-            raise ContractBroken(
-                f"{self.path / name}: {error.strerror}; the run ended before its first round"
-            ) from error
+            raise ContractBroken(f"{self.path / name} cannot be read: {error.strerror}") from error
         except ValidationError as error:
             raise ContractBroken(f"{self.path / name} is not what this tfcompare writes: {error}") from error
 
     def _content(self, name: str) -> bytes:
-        return confined.read(self.path, self.path / name, MOST_BYTES)
+        # A backup may share these files: only what workers write has to have one name.
+        return confined.read(self.path, self.path / name, MOST_BYTES, names=None)
 
     def entries(self) -> Iterator[Entry]:
         """The journal; a last line cut short by a kill is left out."""
@@ -194,7 +210,8 @@ class RunDir:
     def place(self, version: str, part: int) -> Path:
         """A new results folder for one worker, which is to write its stream there."""
         folder = self.results / f"{version}-{part}"
-        folder.mkdir(mode=0o700)
+        with self._writing(f"results/{folder.name}"):
+            folder.mkdir(mode=0o700)
         return folder
 
     def stream(self, version: str, part: int) -> Stream:
@@ -204,7 +221,7 @@ class RunDir:
     def settle(self, stream: Stream) -> None:
         """Take the stream of a worker that has ended out of its folder; remove and journal what else it left there.
 
-        If that fails, as on a full disk, the stream stays where it is and is read from there.
+        If that fails, as on a full disk, or if the stream cannot be read, it stays where it is and is read from there.
         """
         folder = stream.path.parent
         names = _names(folder)
@@ -219,9 +236,9 @@ class RunDir:
 
     def _keep(self, stream: Stream) -> None:
         try:
-            data = take(stream.path, self.path)
-        except ContractBroken as error:
-            self._discard(stream, str(error), of_stream=True)
+            data = confined.read(self.path, stream.path, results.MOST_BYTES)
+        except confined.Refused as refused:
+            self._discard(stream, f"{stream.path} is not used: {refused.strerror}", of_stream=True)
             return
         self.settled.mkdir(exist_ok=True)
         kept = self.settled / f"{stream.path.parent.name}.arrow"
@@ -240,6 +257,9 @@ class RunDir:
     def _found(self) -> Iterator[Stream]:
         for folder in (self.settled, self.results):
             for name in _names(folder):
+                # What a host that was killed had not finished writing.
+                if name.startswith("."):
+                    continue
                 named = NAMED.fullmatch(name)
                 version, part = (named["version"], int(named["part"])) if named else ("", 0)
                 file = folder / name if ".arrow" in name else folder / name / STREAM
@@ -251,7 +271,7 @@ def refuse_strangers(path: Path) -> None:
     """Raise UsageError if a directory holds a link, a pipe or a device: tfcompare writes none, and would follow one."""
     for stranger in confined.strangers(path, skip=("results",)):
         kind = "a link" if stranger.is_symlink() else "not a regular file"
-        raise UsageError(f"{stranger} is {kind}; tfcompare writes none and follows none. Remove it, and try again")
+        raise UsageError(f"{stranger} is {kind}; a run directory must not contain any. Remove it and try again")
 
 
 def _names(folder: Path) -> list[str]:
@@ -269,9 +289,5 @@ def _listed(names: list[str]) -> str:
 
 def _remove(folder: Path) -> None:
     """A folder that a worker wrote to, whatever permissions it left behind."""
-    for inner, folders, _ in os.walk(folder):
-        for name in folders:
-            with suppress(OSError):
-                if not os.path.islink(path := os.path.join(inner, name)):
-                    os.chmod(path, 0o700)
+    confined.open_up(folder)
     shutil.rmtree(folder, ignore_errors=True)

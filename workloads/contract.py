@@ -149,6 +149,12 @@ def decode(line: str, kinds: Dict[str, Dict[str, type]]) -> Dict[str, Any]:
         raise ContractError("not JSON: {!r}".format(line[:200]))
     if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
         raise ContractError("not an object with a kind: {!r}".format(line[:200]))
+    check(message, kinds)
+    return message
+
+
+def check(message: Dict[str, Any], kinds: Dict[str, Dict[str, type]]) -> None:
+    """Raise ContractError unless the message has the keys of its kind, each of its type."""
     keys = kinds.get(message["kind"])
     if keys is None:
         raise ContractError("unknown kind {!r}; known are {}".format(message["kind"][:200], ", ".join(sorted(kinds))))
@@ -161,7 +167,6 @@ def decode(line: str, kinds: Dict[str, Dict[str, type]]) -> Dict[str, Any]:
     unknown = sorted(set(message) - set(keys) - {"kind"})
     if unknown:
         raise ContractError("{} knows no {}".format(message["kind"], ", ".join(unknown)[:200]))
-    return message
 
 
 def _is(value: Any, kind: type) -> bool:

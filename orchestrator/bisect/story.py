@@ -209,6 +209,11 @@ def _step(folder: Path, known: State, wanted: Wanted, view: View, hands: Hands) 
     done = hands.measure(replace(how(options, wanted), versions=order(wanted), out=path), view)
     if isinstance(done.error, Interrupted | EngineUnavailable | ContractBroken):
         raise done.error
+    if (measured := done.comparison.manifest.sources) and measured != known.sources:
+        raise UsageError(
+            f"the workload was changed during the search; old and new times do not mix. {path} holds the last run; "
+            "start a new search"
+        )
     late = timed_out(RunDir(done.path))
     if wanted.kind == "ends" and (lost := end_lost(done.comparison, wanted, late)):
         raise done.error if isinstance(done.error, EnvironmentFailed) else lost

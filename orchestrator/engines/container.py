@@ -149,10 +149,11 @@ def _hand_over(folder: Path, user: tuple[int, int]) -> None:
     """Give root's folder, and what earlier workers left in it, to whom the worker runs as."""
     if os.getuid() or not folder.is_dir():
         return
-    os.chown(folder, *user)
-    for inner, folders, files in os.walk(folder):
+    # By descriptors: another container may hold the folder of a card, and could put a link into the way.
+    for _, folders, files, within in os.fwalk(folder):
+        os.chown(within, *user)
         for name in (*folders, *files):
-            os.chown(os.path.join(inner, name), *user, follow_symlinks=False)
+            os.chown(name, *user, dir_fd=within, follow_symlinks=False)
 
 
 class ContainerChannel:

@@ -53,6 +53,8 @@ def source(path: Path, mounted: Mapping[Path, Path] | None, *, read_only: bool) 
     """What to mount for a folder; one that is only read may be a copy where the engine sees it, and where whoever the
     worker runs as may read it."""
     found = seen(path, mounted)
+    if path.is_file() and not _readable(path):
+        raise EnvironmentFailed(f"{path}: workers of root run as another user, who cannot read it; chmod o+r {path}")
     if found and (not read_only or path.is_file() or _readable(path)):
         return found
     if read_only and (found := seen(_copy(path), mounted)):

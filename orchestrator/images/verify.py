@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -13,7 +14,7 @@ import docker
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
-from orchestrator import lockfile
+from orchestrator import confined, lockfile
 from orchestrator.catalog import lock_hash
 from orchestrator.engines import container
 from orchestrator.engines.channel import ChannelClosed, ChannelTimeout
@@ -105,6 +106,9 @@ def look(client: docker.DockerClient, image_id: str, number: str) -> dict[str, A
             return {"error": f"its answer is no inventory: {error}"}
         finally:
             channel.close()
+            # Before the folder's own clean-up, which may follow a link that the image has left there.
+            confined.open_up(results)
+            shutil.rmtree(results, ignore_errors=True)
 
 
 def _last_line(log: Path) -> str:

@@ -243,6 +243,9 @@ LIES = {
     "nested without end": "b'[' * 100000",
     "no object": "b'[1]'",
     "the end of the worker": """b'{"kind":"bye"}'""",
+    "a number that is true": """b'{"kind":"refused","replicate":true,"reason":"x"}'""",
+    "no reason": """b'{"kind":"died","replicate":%d,"how":"raised"}' % n""",
+    "one key more": """b'{"kind":"refused","replicate":%d,"reason":"x","more":1}' % n""",
     "another's replicate": """b'{"kind":"opened","replicate":999,"build_ns":1,"first_ns":1,"second_ns":1,"steps":1}'""",
     "impossible times": """b'{"kind":"opened","replicate":%d,"build_ns":1,"first_ns":-1,"second_ns":1,"steps":1}'%n""",
 }

@@ -93,8 +93,8 @@ def two_cases_in_one(run: RunDir) -> None:
 FORGED = {
     another_version: "version: it is said to be of '1.0.0', and '2.0.0' wrote it",
     a_worker_that_never_was: "is not in the journal",
-    the_same_again: "was read from another file already",
-    twice_and_never_said_by_whom: "was read from another file already",
+    the_same_again: "was already read from another file",
+    twice_and_never_said_by_whom: "was already read from another file",
     a_case_that_is_not_planned: "which the plan does not have",
     another_case: "is of b in round 1; the journal says a, round 1",
     another_round: "is of a in round 1; the journal says a, round 2",
@@ -131,8 +131,8 @@ def test_what_a_run_that_was_cut_short_could_not_journal_is_left_out_with_a_warn
     assert [(one.version, one.number) for one in found.replicates] == [(OLD, 1), (NEW, 2)]
     assert found.broken == ()
     assert found.problems == (
-        "streams/1.0.0-2.arrow: 1 replicates were written and not yet journaled when the run was cut short; they do "
-        "not count",
+        "streams/1.0.0-2.arrow: 1 replicates were written but not yet recorded when the run was cut short; they do not "
+        "count",
     )
 
 
@@ -159,6 +159,14 @@ def test_a_run_of_an_earlier_release_is_read_as_before(tmp_path: Path):
     found = gather(finished(run))
     assert [one.version for one in found.replicates] == [OLD, NEW]
     assert found.broken == ()
+
+
+def test_rows_of_a_run_that_recorded_no_replicate_do_not_count(tmp_path: Path):
+    run = run_directory(tmp_path / "run", plan([A]))
+    run.record(Machine(when="begin", readings={}))
+    settled(run, OLD, 1, rows(A, OLD, replicate=1))
+    found = gather(run)
+    assert (found.replicates, found.broken, len(found.problems)) == ((), (), 1)
 
 
 def test_a_stream_says_of_which_worker_it_is(run: RunDir):

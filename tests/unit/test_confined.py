@@ -24,6 +24,12 @@ def test_a_file_is_read_whole(root: Path):
     assert confined.read(root, root / "in" / "file", MOST) == b"content"
 
 
+def test_a_file_that_is_too_large_is_not_read(root: Path):
+    too_large(root)
+    with pytest.raises(OSError, match="more than"):
+        confined.read(root, root / "in" / "file", MOST)
+
+
 def test_the_root_itself_may_be_a_link(root: Path, tmp_path: Path):
     (root / "file").write_bytes(b"content")
     (tmp_path / "link").symlink_to(root)
@@ -72,7 +78,6 @@ READS = {
     hard_link: "hard link",
     pipe: "not a regular file",
     folder: "not a regular file",
-    too_large: "more than",
 }
 
 
@@ -135,3 +140,30 @@ def test_strangers_are_found_at_any_depth_but_not_where_workers_write(root: Path
 def test_what_workers_write_to_may_not_be_a_link_itself(root: Path):
     (root / "results").symlink_to(root.parent)
     assert [path.name for path in confined.strangers(root, skip=("results",))] == ["results"]
+
+
+def test_a_backup_that_shares_its_files_can_still_be_read(root: Path):
+    hard_link(root)
+    assert confined.read(root, root / "in" / "file", MOST, names=None) == b"precious"
+
+
+def test_a_line_that_does_not_fit_leaves_the_file_as_it_was(root: Path, monkeypatch: pytest.MonkeyPatch):
+    confined.append(root, root / "file", b"one\n")
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[:2]))
+    with pytest.raises(OSError, match="No space left"):
+        confined.append(root, root / "file", b"another\n")
+    monkeypatch.undo()
+    confined.append(root, root / "file", b"two\n")
+    assert (root / "file").read_bytes() == b"one\ntwo\n"
+
+
+def test_folders_are_opened_up_and_links_among_them_are_not(root: Path, tmp_path: Path):
+    (tmp_path / "target").mkdir(mode=0o750)
+    (root / "in" / "deep").mkdir()
+    (root / "link").symlink_to(tmp_path / "target")
+    (root / "in" / "deep").chmod(0)
+    (root / "in").chmod(0)
+    confined.open_up(root)
+    assert [stat.S_IMODE((root / name).stat().st_mode) for name in ("in", "in/deep")] == [0o700, 0o700]
+    assert stat.S_IMODE((tmp_path / "target").stat().st_mode) == 0o750

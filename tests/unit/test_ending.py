@@ -98,8 +98,11 @@ def test_a_crash_report_holds_no_secrets(tfcompare, tmp_path):
     env = breaking(
         tmp_path,
         "import sys, orchestrator.run as run\ndef forecast(options, say):\n"
-        "    raise RuntimeError(' '.join(sys.argv[1:]) + ' ftp://me:hunter1@else.where/')\nrun.forecast = forecast\n",
+        "    import os\n"
+        "    told = sys.argv[1:] + [os.environ['TFCOMPARE_NOTIFY'], 'ftp://me:hunter1@else.where/']\n"
+        "    raise RuntimeError(' '.join(told))\nrun.forecast = forecast\n",
     )
+    env["TFCOMPARE_NOTIFY"] = "slack://hunter4/hunter5"
     secret = ("--index-url=https://me:hunter2@index.example/hunter3/simple",)
     code, said = ended(tfcompare, *RUN, *secret, "--dry-run", env=env)
     (file,) = tmp_path.glob("tfcompare-crash-*")

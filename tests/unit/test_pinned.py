@@ -93,8 +93,37 @@ def test_too_many_large_files_are_refused_with_a_way_out(mine: Path, tmp_path: P
     monkeypatch.setattr(pinned, "MOST_LARGE", 2)
     for number in range(3):
         write(mine / f"{number}.bin", "x" * 11)
-    with pytest.raises(UsageError, match="join them, or move them elsewhere"):
+    with pytest.raises(UsageError, match="put data into a subfolder without code"):
         pinned.pin(mine, tmp_path / "copy")
+
+
+def test_a_folder_of_many_files_is_used_where_it_is(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pinned, "MOST_BYTES", 200)
+    monkeypatch.setattr(pinned, "MOST_LARGE", 2)
+    for number in range(9):
+        write(mine / "images" / "train" / f"{number}.png", "x" * 50)
+    write(mine / "small" / "labels.csv", "content")
+    (large,) = pinned.pin(mine, tmp_path / "copy")
+    assert (large.name, large.path, large.bytes) == ("images", str(mine / "images"), 450)
+    assert names(tmp_path / "copy") == ["one.py", "small/labels.csv"]
+    stage = pinned.staged(tmp_path / "copy", (large,), tmp_path / "stage")
+    assert (stage / "images" / "train" / "8.png").read_text() == "x" * 50
+    assert pinned.changed([large]) == []
+    write(mine / "images" / "train" / "9.png", "x")
+    assert pinned.changed([large]) == [large.path]
+
+
+def test_what_tfcompare_itself_wrote_is_not_part_of_a_workload_folder(mine: Path, tmp_path: Path):
+    """As with --workloads . where runs lie beside the workloads."""
+    write(mine / "one.py", f"import _helper\n{BUILD}")
+    write(mine / "_helper.py", "x = 1\n")
+    before = digest(mine)
+    for number in range(2):
+        run = mine / "runs" / str(number)
+        pinned.pin(mine, run / "workloads")
+        write(run / "plan.json", "{}")
+        assert names(run / "workloads") == ["_helper.py", "one.py"]
+    assert digest(mine) == before
 
 
 def digest(folder: Path, name: str = "one") -> str:

@@ -92,7 +92,7 @@ def test_a_write_replaces_the_file_whole_and_leaves_no_temporary_one(tmp_path: P
 def test_a_run_that_ended_before_its_first_round_is_told(run: RunDir):
     with pytest.raises(ContractBroken, match=r"plan\.json is not what this tfcompare writes"):
         run.read_plan()
-    with pytest.raises(ContractBroken, match=r"manifest\.json: .*the run ended before its first round"):
+    with pytest.raises(ContractBroken, match=r"manifest\.json is missing: the run ended before its first round"):
         run.read_manifest()
 
 
@@ -177,7 +177,7 @@ def test_a_run_directory_with_a_link_is_refused(tmp_path: Path, name: str):
     victim.write_text("precious")
     (run.path / name).unlink(missing_ok=True)
     (run.path / name).symlink_to(victim)
-    with pytest.raises(UsageError, match="is a link; tfcompare writes none and follows none"):
+    with pytest.raises(UsageError, match="is a link; a run directory must not contain any"):
         RunDir.open(run.path)
     with pytest.raises(UsageError, match="is a link"), run.hold():
         pass
@@ -290,3 +290,37 @@ def test_a_journal_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkey
     words = "No such file" if gone == "folder" else "No space left"
     with pytest.raises(UsageError, match=rf"cannot write .*journal\.jsonl: {words}.*continues the run"):
         run.record(ENTRIES[0])
+
+
+def test_what_a_killed_host_had_not_finished_writing_is_no_stream(run: RunDir):
+    write_stream(run.settled / ".2.0.0-1.arrow.0a1b2c3d", [rows()])
+    assert run.streams() == []
+
+
+def test_a_stream_that_cannot_be_read_for_a_moment_is_not_removed(run: RunDir, monkeypatch: pytest.MonkeyPatch):
+    write_stream(run.place("2.0.0", 1) / "stream.arrow", [rows()])
+
+    def fails(*arguments: object, **options: object) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(confined, "read", fails)
+    run.settle(run.stream("2.0.0", 1))
+    monkeypatch.undo()
+    (stream,) = run.streams()
+    assert read_stream(stream.path, stream.root)[0].num_rows == len(rows())
+
+
+def test_a_run_is_held_while_it_is_in_progress(run: RunDir):
+    assert not run.is_held
+    with run.hold():
+        assert RunDir(run.path).is_held
+    assert not run.is_held
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="it takes root to give a folder away")
+def test_a_folder_of_another_user_does_not_become_a_run(tmp_path: Path):
+    os.chown(tmp_path, 65534, 65534)
+    mode = tmp_path.stat().st_mode
+    with pytest.raises(UsageError, match="belongs to another user; choose another --out"):
+        RunDir.create(tmp_path)
+    assert (tmp_path.stat().st_mode, list(tmp_path.iterdir())) == (mode, [])
