@@ -1,6 +1,7 @@
 """Streams held against the journal: a replicate counts only if the host asked for it and its worker announced it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.errors import ContractBroken
@@ -38,6 +39,22 @@ class Announced:
                 kept.add(replicate.number)
                 self._seen.add((replicate.version, replicate.number))
         return frozenset(kept), tuple(self._notes(read, unknown))
+
+    def missing(self, unread: Container[tuple[str, int]]) -> list[str]:
+        """One line per version about replicates that were measured and are in no stream, apart from streams that could
+        not be read. Journals of earlier releases do not say in which stream a replicate should be."""
+        lost = Counter(
+            version
+            for (version, number), end in self.ends.items()
+            if end.outcome == "measured"
+            and end.part is not None
+            and (version, end.part) not in unread
+            and (version, number) not in self._seen
+        )
+        return [
+            f"{version}: {count} replicates were measured and are missing from its results; run it again"
+            for version, count in lost.items()
+        ]
 
     def _wrong(self, read: Read, replicate: Replicate, end: Ended | None) -> str:
         """How a replicate differs from what the journal says, or nothing."""

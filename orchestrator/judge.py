@@ -71,6 +71,10 @@ class Endings:
         """Streams that were not even files."""
         return tuple(entry.what for entry in self.discarded if entry.stream)
 
+    @property
+    def unread(self) -> frozenset[tuple[str, int]]:
+        return frozenset((entry.version, entry.part) for entry in self.discarded if entry.stream)
+
 
 def read_endings(run: RunDir) -> Endings:
     endings = Endings()
@@ -115,13 +119,15 @@ def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathe
     """`also` is given the rows of each stream, which are not kept."""
     plan, manifest = run.read_plan(), run.read_manifest()
     endings = read_endings(run)
-    loaded = load(run.streams(), plan.run, also, of_journal(plan, run.entries()))
+    announced = of_journal(plan, run.entries())
+    loaded = load(run.streams(), plan.run, also, announced)
+    missing = announced.missing(loaded.unread | endings.unread) if announced else []
     kept = tuple(
         replicate
         for replicate in loaded.replicates
         if replicate.round != contract.PILOT_ROUND and replicate.number not in endings.redone
     )
-    return Gathered(plan, manifest, endings, kept, loaded.problems, (*loaded.broken, *endings.broken))
+    return Gathered(plan, manifest, endings, kept, loaded.problems, (*loaded.broken, *endings.broken, *missing))
 
 
 def judge_run(run: RunDir, *, at_look: bool = False) -> Comparison:

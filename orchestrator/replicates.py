@@ -39,11 +39,13 @@ class Replicate(NamedTuple):
 
 @dataclass(frozen=True)
 class Loaded:
-    """Every replicate that could be read, and what could not, in words."""
+    """Every replicate that could be read, and what could not, in words; `unread` are the workers whose streams could
+    not."""
 
     replicates: tuple[Replicate, ...] = ()
     problems: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
+    unread: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,14 @@ def load(
     replicates: list[Replicate] = []
     problems: list[str] = []
     broken: list[str] = []
+    unread: set[tuple[str, int]] = set()
     for stream in streams:
         try:
             read = read_replicates(stream, run)
             read, notes = admitted(read, admit)
         except ContractBroken as error:
             broken.append(str(error))
+            unread.add((stream.version, stream.part))
             continue
         replicates.extend(read.replicates)
         problems.extend(notes)
@@ -82,7 +86,7 @@ def load(
             also(read.table)
         if read.cut:
             problems.append(f"{stream.name} was not closed by its worker: read up to its last whole replicate")
-    return Loaded(tuple(replicates), tuple(problems), tuple(broken))
+    return Loaded(tuple(replicates), tuple(problems), tuple(broken), frozenset(unread))
 
 
 def read_replicates(stream: Stream, run: str) -> Read:

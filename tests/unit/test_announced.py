@@ -118,7 +118,7 @@ def test_a_worker_cannot_announce_for_another(run: RunDir):
     """The rows of a replicate that part 1 closed, in the stream of part 2."""
     run.record(ended(OLD, 3, part=1))
     settled(run, OLD, 2, rows(A, OLD, replicate=3))
-    (broken,) = gather(finished(run)).broken
+    broken, _ = gather(finished(run)).broken
     assert "was closed by another worker (number 1)" in broken
 
 
@@ -159,6 +159,19 @@ def test_a_run_of_an_earlier_release_is_read_as_before(tmp_path: Path):
     found = gather(finished(run))
     assert [one.version for one in found.replicates] == [OLD, NEW]
     assert found.broken == ()
+
+
+def test_what_was_measured_and_is_gone_is_reported(run: RunDir):
+    (run.settled / "2.0.0-1.arrow").unlink()
+    found = gather(finished(run))
+    assert [one.version for one in found.replicates] == [OLD]
+    assert found.broken == ("2.0.0: 1 replicates were measured and are missing from its results; run it again",)
+
+
+def test_a_stream_that_cannot_be_read_is_reported_once(run: RunDir):
+    (run.settled / "2.0.0-1.arrow").write_text("hello")
+    (broken,) = gather(finished(run)).broken
+    assert "is no Arrow stream" in broken
 
 
 def test_rows_of_a_run_that_recorded_no_replicate_do_not_count(tmp_path: Path):
