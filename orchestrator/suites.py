@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from orchestrator.imported import imported
 from orchestrator.model import Workload
 from workloads import contract
 
+# Labels of cases are also selections of cases.
+NAMEABLE = re.compile(r"(?!\s)[^,|=\[\]\n]*(?<!\s)")
 WORKLOADS = Path(contract.__file__).resolve().parent
 BUILTIN = WORKLOADS / "suite"
 DEFAULT = "quick"
@@ -92,6 +95,12 @@ def _literal(path: Path, tree: ast.Module, name: str) -> Any:
 def _values(path: Path, name: str, values: Any) -> tuple[str, ...]:
     if not isinstance(values, (tuple, list)) or not values or not all(isinstance(value, str) for value in values):
         raise UsageError(f"{path}: PARAMS[{name!r}] must be a tuple of strings, with at least one")
+    for text in (name, *values):
+        if not NAMEABLE.fullmatch(text):
+            raise UsageError(
+                f"{path}: PARAMS[{name!r}]: {text!r} cannot be selected as name[param=value]; leave out , | = [ ] and "
+                "blanks at its ends"
+            )
     return tuple(values)
 
 

@@ -157,3 +157,18 @@ def test_a_changed_source_has_another_hash_and_leaves_the_others(tmp_path: Path)
     after = suites.source_hashes(found)
     assert {name for name in before if before[name] != after[name]} == {"mine"}
     assert set(before) == {"worker", "mine", "other"}
+
+
+@pytest.mark.parametrize("value", ["64,64", "relu|gelu", "a]", "[a", "a=b", " a", "a ", "a\nb"])
+@pytest.mark.parametrize("place", ["value", "name"])
+def test_a_parameter_that_could_not_be_selected_is_refused(tmp_path: Path, value: str, place: str):
+    params = {"shape": ("1", value)} if place == "value" else {value: ("1",)}
+    with pytest.raises(UsageError, match="cannot be selected"):
+        suites.read_workload(written(tmp_path, f"PARAMS = {params!r}\n{BUILD}"), builtin=False)
+
+
+def test_every_case_can_be_selected_by_its_label(tmp_path: Path):
+    written(tmp_path, f"PARAMS = {{'shape': ('64x64', '', 'a b', '<µ>'), 'act': ('re-lu', 'x/y:z')}}\n{BUILD}")
+    workloads = suites.all_workloads(tmp_path)
+    for one in expand(parse_selector("mine", workloads), workloads["mine"]):
+        assert expand(parse_selector(one.label, workloads), workloads["mine"]) == [one]
