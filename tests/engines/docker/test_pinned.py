@@ -37,6 +37,7 @@ def test_large_files_are_mounted_and_small_ones_copied(tfcompare: str, docker_ba
     for name in ("large.bin", "data/large.bin"):
         with (mine / name).open("wb") as file:
             file.truncate(11 * 10**6)
+        (mine / name).chmod(0o666)
     out = tmp_path / "run"
     done = run_command(
         tfcompare, "run", "--versions", "1.14,2.0", "--engine", "docker", "--base", docker_base, "--rounds", "2",
