@@ -17,6 +17,7 @@ from orchestrator.cli_images import USUAL
 from orchestrator.engines.docker import connect
 from orchestrator.host import host_facts
 from tests.conftest import ROOT, run_command
+from tests.engines.docker.conftest import until
 
 IMAGES = "tfcompare-test-compose"
 PROJECT = "tfcomparetest"
@@ -160,7 +161,14 @@ def inside(compose: Compose, *words: str, check: bool = True) -> subprocess.Comp
 def test_nights_are_waited_for_in_a_container_that_answers_and_ends_politely(
     nightly: Compose, client: docker.DockerClient
 ):
-    [one] = json.loads(inside(nightly, "tfcompare", "nightly", "status", "--format", "json").stdout)
+    def status() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(
+            inside(nightly, "tfcompare", "nightly", "status", "--format", "json").stdout
+        )
+        return found
+
+    # On a busy machine the service takes some seconds to begin.
+    [one] = until(status, "the service to wait for its night")
     assert one["by"].startswith("`tfcompare nightly serve`")
     assert (one["at"], one["flags"], one["history"]) == (
         "02:00", ["--versions", "1.14,2.0,2.13", "--suite", "seed"], "/history"
@@ -197,7 +205,15 @@ def test_a_folder_that_is_in_no_volume_is_refused(nightly: Compose):
 def test_a_night_in_the_container_is_kept_in_its_history(nightly: Compose):
     done = inside(nightly, "tfcompare", "nightly", "run", *TINY, check=False)
     assert done.returncode in (0, 1), done.stderr
-    [one] = json.loads(inside(nightly, "tfcompare", "nightly", "status", "--format", "json").stdout)
+
+    def status() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(
+            inside(nightly, "tfcompare", "nightly", "status", "--format", "json").stdout
+        )
+        return found
+
+    # On a busy machine the service takes some seconds to begin.
+    [one] = until(status, "the service to wait for its night")
     assert (one["last"]["outcome"], one["wrong"]) == ("measured", [])
     again = inside(nightly, "tfcompare", "nightly", "run", *TINY)
     assert "was measured already" in again.stderr
