@@ -83,7 +83,7 @@ def read_endings(run: RunDir) -> Endings:
     for entry in run.entries():
         if isinstance(entry, Ended) and entry.outcome == "refused":
             endings.refused[entry.case, entry.version] = entry.reason
-        elif isinstance(entry, Ended) and entry.outcome == "died":
+        elif isinstance(entry, Ended) and entry.outcome == "died" and entry.closes_arm:
             endings.died[entry.case, entry.version] = entry.reason
         elif isinstance(entry, Lost):
             endings.lost[entry.version] = f"{entry.stage}: {entry.reason}"

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from orchestrator import pacing
 from orchestrator.claims.verdict import judge_claims
 from orchestrator.crew import SLOW_START_TIMEOUT_S, Crew
-from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerDied
+from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.host import Witness
-from orchestrator.model import Calibrated, Case, Comparison, Disturbed, Ended, Plan, Watched
+from orchestrator.model import BESIDE, Calibrated, Case, Comparison, Disturbed, Ended, Plan, Watched
 from orchestrator.plan import alternating, linked, round_order
 from orchestrator.progress import View
 from orchestrator.rundir import RunDir
@@ -64,6 +64,8 @@ class Measurement:
     started: float = field(default_factory=time.monotonic)
     # Seconds that the last visit of a case took.
     costs: dict[str, float] = field(default_factory=dict)
+    # The worker of each replicate that was opened, by its number.
+    workers: dict[int, int] = field(default_factory=dict)
     wanted: frozenset[tuple[str, str]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -275,6 +277,7 @@ class Measurement:
             self._worker_died(case, version, number, self.ledger.replicates, death)
             return None
         if isinstance(answer, Opened):
+            self.workers[self.ledger.replicates] = self.crew.part(version)
             return self.ledger.replicates, answer
         self._end(case, version, number, self.ledger.replicates, answer)
         return None
@@ -282,7 +285,7 @@ class Measurement:
     def _burst(
         self, case: Case, version: str, number: int, replicate: int, calls: int, least_s: float = 0.0
     ) -> Burst | None:
-        client = self.crew.client(version)
+        client = self._holder(case, version, number, replicate)
         if client is None:
             return None
         try:
@@ -296,7 +299,7 @@ class Measurement:
         return answer
 
     def _close(self, case: Case, version: str, number: int, replicate: int) -> bool:
-        client = self.crew.client(version)
+        client = self._holder(case, version, number, replicate)
         if client is None:
             return False
         try:
@@ -306,6 +309,20 @@ class Measurement:
             return False
         self._end(case, version, number, replicate, answer)
         return isinstance(answer, Closed)
+
+    def _holder(self, case: Case, version: str, number: int, replicate: int) -> WorkerClient | None:
+        """Return the worker that holds a replicate. None if it has died: the replicate is then journaled as ended, and
+        its arm is measured again in the next round."""
+        client = self.crew.client(version)
+        if client and self.crew.part(version) == self.workers[replicate]:
+            return client
+        self.run.record(
+            Ended(
+                version=version, case=case.label, round=number, replicate=replicate, outcome="died", how=BESIDE,
+                reason="its worker died with another replicate",
+            )
+        )  # fmt: skip
+        return None
 
     def _worker_died(self, case: Case, version: str, number: int, replicate: int, death: WorkerDied) -> None:
         self._end(case, version, number, replicate, Died("worker", f"its worker died: {death}"))

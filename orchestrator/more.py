@@ -69,7 +69,7 @@ def read_past(plan: Plan, entries: Iterable[Entry]) -> Past:
         elif isinstance(entry, Ended):
             ledger.replicates = max(ledger.replicates, entry.replicate)
             rounds = max(rounds, entry.round)
-            if entry.outcome != "measured":
+            if entry.closes_arm:
                 ledger.ended.add((entry.case, entry.version))
         elif isinstance(entry, Disturbed) and entry.redone:
             ledger.redone[entry.case] += 1

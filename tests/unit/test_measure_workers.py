@@ -3,14 +3,17 @@
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
 from orchestrator.crew import Crew
+from orchestrator.host import Witness
 from orchestrator.judge import judge_run
 from orchestrator.match import Fitting, Match
 from orchestrator.measure import Measurement
-from orchestrator.model import Comparison, Ended, EnvironmentFacts, Plan
+from orchestrator.model import BESIDE, Comparison, Ended, EnvironmentFacts, Lost, Plan
+from orchestrator.more import read_past
 from orchestrator.progress import Quiet
 from orchestrator.run import first_stretch
 from orchestrator.rundir import RunDir
@@ -18,7 +21,7 @@ from tests.contract import stub
 from tests.unit.builders import NEW, OLD, case, case_pair, plan, run_directory, version_pair
 from tests.unit.test_profile import Environment
 
-CASES = tuple(case("tick", n=name) for name in "abcd")
+CASES = tuple(case("tick", n=name) for name in "abc")
 PAIRS = (*(version_pair(one) for one in CASES), *(case_pair(CASES[0], one) for one in CASES[1:]))
 TICK = """
     import time
@@ -78,3 +81,50 @@ def test_a_version_whose_gpu_code_was_made_first_keeps_its_results(rig: Rig):
         (OLD, "measured", 2),
         (NEW, "measured", 2),
     }
+
+
+# Its first call after a burst was announced ends the worker, once.
+KILLING = """
+    import os, time
+
+    FLAG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kill")
+
+    def build(tf, params):
+        def step():
+            if params["n"] == "a" and os.path.exists(FLAG):
+                os.remove(FLAG)
+                os.kill(os.getppid(), 9)
+            time.sleep(0.002)
+            return 1.0
+        return step
+"""
+
+
+def test_a_worker_that_dies_with_several_replicates_costs_one_arm_and_one_death(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Its other replicates are asked of nobody, and their cases are measured again in the next round."""
+    rig = Rig(tmp_path, KILLING)
+    begin = Witness.begin
+    visits = iter(range(1, 9))
+
+    def announce(*values: Any) -> Witness:
+        if next(visits) == 2:
+            (rig.own / "kill").touch()
+        return begin(*values)
+
+    monkeypatch.setattr(Witness, "begin", announce)
+    monkeypatch.setattr(Witness, "disturbance", lambda witness, own_s: "")
+    comparison = rig.measure(plan(CASES, pairs=PAIRS, looks=(3,)))
+    killed, *others = rig.deaths()
+    assert (killed.case, killed.how, killed.round) == ("tick[n=a]", "worker", 2)
+    assert {(end.version, end.how, end.round) for end in others} == {(killed.version, BESIDE, 2)}
+    assert sorted(end.case for end in others) == ["tick[n=b]", "tick[n=c]"]
+    assert not any(isinstance(entry, Lost) for entry in rig.run.entries())
+    assert comparison.broken == ()
+    measured = {(arm.case.label, arm.version): (arm.outcome, arm.rounds) for arm in comparison.arms}
+    assert measured.pop(("tick[n=a]", killed.version)) == ("died", 1)
+    of_version = {rounds for (_, version), rounds in measured.items() if version == killed.version}
+    assert of_version == {("measured", 2)}
+    assert {rounds for (_, version), rounds in measured.items() if version != killed.version} == {("measured", 3)}
+    assert read_past(rig.run.read_plan(), rig.run.entries()).ledger.ended == {("tick[n=a]", killed.version)}
