@@ -1,5 +1,6 @@
 """The measuring itself: a pilot that calibrates, then rounds in which all arms of a case stand side by side."""
 
+import os
 import random
 import time
 from collections import Counter
@@ -243,7 +244,7 @@ class Measurement:
             self.view.measuring(version, case, number)
             if replicate := self._open(case, version, number, place, self.ledger.calibration[case.label].warmup):
                 replicates[case, version] = replicate[0]
-        witness, own_ns = Witness.begin(self.plan.cpus, self.plan.gpus if self.plan.device == "gpu" else None), 0
+        witness, own_ns = self._witness(order), 0
         for case, version in alternating(order, lambda arm: self.ledger.calibration[arm[0].label].bursts):
             if (case, version) in replicates:
                 calls = self.ledger.calibration[case.label].calls
@@ -260,6 +261,13 @@ class Measurement:
         for (case, version), replicate_number in replicates.items():
             self._close(case, version, number, replicate_number)
         return replicates, cause
+
+    def _witness(self, order: Sequence[Arm]) -> Witness:
+        # Containers are the engine's children, which this process's affinity does not bind.
+        cpus = self.plan.cpus or (os.sched_getaffinity(0) if self.plan.engine == "venv" else None)
+        clients = [self.crew.client(version) for version in {version for _, version in order}]
+        groups = [client.pid for client in clients if client and client.pid]
+        return Witness.begin(cpus, self.plan.gpus if self.plan.device == "gpu" else None, groups)
 
     def _open(
         self, case: Case, version: str, number: int, position: int, warmup: int, timeout_s: float | None = None

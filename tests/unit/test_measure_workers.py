@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.crew import Crew
-from orchestrator.host import Witness
+from orchestrator.host import Meanwhile, Reading, Witness
 from orchestrator.judge import judge_run
 from orchestrator.match import Fitting, Match
 from orchestrator.measure import Measurement
@@ -128,3 +128,39 @@ def test_a_worker_that_dies_with_several_replicates_costs_one_arm_and_one_death(
     assert of_version == {("measured", 2)}
     assert {rounds for (_, version), rounds in measured.items() if version != killed.version} == {("measured", 3)}
     assert read_past(rig.run.read_plan(), rig.run.entries()).ledger.ended == {("tick[n=a]", killed.version)}
+
+
+# As an input pipeline does that fills its buffers.
+FILLING = """
+    import hashlib, threading, time
+
+    def build(tf, params):
+        def fill():
+            block = bytes(1 << 20)
+            while True:
+                hashlib.sha256(block).digest()
+
+        threading.Thread(target=fill, daemon=True).start()
+        return lambda: time.sleep(0.005)
+"""
+
+
+def test_what_threads_do_while_another_arm_has_its_turn_is_own_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    in_own_bursts: list[float] = []
+    counted: list[float] = []
+    disturbance, until = Witness.disturbance, Reading.until
+
+    def judge(self: Witness, own_s: float) -> str:
+        in_own_bursts.append(own_s)
+        disturbance(self, own_s)
+        return ""
+
+    def count(self: Reading, later: Reading, own: float) -> Meanwhile | None:
+        counted.append(own)
+        return until(self, later, own)
+
+    monkeypatch.setattr(Witness, "disturbance", judge)
+    monkeypatch.setattr(Reading, "until", count)
+    Rig(tmp_path, FILLING).measure(plan(CASES[:1], pairs=PAIRS[:1], looks=(2,)))
+    # Both have a thread, and each of them a turn for half of the time.
+    assert sum(counted) > 1.4 * sum(in_own_bursts) > 0
