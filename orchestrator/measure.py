@@ -33,7 +33,8 @@ Group = tuple[Case, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Rounds that are measured in one go, a run's first or more of them; looks count from the run's first round."""
+    """Rounds that are measured in one go, a run's first or more of them; looks count from the run's first round. The
+    seed is that of their orders; workloads draw their data from the plan's."""
 
     cases: tuple[Case, ...]
     looks: tuple[int, ...]
@@ -279,7 +280,7 @@ class Measurement:
         try:
             answer = client.open(
                 case, replicate=self.ledger.replicates, round=number, position=position,
-                seed=self.stretch.seed, warmup=warmup, timeout_s=timeout_s or self.plan.timeout_s,
+                seed=self.plan.seed, warmup=warmup, timeout_s=timeout_s or self.plan.timeout_s,
             )  # fmt: skip
         except WorkerDied as death:
             self._worker_died(case, version, number, self.ledger.replicates, death)
