@@ -26,6 +26,7 @@ class Announced:
     def __call__(self, read: Read) -> tuple[frozenset[int], tuple[str, ...]]:
         kept: set[int] = set()
         unknown: list[int] = []
+        self._seen.update((read.stream.version, number) for number in read.idle)
         for replicate in read.replicates:
             end = self.ends.get((replicate.version, replicate.number))
             if end is None and self.cut:

@@ -9,7 +9,7 @@ from pathlib import Path
 from orchestrator import catalog, suites
 from orchestrator.claims import BUDGETS_S, cases_of
 from orchestrator.engines import EngineOptions
-from orchestrator.errors import NothingSelected
+from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.match import NO_CARDS, Fitting
 from orchestrator.model import CONTROL, Case, Claim, Isolation, Pair, Plan, Workload
 from orchestrator.plan import ALPHA, LOOKS, LOOKS_AT_CLAIMS, MARGIN, plan_pairs, select_cases
@@ -70,6 +70,8 @@ def ask(options: Options, fewest: int = 2) -> Asked:
         chosen = _of_claims([claim for claim in options.claims if device in claim.devices], workloads, options.suite)
     else:
         chosen = _of_suite(options, workloads, fewest)
+    if any(options.threads or ()):
+        _check_threads(chosen.versions)
     created = datetime.now(UTC).replace(microsecond=0)
     plan = Plan(
         run=f"{created:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
@@ -95,6 +97,14 @@ def ask(options: Options, fewest: int = 2) -> Asked:
         claims=options.claims,
     )
     return Asked(chosen.versions, {case.workload: workloads[case.workload] for case in chosen.cases}, plan)
+
+
+def _check_threads(versions: tuple[Version, ...]) -> None:
+    if deaf := [one.number for one in versions if tuple(map(int, catalog.minor(one.number).split("."))) < (1, 14)]:
+        raise UsageError(
+            f"--threads has no effect in TensorFlow {', '.join(deaf)}; leave that version out, or limit the CPUs of "
+            "all versions with --cpuset instead"
+        )
 
 
 def suite_name(named: str | None, own_workloads: Path | None) -> str:

@@ -35,6 +35,7 @@ class Member:
     isolated: bool
     client: WorkerClient | None = None
     stream: Stream | None = None
+    started: bool = False
     deaths: int = 0
     lost: bool = False
 
@@ -86,7 +87,8 @@ class Crew:
             return self._start_in_turn()
         # An executor, whose end an interrupt waits for: a worker that is half started could not be ended. So many at
         # once that each imports TensorFlow within its deadline, whatever the number of versions.
-        with ThreadPoolExecutor(min(len(self._members), max(FEWEST_STARTING, os.cpu_count() or 1)) or 1) as pool:
+        usable = len(self._plan.cpus or os.sched_getaffinity(0))
+        with ThreadPoolExecutor(min(len(self._members), max(FEWEST_STARTING, usable)) or 1) as pool:
             started = dict(zip(self._members, pool.map(self._start, self._members), strict=True))
         return {version: ready for version, ready in started.items() if ready}
 
@@ -130,14 +132,25 @@ class Crew:
                 client.channel.close()
             self._settle(member)
             said = last_line(place.log) if isinstance(error.__cause__, ChannelClosed) else ""
-            self.lose(version, "start", f"{error}{f' ({said})' if said else ''}; see {place.log}")
+            self._not_started(version, f"{error}{f' ({said})' if said else ''}; see {place.log}")
             return None
         except BaseException:
             if client:
                 client.channel.close()
             raise
         member.client = client
+        member.started = True
         return ready
+
+    def _not_started(self, version: str, reason: str) -> None:
+        """A version that can start loses one replicate by a failed start if each of them has a worker of its own."""
+        member = self._members[version]
+        if member.isolated and member.started:
+            member.deaths += 1
+            if member.deaths < MOST_DEATHS:
+                self._say(f"{version}: a worker did not start: {reason}")
+                return
+        self.lose(version, "start", reason)
 
     def _require_gpu(self, client: WorkerClient) -> None:
         """What TensorFlow itself sees, however the engine was asked."""

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from orchestrator import setup as setups
 from orchestrator.finding import STYLES, Finding, Level
-from orchestrator.host import MOST_FOREIGN_CORES, MOST_STEAL, Facts, host_facts, moment
+from orchestrator.host import MOST_FOREIGN, MOST_STEAL, Facts, host_facts, moment
 from orchestrator.plain import plain
 from orchestrator.plan import ALPHA, LOOKS, MARGIN
 from orchestrator.probe import Neighbour, Probe, measure
@@ -141,7 +141,7 @@ def _equal_arms(estimate: Estimate) -> Finding:
 
 def _others(seen: Examination) -> Iterator[Finding]:
     meanwhile = seen.probe.meanwhile
-    if meanwhile is None or meanwhile.foreign_cores <= MOST_FOREIGN_CORES:
+    if meanwhile is None or meanwhile.foreign_share <= MOST_FOREIGN:
         return
     named = ", ".join(map(_named, seen.probe.neighbours)) or "none that is still there"
     where = "" if seen.probe.cpus is None else " of these CPUs"
@@ -170,7 +170,7 @@ def _steal(seen: Examination) -> Iterator[Finding]:
 
 def _interrupted(seen: Examination) -> Iterator[Finding]:
     meanwhile = seen.probe.meanwhile
-    if meanwhile is None or meanwhile.steal_share > MOST_STEAL or meanwhile.foreign_cores > MOST_FOREIGN_CORES:
+    if meanwhile is None or meanwhile.steal_share > MOST_STEAL or meanwhile.foreign_share > MOST_FOREIGN:
         return
     # What else a run repeats a round for: the machine slept, or its clock was set.
     if cause := meanwhile.disturbance:

@@ -5,7 +5,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -19,8 +19,9 @@ Facts = dict[str, str | int | float | None]
 ROOT = Path("/")
 CPU = "sys/devices/system/cpu"
 SHORTEST_S = 0.2
+# Shares of the CPUs that the run can use.
 MOST_STEAL = 0.05
-MOST_FOREIGN_CORES = 0.3
+MOST_FOREIGN = 0.15
 MOST_CLOCK_JUMP_S = 0.5
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -119,7 +120,7 @@ def _read(path: Path) -> str | None:
 
 @dataclass(frozen=True)
 class Reading:
-    """The kernel's counters and clocks at one moment, in seconds; `busy` and `steal` are sums over CPUs."""
+    """The kernel's counters and clocks at one moment, in seconds; `busy` and `steal` are sums over so many `cpus`."""
 
     wall: float
     busy: float
@@ -127,6 +128,7 @@ class Reading:
     clock: float | None = None
     since_boot: float | None = None
     waited: float | None = None
+    cpus: int = 1
 
     def until(self, later: "Reading", own: float) -> "Meanwhile | None":
         """What happened between two readings, when `own` seconds of the CPU time were this run's; None where that is
@@ -139,24 +141,30 @@ class Reading:
         waited = _moved(self.waited, later.waited)
         return Meanwhile(
             foreign_cores=max(0.0, later.busy - self.busy - own) / wall,
-            steal_share=max(0.0, later.steal - self.steal) / wall,
+            steal_share=max(0.0, later.steal - self.steal) / wall / self.cpus,
             clock_jump_s=0.0 if clock is None else abs(clock - wall),
             # Unlike the clock of `wall`, the one since boot goes on while the machine sleeps.
             suspended_s=0.0 if since_boot is None else max(0.0, since_boot - wall),
             waiting_share=None if waited is None else waited / wall,
+            cpus=self.cpus,
         )
 
 
 @dataclass(frozen=True)
 class Meanwhile:
-    """What others did to this machine: cores that they kept busy, the share of time that a hypervisor took, how far the
-    clock was moved, how long the machine slept; and the share of time in which some task waited for a CPU."""
+    """What others did to this machine: how many of these CPUs they kept busy, the share of them that a hypervisor took,
+    how far the clock was moved, how long the machine slept; and the share of time in which some task waited for one."""
 
     foreign_cores: float
     steal_share: float
     clock_jump_s: float = 0.0
     suspended_s: float = 0.0
     waiting_share: float | None = None
+    cpus: int = 1
+
+    @property
+    def foreign_share(self) -> float:
+        return self.foreign_cores / self.cpus
 
     @property
     def disturbance(self) -> str:
@@ -169,7 +177,7 @@ class Meanwhile:
             return f"the clock jumped by {self.clock_jump_s:.1f} s"
         if self.steal_share > MOST_STEAL:
             return f"the hypervisor took {self.steal_share:.0%} of the time"
-        if self.foreign_cores > MOST_FOREIGN_CORES:
+        if self.foreign_share > MOST_FOREIGN:
             return f"other processes kept {self.foreign_cores:.1f} cores busy"
         return ""
 
@@ -185,6 +193,7 @@ def read_counters(cpus: frozenset[int] | None = None, root: Path = ROOT) -> Read
         with open(root / "proc/stat") as stat:
             lines = [line.split() for line in takewhile(lambda line: line.startswith("cpu"), stat)]
         times = [tuple(map(int, line[1:9])) for line in lines if line[0] in wanted]
+        counted = len(lines) - 1 if cpus is None else len(times)
         user, nice, system, _idle, _iowait, irq, softirq, steal = map(sum, zip(*times, strict=True))
     except (OSError, ValueError):
         return None
@@ -197,25 +206,67 @@ def read_counters(cpus: frozenset[int] | None = None, root: Path = ROOT) -> Read
         clock=time.time(),
         since_boot=time.clock_gettime(time.CLOCK_BOOTTIME),
         waited=None if waited is None else waited / 1e6,
+        cpus=max(counted, 1),
     )
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of this machine, when it started, in ticks, and its CPU time in seconds; `waited_s` is that of children
+    which it has waited for."""
+
+    pid: int
+    name: str
+    group: int
+    started: int
+    spent_s: float
+    waited_s: float
+
+
+def read_processes(root: Path = ROOT) -> Iterator[Process]:
+    for pid in filter(str.isdigit, os.listdir(root / "proc")):
+        try:
+            stat = (root / "proc" / pid / "stat").read_text(errors="replace")
+        except OSError:
+            # It has ended meanwhile.
+            continue
+        # A name is whatever the process likes, brackets and blanks among it.
+        name, _, rest = stat.partition("(")[2].rpartition(")")
+        fields = rest.split()
+        own, waited = (sum(map(int, fields[first : first + 2])) / TICKS_A_SECOND for first in (11, 13))
+        yield Process(int(pid), name, int(fields[2]), int(fields[19]), own, waited)
+
+
+def spent_by(groups: Collection[int], root: Path = ROOT) -> float:
+    """Return the CPU time of these process groups, all threads and ended children included."""
+    if not groups:
+        return 0.0
+    return sum(one.spent_s + one.waited_s for one in read_processes(root) if one.group in groups)
 
 
 @dataclass(frozen=True)
 class Witness:
     """What is read before the bursts of a visit and after each of them, so that what others did meanwhile can be told
-    afterwards. `gpus` are the keys of the cards that are watched, all of them where none is named; None on a CPU."""
+    afterwards. `gpus` are the keys of the cards that are watched, all of them where none is named; None on a CPU.
+    `groups` are the process groups of the workers; those in containers are not seen from here."""
 
     cpus: frozenset[int] | None
     gpus: Collection[str] | None
     counters: Reading | None
     before: tuple[GpuReading, ...] = ()
     looks: list[GpuReading] = field(default_factory=list)
+    groups: frozenset[int] = frozenset()
+    spent_s: float = 0.0
 
     @classmethod
-    def begin(cls, cpus: Sequence[int] | None, gpus: Collection[str] | None = None) -> "Witness":
+    def begin(
+        cls, cpus: Collection[int] | None, gpus: Collection[str] | None = None, groups: Collection[int] = ()
+    ) -> "Witness":
         chosen = frozenset(cpus) if cpus else None
         before = () if gpus is None else read_gpus(only=gpus)
-        return cls(chosen, gpus, read_counters(chosen), before)
+        # Before the counters here and after them later: what the workers do in between is not others' work.
+        spent_s = spent_by(groups)
+        return cls(chosen, gpus, read_counters(chosen), before, groups=frozenset(groups), spent_s=spent_s)
 
     def look(self) -> None:
         """After a burst: under load a card shows what an idle moment does not."""
@@ -223,8 +274,10 @@ class Witness:
             self.looks.extend(read_gpus(only=self.gpus, brief=True))
 
     def disturbance(self, own_s: float) -> str:
-        """The cause in words, or nothing; `own_s` is the CPU time that this run took itself."""
+        """The cause in words, or nothing; `own_s` is the CPU time that replicates say they took in their bursts. Their
+        process groups also show what their threads did in the bursts of other arms."""
         later = read_counters(self.cpus)
+        own_s = max(own_s, spent_by(self.groups) - self.spent_s)
         meanwhile = self.counters.until(later, own_s) if self.counters and later else None
         cause = meanwhile.disturbance if meanwhile else ""
         if cause or self.gpus is None:

@@ -83,8 +83,11 @@ def read_endings(run: RunDir) -> Endings:
     for entry in run.entries():
         if isinstance(entry, Ended) and entry.outcome == "refused":
             endings.refused[entry.case, entry.version] = entry.reason
-        elif isinstance(entry, Ended) and entry.outcome == "died":
+        elif isinstance(entry, Ended) and entry.outcome == "died" and entry.closes_arm:
             endings.died[entry.case, entry.version] = entry.reason
+        elif isinstance(entry, Ended) and entry.outcome == "measured":
+            # More rounds had a worker for it again.
+            endings.lost.pop(entry.version, None)
         elif isinstance(entry, Lost):
             endings.lost[entry.version] = f"{entry.stage}: {entry.reason}"
         elif isinstance(entry, Disturbed):
@@ -287,7 +290,8 @@ def _warnings(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
         version: str(manifest.workers.get(version, {}).get("python", facts.python))
         for version, facts in manifest.environments.items()
     }
-    if len({python.rpartition(".")[0] for python in pythons.values()}) > 1:
+    # An environment may know less of its Python than the worker in it.
+    if len({tuple(python.split(".")[:2]) for python in pythons.values()}) > 1:
         warnings.append(f"Python differs between versions ({_listed(pythons)}): it is part of every ratio")
     return warnings
 

@@ -1,5 +1,6 @@
 """The measuring itself: a pilot that calibrates, then rounds in which all arms of a case stand side by side."""
 
+import os
 import random
 import time
 from collections import Counter
@@ -9,9 +10,9 @@ from dataclasses import dataclass, field
 from orchestrator import pacing
 from orchestrator.claims.verdict import judge_claims
 from orchestrator.crew import SLOW_START_TIMEOUT_S, Crew
-from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerDied
+from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.host import Witness
-from orchestrator.model import Calibrated, Case, Comparison, Disturbed, Ended, Plan, Watched
+from orchestrator.model import BESIDE, Calibrated, Case, Comparison, Disturbed, Ended, Plan, Watched
 from orchestrator.plan import alternating, linked, round_order
 from orchestrator.progress import View
 from orchestrator.rundir import RunDir
@@ -32,7 +33,8 @@ Group = tuple[Case, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Rounds that are measured in one go, a run's first or more of them; looks count from the run's first round."""
+    """Rounds that are measured in one go, a run's first or more of them; looks count from the run's first round. The
+    seed is that of their orders; workloads draw their data from the plan's."""
 
     cases: tuple[Case, ...]
     looks: tuple[int, ...]
@@ -64,6 +66,8 @@ class Measurement:
     started: float = field(default_factory=time.monotonic)
     # Seconds that the last visit of a case took.
     costs: dict[str, float] = field(default_factory=dict)
+    # The worker of each replicate that was opened, by its number.
+    workers: dict[int, int] = field(default_factory=dict)
     wanted: frozenset[tuple[str, str]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -118,7 +122,9 @@ class Measurement:
                     continue
                 self.view.say(f"{version}: its GPU code is made first, which takes minutes unless it was made before")
                 begun = time.monotonic()
-                if replicate := self._open(case, version, PILOT_ROUND, 0, 0, SLOW_START_TIMEOUT_S):
+                replicate = self._open(case, version, PILOT_ROUND, 0, 0, SLOW_START_TIMEOUT_S)
+                # Also what only steady calls run has to be made, and no replicate counts without one.
+                if replicate and self._burst(case, version, PILOT_ROUND, replicate[0], 1):
                     self._close(case, version, PILOT_ROUND, replicate[0])
                     self.view.say(f"{version}: its GPU code is there after {time.monotonic() - begun:.0f} s")
                     break
@@ -239,7 +245,7 @@ class Measurement:
             self.view.measuring(version, case, number)
             if replicate := self._open(case, version, number, place, self.ledger.calibration[case.label].warmup):
                 replicates[case, version] = replicate[0]
-        witness, own_ns = Witness.begin(self.plan.cpus, self.plan.gpus if self.plan.device == "gpu" else None), 0
+        witness, own_ns = self._witness(order), 0
         for case, version in alternating(order, lambda arm: self.ledger.calibration[arm[0].label].bursts):
             if (case, version) in replicates:
                 calls = self.ledger.calibration[case.label].calls
@@ -257,6 +263,13 @@ class Measurement:
             self._close(case, version, number, replicate_number)
         return replicates, cause
 
+    def _witness(self, order: Sequence[Arm]) -> Witness:
+        # Containers are the engine's children, which this process's affinity does not bind.
+        cpus = self.plan.cpus or (os.sched_getaffinity(0) if self.plan.engine == "venv" else None)
+        clients = [self.crew.client(version) for version in {version for _, version in order}]
+        groups = [client.pid for client in clients if client and client.pid]
+        return Witness.begin(cpus, self.plan.gpus if self.plan.device == "gpu" else None, groups)
+
     def _open(
         self, case: Case, version: str, number: int, position: int, warmup: int, timeout_s: float | None = None
     ) -> tuple[int, Opened] | None:
@@ -267,12 +280,13 @@ class Measurement:
         try:
             answer = client.open(
                 case, replicate=self.ledger.replicates, round=number, position=position,
-                seed=self.stretch.seed, warmup=warmup, timeout_s=timeout_s or self.plan.timeout_s,
+                seed=self.plan.seed, warmup=warmup, timeout_s=timeout_s or self.plan.timeout_s,
             )  # fmt: skip
         except WorkerDied as death:
             self._worker_died(case, version, number, self.ledger.replicates, death)
             return None
         if isinstance(answer, Opened):
+            self.workers[self.ledger.replicates] = self.crew.part(version)
             return self.ledger.replicates, answer
         self._end(case, version, number, self.ledger.replicates, answer)
         return None
@@ -280,7 +294,7 @@ class Measurement:
     def _burst(
         self, case: Case, version: str, number: int, replicate: int, calls: int, least_s: float = 0.0
     ) -> Burst | None:
-        client = self.crew.client(version)
+        client = self._holder(case, version, number, replicate)
         if client is None:
             return None
         try:
@@ -294,7 +308,7 @@ class Measurement:
         return answer
 
     def _close(self, case: Case, version: str, number: int, replicate: int) -> bool:
-        client = self.crew.client(version)
+        client = self._holder(case, version, number, replicate)
         if client is None:
             return False
         try:
@@ -304,6 +318,20 @@ class Measurement:
             return False
         self._end(case, version, number, replicate, answer)
         return isinstance(answer, Closed)
+
+    def _holder(self, case: Case, version: str, number: int, replicate: int) -> WorkerClient | None:
+        """Return the worker that holds a replicate. None if it has died: the replicate is then journaled as ended, and
+        its arm is measured again in the next round."""
+        client = self.crew.client(version)
+        if client and self.crew.part(version) == self.workers[replicate]:
+            return client
+        self.run.record(
+            Ended(
+                version=version, case=case.label, round=number, replicate=replicate, outcome="died", how=BESIDE,
+                reason="its worker died with another replicate",
+            )
+        )  # fmt: skip
+        return None
 
     def _worker_died(self, case: Case, version: str, number: int, replicate: int, death: WorkerDied) -> None:
         self._end(case, version, number, replicate, Died("worker", f"its worker died: {death}"))

@@ -226,6 +226,10 @@ class Calibrated:
     calls: int
 
 
+# How a replicate ends whose worker died in the hands of another one.
+BESIDE = "beside"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ended:
     """One replicate's end."""
@@ -244,6 +248,11 @@ class Ended:
     # Which worker of its version closed it, and how many rows that worker then announced; older runs say neither.
     part: int | None = None
     rows: int | None = None
+
+    @property
+    def closes_arm(self) -> bool:
+        """Whether its arm is not measured any further."""
+        return self.outcome != "measured" and self.how != BESIDE
 
 
 @dataclass(frozen=True, kw_only=True)

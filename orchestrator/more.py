@@ -69,7 +69,7 @@ def read_past(plan: Plan, entries: Iterable[Entry]) -> Past:
         elif isinstance(entry, Ended):
             ledger.replicates = max(ledger.replicates, entry.replicate)
             rounds = max(rounds, entry.round)
-            if entry.outcome != "measured":
+            if entry.closes_arm:
                 ledger.ended.add((entry.case, entry.version))
         elif isinstance(entry, Disturbed) and entry.redone:
             ledger.redone[entry.case] += 1
@@ -218,8 +218,12 @@ def _environments(
     held.callback(engine.close)
     view.say(f"engine: {engine.check()}")
     by_number = {version.number: version for version in catalog.all_versions()}
-    asked = [by_number[number] for number in plan.versions if number in by_number and number in manifest.environments]
+    measured = [number for number in plan.versions if number in manifest.environments]
+    asked = [by_number[number] for number in measured if number in by_number]
     environments, failures = prepare(tuple(asked), engine, directory, view)
+    for number in measured:
+        if number not in by_number and not number.endswith(CONTROL):
+            failures[number] = EnvironmentFailed(f"{number}: left out, it is no longer in the table of versions")
     for version in list(environments):
         was, now = manifest.environments[version].identity, environments[version].facts.identity
         if was != now:

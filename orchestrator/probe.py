@@ -11,10 +11,11 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator import host
 from orchestrator.engines import check_cpus
 from orchestrator.engines.channel import ChannelClosed, ChannelTimeout, ProcessChannel
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.host import TICKS_A_SECOND, Meanwhile, read_counters
+from orchestrator.host import Meanwhile, read_counters
 from orchestrator.plan import round_order
 from orchestrator.stats.paired import Estimate, estimate
 
@@ -121,19 +122,7 @@ Processes = Mapping[tuple[int, int], tuple[str, float]]
 
 
 def read_processes() -> Processes:
-    found = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            stat = Path("/proc", pid, "stat").read_text(errors="replace")
-        except OSError:
-            # It has ended meanwhile.
-            continue
-        # A name is whatever the process likes, brackets and blanks among it.
-        name, _, rest = stat.partition("(")[2].rpartition(")")
-        fields = rest.split()
-        ticks, started = int(fields[11]) + int(fields[12]), int(fields[19])
-        found[int(pid), started] = (name, ticks / TICKS_A_SECOND)
-    return found
+    return {(one.pid, one.started): (one.name, one.spent_s) for one in host.read_processes()}
 
 
 def busiest(before: Processes, after: Processes, seconds: float) -> tuple[Neighbour, ...]:

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.ask import Asked, Options, ask
 from orchestrator.cards import fit
-from orchestrator.crew import Crew
+from orchestrator.crew import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.engines import Environment
 from orchestrator.engines.client import Died, Ready, Refused, WorkerDied
 from orchestrator.errors import (
@@ -109,10 +109,17 @@ def _profile(
         for version in environments:
             view.preparing(version, "starting its worker")
         heading = _head(options, asked, environments, crew.start_all(), directory)
+        # The driver makes the code of these in their first replicate.
+        cold = set(asked.fitting.slow_starts)
         for case in plan.cases:
             for version in plan.versions:
                 view.preparing(version, f"profiling {case.label}")
-                arms.append(_arm(case, version, len(arms), crew, options, plan, directory))
+                patient = replace(plan, timeout_s=max(plan.timeout_s, SLOW_START_TIMEOUT_S))
+                timed = patient if version in cold else plan
+                arms.append(_arm(case, version, len(arms), crew, options, timed, directory))
+                # A refusal says nothing of the card; a deadline that was missed once will be missed again.
+                if arms[-1].outcome != "refused":
+                    cold.discard(version)
                 _keep(arms[-1], directory)
                 reason = f": {arms[-1].reason}" if arms[-1].reason else ""
                 view.say(f"{version} {arms[-1].outcome} {case.label}{reason}")

@@ -1,5 +1,6 @@
 """What a run shows of itself while it goes, always on stderr: live in a terminal, plain lines elsewhere."""
 
+import threading
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -81,6 +82,8 @@ class Animated(Plain):
         self._stages: dict[str, str] = {}
         self._where = ""
         self._time = ""
+        # Versions are prepared by several threads.
+        self._drawing = threading.Lock()
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -93,13 +96,15 @@ class Animated(Plain):
 
     def preparing(self, version: str, text: str) -> None:
         super().preparing(version, text)
-        self._stages[version] = text
-        self._draw()
+        with self._drawing:
+            self._stages[version] = text
+            self._draw()
 
     def measuring(self, version: str, case: Case, number: int) -> None:
-        self._stages = {}
-        self._where = f"{'pilot' if number == 0 else f'round {number}'} · {version} · {case.label}"
-        self._draw()
+        with self._drawing:
+            self._stages = {}
+            self._where = f"{'pilot' if number == 0 else f'round {number}'} · {version} · {case.label}"
+            self._draw()
 
     def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
         self._time = f"{cases} cases open · at most {clock(left_s)} left"

@@ -11,6 +11,8 @@ import pyarrow as pa
 from orchestrator.errors import ContractBroken
 from orchestrator.results import Stream, as_arrow, as_numpy, check, figures, is_label, labels, read_stream
 
+MOST_NAMED = 3
+
 
 class Replicate(NamedTuple):
     """Calls are given by the step; `calls_ns` is all of them together, and `rise` how the later half of its steady
@@ -50,13 +52,15 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Read:
-    """One good stream: its rows, one summary and the number of rows per replicate, and whether it was cut short."""
+    """One good stream: its rows, one summary and the number of rows per replicate, and whether it was cut short.
+    Its `idle` replicates, which have no steady call, are left out."""
 
     stream: Stream
     table: pa.Table
     replicates: tuple[Replicate, ...]
     rows: Mapping[int, int]
     cut: bool
+    idle: frozenset[int]
 
 
 # Which of a stream's replicates count, and why others do not; raises ContractBroken where none may.
@@ -81,7 +85,7 @@ def load(
             unread.add((stream.version, stream.part))
             continue
         replicates.extend(read.replicates)
-        problems.extend(notes)
+        problems.extend((*notes, *_idle_notes(read)))
         if also:
             also(read.table)
         if read.cut:
@@ -92,10 +96,27 @@ def load(
 def read_replicates(stream: Stream, run: str) -> Read:
     """A stream and what its replicates come to, every value checked; raises ContractBroken."""
     table, cut = read_stream(stream.path, stream.root, live=stream.live)
-    found = summarise(stream.path, check(stream.path, table, run, stream.version or None))
+    table, idle = _without_idle(check(stream.path, table, run, stream.version or None))
+    found = summarise(stream.path, table)
     numbers, counts = np.unique(figures(table, "replicate"), return_counts=True)
     rows = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
-    return Read(stream, table, tuple(found), rows, cut)
+    return Read(stream, table, tuple(found), rows, cut, idle)
+
+
+def _without_idle(table: pa.Table) -> tuple[pa.Table, frozenset[int]]:
+    """Leave out the replicates without a steady call: they have nothing to compare, and the others are sound."""
+    numbers = figures(table, "replicate")
+    idle = np.setdiff1d(numbers, numbers[is_label(table, "phase", "steady")])
+    if not len(idle):
+        return table, frozenset()
+    return table.filter(pa.array(~np.isin(numbers, idle))), frozenset(idle.tolist())
+
+
+def _idle_notes(read: Read) -> list[str]:
+    if not read.idle:
+        return []
+    numbers = ", ".join(map(str, sorted(read.idle)[:MOST_NAMED])) + (", ..." if len(read.idle) > MOST_NAMED else "")
+    return [f"{read.stream.name}: replicates without a steady call do not count: {numbers}"]
 
 
 def admitted(read: Read, admit: Admit | None) -> tuple[Read, tuple[str, ...]]:
@@ -116,7 +137,7 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
         return []
     rows = Rows.of(table)
     steady = rows.phase("steady")
-    _one_of_each(path, rows, steady)
+    _one_of_each(path, rows)
     medians, rises = _steady(rows, steady)
     called = np.where(rows.phase("build"), 0, rows.wall_ns)
     # In the order of the build rows, which is that of the stream.
@@ -183,7 +204,7 @@ class Rows:
         return found
 
 
-def _one_of_each(path: Path, rows: Rows, steady: Any) -> None:
+def _one_of_each(path: Path, rows: Rows) -> None:
     builds = np.bincount(rows.group[rows.phase("build")], minlength=len(rows.numbers))
     for wrong, what in ((builds == 0, "no build row"), (builds > 1, "several build rows")):
         if wrong.any():
@@ -195,9 +216,6 @@ def _one_of_each(path: Path, rows: Rows, steady: Any) -> None:
         if several.any():
             number = rows.numbers[np.argmax(several)]
             raise ContractBroken(f"{path}: replicate {number} has rows of several {what}; run its version again")
-    calls = np.bincount(rows.group[steady], minlength=len(rows.numbers))
-    if not calls.all():
-        raise ContractBroken(f"{path}: replicate {rows.numbers[np.argmin(calls)]} has no steady call; run it again")
 
 
 def _steady(rows: Rows, steady: Any) -> tuple[Any, Any]:

@@ -3,6 +3,7 @@
 Run by path (`python .../workloads/worker.py`) and never through PYTHONPATH: the folder above may be the site-packages
 of another Python. The protocol is in contract.py.
 """
+import contextlib
 import importlib.util
 import json
 import os
@@ -154,8 +155,10 @@ def _run_child(main, orders, answers, prints):
         main(receive, lambda answer: _write_line(answers, answer))
         status = 0
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        # A workload may have closed them.
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
         os._exit(status)
 
 

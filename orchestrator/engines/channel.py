@@ -13,6 +13,8 @@ from typing import BinaryIO, Protocol
 
 from orchestrator import confined
 
+LEAVE_S = 2.0
+
 
 class ChannelClosed(Exception):
     """The worker is gone; the message says how it ended, as far as the engine knows."""
@@ -91,7 +93,8 @@ class ProcessChannel:
         assert self._process.stdout is not None
         self._stdin: BinaryIO = self._process.stdin  # type: ignore[assignment]
         self._stdout: BinaryIO = self._process.stdout  # type: ignore[assignment]
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     @property
     def pid(self) -> int:
@@ -99,8 +102,9 @@ class ProcessChannel:
 
     def _read(self) -> None:
         try:
-            while chunk := self._stdout.read1(1 << 16):  # type: ignore[attr-defined]
-                self._lines.feed(chunk)
+            with self._stdout as pipe:
+                while chunk := pipe.read1(1 << 16):  # type: ignore[attr-defined]
+                    self._lines.feed(chunk)
         except (OSError, ValueError):
             pass
         self._lines.end()
@@ -129,11 +133,12 @@ class ProcessChannel:
         with suppress(OSError):
             self._stdin.close()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=2)
+            self._process.wait(timeout=LEAVE_S)
         # The group too: a replicate may outlive its worker.
         kill_group(self._process.pid)
         self._process.wait()
-        self._stdout.close()
+        # It closes the pipe itself. A daemon that a workload left behind may hold the other end for ever.
+        self._reader.join(LEAVE_S)
         self._scratch.cleanup()
 
 

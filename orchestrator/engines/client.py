@@ -92,6 +92,11 @@ class WorkerClient:
         self.channel = channel
         self.version = version
 
+    @property
+    def pid(self) -> int | None:
+        """The worker's process, which leads its group; None where the engine hides it, as in a container."""
+        return getattr(self.channel, "pid", None)
+
     def hello(
         self, *, run: str, device: str, threads: Sequence[int] | None, folders: Sequence[str], results: str,
         timeout_s: float, fork: bool = True,

@@ -298,3 +298,11 @@ def test_rows_that_cannot_be_written_cost_their_replicate_alone(veteran: Bench):
     assert died.how == "results"
     assert "its rows could not be written" in died.reason
     veteran.measure()
+
+
+def test_a_workload_that_closes_its_streams_and_exits_does_not_come_back_to_the_worker(veteran: Bench):
+    """As it would with an exception of its last flush, whose traceback its log would hold."""
+    veteran.workload("closing", "import sys\ndef build(tf, params):\n    sys.stdout.close()\n    sys.exit(3)")
+    _, died = veteran.open("closing")
+    assert died == Died("exit", "ended with exit code 1", "")
+    veteran.measure()

@@ -1,13 +1,17 @@
 """What TensorFlow sees of the GPUs is held against what the engine was asked for."""
 
-from dataclasses import replace
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from orchestrator.crew import LOG_END, SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Crew, last_line, misfit
+from orchestrator.engines import Environment, Started, WorkerPlace
 from orchestrator.engines.client import SeenGpu, WorkerClient
-from orchestrator.errors import EngineUnavailable
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.gpu import Gpu
 from orchestrator.match import Fitting, Match
 from orchestrator.model import CONTROL, EnvironmentFacts
@@ -110,3 +114,51 @@ def test_what_a_worker_said_last_is_the_last_line_of_its_log(tmp_path: Path, log
 
 def test_a_worker_without_a_log_said_nothing(tmp_path: Path):
     assert last_line(tmp_path / "log") == ""
+
+
+@dataclass(frozen=True)
+class Faltering(Dressing):
+    """Workers that do not start at these turns."""
+
+    fails: frozenset[int]
+    turns: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def start(self, place: WorkerPlace, stream: Path) -> Started:
+        if next(self.turns) in self.fails:
+            raise EnvironmentFailed(f"{self.facts.version}: does not start")
+        return super().start(place, stream)
+
+
+@pytest.mark.parametrize(("fails", "lost"), [({1}, True), ({2}, False), ({2, 4}, False), ({2, 3, 5}, True)])
+def test_a_replicates_own_worker_that_does_not_start_costs_that_replicate(tmp_path: Path, fails: set[int], lost: bool):
+    """Three of them cost the version, and the very first one."""
+    asked = plan(versions=(OLD,), isolation="process")
+    facts = EnvironmentFacts(version=OLD, kind="venv", identity="", lock="", python="")
+    environments: dict[str, Environment] = {OLD: Faltering(Stage(), facts, frozenset(fails))}
+    made = Crew(asked, environments, run_directory(tmp_path / "run", asked), None, lambda text: None, (OLD,))
+    made.start_all()
+    for turn in range(1, 6):
+        client = made.engage(OLD)
+        assert (client is None) == (turn in fails or not made.versions())
+        if client:
+            made.release(OLD)
+    assert made.versions() == ([] if lost else [OLD])
+
+
+def test_no_more_workers_start_at_once_than_there_are_cpus_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    widths: list[int] = []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, width: int) -> None:
+            widths.append(width)
+            super().__init__(width)
+
+    monkeypatch.setattr("orchestrator.crew.ThreadPoolExecutor", Pool)
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2, 3, 4})
+    versions = [f"{number}.0.0" for number in range(9)]
+    stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
+    made = crew(tmp_path, stage, Fitting(cards=(T4,)), *versions)
+    made.start_all()
+    made.kill()
+    assert widths == [5]

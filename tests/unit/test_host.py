@@ -71,6 +71,24 @@ def test_time_that_the_hypervisor_took_is_told_first() -> None:
     assert found.disturbance == "the hypervisor took 50% of the time"
 
 
+@pytest.mark.parametrize(
+    ("cpus", "foreign", "steal", "cause"),
+    [
+        (64, 0.0, 0.2, ""),
+        (64, 0.0, 6.4, "the hypervisor took 10% of the time"),
+        (64, 6.4, 0.0, ""),
+        (64, 12.8, 0.0, "other processes kept 12.8 cores busy"),
+        (2, 0.2, 0.0, ""),
+        (2, 0.4, 0.0, "other processes kept 0.4 cores busy"),
+        (1, 0.0, 0.04, ""),
+    ],
+)
+def test_the_limits_are_shares_of_the_cpus_that_are_counted(cpus: int, foreign: float, steal: float, cause: str):
+    found = Reading(10.0, 0.0, 0.0, cpus=cpus).until(Reading(11.0, foreign, steal, cpus=cpus), own=0.0)
+    assert found is not None
+    assert found.disturbance == cause
+
+
 def test_our_own_work_disturbs_nobody() -> None:
     found = Reading(10.0, 100.0, 5.0).until(Reading(12.0, 103.9, 5.0), own=4.0)
     assert found is not None
@@ -114,6 +132,19 @@ def test_counters_are_those_of_all_cpus_or_of_some(machine: Path) -> None:
         assert found is not None
         assert (found.busy * TICKS_A_SECOND, found.steal * TICKS_A_SECOND) == (busy, steal)
         assert found.waited == 2.5
+        assert found.cpus == (3 if cpus is None else len(cpus))
+
+
+def test_a_process_group_has_spent_what_its_processes_and_their_ended_children_have(machine: Path) -> None:
+    times = {41: (41, 100, 50, 20, 30), 42: (41, 300, 0, 0, 0), 43: (43, 1000, 0, 0, 0)}
+    for pid, (group, *ticks) in times.items():
+        (machine / f"proc/{pid}").mkdir()
+        rest = " ".join(map(str, (1, group, *[0] * 8, *ticks, 20, 0, 1, 0, 777)))
+        (machine / f"proc/{pid}/stat").write_text(f"{pid} (a) name)) S {rest}\n")
+    assert host.spent_by({41}, machine) * TICKS_A_SECOND == pytest.approx(500)
+    assert host.spent_by((), machine) == host.spent_by({7}, machine) == 0.0
+    first = next(host.read_processes(machine))
+    assert (first.name, first.started) == ("a) name)", 777)
 
 
 def test_cpus_that_the_kernel_does_not_know_have_no_counters(machine: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator import judge
 from orchestrator.judge import judge_run
-from orchestrator.model import Arm, CardSpan, Comparison, Disturbed, Ended, Finished, Lost, Watched
+from orchestrator.model import Arm, CardSpan, Comparison, Disturbed, Ended, EnvironmentFacts, Finished, Lost, Watched
 from orchestrator.rundir import RunDir
 from tests.unit.builders import MS, NEW, OLD, case, manifest, plan, rows, run_directory, write_stream
 
@@ -120,6 +120,15 @@ def test_a_lost_version_is_a_warning_and_its_unmeasured_arms_name_it(run: RunDir
     assert [arm.version for arm in comparison.died] == [NEW, NEW]
 
 
+def test_a_version_that_more_rounds_measured_is_not_lost(run: RunDir):
+    measured(run, OLD, A)
+    run.record(Lost(version=NEW, stage="worker", reason="it died 3 times"))
+    run.record(Lost(version=OLD, stage="environment", reason="no space left"))
+    measured(run, NEW, A)
+    run.record(DONE)
+    assert judge_run(run).warnings == (f"{OLD} was lost (environment: no space left)",)
+
+
 def test_a_run_without_an_end_was_cut_short_and_its_unmeasured_arms_say_so(run: RunDir):
     measured(run, OLD, A, B)
     measured(run, NEW, A, settled=False)
@@ -175,6 +184,17 @@ def test_pythons_that_differ_by_more_than_a_patch_are_named(tmp_path: Path, pyth
     run = run_directory(tmp_path / "other", plan([A]), workers=workers)
     run.record(DONE)
     assert judge_run(run).warnings == warned
+
+
+def test_a_python_that_is_known_without_its_patch_is_the_same(tmp_path: Path):
+    """A version that was lost at its start has told only the Python of its environment."""
+    environments = {
+        version: EnvironmentFacts(version=version, kind="docker", identity="x", lock="y", python="3.11")
+        for version in (OLD, NEW)
+    }
+    run = run_directory(tmp_path / "other", plan([A]), environments=environments, workers={OLD: {"python": "3.11.9"}})
+    run.record(DONE)
+    assert judge_run(run).warnings == ()
 
 
 def test_judging_twice_gives_the_same(run: RunDir):

@@ -80,7 +80,7 @@ def test_a_version_whose_code_the_driver_makes_is_opened_once_before_the_pilot(t
     stage = Stage(gpus=SEEN)
     play(tmp_path, on_gpu(A, B, looks=(2,), seed=0), stage, jit(NEW))
     first, *rest = stage.visits()
-    assert first.startswith("0 a: open:2 close:2 open:1 burst:1")
+    assert first.startswith("0 a: open:2 burst:2 close:2 open:1 burst:1")
     assert sum(visit.startswith("0 ") for visit in rest) == 1
     assert len(stage.opened("a", NEW)) == len(stage.opened("a", OLD)) + 1
 

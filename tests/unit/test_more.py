@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import cards, engines, more, pinned, suites
+from orchestrator import cards, catalog, engines, more, pinned, suites
+from orchestrator.engines.client import WorkerClient
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.gpu import Gpu
 from orchestrator.host import host_facts
@@ -96,7 +97,7 @@ def test_what_comes_after_the_last_look_is_exploratory():
     assert extension(MoreOptions(run=Path()), fixed, read_past(fixed, map(ended, range(9)))).exploratory
 
 
-def test_orders_and_data_are_drawn_anew():
+def test_orders_are_drawn_anew():
     past = read_past(plan(), [])
     seeds = {extension(MoreOptions(run=Path()), plan(), past).seed for _ in range(5)}
     assert len(seeds) == 5
@@ -164,6 +165,33 @@ def test_more_rounds_go_to_the_open_cases_of_the_same_run(tmp_path: Path, theatr
     rounds = {arm.case.label: arm.rounds for arm in done.comparison.arms if arm.version == "2.0.0"}
     assert rounds == {OPEN.label: 14, DECIDED.label: 6}
     assert not done.comparison.broken
+
+
+def test_more_rounds_use_the_data_of_the_first(tmp_path: Path, theatre: Theatre, monkeypatch: pytest.MonkeyPatch):
+    """A workload draws it by the seed that it is opened with."""
+    run = first(tmp_path)
+    seeds: set[int] = set()
+    opening = WorkerClient.open
+
+    def spy(self: WorkerClient, of, **order):
+        seeds.add(order["seed"])
+        return opening(self, of, **order)
+
+    monkeypatch.setattr(WorkerClient, "open", spy)
+    more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+    assert seeds == {run.read_plan().seed}
+
+
+def test_a_version_that_no_table_has_any_more_is_left_out_and_reported(
+    tmp_path: Path, theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+):
+    run = first(tmp_path)
+    remaining = tuple(version for version in catalog.all_versions() if version.number != "1.14.0")
+    monkeypatch.setattr(catalog, "all_versions", lambda: remaining)
+    done = more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+    assert str(done.error) == "1.14.0: left out, it is no longer in the table of versions"
+    lost = "1.14.0 was lost (environment: left out, it is no longer in the table of versions)"
+    assert lost in done.comparison.warnings
 
 
 def test_more_rounds_are_calibrated_by_the_runs_own_pilot_and_have_numbers_of_their_own(

@@ -14,6 +14,7 @@ from orchestrator import profile as story
 from orchestrator.ask import Options
 from orchestrator.engines import EngineOptions, Started, WorkerPlace
 from orchestrator.engines.channel import ProcessChannel
+from orchestrator.engines.client import WorkerClient
 from orchestrator.engines.setting import BuildLog, worker_variables
 from orchestrator.errors import (
     ArmsDied,
@@ -26,7 +27,8 @@ from orchestrator.errors import (
     UsageError,
 )
 from orchestrator.judge import judge_run
-from orchestrator.model import EnvironmentFacts
+from orchestrator.match import Fitting, Match
+from orchestrator.model import Case, EnvironmentFacts
 from orchestrator.profile import ProfileOptions
 from orchestrator.profiles import Profiled
 from orchestrator.progress import Quiet
@@ -331,3 +333,22 @@ def test_limits_and_threads_reach_the_workers_plan(options: ProfileOptions):
     plan = story.asked_of(changed(options, environments=environments, threads=(1, 2))).plan
     assert (plan.cpus, plan.memory_mb, plan.threads, plan.device) == ((0,), 1024, (1, 2), "cpu")
     assert plan.cases == (case("fine", size="1"),)
+
+
+def test_a_version_without_code_for_the_card_may_take_longer_in_its_first_profile(
+    options: ProfileOptions, monkeypatch: pytest.MonkeyPatch
+):
+    """A refusal makes no code, so the case after it is still the first."""
+    given: list[tuple[str, float]] = []
+    asked = WorkerClient.profile
+
+    def profile(self: WorkerClient, case: Case, **order: Any) -> Any:
+        given.append((self.version, order["timeout_s"]))
+        return asked(self, case, **order)
+
+    monkeypatch.setattr(WorkerClient, "profile", profile)
+    jit = Fitting(matches=(Match("1.14.0", "", "jit", ""),))
+    monkeypatch.setattr(story, "fit", lambda run, asked: (run, replace(asked, fitting=jit)))
+    story.profile(changed(options, selected=("ending[how=refuses]", "fine")), Quiet())
+    assert [timeout_s for version, timeout_s in given if version == "1.14.0"] == [7200.0, 7200.0, 600.0]
+    assert {timeout_s for version, timeout_s in given if version == "2.0.0"} == {600.0}

@@ -1,10 +1,12 @@
 """Progress is lines in a log, an animation in a terminal and nothing where nothing is wanted."""
 
 import io
+import threading
 
 import pytest
 from rich.console import Console
 
+from orchestrator import progress
 from orchestrator.progress import Animated, Plain, Quiet, clock, view
 from tests.unit.builders import case
 
@@ -47,6 +49,23 @@ def test_what_a_workload_says_moves_no_cursor_and_keeps_its_lines():
     with view(Console(file=buffer, color_system=None), quiet=False, verbose=False) as watching:
         watching.say("died:\n  | \x1b[2Jgone")
     assert buffer.getvalue() == "died:\n  | \\x1b[2Jgone\n"
+
+
+def test_a_version_may_be_added_while_the_others_are_drawn(monkeypatch: pytest.MonkeyPatch):
+    watching = Animated(Console(file=io.StringIO(), force_terminal=True), verbose=False)
+    other = threading.Thread(target=watching.preparing, args=("2.13.0", "installing"))
+    draw_line = progress._one_line
+
+    def draw_slowly(text: str):
+        if not other.ident:
+            other.start()
+            other.join(0.3)
+        return draw_line(text)
+
+    monkeypatch.setattr(progress, "_one_line", draw_slowly)
+    watching.preparing("2.0.0", "installing")
+    other.join()
+    assert set(watching._stages) == {"2.0.0", "2.13.0"}
 
 
 @pytest.mark.parametrize(

@@ -107,9 +107,12 @@ def test_the_bounds_themselves_are_allowed(tmp_path: Path, field: contract.Field
         assert load(write_stream(tmp_path / "a.arrow", [batch])).broken == ()
 
 
-def test_a_replicate_without_a_steady_call_is_told(tmp_path: Path):
-    stream = write_stream(tmp_path / "a.arrow", [rows(replicate=5, steady=())])
-    assert told(stream) == f"{stream}: replicate 5 has no steady call; run it again"
+def test_a_replicate_without_a_steady_call_is_reported_and_costs_no_other(tmp_path: Path):
+    stream = write_stream(tmp_path / "a.arrow", [rows(replicate=5, steady=()), rows(replicate=6)])
+    loaded = load(stream)
+    assert [replicate.number for replicate in loaded.replicates] == [6]
+    assert loaded.problems == ("a.arrow: replicates without a steady call do not count: 5",)
+    assert loaded.broken == ()
 
 
 def test_an_empty_file_is_a_worker_that_never_came_to_write(tmp_path: Path):

@@ -34,6 +34,14 @@ def test_a_plan_holds_what_was_asked_and_the_usual_for_the_rest():
     assert len(plan.cases) == 8
 
 
+def test_threads_are_refused_with_a_version_that_does_not_heed_them():
+    asked = Options(versions=("1.13", "2.13"), threads=(1, 1))
+    with pytest.raises(UsageError, match=r"^--threads has no effect in TensorFlow 1\.13\.2; leave that version out"):
+        run.ask(asked)
+    assert run.ask(replace(asked, threads=None)).plan.threads is None
+    assert run.ask(replace(asked, versions=("1.14", "2.13"))).plan.threads == (1, 1)
+
+
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
     """A folder with two workloads of a user, three cases."""

@@ -1,6 +1,7 @@
 """Lines are whole however they arrive, and an ended worker says how it ended."""
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -196,3 +197,26 @@ def test_a_worker_is_in_a_group_of_its_own_so_that_ctrl_c_is_for_the_host_alone(
     group, own = channel.receive(PATIENCE_S).split()
     assert group == own
     assert int(group) != os.getpgrp()
+
+
+# Leaves a process in a session of its own behind, which keeps the pipe open.
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+    os._exit(0)
+"""
+
+
+def test_closing_does_not_wait_for_a_daemon_that_a_worker_left_behind(tmp_path: Path):
+    channel = ProcessChannel([sys.executable, "-c", DAEMON], dict(os.environ), tmp_path / "log")
+    daemon = int(channel.receive(PATIENCE_S))
+    begun = time.monotonic()
+    channel.close()
+    channel.close()
+    assert time.monotonic() - begun < 30
+    os.kill(daemon, signal.SIGKILL)
+    channel._reader.join(PATIENCE_S)
+    assert channel._stdout.closed

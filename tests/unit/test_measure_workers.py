@@ -1,0 +1,166 @@
+"""Measuring with real workers under a stub TensorFlow: what a death, a fresh worker and a first start leave behind."""
+
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from orchestrator.crew import Crew
+from orchestrator.host import Meanwhile, Reading, Witness
+from orchestrator.judge import judge_run
+from orchestrator.match import Fitting, Match
+from orchestrator.measure import Measurement
+from orchestrator.model import BESIDE, Comparison, Ended, EnvironmentFacts, Lost, Plan
+from orchestrator.more import read_past
+from orchestrator.progress import Quiet
+from orchestrator.run import first_stretch
+from orchestrator.rundir import RunDir
+from tests.contract import stub
+from tests.unit.builders import NEW, OLD, case, case_pair, plan, run_directory, version_pair
+from tests.unit.test_profile import Environment
+
+CASES = tuple(case("tick", n=name) for name in "abc")
+PAIRS = (*(version_pair(one) for one in CASES), *(case_pair(CASES[0], one) for one in CASES[1:]))
+TICK = """
+    import time
+
+    def build(tf, params):
+        def step():
+            time.sleep(0.002)
+            return 1.0
+        return step
+"""
+
+
+class Rig:
+    """A run of OLD and NEW with a workload of the test."""
+
+    def __init__(self, folder: Path, source: str = TICK) -> None:
+        self.own = folder / "own"
+        self.own.mkdir()
+        (self.own / "tick.py").write_text(dedent(source))
+        self.stub = stub.write(folder / "stub")
+        self.run = RunDir(folder / "run")
+
+    def measure(self, asked: Plan, fitting: Fitting | None = None) -> Comparison:
+        self.run = run_directory(self.run.path, asked)
+        environments = {
+            version: Environment(
+                EnvironmentFacts(version=version, kind="venv", identity="", lock="", python="3.11.7"), self.stub
+            )
+            for version in asked.versions
+        }
+        crew = Crew(asked, environments, self.run, self.own, lambda text: None)
+        slow = fitting.slow_starts if fitting else frozenset()
+        try:
+            crew.start_all()
+            judge: Callable[[], Comparison] = lambda: judge_run(self.run, at_look=True)  # noqa: E731
+            Measurement(asked, crew, self.run, Quiet(), judge, first_stretch(asked), slow_starts=slow).measure()
+            crew.dismiss()
+        finally:
+            crew.kill()
+        return judge_run(self.run)
+
+    def deaths(self) -> list[Ended]:
+        return [entry for entry in self.run.entries() if isinstance(entry, Ended) and entry.outcome == "died"]
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path)
+
+
+def test_a_version_whose_gpu_code_was_made_first_keeps_its_results(rig: Rig):
+    fitting = Fitting(matches=(Match(NEW, "", "jit", ""),))
+    comparison = rig.measure(plan(CASES[:2], pairs=PAIRS[:2], looks=(2,)), fitting)
+    assert comparison.broken == ()
+    assert not [text for text in comparison.warnings if "steady" in text]
+    assert {(arm.version, arm.outcome, arm.rounds) for arm in comparison.arms} == {
+        (OLD, "measured", 2),
+        (NEW, "measured", 2),
+    }
+
+
+# Its first call after a burst was announced ends the worker, once.
+KILLING = """
+    import os, time
+
+    FLAG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kill")
+
+    def build(tf, params):
+        def step():
+            if params["n"] == "a" and os.path.exists(FLAG):
+                os.remove(FLAG)
+                os.kill(os.getppid(), 9)
+            time.sleep(0.002)
+            return 1.0
+        return step
+"""
+
+
+def test_a_worker_that_dies_with_several_replicates_costs_one_arm_and_one_death(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Its other replicates are asked of nobody, and their cases are measured again in the next round."""
+    rig = Rig(tmp_path, KILLING)
+    begin = Witness.begin
+    visits = iter(range(1, 9))
+
+    def announce(*values: Any) -> Witness:
+        if next(visits) == 2:
+            (rig.own / "kill").touch()
+        return begin(*values)
+
+    monkeypatch.setattr(Witness, "begin", announce)
+    monkeypatch.setattr(Witness, "disturbance", lambda witness, own_s: "")
+    comparison = rig.measure(plan(CASES, pairs=PAIRS, looks=(3,)))
+    killed, *others = rig.deaths()
+    assert (killed.case, killed.how, killed.round) == ("tick[n=a]", "worker", 2)
+    assert {(end.version, end.how, end.round) for end in others} == {(killed.version, BESIDE, 2)}
+    assert sorted(end.case for end in others) == ["tick[n=b]", "tick[n=c]"]
+    assert not any(isinstance(entry, Lost) for entry in rig.run.entries())
+    assert comparison.broken == ()
+    measured = {(arm.case.label, arm.version): (arm.outcome, arm.rounds) for arm in comparison.arms}
+    assert measured.pop(("tick[n=a]", killed.version)) == ("died", 1)
+    of_version = {rounds for (_, version), rounds in measured.items() if version == killed.version}
+    assert of_version == {("measured", 2)}
+    assert {rounds for (_, version), rounds in measured.items() if version != killed.version} == {("measured", 3)}
+    assert read_past(rig.run.read_plan(), rig.run.entries()).ledger.ended == {("tick[n=a]", killed.version)}
+
+
+# As an input pipeline does that fills its buffers.
+FILLING = """
+    import hashlib, threading, time
+
+    def build(tf, params):
+        def fill():
+            block = bytes(1 << 20)
+            while True:
+                hashlib.sha256(block).digest()
+
+        threading.Thread(target=fill, daemon=True).start()
+        return lambda: time.sleep(0.005)
+"""
+
+
+def test_what_threads_do_while_another_arm_has_its_turn_is_own_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    in_own_bursts: list[float] = []
+    counted: list[float] = []
+    disturbance, until = Witness.disturbance, Reading.until
+
+    def judge(self: Witness, own_s: float) -> str:
+        in_own_bursts.append(own_s)
+        disturbance(self, own_s)
+        return ""
+
+    def count(self: Reading, later: Reading, own: float) -> Meanwhile | None:
+        counted.append(own)
+        return until(self, later, own)
+
+    monkeypatch.setattr(Witness, "disturbance", judge)
+    monkeypatch.setattr(Reading, "until", count)
+    Rig(tmp_path, FILLING).measure(plan(CASES[:1], pairs=PAIRS[:1], looks=(2,)))
+    # Both have a thread, and each of them a turn for half of the time.
+    assert sum(counted) > 1.4 * sum(in_own_bursts) > 0
