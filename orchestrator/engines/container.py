@@ -1,6 +1,7 @@
 """One hardened container and the lines to the worker inside it."""
 
 import os
+import re
 import signal
 import socket
 import struct
@@ -28,6 +29,9 @@ ROOT = "/tfcompare"
 SCRATCH = "/tmp"  # noqa: S108
 RUN_LABEL = "tfcompare.run"
 OWNER_LABEL = "tfcompare.owner"
+# Older marks have no user.
+OWNER_MARK = re.compile(r"(?P<here>.*?)(:(?P<uid>\d+))?:(?P<pid>\d+):(?P<started>\w+)")
+UNKNOWN = "unknown"
 PIDS_LIMIT = 8192
 MEMORY_SHARE = 0.9
 # Who root's workers are: nobody who owns a file. Root in a container could leave files that make others root outside.
@@ -59,17 +63,25 @@ class Spec:
 
 
 def owner() -> str:
-    """This process, so that a later run can tell a container in use from one that was left behind."""
-    return f"{_here()}:{os.getpid()}:{_started(os.getpid())}"
+    """Mark this process, so that a later run can tell a container in use from one that was left behind."""
+    pid = os.getpid()
+    try:
+        started = _read_start(pid)
+    except OSError:
+        started = UNKNOWN
+    return f"{_here()}:{os.getuid()}:{pid}:{started}"
 
 
 def abandoned(mark: str, state: str) -> bool:
-    """Whether a container's owner is gone. Of another machine, boot or process namespace nothing can be seen from
-    here: its containers are left alone while they run, and a worker ends by itself once its host is gone."""
-    here, pid, started = ["", "", *mark.rsplit(":", 2)][-3:]
-    if here != _here() or not pid.isdigit():
+    """Whether a container's owner has ended. Owners of another machine, boot or process namespace cannot be seen from
+    here: their containers are left alone while they run, and a worker ends by itself once its host has ended."""
+    match = OWNER_MARK.fullmatch(mark)
+    here = _here()
+    if match is None or here == UNKNOWN or match["here"] != here:
         return state in ("exited", "dead")
-    return _started(int(pid)) != started
+    if match["uid"] not in (None, str(os.getuid())):
+        return False
+    return _has_ended(int(match["pid"]), match["started"], own=match["uid"] is not None)
 
 
 def _here() -> str:
@@ -78,14 +90,23 @@ def _here() -> str:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
     except OSError:
-        return "unknown"
+        return UNKNOWN
 
 
-def _started(pid: int) -> str:
+def _has_ended(pid: int, started: str, *, own: bool) -> bool:
+    """Whether a process is certain to have ended; one that cannot be read may still run."""
     try:
-        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return _read_start(pid) != started
+    except FileNotFoundError:
+        # With hidepid=2 the processes of other users look like none, the first one too.
+        return own or os.access("/proc/1/stat", os.R_OK)
     except OSError:
-        return "gone"
+        return False
+
+
+def _read_start(pid: int) -> str:
+    """Return when a process was started, in ticks since the boot; "gone" for one that has ended."""
+    state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     # A zombie only waits to be counted.
     return "gone" if state in "ZX" else fields[18]
 
