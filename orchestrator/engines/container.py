@@ -5,7 +5,9 @@ import re
 import signal
 import socket
 import struct
+import sys
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +40,9 @@ MEMORY_SHARE = 0.9
 UNPRIVILEGED = 65532
 # How long a worker has for leaving in order before it is killed.
 LEAVE_S = 2.0
+# How long a container may take to end after its output has.
+END_S = 5.0
+POLL_S = 0.1
 
 STDOUT, STDERR = 1, 2
 
@@ -177,6 +182,23 @@ def _hand_over(folder: Path, user: tuple[int, int]) -> None:
             os.chown(name, *user, dir_fd=within, follow_symlinks=False)
 
 
+class Log:
+    """A worker's log. Text that cannot be written is dropped and ends no worker; a warning says so once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._warned = False
+
+    def write(self, text: bytes) -> None:
+        try:
+            with open(self._path, "ab", buffering=0, opener=confined.append_opener) as log:
+                log.write(text)
+        except OSError as error:
+            if not self._warned:
+                print(f"warning: {self._path}: {error.strerror}; lines of this log are missing", file=sys.stderr)
+            self._warned = True
+
+
 class ContainerChannel:
     """Attached to a container's stdin and stdout; its stderr goes to a log. An engine that is gone is told from a
     worker that is gone: EngineUnavailable."""
@@ -184,7 +206,7 @@ class ContainerChannel:
     def __init__(self, client: docker.DockerClient, container: str, version: str, log: Path) -> None:
         self._api = client.api
         self._container = container
-        self._log = log
+        self._log = Log(log)
         self._lines = Lines()
         self._reader = threading.Thread(target=self._read, daemon=True)
         try:
@@ -206,13 +228,12 @@ class ContainerChannel:
 
     def _read(self) -> None:
         try:
-            with open(self._log, "ab", buffering=0, opener=confined.append_opener) as log:
-                while frame := self._frame():
-                    stream, payload = frame
-                    if stream == STDOUT:
-                        self._lines.feed(payload)
-                    elif stream == STDERR:
-                        log.write(payload)
+            while frame := self._frame():
+                stream, payload = frame
+                if stream == STDOUT:
+                    self._lines.feed(payload)
+                elif stream == STDERR:
+                    self._log.write(payload)
         except OSError:
             pass
         self._lines.end()
@@ -248,11 +269,12 @@ class ContainerChannel:
         return line
 
     def _ending(self) -> str:
+        until = time.monotonic() + END_S
         try:
-            self._api.wait(self._container, timeout=5)
-            state = self._api.inspect_container(self._container)["State"]
-        except requests.ReadTimeout:
-            return "closed its output but still runs"
+            while (state := self._api.inspect_container(self._container)["State"])["Running"]:
+                if time.monotonic() >= until:
+                    return "closed its output but still runs"
+                time.sleep(POLL_S)
         except NotFound:
             return "lost: somebody removed its container"
         except (DockerException, requests.RequestException) as error:
