@@ -20,7 +20,7 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.types import LogConfig, Mount
 
 from orchestrator import confined
-from orchestrator.engines import nvidia, outside
+from orchestrator.engines import limits, nvidia, outside, security
 from orchestrator.engines.channel import ChannelClosed, Lines, describe_exit
 from orchestrator.engines.setting import worker_variables
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
@@ -36,8 +36,6 @@ OWNER_MARK = re.compile(r"(?P<here>.*?)(:(?P<uid>\d+))?:(?P<pid>\d+):(?P<started
 UNKNOWN = "unknown"
 PIDS_LIMIT = 8192
 MEMORY_SHARE = 0.9
-# Who root's workers are: nobody who owns a file. Root in a container could leave files that make others root outside.
-UNPRIVILEGED = 65532
 # How long a worker has for leaving in order before it is killed.
 LEAVE_S = 2.0
 # How long a container may take to end after its output has.
@@ -126,7 +124,8 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         place = outside.source(source, mounted, read_only=read_only)
         return Mount(f"{ROOT}/{name}", str(place), type="bind", read_only=read_only)
 
-    user = (os.getuid(), os.getgid()) if os.getuid() else (UNPRIVILEGED, UNPRIVILEGED)
+    info = client.info()
+    user = security.find_user(info)
     mounts = [mount("workloads", spec.workloads)]
     if spec.own_workloads:
         mounts.append(mount("own", spec.own_workloads))
@@ -136,18 +135,19 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
             _hand_over(folder, user)
             mounts.append(mount(name, folder, read_only=False))
     # The engine's memory: Docker's may be a virtual machine with less than this machine has.
-    memory = spec.memory_mb * 2**20 if spec.memory_mb else int(client.info()["MemTotal"] * MEMORY_SHARE)
+    memory = spec.memory_mb * 2**20 if spec.memory_mb else int(info["MemTotal"] * MEMORY_SHARE)
+    cpus = spec.cpus or limits.find_granted(info["NCPU"])
     host_config = client.api.create_host_config(
         mounts=mounts,
         network_mode="none",
         read_only=True,
         cap_drop=["ALL"],
-        security_opt=["no-new-privileges"],
+        security_opt=security.find_options(info),
         pids_limit=PIDS_LIMIT,
         mem_limit=memory,
         # Without swap of its own: a worker that swaps measures the disk.
         memswap_limit=memory,
-        cpuset_cpus=",".join(map(str, spec.cpus)) if spec.cpus else None,
+        cpuset_cpus=",".join(map(str, cpus)) if cpus else None,
         tmpfs={SCRATCH: "rw,nosuid,nodev,mode=1777"},
         # What the worker says is read here; the engine need not write it to its disk during a measurement.
         log_config=LogConfig(type="none"),

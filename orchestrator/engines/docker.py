@@ -12,7 +12,7 @@ from docker.errors import APIError, DockerException
 
 from orchestrator import lockfile
 from orchestrator.catalog import lock_hash
-from orchestrator.engines import EngineOptions, Started, WorkerPlace, container, image, nvidia
+from orchestrator.engines import EngineOptions, Started, WorkerPlace, container, image, limits, nvidia, security
 from orchestrator.engines.index import Index
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError, UsageError
@@ -109,7 +109,8 @@ class DockerEngine:
     def check(self) -> str:
         with closing(connect()) as client, asking("looking at the engine", EngineUnavailable):
             info = client.info()
-            self._options.check_limits(range(info["NCPU"]), info["MemTotal"] // 2**20)
+            security.check(client, info)
+            self._options.check_limits(limits.find_cpus(info["NCPU"]), info["MemTotal"] // 2**20)
             container.reap(client)
             if self._options.gpu:
                 nvidia.check(client, self._options.gpu_request, self._options.cards, info)
