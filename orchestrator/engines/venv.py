@@ -8,9 +8,10 @@ import hashlib
 import json
 import os
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from orchestrator import lockfile
 from orchestrator.catalog import lock_hash
@@ -36,15 +37,11 @@ class VenvEnvironment:
     path: Path
     facts: EnvironmentFacts
     options: EngineOptions
+    home: Path
 
     def start(self, place: WorkerPlace, stream: Path) -> Started:
-        home = self.path / "home"
-        try:
-            home.mkdir(exist_ok=True)
-        except OSError as error:
-            raise _unwritable(self.facts.version, home, error) from error
         # HOME is the environment's own: a user's keras.json must not steer one version and not another.
-        env = {**worker_variables(), "HOME": str(home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
+        env = {**worker_variables(), "HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
         argv = [str(self.path / "bin" / "python"), str(WORKLOADS / "worker.py")]
         try:
             channel = ProcessChannel(argv, env, place.log, self.options.cpus, self.options.memory_mb)
@@ -61,6 +58,7 @@ class VenvEngine:
         self._options = options
         self._index = Index(options.index_url, options.wheelhouse, options.ca_bundle)
         self._downloads = pythons.Downloads(options)
+        self._homes = ExitStack()
 
     def check(self) -> str:
         if self._options.gpu:
@@ -95,7 +93,9 @@ class VenvEngine:
                 lock = path.with_suffix(path.suffix + ".lock")
                 held.enter_context(hold_lock(lock, log, f"another run is building {path.name}; waiting for it"))
             except OSError as error:
-                raise _unwritable(version.number, path.parent, error) from error
+                # What is ready needs no lock: a shared cache may be read-only.
+                if not (path / MARKER).exists():
+                    raise _unwritable(version.number, path.parent, error) from error
             if not (path / MARKER).exists():
                 self._build(version, flavour, interpreter, path, log)
         facts = EnvironmentFacts(
@@ -106,7 +106,16 @@ class VenvEngine:
             python=interpreter.version,
             details={"path": str(path), "interpreter": str(interpreter.path)},
         )
-        return VenvEnvironment(path, facts, self._options)
+        return VenvEnvironment(path, facts, self._options, self._find_home(path))
+
+    def _find_home(self, path: Path) -> Path:
+        """Return the environment's own home, or a temporary one where it cannot be written."""
+        home = path / "home"
+        with suppress(OSError):
+            home.mkdir(exist_ok=True)
+        if os.access(home, os.W_OK):
+            return home
+        return Path(self._homes.enter_context(TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True)))
 
     def _download(self, version: Version, number: str, log: BuildLog) -> Interpreter:
         if ban := pythons.find_ban(self._options):
@@ -152,6 +161,7 @@ class VenvEngine:
 
     def close(self) -> None:
         self._index.close()
+        self._homes.close()
 
 
 def _choose(version: Version) -> tuple[Flavour, Interpreter | None]:
