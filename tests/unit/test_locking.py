@@ -51,6 +51,13 @@ def test_a_day_without_one_takes_the_nearest_and_says_so(name: str, number: str)
     assert said == [f"{name}: the index has none of that day; taking {number}"]
 
 
+@pytest.mark.parametrize("name", ["nightly-20260901", "nightly-20260903"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_nightlies_of_a_day_the_later_number_is_meant(name: str, order: int):
+    numbers = ["2.9.0.dev20260901", "2.22.0.dev20260901", "2.21.0.dev20260901"][::order]
+    assert chosen(name, dict.fromkeys(numbers, "tf-nightly"))[1] == "2.22.0.dev20260901"
+
+
 def test_no_nightly_at_all_is_told():
     with pytest.raises(UsageError, match="the index has no nightly"):
         chosen("nightly", {"2.22.0rc0": "tf-nightly"})
