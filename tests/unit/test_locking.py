@@ -1,5 +1,6 @@
 """Which nightly is meant, and what a patch is locked with; the resolver itself is asked in tests/engines."""
 
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -135,3 +136,10 @@ def test_versions_that_are_locked_at_once_are_all_in_the_table():
 )
 def test_why_an_index_does_not_answer_is_told_without_what_pip_calls_its_connections(said: str, cause: str):
     assert locking._cause(said) == cause
+
+
+def test_pip_which_lists_nightlies_is_a_dependency():
+    """An environment of uv's has none by itself."""
+    project = tomllib.loads((catalog.IMAGES.parent / "pyproject.toml").read_text())["project"]
+    assert [name for name in project["dependencies"] if name.startswith("pip>=")]
+    assert "\npip==" in (catalog.IMAGES.parent / "requirements" / "run.txt").read_text()
