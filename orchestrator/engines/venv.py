@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from orchestrator import lockfile
+from orchestrator import lockfile, whole
 from orchestrator.catalog import lock_hash
 from orchestrator.engines import EngineOptions, Started, WorkerPlace, failures, interpreters, pythons
 from orchestrator.engines.channel import ProcessChannel
@@ -98,10 +98,11 @@ class VenvEngine:
                     raise _unwritable(version.number, path.parent, error) from error
             if not (path / MARKER).exists():
                 self._build(version, flavour, interpreter, path, log)
+            identity = identify(path, interpreter)
         facts = EnvironmentFacts(
             version=version.number,
             kind="venv",
-            identity=path.name,
+            identity=identity,
             lock=lock_hash(flavour),
             python=interpreter.version,
             details={"path": str(path), "interpreter": str(interpreter.path)},
@@ -144,7 +145,8 @@ class VenvEngine:
             # built with the locked setuptools and not with one fetched unlocked.
             locked = [*pip, "--no-deps", "--no-build-isolation", "-r", str(flavour.lock)]
             self._run(version, locked, asking, log)
-            (path / MARKER).write_text(json.dumps({"version": version.number, "lock": flavour.lock.name}))
+            marker = {"version": version.number, "lock": flavour.lock.name, "build": interpreter.build}
+            (path / MARKER).write_text(json.dumps(marker))
         except OSError as error:
             raise _unwritable(version.number, path, error) from error
 
@@ -185,6 +187,22 @@ def _numbers(version: Version) -> tuple[str, ...]:
 def folder_of(flavour: Flavour, interpreter: Interpreter) -> Path:
     key = hashlib.sha256(f"{lock_hash(flavour)} {interpreter.version} {interpreter.prefix}".encode()).hexdigest()
     return cache_folder() / f"{flavour.lock.stem}-{key[:16]}"
+
+
+def identify(path: Path, interpreter: Interpreter) -> str:
+    """Return what tells an environment from others: its folder and, where it is no longer the one of the install, the
+    build of its Python. An environment links to that Python, so a new build needs no new install."""
+    try:
+        marker = json.loads((path / MARKER).read_text())
+    except ValueError:
+        marker = {}
+    if "build" not in marker:
+        # Installed by an earlier version: this build counts as the one of the install from now on.
+        with suppress(OSError):
+            whole.write(path / MARKER, json.dumps({**marker, "build": interpreter.build}).encode())
+    if marker.get("build", interpreter.build) == interpreter.build:
+        return path.name
+    return f"{path.name}-{hashlib.sha256(interpreter.build.encode()).hexdigest()[:8]}"
 
 
 def _unwritable(version: str, path: Path, error: OSError) -> EnvironmentFailed:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,19 @@ def test_a_ready_environment_in_a_read_only_cache_is_used(shared: Path, monkeypa
         with pytest.raises(EnvironmentFailed, match=r"cannot write .*: Read-only file system"):
             engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log", print))
     assert not environment.home.exists()
+
+
+def test_another_build_of_the_same_python_is_another_environment_without_an_install(cache: Path):
+    made = make(wanted())
+    (made / MARKER).write_text('{"version": "2.13.0"}')
+    found = interpreters.probe(Path(sys.executable).resolve())
+    assert isinstance(found, Interpreter)
+    assert found.build == " ".join(sys.version.split())
+    rebuilt = replace(found, build=found.build + "1")
+    assert venv.identify(made, found) == made.name, "an environment of an earlier version is kept"
+    assert venv.identify(made, rebuilt) not in (made.name, venv.identify(made, found))
+    assert venv.identify(made, found) == made.name
+    assert folder_of(FLAVOUR, rebuilt) == made
 
 
 def test_nothing_is_outdated_where_there_is_nothing(cache: Path):
