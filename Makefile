@@ -1,7 +1,7 @@
 # make run: sets everything up and compares three TensorFlows. make test: sets everything up and passes the tests.
 
 # The first of these that is Python 3.11 or newer.
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
 VERSIONS ?= 1.14,2.0,2.13
 ARGS ?=

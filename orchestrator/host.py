@@ -5,7 +5,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -39,16 +39,11 @@ TEXTS = {
 
 def host_facts(root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpus) -> Facts:
     cards = find_gpus()
-    cpu = _find(root, "proc/cpuinfo", r"^model name\s*: (.+)") or platform.machine()
-    board = _find(root, "sys/class/dmi/id/board_name", WHOLE_LINE)
-    uuids = sorted(card.uuid for card in cards if card.uuid)
-    # Nothing that moves by itself, like a clock rate, may make another machine of this one.
-    stable = (cpu, os.cpu_count(), board, _find(root, "etc/machine-id", WHOLE_LINE), *uuids)
     return {
-        "id": hashlib.sha256(" ".join(map(str, stable)).encode()).hexdigest()[:12],
+        "id": _identify(root),
         "system": platform.system(),
         "kernel": platform.release(),
-        "cpu": cpu,
+        "cpu": _name_cpu(root),
         "cores": os.cpu_count(),
         "usable_cores": len(os.sched_getaffinity(0)),
         "numa_nodes": len(list(root.glob("sys/devices/system/node/node[0-9]*"))) or None,
@@ -64,6 +59,24 @@ def host_facts(root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpu
         "python": platform.python_version(),
         **{fact: _find(root, path, pattern) for fact, (path, pattern) in TEXTS.items()},
     }
+
+
+def is_here(facts: Mapping[str, object], root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpus) -> bool:
+    """Whether facts are of this machine. In runs of earlier versions a machine's id contains its cards."""
+    cards = sorted(card.uuid for card in find_gpus() if card.uuid)
+    return facts.get("id") in (_identify(root), _identify(root, *cards))
+
+
+def _identify(root: Path, *cards: str) -> str:
+    # Nothing that moves by itself, like a clock rate, may make another machine of this one. Cards are not part of it: a
+    # driver that has just been upgraded shows none until the next start.
+    board = _find(root, "sys/class/dmi/id/board_name", WHOLE_LINE)
+    stable = (_name_cpu(root), os.cpu_count(), board, _find(root, "etc/machine-id", WHOLE_LINE), *cards)
+    return hashlib.sha256(" ".join(map(str, stable)).encode()).hexdigest()[:12]
+
+
+def _name_cpu(root: Path) -> str:
+    return _find(root, "proc/cpuinfo", r"^model name\s*: (.+)") or platform.machine()
 
 
 def moment(root: Path = ROOT, read_cards: Callable[[], tuple[GpuReading, ...]] = read_gpus) -> Facts:
@@ -113,7 +126,7 @@ def _find(root: Path, path: str, pattern: str) -> str | None:
 
 def _read(path: Path) -> str | None:
     try:
-        return path.read_text().strip() or None
+        return path.read_text(errors="replace").strip() or None
     except OSError:
         return None
 

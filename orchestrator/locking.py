@@ -343,7 +343,9 @@ def nearest(name: str, known: Mapping[str, str], say: Callable[[str], None]) -> 
         number = max(dated, key=lambda one: (dated[one], Number(one)))
         return known[number], number
     before = {number: day for number, day in dated.items() if day <= wanted}
-    number = max(before, key=lambda one: before[one]) if before else min(dated, key=lambda one: dated[one])
+    # Of two of one day, the later number.
+    day = max(before.values()) if before else min(dated.values())
+    number = max((one for one in dated if dated[one] == day), key=Number)
     if dated[number] != wanted:
         say(f"{name}: the index has none of that day; taking {number}")
     return known[number], number

@@ -10,7 +10,7 @@ from pathlib import Path
 from orchestrator import cards, catalog, pinned, suites
 from orchestrator.engines import EngineOptions, Environment, engines
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
-from orchestrator.host import host_facts
+from orchestrator.host import host_facts, is_here
 from orchestrator.judge import judge_run
 from orchestrator.match import Fitting
 from orchestrator.measure import Ledger, Stretch, undecided
@@ -193,13 +193,12 @@ def _same_files(plan: Plan, manifest: Manifest, own: Path | None, otherwise: str
 
 
 def _same_machine(manifest: Manifest, say: Callable[[str], None]) -> None:
-    here = host_facts()
-    if manifest.host.get("id") != here["id"]:
+    if not is_here(manifest.host):
         raise UsageError(
             f"the run was measured on another machine ({manifest.host.get('cpu')}): its rounds go on only there; "
             "run anew here"
         )
-    if manifest.host.get("boot") != here["boot"]:
+    if manifest.host.get("boot") != host_facts()["boot"]:
         say("warning: this machine was started anew since the run; ratios are still formed inside each round")
 
 

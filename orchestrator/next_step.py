@@ -8,7 +8,7 @@ from pathlib import Path
 
 from orchestrator.errors import UsageError
 from orchestrator.flags import LONGEST_S
-from orchestrator.host import host_facts
+from orchestrator.host import is_here
 from orchestrator.model import Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan
 from orchestrator.more import MoreOptions, extension, is_closed, open_cases, read_past, same_sources
 from orchestrator.rundir import RunDir
@@ -111,4 +111,4 @@ def _continues_here(plan: Plan, manifest: Manifest, path: Path, folder: Sequence
         same_sources(plan, manifest, directory, Path(folder[1]) if folder else None)
     except UsageError:
         return False
-    return manifest.host.get("id") == host_facts()["id"] and not directory.is_held
+    return is_here(manifest.host) and not directory.is_held

@@ -27,7 +27,7 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
-from orchestrator.host import host_facts
+from orchestrator.host import host_facts, is_here
 from orchestrator.model import Case
 from orchestrator.plan import select_cases
 from orchestrator.progress import View
@@ -126,7 +126,7 @@ def again(folder: Path, question: Question | None = None) -> State:
         raise UsageError(
             f"the workload has changed since {folder} was begun; old and new times do not mix, so begin anew"
         )
-    if known.host.get("id") != host_facts()["id"]:
+    if not is_here(known.host):
         raise UsageError(
             f"{folder} was measured on another machine ({known.host.get('cpu')}): it goes on only there; begin anew "
             "here"

@@ -50,14 +50,15 @@ def digests() -> dict[str, str]:
 
 
 def write_digests(found: Mapping[str, str]) -> Path:
-    known = {**digests(), **found}
-    lines = [f"{json.dumps(image)} = {json.dumps(known[image])}\n" for image in sorted(known)]
-    return write(digests_file(), "# Written by: tfcompare images lock\n" + "".join(lines))
+    with changing():
+        known = {**digests(), **found}
+        lines = [f"{json.dumps(image)} = {json.dumps(known[image])}\n" for image in sorted(known)]
+        return write(digests_file(), "# Written by: tfcompare images lock\n" + "".join(lines))
 
 
 @contextmanager
 def changing() -> Iterator[None]:
-    """While the table is read and written again: what another run writes into it meanwhile is not lost."""
+    """Hold the folder's lock: what another run writes while a file is read and written again would be lost."""
     path = folder() / ".lock"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

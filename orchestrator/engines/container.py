@@ -1,10 +1,13 @@
 """One hardened container and the lines to the worker inside it."""
 
 import os
+import re
 import signal
 import socket
 import struct
+import sys
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +20,7 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.types import LogConfig, Mount
 
 from orchestrator import confined
-from orchestrator.engines import nvidia, outside
+from orchestrator.engines import limits, nvidia, outside, security
 from orchestrator.engines.channel import ChannelClosed, Lines, describe_exit
 from orchestrator.engines.setting import worker_variables
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
@@ -28,12 +31,16 @@ ROOT = "/tfcompare"
 SCRATCH = "/tmp"  # noqa: S108
 RUN_LABEL = "tfcompare.run"
 OWNER_LABEL = "tfcompare.owner"
+# Older marks have no user.
+OWNER_MARK = re.compile(r"(?P<here>.*?)(:(?P<uid>\d+))?:(?P<pid>\d+):(?P<started>\w+)")
+UNKNOWN = "unknown"
 PIDS_LIMIT = 8192
 MEMORY_SHARE = 0.9
-# Who root's workers are: nobody who owns a file. Root in a container could leave files that make others root outside.
-UNPRIVILEGED = 65532
 # How long a worker has for leaving in order before it is killed.
 LEAVE_S = 2.0
+# How long a container may take to end after its output has.
+END_S = 5.0
+POLL_S = 0.1
 
 STDOUT, STDERR = 1, 2
 
@@ -59,17 +66,25 @@ class Spec:
 
 
 def owner() -> str:
-    """This process, so that a later run can tell a container in use from one that was left behind."""
-    return f"{_here()}:{os.getpid()}:{_started(os.getpid())}"
+    """Mark this process, so that a later run can tell a container in use from one that was left behind."""
+    pid = os.getpid()
+    try:
+        started = _read_start(pid)
+    except OSError:
+        started = UNKNOWN
+    return f"{_here()}:{os.getuid()}:{pid}:{started}"
 
 
 def abandoned(mark: str, state: str) -> bool:
-    """Whether a container's owner is gone. Of another machine, boot or process namespace nothing can be seen from
-    here: its containers are left alone while they run, and a worker ends by itself once its host is gone."""
-    here, pid, started = ["", "", *mark.rsplit(":", 2)][-3:]
-    if here != _here() or not pid.isdigit():
+    """Whether a container's owner has ended. Owners of another machine, boot or process namespace cannot be seen from
+    here: their containers are left alone while they run, and a worker ends by itself once its host has ended."""
+    match = OWNER_MARK.fullmatch(mark)
+    here = _here()
+    if match is None or here == UNKNOWN or match["here"] != here:
         return state in ("exited", "dead")
-    return _started(int(pid)) != started
+    if match["uid"] not in (None, str(os.getuid())):
+        return False
+    return _has_ended(int(match["pid"]), match["started"], own=match["uid"] is not None)
 
 
 def _here() -> str:
@@ -78,14 +93,23 @@ def _here() -> str:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
     except OSError:
-        return "unknown"
+        return UNKNOWN
 
 
-def _started(pid: int) -> str:
+def _has_ended(pid: int, started: str, *, own: bool) -> bool:
+    """Whether a process is certain to have ended; one that cannot be read may still run."""
     try:
-        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return _read_start(pid) != started
+    except FileNotFoundError:
+        # With hidepid=2 the processes of other users look like none, the first one too.
+        return own or os.access("/proc/1/stat", os.R_OK)
     except OSError:
-        return "gone"
+        return False
+
+
+def _read_start(pid: int) -> str:
+    """Return when a process was started, in ticks since the boot; "gone" for one that has ended."""
+    state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     # A zombie only waits to be counted.
     return "gone" if state in "ZX" else fields[18]
 
@@ -100,7 +124,8 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         place = outside.source(source, mounted, read_only=read_only)
         return Mount(f"{ROOT}/{name}", str(place), type="bind", read_only=read_only)
 
-    user = (os.getuid(), os.getgid()) if os.getuid() else (UNPRIVILEGED, UNPRIVILEGED)
+    info = client.info()
+    user = security.find_user(info)
     mounts = [mount("workloads", spec.workloads)]
     if spec.own_workloads:
         mounts.append(mount("own", spec.own_workloads))
@@ -110,18 +135,19 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
             _hand_over(folder, user)
             mounts.append(mount(name, folder, read_only=False))
     # The engine's memory: Docker's may be a virtual machine with less than this machine has.
-    memory = spec.memory_mb * 2**20 if spec.memory_mb else int(client.info()["MemTotal"] * MEMORY_SHARE)
+    memory = spec.memory_mb * 2**20 if spec.memory_mb else int(info["MemTotal"] * MEMORY_SHARE)
+    cpus = spec.cpus or limits.find_granted(info["NCPU"])
     host_config = client.api.create_host_config(
         mounts=mounts,
         network_mode="none",
         read_only=True,
         cap_drop=["ALL"],
-        security_opt=["no-new-privileges"],
+        security_opt=security.find_options(info),
         pids_limit=PIDS_LIMIT,
         mem_limit=memory,
         # Without swap of its own: a worker that swaps measures the disk.
         memswap_limit=memory,
-        cpuset_cpus=",".join(map(str, spec.cpus)) if spec.cpus else None,
+        cpuset_cpus=",".join(map(str, cpus)) if cpus else None,
         tmpfs={SCRATCH: "rw,nosuid,nodev,mode=1777"},
         # What the worker says is read here; the engine need not write it to its disk during a measurement.
         log_config=LogConfig(type="none"),
@@ -156,6 +182,23 @@ def _hand_over(folder: Path, user: tuple[int, int]) -> None:
             os.chown(name, *user, dir_fd=within, follow_symlinks=False)
 
 
+class Log:
+    """A worker's log. Text that cannot be written is dropped and ends no worker; a warning says so once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._warned = False
+
+    def write(self, text: bytes) -> None:
+        try:
+            with open(self._path, "ab", buffering=0, opener=confined.append_opener) as log:
+                log.write(text)
+        except OSError as error:
+            if not self._warned:
+                print(f"warning: {self._path}: {error.strerror}; lines of this log are missing", file=sys.stderr)
+            self._warned = True
+
+
 class ContainerChannel:
     """Attached to a container's stdin and stdout; its stderr goes to a log. An engine that is gone is told from a
     worker that is gone: EngineUnavailable."""
@@ -163,7 +206,7 @@ class ContainerChannel:
     def __init__(self, client: docker.DockerClient, container: str, version: str, log: Path) -> None:
         self._api = client.api
         self._container = container
-        self._log = log
+        self._log = Log(log)
         self._lines = Lines()
         self._reader = threading.Thread(target=self._read, daemon=True)
         try:
@@ -185,13 +228,12 @@ class ContainerChannel:
 
     def _read(self) -> None:
         try:
-            with open(self._log, "ab", buffering=0, opener=confined.append_opener) as log:
-                while frame := self._frame():
-                    stream, payload = frame
-                    if stream == STDOUT:
-                        self._lines.feed(payload)
-                    elif stream == STDERR:
-                        log.write(payload)
+            while frame := self._frame():
+                stream, payload = frame
+                if stream == STDOUT:
+                    self._lines.feed(payload)
+                elif stream == STDERR:
+                    self._log.write(payload)
         except OSError:
             pass
         self._lines.end()
@@ -227,11 +269,12 @@ class ContainerChannel:
         return line
 
     def _ending(self) -> str:
+        until = time.monotonic() + END_S
         try:
-            self._api.wait(self._container, timeout=5)
-            state = self._api.inspect_container(self._container)["State"]
-        except requests.ReadTimeout:
-            return "closed its output but still runs"
+            while (state := self._api.inspect_container(self._container)["State"])["Running"]:
+                if time.monotonic() >= until:
+                    return "closed its output but still runs"
+                time.sleep(POLL_S)
         except NotFound:
             return "lost: somebody removed its container"
         except (DockerException, requests.RequestException) as error:

@@ -1,7 +1,8 @@
 """Versions in Docker images, workers in hardened containers; the only engine with GPUs."""
 
+import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from docker.errors import APIError, DockerException
 
 from orchestrator import lockfile
 from orchestrator.catalog import lock_hash
-from orchestrator.engines import EngineOptions, Started, WorkerPlace, container, image, nvidia
+from orchestrator.engines import EngineOptions, Started, WorkerPlace, container, image, limits, nvidia, security
 from orchestrator.engines.index import Index
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError, UsageError
@@ -64,14 +65,36 @@ def _root_cause(error: BaseException) -> str:
     return text.splitlines()[0] if text else type(error).__name__
 
 
+class Clients:
+    """A client per thread: a client's connections are not shared safely, and the control arm starts beside its twin."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+        self._open = ExitStack()
+
+    def of_thread(self) -> docker.DockerClient:
+        if not hasattr(self._local, "client"):
+            self._local.client = self._open.enter_context(closing(connect()))
+        client: docker.DockerClient = self._local.client
+        return client
+
+    def close(self) -> None:
+        self._open.close()
+
+
 @dataclass(frozen=True)
 class DockerEnvironment:
-    client: docker.DockerClient
+    clients: Clients
     facts: EnvironmentFacts
     options: EngineOptions
     devices: tuple[str, ...] = ()
 
+    @property
+    def client(self) -> docker.DockerClient:
+        return self.clients.of_thread()
+
     def start(self, place: WorkerPlace, stream: Path) -> Started:
+        client = self.client
         spec = container.Spec(
             image=self.facts.identity,
             version=self.facts.version,
@@ -87,8 +110,8 @@ class DockerEnvironment:
             memory_mb=self.options.memory_mb,
         )
         with asking(f"{self.facts.version}: its container could not be made", EnvironmentFailed):
-            made = container.create(self.client, spec)
-        channel = container.ContainerChannel(self.client, made, self.facts.version, place.log)
+            made = container.create(client, spec)
+        channel = container.ContainerChannel(client, made, self.facts.version, place.log)
         own = (f"{container.ROOT}/own",) if place.own_workloads else ()
         return Started(channel, (f"{container.ROOT}/workloads/suite", *own), f"{container.ROOT}/results/{stream.name}")
 
@@ -97,7 +120,7 @@ class DockerEngine:
     def __init__(self, options: EngineOptions) -> None:
         self._options = options
         self._flavour: FlavourName = "gpu" if options.gpu else "cpu"
-        self._clients: list[docker.DockerClient] = []
+        self._clients = Clients()
         self._ca_bundle = b""
         if options.ca_bundle:
             try:
@@ -109,7 +132,8 @@ class DockerEngine:
     def check(self) -> str:
         with closing(connect()) as client, asking("looking at the engine", EngineUnavailable):
             info = client.info()
-            self._options.check_limits(range(info["NCPU"]), info["MemTotal"] // 2**20)
+            security.check(client, info)
+            self._options.check_limits(limits.find_cpus(info["NCPU"]), info["MemTotal"] // 2**20)
             container.reap(client)
             if self._options.gpu:
                 nvidia.check(client, self._options.gpu_request, self._options.cards, info)
@@ -126,10 +150,8 @@ class DockerEngine:
             return "" if image.existing(client, made) else image.base_missing(client, made.base)
 
     def prepare(self, version: Version, log: BuildLog) -> DockerEnvironment:
-        # A client a version: they are prepared side by side, and a client's connections are not shared safely.
         flavour = self._choose(version)
-        client = connect()
-        self._clients.append(client)
+        client = self._clients.of_thread()
         with asking(f"{version.number}: its image could not be had", EnvironmentFailed):
             made = image.recipe(client, version, flavour, self._options.base)
             identity = image.existing(client, made)
@@ -150,7 +172,7 @@ class DockerEngine:
             python=flavour.python.number,
             details={"tag": made.tag, "base": made.base, "spec": made.spec, "flavour": flavour.name, **asked},
         )
-        return DockerEnvironment(client, facts, self._options, devices)
+        return DockerEnvironment(self._clients, facts, self._options, devices)
 
     def _devices(self, client: docker.DockerClient) -> tuple[tuple[str, ...], dict[str, str]]:
         """What the engine is asked to put into each container, and how it is told in the run's record."""
@@ -173,5 +195,4 @@ class DockerEngine:
 
     def close(self) -> None:
         self._index.close()
-        for client in self._clients:
-            client.close()
+        self._clients.close()

@@ -23,6 +23,8 @@ from orchestrator.versions import Flavour, Version
 
 SPEC_LABEL = "tfcompare.spec"
 BASE_ID = "tfcompare.base"
+# Not a part of the recipe: whoever builds an image first, the others take it.
+BUILDER = "tfcompare.builder"
 BASE_NAME = "org.opencontainers.image.base.name"
 BASE_DIGEST = "org.opencontainers.image.base.digest"
 # The classic builder takes these without an ARG, and keeps them out of the image and of its cache's keys.
@@ -50,6 +52,12 @@ class Recipe:
     def tag(self) -> str:
         flavour = self.labels["tfcompare.flavour"]
         return f"tfcompare:{self.version}-{flavour}-{self.spec[:12]}"
+
+
+def builder() -> str:
+    """Name this user with their data folder, by its hash: a label goes with an image that is saved or pushed."""
+    folder = os.path.realpath(own.folder())
+    return f"{os.getuid()}-{hashlib.sha256(folder.encode()).hexdigest()[:12]}"
 
 
 def base_reference(flavour: Flavour, override: str | None) -> str:
@@ -172,7 +180,8 @@ def build(client: docker.DockerClient, recipe: Recipe, source: Source, log: Buil
 
 def _labelled(recipe: Recipe) -> bytes:
     """With its labels in one line: of labels that it is given, the builder makes a container and a layer each."""
-    labels = " ".join(f"{name}={json.dumps(value)}" for name, value in sorted(recipe.labels.items()))
+    given = {**recipe.labels, BUILDER: builder()}
+    labels = " ".join(f"{name}={json.dumps(value)}" for name, value in sorted(given.items()))
     return recipe.files["Dockerfile"] + f"\nLABEL {labels}\n".encode()
 
 

@@ -10,7 +10,10 @@ from pathlib import Path
 from orchestrator.engines.setting import cache as cache_folder
 
 # `venv` is there and does nothing useful on a Debian without python3-venv: ensurepip is what it lacks.
-PROBE = "import sys, venv, ensurepip; print('%d.%d.%d' % sys.version_info[:3]); print(sys.base_prefix)"
+PROBE = (
+    "import sys, venv, ensurepip; print('%d.%d.%d' % sys.version_info[:3]); "
+    "print(sys.base_prefix); print(' '.join(sys.version.split()))"
+)
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,8 @@ class Interpreter:
     path: Path
     version: str
     prefix: str
+    # Its whole version, with the date and the compiler of its build.
+    build: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,5 +122,5 @@ def probe(path: Path) -> Interpreter | Unusable:
         said = done.stderr.strip().splitlines() or ["it fails without a word"]
         # Python names its error last, pyenv's shims say first what is the matter.
         return Unusable(path, next((line for line in reversed(said) if "Error" in line), said[0]).strip())
-    version, prefix = done.stdout.split("\n")[:2]
-    return Interpreter(path, version, prefix)
+    version, prefix, build = done.stdout.split("\n")[:3]
+    return Interpreter(path, version, prefix, build)

@@ -25,7 +25,7 @@ OWN_ID = re.compile(r"/containers/([0-9a-f]{64})/(?:hostname|hosts|resolv\.conf)
 def mounts(client: docker.DockerClient) -> dict[Path, Path] | None:
     """What of this container's folders lies where outside; None outside of any of this engine's containers."""
     try:
-        found = OWN_ID.search(MOUNTS.read_text())
+        found = OWN_ID.search(MOUNTS.read_text(errors="replace"))
     except OSError:
         return None
     if found is None:

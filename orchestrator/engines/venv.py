@@ -8,11 +8,12 @@ import hashlib
 import json
 import os
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from orchestrator import lockfile
+from orchestrator import lockfile, whole
 from orchestrator.catalog import lock_hash
 from orchestrator.engines import EngineOptions, Started, WorkerPlace, failures, interpreters, pythons
 from orchestrator.engines.channel import ProcessChannel
@@ -36,15 +37,11 @@ class VenvEnvironment:
     path: Path
     facts: EnvironmentFacts
     options: EngineOptions
+    home: Path
 
     def start(self, place: WorkerPlace, stream: Path) -> Started:
-        home = self.path / "home"
-        try:
-            home.mkdir(exist_ok=True)
-        except OSError as error:
-            raise _unwritable(self.facts.version, home, error) from error
         # HOME is the environment's own: a user's keras.json must not steer one version and not another.
-        env = {**worker_variables(), "HOME": str(home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
+        env = {**worker_variables(), "HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
         argv = [str(self.path / "bin" / "python"), str(WORKLOADS / "worker.py")]
         try:
             channel = ProcessChannel(argv, env, place.log, self.options.cpus, self.options.memory_mb)
@@ -61,6 +58,7 @@ class VenvEngine:
         self._options = options
         self._index = Index(options.index_url, options.wheelhouse, options.ca_bundle)
         self._downloads = pythons.Downloads(options)
+        self._homes = ExitStack()
 
     def check(self) -> str:
         if self._options.gpu:
@@ -95,18 +93,30 @@ class VenvEngine:
                 lock = path.with_suffix(path.suffix + ".lock")
                 held.enter_context(hold_lock(lock, log, f"another run is building {path.name}; waiting for it"))
             except OSError as error:
-                raise _unwritable(version.number, path.parent, error) from error
+                # What is ready needs no lock: a shared cache may be read-only.
+                if not (path / MARKER).exists():
+                    raise _unwritable(version.number, path.parent, error) from error
             if not (path / MARKER).exists():
                 self._build(version, flavour, interpreter, path, log)
+            identity = identify(path, interpreter)
         facts = EnvironmentFacts(
             version=version.number,
             kind="venv",
-            identity=path.name,
+            identity=identity,
             lock=lock_hash(flavour),
             python=interpreter.version,
             details={"path": str(path), "interpreter": str(interpreter.path)},
         )
-        return VenvEnvironment(path, facts, self._options)
+        return VenvEnvironment(path, facts, self._options, self._find_home(path))
+
+    def _find_home(self, path: Path) -> Path:
+        """Return the environment's own home, or a temporary one where it cannot be written."""
+        home = path / "home"
+        with suppress(OSError):
+            home.mkdir(exist_ok=True)
+        if os.access(home, os.W_OK):
+            return home
+        return Path(self._homes.enter_context(TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True)))
 
     def _download(self, version: Version, number: str, log: BuildLog) -> Interpreter:
         if ban := pythons.find_ban(self._options):
@@ -135,7 +145,8 @@ class VenvEngine:
             # built with the locked setuptools and not with one fetched unlocked.
             locked = [*pip, "--no-deps", "--no-build-isolation", "-r", str(flavour.lock)]
             self._run(version, locked, asking, log)
-            (path / MARKER).write_text(json.dumps({"version": version.number, "lock": flavour.lock.name}))
+            marker = {"version": version.number, "lock": flavour.lock.name, "build": interpreter.build}
+            (path / MARKER).write_text(json.dumps(marker))
         except OSError as error:
             raise _unwritable(version.number, path, error) from error
 
@@ -152,6 +163,7 @@ class VenvEngine:
 
     def close(self) -> None:
         self._index.close()
+        self._homes.close()
 
 
 def _choose(version: Version) -> tuple[Flavour, Interpreter | None]:
@@ -175,6 +187,22 @@ def _numbers(version: Version) -> tuple[str, ...]:
 def folder_of(flavour: Flavour, interpreter: Interpreter) -> Path:
     key = hashlib.sha256(f"{lock_hash(flavour)} {interpreter.version} {interpreter.prefix}".encode()).hexdigest()
     return cache_folder() / f"{flavour.lock.stem}-{key[:16]}"
+
+
+def identify(path: Path, interpreter: Interpreter) -> str:
+    """Return what tells an environment from others: its folder and, where it is no longer the one of the install, the
+    build of its Python. An environment links to that Python, so a new build needs no new install."""
+    try:
+        marker = json.loads((path / MARKER).read_text())
+    except ValueError:
+        marker = {}
+    if "build" not in marker:
+        # Installed by an earlier version: this build counts as the one of the install from now on.
+        with suppress(OSError):
+            whole.write(path / MARKER, json.dumps({**marker, "build": interpreter.build}).encode())
+    if marker.get("build", interpreter.build) == interpreter.build:
+        return path.name
+    return f"{path.name}-{hashlib.sha256(interpreter.build.encode()).hexdigest()[:8]}"
 
 
 def _unwritable(version: str, path: Path, error: OSError) -> EnvironmentFailed:

@@ -79,8 +79,14 @@ def call(found: Sequence[Built], name: Callable[[str], str]) -> None:
             if one.tag:
                 called = name(one.version.number)
                 with asking(f"{one.version.number}: cannot be called {called!r}", UsageError):
-                    repository, _, tag = called.rpartition(":")
-                    client.api.tag(one.identity, *((repository, tag) if repository else (tag,)), force=True)
+                    client.api.tag(one.identity, *split_name(called), force=True)
+
+
+def split_name(name: str) -> tuple[str, str | None]:
+    """Split an image's name into repository and tag; the colon of a registry's port begins no tag."""
+    folder, slash, last = name.rpartition("/")
+    last, _, tag = last.partition(":")
+    return f"{folder}{slash}{last}", tag or None
 
 
 def _built(version: Version, result: Ready, size: int) -> Built:

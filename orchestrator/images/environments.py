@@ -45,14 +45,20 @@ def _is_wanted(path: Path, flavours: Iterable[Flavour]) -> bool:
 
 
 def in_use(path: Path) -> bool:
-    """Whether a worker runs in it."""
-    mark = f"{path}{os.sep}".encode()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError):
-                if (entry / "cmdline").read_bytes().startswith(mark):
-                    return True
-    return False
+    """Whether a worker runs in it, by whatever path it was started."""
+    folder = Path(os.path.realpath(path))
+    processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return any(_find_folder(process).is_relative_to(folder) for process in processes)
+
+
+def _find_folder(process: Path) -> Path:
+    """Return the folder of the program that a process was started with; where it cannot be told, the root."""
+    with suppress(OSError, ValueError):
+        program = Path(os.fsdecode((process / "cmdline").read_bytes().partition(b"\0")[0]))
+        place = program if program.is_absolute() else Path(os.readlink(process / "cwd"), program)
+        # Not of the program itself: an environment's Python is a link to another folder.
+        return Path(os.path.realpath(place.parent))
+    return Path("/")
 
 
 def size(path: Path) -> int:

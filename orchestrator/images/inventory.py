@@ -44,6 +44,11 @@ class Kept:
         return self.labels.get(BASE_NAME, "")
 
     @property
+    def is_own(self) -> bool:
+        """Whether this user built it; of older images nobody knows."""
+        return self.labels.get(image.BUILDER) in (None, image.builder())
+
+    @property
     def name(self) -> str:
         """As people call it: its tag, or what docker shows of an image without one."""
         own = [tag for tag in self.tags if tag.startswith("tfcompare:")]

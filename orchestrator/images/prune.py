@@ -51,25 +51,32 @@ def find(
     all: bool = False,
     cache: bool = False,
 ) -> Garbage:
-    """`all` takes images that are current, too; `cache` virtual environments."""
-    return _garbage(client, inventory.images, base, environments.outdated(versions) if cache else [], all=all)
+    """`all` also takes images that are current or that other users built; `cache` virtual environments."""
+    folders = environments.outdated(versions) if cache else []
+    return _garbage(client, inventory.images, base, folders, all=all, others=all)
 
 
 def of_versions(client: docker.DockerClient, numbers: Collection[str]) -> Garbage:
-    """All images of these versions, whatever the tables say of them."""
+    """All images of these versions, whatever the tables say of them; those that other users built stay."""
     images = weigh([one for one in kept(client) if one.version in numbers], {}, ()).images
-    return _garbage(client, images, None, [], all=True)
+    return _garbage(client, images, None, [], all=True, others=False)
 
 
 def _garbage(
-    client: docker.DockerClient, found: Iterable[Judged], base: str | None, folders: Sequence[Path], *, all: bool
+    client: docker.DockerClient,
+    found: Iterable[Judged],
+    base: str | None,
+    folders: Sequence[Path],
+    *,
+    all: bool,
+    others: bool,
 ) -> Garbage:
     left = container.left_behind(client)
     users = [entry for entry in client.api.containers(all=True) if entry["Id"] not in left]
-    images, spared = part(found, users, base, all=all)
+    images, spared = part(found, users, base, all=all, others=others)
     mine = {one.image.id for one in images}
-    others = [entry["Id"] for entry in client.api.images() if entry["Id"] not in mine]
-    freed = sizes.steps(client, mine) - sizes.steps(client, others) if mine else set()
+    rest = [entry["Id"] for entry in client.api.images() if entry["Id"] not in mine]
+    freed = sizes.steps(client, mine) - sizes.steps(client, rest) if mine else set()
     used = [path for path in folders if environments.in_use(path)]
     return Garbage(
         images=images,
@@ -88,9 +95,16 @@ def orphans(kept: Iterable[nvidia.Kept], staying: Collection[str]) -> tuple[tupl
 
 
 def part(
-    images: Iterable[Judged], users: Iterable[Mapping[str, object]], base: str | None, *, all: bool
+    images: Iterable[Judged],
+    users: Iterable[Mapping[str, object]],
+    base: str | None,
+    *,
+    all: bool,
+    others: bool | None = None,
 ) -> tuple[tuple[Judged, ...], tuple[Spared, ...]]:
-    """Those to be removed, and those that somebody may still want, with the reason."""
+    """Those to be removed, and those that somebody may still want, with the reason. `others` takes images that other
+    users built; their tables may know versions that are unknown here."""
+    others = all if others is None else others
     by_image = {str(user["ImageID"]): user for user in users}
     taken, spared = [], []
     for one in images:
@@ -101,6 +115,8 @@ def part(
             spared.append(Spared(name=one.image.name, why=f"{_named(user)} uses it"))
         elif foreign:
             spared.append(Spared(name=one.image.name, why=f"it is named {foreign[0]} too"))
+        elif not others and not one.image.is_own:
+            spared.append(Spared(name=one.image.name, why="another user or installation built it; take --all"))
         elif one.other_base and base is None and not all:
             # Whoever builds on a base of his own may only have forgotten to name it.
             why = f"it was built with --base '{one.other_base}': name that, or take --all"

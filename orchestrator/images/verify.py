@@ -1,17 +1,14 @@
 """Whether an image holds what the table of versions says of it: asked from inside, in a container like a worker's."""
 
-import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import docker
-from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
 from orchestrator import confined, lockfile
@@ -20,7 +17,9 @@ from orchestrator.engines import container
 from orchestrator.engines.channel import ChannelClosed, ChannelTimeout
 from orchestrator.engines.docker import asking
 from orchestrator.engines.image import SPEC_LABEL, Recipe
+from orchestrator.engines.setting import cache
 from orchestrator.errors import EnvironmentFailed
+from orchestrator.images.inside import Files, Imported, Inside, NoInventory, parse
 from orchestrator.suites import WORKLOADS
 from orchestrator.versions import Flavour, Version
 
@@ -75,9 +74,9 @@ def verify(
     return Verified(version=version.number, flavour=flavour.name, image=name, checks=found)
 
 
-def look(client: docker.DockerClient, image_id: str, number: str) -> dict[str, Any]:
-    """What workloads/inventory.py tells from inside; an image in which it cannot run tells why."""
-    with tempfile.TemporaryDirectory(prefix="tfcompare-") as folder:
+def look(client: docker.DockerClient, image_id: str, number: str) -> Inside | str:
+    """Return what workloads/inventory.py reports from inside an image, or why it could not."""
+    with _make_folder() as folder:
         # Beside what the image may write to, and not in it: it could put a link there.
         log, results = Path(folder) / "log", Path(folder) / "results"
         results.mkdir()
@@ -94,21 +93,30 @@ def look(client: docker.DockerClient, image_id: str, number: str) -> dict[str, A
         try:
             channel = container.ContainerChannel(client, container.create(client, spec), number, log)
         except EnvironmentFailed as error:
-            return {"error": str(error)}
+            return str(error)
         try:
-            found = json.loads(channel.receive(TIMEOUT_S))
-            return found if isinstance(found, dict) else {"error": "its answer is no inventory"}
+            return parse(channel.receive(TIMEOUT_S))
         except ChannelTimeout:
-            return {"error": f"no answer within {TIMEOUT_S} s"}
+            return f"no answer within {TIMEOUT_S} s"
         except ChannelClosed as closed:
-            return {"error": f"{closed}{_last_line(log)}"}
-        except ValueError as error:
-            return {"error": f"its answer is no inventory: {error}"}
+            return f"{closed}{_last_line(log)}"
+        except NoInventory as error:
+            return str(error)
         finally:
             channel.close()
             # Before the folder's own clean-up, which may follow a link that the image has left there.
             confined.open_up(results)
             shutil.rmtree(results, ignore_errors=True)
+
+
+def _make_folder() -> tempfile.TemporaryDirectory[str]:
+    """In the cache: where tfcompare runs in a container, the engine sees that folder and not /tmp."""
+    try:
+        cache().mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix="verify-", dir=cache())
+    except OSError as error:
+        message = f"cannot write {cache()}: {error.strerror}; TFCOMPARE_CACHE names another folder"
+        raise EnvironmentFailed(message) from error
 
 
 def _last_line(log: Path) -> str:
@@ -117,36 +125,36 @@ def _last_line(log: Path) -> str:
 
 
 def compare(
-    inside: Mapping[str, Any], labels: Mapping[str, str], version: Version, flavour: Flavour, recipe: Recipe
+    inside: Inside | str, labels: Mapping[str, str], version: Version, flavour: Flavour, recipe: Recipe
 ) -> Iterator[Check]:
-    """Each thing that was found inside and on the image, beside the table's."""
+    """Compare each thing that was found inside and on the image with the table; a text says why nothing was found."""
     yield _same("spec label", recipe.spec, labels.get(SPEC_LABEL, ""))
     yield _same("lock label", lock_hash(flavour), labels.get("tfcompare.lock", ""))
-    if "error" in inside:
-        yield Check("start", False, "an answer from inside", inside["error"])
+    if isinstance(inside, str):
+        yield Check("start", False, "an answer from inside", inside)
         return
-    said, installed = inside["imported"], inside["distributions"]
+    said, installed = inside.imported, inside.distributions
     pinned = pins(flavour)
     yield _tensorflow(version, said)
     if version.keras:
         yield _same("Keras", version.keras, _first(installed, KERASES) or "none")
-    yield Check("Python", _minor(inside["python"]) == flavour.python.number, flavour.python.number, inside["python"])
-    yield _same("numpy", pinned.get("numpy", ""), said.get("numpy", installed.get("numpy", "none")))
+    yield Check("Python", _minor(inside.python) == flavour.python.number, flavour.python.number, inside.python)
+    yield _same("numpy", pinned.get("numpy", ""), said.numpy or installed.get("numpy", "none"))
     yield _build(flavour, said)
     yield _packages(pinned, inside)
-    yield _files(inside["files"])
+    yield _files(inside.files)
 
 
 def _same(subject: str, expected: str, found: str) -> Check:
     return Check(subject, expected == found, expected, found)
 
 
-def _tensorflow(version: Version, said: Mapping[str, Any]) -> Check:
-    if "error" in said:
-        return Check("TensorFlow", False, version.number, f"cannot be imported: {said['error']}")
-    found = str(said["tensorflow"])
-    # As numbers: a nightly writes itself with a dash.
-    with suppress(InvalidVersion):
+def _tensorflow(version: Version, said: Imported) -> Check:
+    if said.error:
+        return Check("TensorFlow", False, version.number, f"cannot be imported: {said.error}")
+    found = said.tensorflow
+    # As numbers: a nightly writes itself with a dash. Those of thousands of digits are errors too.
+    with suppress(ValueError):
         return Check("TensorFlow", Number(found) == Number(version.number), version.number, found)
     return Check("TensorFlow", False, version.number, found)
 
@@ -159,16 +167,16 @@ def _minor(number: str) -> str:
     return ".".join(number.split(".")[:2])
 
 
-def _build(flavour: Flavour, said: Mapping[str, Any]) -> Check:
-    if "cuda_build" not in said:
+def _build(flavour: Flavour, said: Imported) -> Check:
+    if said.cuda_build is None:
         return Check("build", False, flavour.name, "not told: TensorFlow cannot be imported")
-    found = f"CUDA {said.get('cuda_version', '')}".strip() if said["cuda_build"] else "CPU"
+    found = f"CUDA {said.cuda_version}".strip() if said.cuda_build else "CPU"
     if flavour.name == "gpu":
         wanted = flavour.cuda.number if flavour.cuda else ""
-        agrees = bool(said["cuda_build"]) and _agree(wanted, said.get("cuda_version", ""))
+        agrees = said.cuda_build and _agree(wanted, said.cuda_version)
         return Check("build", agrees, f"CUDA {wanted}", found)
     bare = any(WITHOUT_CUDA.fullmatch(requirement.partition(";")[0].strip()) for requirement in flavour.requirements)
-    return Check("build", not (bare and said["cuda_build"]), "CPU" if bare else "CPU or CUDA", found)
+    return Check("build", not (bare and said.cuda_build), "CPU" if bare else "CPU or CUDA", found)
 
 
 def _agree(wanted: str, found: str) -> bool:
@@ -183,8 +191,8 @@ def pins(flavour: Flavour) -> dict[str, str]:
     return {re.sub(r"[-_.]+", "-", pin.name).lower(): pin.number for lock in locks for pin in lockfile.read(lock)}
 
 
-def _packages(pinned: Mapping[str, str], inside: Mapping[str, Any]) -> Check:
-    installed = inside["distributions"]
+def _packages(pinned: Mapping[str, str], inside: Inside) -> Check:
+    installed = inside.distributions
     wrong = [
         *(f"{name} is missing" for name in sorted(pinned.keys() - installed.keys())),
         *(f"{name} {installed[name]} is extra" for name in sorted(installed.keys() - pinned.keys())),
@@ -193,18 +201,22 @@ def _packages(pinned: Mapping[str, str], inside: Mapping[str, Any]) -> Check:
             for name in sorted(pinned.keys() & installed.keys())
             if installed[name] != pinned[name]
         ),
-        *(f"{name} has no record of its files" for name in inside["unrecorded"]),
+        *(f"{name} has no record of its files" for name in inside.unrecorded),
     ]
     return Check(
         "packages", not wrong, f"{len(pinned)} as locked", _told(wrong, len(wrong)) or f"{len(installed)} as locked"
     )
 
 
-def _files(folders: list[Mapping[str, Any]]) -> Check:
-    checked = sum(folder["checked"] for folder in folders)
-    found = [(what, one[what]) for what in ("changed", "missing", "added") for one in folders]
-    wrong = [f"{what} {path}" for what, files in found for path in files["first"]]
-    count = sum(files["count"] for _, files in found)
+def _files(folders: Sequence[Files]) -> Check:
+    checked = sum(folder.checked for folder in folders)
+    found = [
+        *(("changed", folder.changed) for folder in folders),
+        *(("missing", folder.missing) for folder in folders),
+        *(("added", folder.added) for folder in folders),
+    ]
+    wrong = [f"{what} {path}" for what, files in found for path in files.first]
+    count = sum(files.count for _, files in found)
     told = _told(wrong, count) or f"{checked} as recorded"
     return Check("files", not count and bool(checked), "each as its package recorded it", told)
 

@@ -1,5 +1,6 @@
 """What the machine is, what moves on it and what others do to it, from the kernel's own words and fixed limits."""
 
+import hashlib
 import os
 from collections.abc import Collection
 from dataclasses import replace
@@ -9,7 +10,7 @@ import pytest
 
 from orchestrator import host
 from orchestrator.gpu import Gpu, GpuReading
-from orchestrator.host import TICKS_A_SECOND, Meanwhile, Reading, Witness, host_facts, moment, read_counters
+from orchestrator.host import TICKS_A_SECOND, Meanwhile, Reading, Witness, host_facts, is_here, moment, read_counters
 
 MOVING = {"load", "psi_cpu"}
 CARD = Gpu(0, "GPU-4d6a", "NVIDIA H200", "9.0", "570.1", 143771, 700, True, False)
@@ -198,11 +199,33 @@ def test_facts_that_a_machine_does_not_show_are_none(tmp_path: Path) -> None:
     assert (facts["virtual"], facts["container"]) == ("no", "no")
 
 
-def test_another_card_makes_another_machine_and_another_clock_rate_does_not(machine: Path) -> None:
+def identify(*stable: object) -> str:
+    """Return the id that earlier versions gave a machine, whose cards were the last of what it is made of."""
+    return hashlib.sha256(" ".join(map(str, stable)).encode()).hexdigest()[:12]
+
+
+def test_neither_a_clock_rate_nor_a_card_that_is_not_seen_makes_another_machine(machine: Path) -> None:
     one = host_facts(machine, lambda: (CARD,))["id"]
     (machine / "proc/cpuinfo").write_text(FILES["proc/cpuinfo"].replace("2400", "1200"))
     assert host_facts(machine, lambda: (CARD,))["id"] == one
-    assert host_facts(machine, lambda: ())["id"] != one
+    assert host_facts(machine, lambda: ())["id"] == one
+
+
+def test_runs_of_earlier_versions_are_of_this_machine(machine: Path) -> None:
+    facts = host_facts(machine, lambda: ())
+    stable = (facts["cpu"], os.cpu_count(), None, None)
+    assert facts["id"] == identify(*stable), "without cards an id is as it was"
+    earlier = {"id": identify(*stable, CARD.uuid)}
+    assert is_here(facts, machine, lambda: ())
+    assert is_here(earlier, machine, lambda: (CARD,))
+    assert not is_here(earlier, machine, lambda: ())
+    assert not is_here({"id": identify("another", *stable[1:])}, machine, lambda: (CARD,))
+
+
+def test_a_board_whose_name_is_not_utf8_is_named_all_the_same(machine: Path) -> None:
+    (machine / "sys/class/dmi/id").mkdir(parents=True)
+    (machine / "sys/class/dmi/id/board_name").write_bytes(b"X\xff\n")
+    assert host_facts(machine, lambda: ())["id"]
 
 
 def test_a_moment_is_what_moves(machine: Path) -> None:

@@ -1,5 +1,6 @@
 """Which nightly is meant, and what a patch is locked with; the resolver itself is asked in tests/engines."""
 
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,13 @@ def test_a_day_without_one_takes_the_nearest_and_says_so(name: str, number: str)
     _, found, said = chosen(name)
     assert found == number
     assert said == [f"{name}: the index has none of that day; taking {number}"]
+
+
+@pytest.mark.parametrize("name", ["nightly-20260901", "nightly-20260903"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_nightlies_of_a_day_the_later_number_is_meant(name: str, order: int):
+    numbers = ["2.9.0.dev20260901", "2.22.0.dev20260901", "2.21.0.dev20260901"][::order]
+    assert chosen(name, dict.fromkeys(numbers, "tf-nightly"))[1] == "2.22.0.dev20260901"
 
 
 def test_no_nightly_at_all_is_told():
@@ -128,3 +136,10 @@ def test_versions_that_are_locked_at_once_are_all_in_the_table():
 )
 def test_why_an_index_does_not_answer_is_told_without_what_pip_calls_its_connections(said: str, cause: str):
     assert locking._cause(said) == cause
+
+
+def test_pip_which_lists_nightlies_is_a_dependency():
+    """An environment of uv's has none by itself."""
+    project = tomllib.loads((catalog.IMAGES.parent / "pyproject.toml").read_text())["project"]
+    assert [name for name in project["dependencies"] if name.startswith("pip>=")]
+    assert "\npip==" in (catalog.IMAGES.parent / "requirements" / "run.txt").read_text()

@@ -2,6 +2,7 @@
 
 import textwrap
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -144,3 +145,20 @@ def test_a_table_that_is_not_utf_8_is_refused(tmp_path: Path):
     path.write_bytes(b'keras = "\xff"')
     with pytest.raises(UsageError, match=r"versions\.toml: not TOML, which is UTF-8: .*0xff"):
         table.read(path)
+
+
+def test_digests_that_two_processes_find_are_all_kept(folder: Path, monkeypatch):
+    """The other one writes between this one's reading and writing, unless it has to wait."""
+    read, other = own.digests, Thread(target=own.write_digests, args=({"theirs:1": "sha256:2"},))
+
+    def interrupted() -> dict[str, str]:
+        monkeypatch.setattr(own, "digests", read)
+        known = read()
+        other.start()
+        other.join(0.3)
+        return known
+
+    monkeypatch.setattr(own, "digests", interrupted)
+    own.write_digests({"mine:1": "sha256:1"})
+    other.join()
+    assert own.digests() == {"mine:1": "sha256:1", "theirs:1": "sha256:2"}

@@ -17,7 +17,7 @@ import docker
 import pytest
 
 from orchestrator.ask import Options, ask
-from orchestrator.engines import EngineOptions, WorkerPlace, container, image
+from orchestrator.engines import EngineOptions, WorkerPlace, container, image, security
 from orchestrator.engines.client import WorkerClient
 from orchestrator.engines.container import ContainerChannel, Spec, create
 from orchestrator.engines.docker import DockerEngine, DockerEnvironment
@@ -228,7 +228,7 @@ def test_runtime_is_asked_for_gpus_by_uuid_and_code_that_the_driver_makes_is_kep
     image_id = gpu_environment.facts.identity.removeprefix("sha256:")
     assert folder.name.startswith(f"{image_id[:12]}-")
     assert (folder / "made").read_text() == "code\n"
-    assert (folder / "made").stat().st_uid == (os.getuid() or container.UNPRIVILEGED)
+    assert (folder / "made").stat().st_uid == (os.getuid() or security.UNPRIVILEGED)
 
 
 def test_a_run_records_its_gpu_and_says_what_was_asked_for_and_not_seen(

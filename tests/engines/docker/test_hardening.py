@@ -12,7 +12,7 @@ from typing import Any
 import docker
 import pytest
 
-from orchestrator.engines import container
+from orchestrator.engines import container, security
 from orchestrator.engines.container import ContainerChannel, Spec, create
 from orchestrator.engines.docker import DockerEnvironment, asking
 from orchestrator.errors import EnvironmentFailed
@@ -122,7 +122,7 @@ def test_only_results_and_scratch_can_be_written(seen: dict[str, Any], results: 
 
 
 def test_worker_is_who_its_caller_is_and_never_root(seen: dict[str, Any], results: Path) -> None:
-    user, group = (os.getuid(), os.getgid()) if os.getuid() else (container.UNPRIVILEGED, container.UNPRIVILEGED)
+    user, group = (os.getuid(), os.getgid()) if os.getuid() else (security.UNPRIVILEGED, security.UNPRIVILEGED)
     assert seen["ids"] == [user, user, group]
     assert (results / "look").stat().st_uid == user
 

@@ -389,7 +389,8 @@ def test_what_looks_into_an_image_may_do_no_more_than_a_worker(
 
     monkeypatch.setattr(container, "ContainerChannel", Watched)
     found = look(client, environments["1.14.0"].facts.identity, "1.14.0")
-    assert found["imported"]["tensorflow"] == "1.14.0"
+    assert not isinstance(found, str), found
+    assert found.imported.tensorflow == "1.14.0"
     [config] = seen
     assert (config["NetworkMode"], config["ReadonlyRootfs"], config["CapDrop"]) == ("none", True, ["ALL"])
     assert config["SecurityOpt"] == ["no-new-privileges"]

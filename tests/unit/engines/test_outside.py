@@ -39,6 +39,12 @@ def test_in_no_container_a_folder_is_where_it_is(monkeypatch, tmp_path):
     assert outside.source(tmp_path, None, read_only=False) == tmp_path.resolve()
 
 
+def test_a_mount_point_whose_name_is_not_utf8_is_no_obstacle(monkeypatch, tmp_path):
+    (tmp_path / "mountinfo").write_bytes(b"22 28 0:21 / /mnt/caf\xe9 rw - ext4 /dev/vdb rw\n" + LINE.encode())
+    monkeypatch.setattr(outside, "MOUNTS", tmp_path / "mountinfo")
+    assert outside.mounts(client()) == {}
+
+
 def test_in_a_container_of_another_engine_it_is_so_too(inside):
     assert outside.mounts(client(known=False)) is None
 

@@ -1,16 +1,22 @@
 """A virtual environment is wanted while a lock of the tables and its own Python lead to its name."""
 
+import errno
 import fcntl
 import os
 import subprocess
 import sys
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from orchestrator.engines import interpreters
+from orchestrator.engines import EngineOptions, interpreters, venv
 from orchestrator.engines.interpreters import Interpreter
-from orchestrator.engines.venv import folder_of
+from orchestrator.engines.setting import BuildLog
+from orchestrator.engines.venv import MARKER, VenvEngine, folder_of
+from orchestrator.errors import EnvironmentFailed
 from orchestrator.images import environments
 from tests.unit.images.scenes import flavour, version
 
@@ -36,6 +42,50 @@ def wanted() -> Path:
     found = interpreters.probe(Path(sys.executable).resolve())
     assert isinstance(found, Interpreter)
     return folder_of(FLAVOUR, found)
+
+
+@pytest.fixture
+def shared(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A ready environment in a folder that this user cannot write."""
+    made = make(wanted())
+    (made / MARKER).write_text("{}")
+    access, mkdir = os.access, Path.mkdir
+
+    def refuse(place: Path, *args: Any, **kwargs: Any) -> None:
+        if place.is_relative_to(cache):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(place))
+        mkdir(place, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    monkeypatch.setattr(os, "access", lambda place, mode: cache not in Path(place).parents and access(place, mode))
+    return made
+
+
+def test_a_ready_environment_in_a_read_only_cache_is_used(shared: Path, monkeypatch: pytest.MonkeyPatch):
+    found = interpreters.probe(Path(sys.executable).resolve())
+    monkeypatch.setattr(venv, "_choose", lambda version: (FLAVOUR, found))
+    with closing(VenvEngine(EngineOptions())) as engine:
+        environment = engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log", print))
+        assert environment.path == shared
+        assert environment.home.is_dir()
+        assert not environment.home.is_relative_to(shared), "it can be written"
+        (shared / MARKER).unlink()
+        with pytest.raises(EnvironmentFailed, match=r"cannot write .*: Read-only file system"):
+            engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log", print))
+    assert not environment.home.exists()
+
+
+def test_another_build_of_the_same_python_is_another_environment_without_an_install(cache: Path):
+    made = make(wanted())
+    (made / MARKER).write_text('{"version": "2.13.0"}')
+    found = interpreters.probe(Path(sys.executable).resolve())
+    assert isinstance(found, Interpreter)
+    assert found.build == " ".join(sys.version.split())
+    rebuilt = replace(found, build=found.build + "1")
+    assert venv.identify(made, found) == made.name, "an environment of an earlier version is kept"
+    assert venv.identify(made, rebuilt) not in (made.name, venv.identify(made, found))
+    assert venv.identify(made, found) == made.name
+    assert folder_of(FLAVOUR, rebuilt) == made
 
 
 def test_nothing_is_outdated_where_there_is_nothing(cache: Path):
@@ -96,3 +146,20 @@ def test_one_that_a_worker_runs_in_stays(cache: Path):
         process.kill()
         process.wait()
     assert environments.remove(made)
+
+
+@pytest.mark.parametrize("by", ["its own path", "a link", "a relative path"])
+def test_a_worker_is_seen_by_whatever_path_it_was_started(cache: Path, monkeypatch: pytest.MonkeyPatch, by: str):
+    made = make(cache / "one", "/bin/sleep")
+    (cache / "link").symlink_to(made.parent)
+    monkeypatch.chdir(cache)
+    started = {"its own path": made, "a link": cache / "link" / "one", "a relative path": Path("one")}[by]
+    process = subprocess.Popen([started / "bin" / "python", "60"])
+    try:
+        while not (Path("/proc") / str(process.pid) / "cmdline").read_bytes().endswith(b"60\0"):
+            assert process.poll() is None
+        for path in (made, cache / "link" / "one", Path("one")):
+            assert environments.in_use(path), path
+    finally:
+        process.kill()
+        process.wait()

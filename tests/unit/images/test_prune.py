@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.engines import nvidia
+from orchestrator.engines import image, nvidia
 from orchestrator.images import sizes, tables
 from orchestrator.images.prune import Garbage, Spared, orphans, part
 from orchestrator.plain import drawn
@@ -48,6 +48,29 @@ def test_images_on_another_base_go_only_where_one_is_named_or_all_do():
     assert "it was built with --base 'mine:{python}'" in spared.why
     assert part([other], [], "python:{python}-slim", all=False) == ((other,), ())
     assert part([other], [], None, all=True) == ((other,), ())
+
+
+def test_images_of_other_users_go_only_where_all_do():
+    mine, theirs = (
+        replace(one, image=replace(one.image, labels={**one.image.labels, image.BUILDER: name}))
+        for one, name in ((OLD, image.builder()), (UNKNOWN, "4711-0123456789ab"))
+    )
+    taken, [spared] = part([mine, theirs], [], None, all=False)
+    assert taken == (mine,)
+    assert spared == Spared(name=theirs.image.name, why="another user or installation built it; take --all")
+    assert part([mine, theirs], [], None, all=True) == ((mine, theirs), ())
+    assert part([mine, theirs], [], None, all=True, others=False)[0] == (mine,), "the images of old nightlies"
+
+
+def test_a_builder_is_a_user_and_a_data_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path))
+    one = image.builder()
+    assert str(tmp_path) not in one
+    (tmp_path / "link").symlink_to(tmp_path)
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "link"))
+    assert image.builder() == one
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "other"))
+    assert image.builder() != one
 
 
 def test_what_images_share_is_counted_once():

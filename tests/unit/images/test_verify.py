@@ -1,14 +1,18 @@
 """What was found inside an image beside what the table says: one line a thing, and each kind of change is seen."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from orchestrator.catalog import lock_hash
+from orchestrator.engines import container
 from orchestrator.images import tables
-from orchestrator.images.verify import Verified, compare, pins
+from orchestrator.images.inside import Inside, parse
+from orchestrator.images.verify import Verified, compare, look, pins
 from orchestrator.plain import drawn
 from orchestrator.versions import Flavour
 from tests.unit.images.scenes import flavour, recipe, version, with_locks
@@ -26,18 +30,20 @@ def locked(tmp_path: Path) -> Flavour:
     return with_locks(flavour(python="3.7"), tmp_path, LOCK, PIP)
 
 
-def inside(**changes: Any) -> dict[str, Any]:
-    found = {
-        "python": "3.7.17",
-        "distributions": INSTALLED,
-        "unrecorded": [],
-        "files": [WHOLE],
-        "imported": {"tensorflow": "1.14.0", "numpy": "1.16.6", "cuda_build": False},
-    }
-    return {**found, **changes}
+ANSWER: dict[str, Any] = {
+    "python": "3.7.17",
+    "distributions": INSTALLED,
+    "unrecorded": [],
+    "files": [WHOLE],
+    "imported": {"tensorflow": "1.14.0", "numpy": "1.16.6", "cuda_build": False},
+}
 
 
-def wrong(found: dict[str, Any], locked: Flavour, number: str = "1.14.0", **labels: str) -> dict[str, str]:
+def inside(**changes: Any) -> Inside:
+    return parse(json.dumps({**ANSWER, **changes}))
+
+
+def wrong(found: Inside | str, locked: Flavour, number: str = "1.14.0", **labels: str) -> dict[str, str]:
     """What is wrong, by its subject."""
     made = recipe(lock=lock_hash(locked))
     checks = list(compare(found, {**made.labels, **labels}, version(number), locked, made))
@@ -61,13 +67,13 @@ def test_a_lock_is_read_for_its_pins_and_names_are_compared_as_indexes_do(locked
 
 
 CHANGES = {
-    "another TensorFlow": ({"imported": {**inside()["imported"], "tensorflow": "1.14.1"}}, "TensorFlow", "1.14.1"),
+    "another TensorFlow": ({"imported": {**ANSWER["imported"], "tensorflow": "1.14.1"}}, "TensorFlow", "1.14.1"),
     "a TensorFlow that fails": (
         {"imported": {"error": "ImportError: libfoo"}}, "TensorFlow", "cannot be imported: ImportError: libfoo",
     ),
-    "a CUDA build": ({"imported": {**inside()["imported"], "cuda_build": True}}, "build", "CUDA"),
+    "a CUDA build": ({"imported": {**ANSWER["imported"], "cuda_build": True}}, "build", "CUDA"),
     "another Python": ({"python": "3.6.15"}, "Python", "3.6.15"),
-    "another numpy": ({"imported": {**inside()["imported"], "numpy": "1.17.0"}}, "numpy", "1.17.0"),
+    "another numpy": ({"imported": {**ANSWER["imported"], "numpy": "1.17.0"}}, "numpy", "1.17.0"),
     "another Keras": ({"distributions": {**INSTALLED, "keras": "2.3.1"}}, "Keras", "2.3.1"),
     "another package": (
         {"distributions": {**INSTALLED, "pip": "25.0"}}, "packages", "pip is 25.0, locked is 24.0",
@@ -88,13 +94,58 @@ CHANGES = {
         {"files": [{**WHOLE, "added": {"count": 1, "first": ["evil.pth"]}}]}, "files", "added evil.pth",
     ),
     "no file at all": ({"files": [{**WHOLE, "checked": 0}]}, "files", "0 as recorded"),
-    "no answer": ({"error": "killed by SIGKILL"}, "start", "killed by SIGKILL"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("changes", "subject", "told"), CHANGES.values(), ids=CHANGES)
 def test_a_change_is_seen(locked: Flavour, changes: dict[str, Any], subject: str, told: str):
     assert wrong(inside(**changes), locked)[subject] == told
+
+
+def test_no_answer_is_told_with_its_reason(locked: Flavour):
+    assert wrong("killed by SIGKILL", locked) == {"start": "killed by SIGKILL"}
+
+
+NO_INVENTORIES = {
+    "nothing in it": ("{}", "python: Field required"),
+    "nothing imported": ('{"imported": {}}', "python: Field required"),
+    "a list": ('{"imported": [1]}', "python: Field required"),
+    "no object": ("[1]", "all of it: Input should be"),
+    "another kind of value": (json.dumps({**ANSWER, "imported": [1]}), "imported: Input should be"),
+    "a negative count": (json.dumps({**ANSWER, "files": [{**WHOLE, "checked": -1}]}), "files.0.checked: Input"),
+    "no JSON": ("hello", "Expecting value"),
+    "deep nesting": ("[" * 10**6, "recursion"),
+    "a number without end": ("1" * 10**4, "integer string conversion"),
+}
+
+
+@pytest.mark.parametrize(("answer", "words"), NO_INVENTORIES.values(), ids=NO_INVENTORIES)
+def test_an_answer_that_is_no_inventory_is_a_failed_check(
+    locked: Flavour, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: str, words: str
+):
+    monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path))
+    places: list[Path] = []
+
+    def create(client: None, spec: container.Spec) -> str:
+        places.append(spec.results)
+        return "c"
+
+    channel = SimpleNamespace(receive=lambda timeout_s: answer, close=lambda: None)
+    monkeypatch.setattr(container, "create", create)
+    monkeypatch.setattr(container, "ContainerChannel", lambda *given: channel)
+    client: Any = None
+    told = wrong(look(client, "sha256:1", "1.14.0"), locked)["start"]
+    assert told.startswith("its answer is no inventory: ")
+    assert words in told
+    assert places[0].is_relative_to(tmp_path / "tfcompare"), "where an engine outside sees it"
+    assert not list((tmp_path / "tfcompare").iterdir())
+
+
+def test_an_inventory_without_an_import_is_wrong_in_what_it_lacks(locked: Flavour):
+    assert wrong(inside(imported={}), locked) == {
+        "TensorFlow": "", "build": "not told: TensorFlow cannot be imported",
+    }  # fmt: skip
+    assert wrong(inside(imported={**ANSWER["imported"], "tensorflow": "1" * 5000}), locked).keys() == {"TensorFlow"}
 
 
 def test_labels_that_are_not_the_recipes_are_seen(locked: Flavour):
@@ -138,7 +189,7 @@ def test_a_tensorflow_with_cuda_in_a_cpu_flavour_that_asks_for_it_is_no_error(lo
 def test_a_nightly_that_writes_its_date_with_a_dash_is_itself(locked: Flavour):
     nightly = replace(version("1.14.0"), number="2.23.0.dev20261026")
     made = recipe(lock=lock_hash(locked))
-    found = inside(imported={**inside()["imported"], "tensorflow": "2.23.0-dev20261026"})
+    found = inside(imported={**ANSWER["imported"], "tensorflow": "2.23.0-dev20261026"})
     [check] = [one for one in compare(found, made.labels, nightly, locked, made) if one.subject == "TensorFlow"]
     assert check.ok
 

@@ -1,0 +1,60 @@
+"""What workloads/inventory.py reports from inside an image. The image may be anybody's, and its answer anything."""
+
+import json
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from orchestrator.engines.events import Amount, Text, clean
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class Listed(Part):
+    """A number of files, the first of them named."""
+
+    count: Amount
+    first: list[Text]
+
+
+class Files(Part):
+    """How the files of one folder compare to what their packages recorded."""
+
+    checked: Amount
+    changed: Listed
+    missing: Listed
+    added: Listed
+
+
+class Imported(Part):
+    """What the packages say of themselves, or why they cannot be imported."""
+
+    error: Text = ""
+    tensorflow: Text = ""
+    numpy: Text = ""
+    cuda_build: bool | None = None
+    cuda_version: Text = ""
+
+
+class Inside(Part):
+    python: Text
+    distributions: dict[Text, Text]
+    unrecorded: list[Text]
+    files: list[Files]
+    imported: Imported
+
+
+class NoInventory(Exception):
+    """The answer from inside is no inventory; the message says why."""
+
+
+def parse(answer: str) -> Inside:
+    try:
+        return Inside.model_validate(json.loads(answer))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(clean(str(part), 40)) for part in first["loc"])
+        raise NoInventory(f"its answer is no inventory: {place or 'all of it'}: {first['msg']}") from error
+    except (ValueError, RecursionError) as error:
+        raise NoInventory(f"its answer is no inventory: {error}") from error
