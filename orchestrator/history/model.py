@@ -170,6 +170,13 @@ class Alarm:
     note: str = ""
     until: date | None = None
     since: datetime | None = None
+    # The nights that raised it and that saw it recover. An alarm of an earlier release has no `night`.
+    night: date | None = None
+    closed: date | None = None
+
+    @property
+    def raised(self) -> date:
+        return self.night or self.opened.astimezone().date()
 
 
 @dataclass(frozen=True, kw_only=True)
