@@ -65,7 +65,7 @@ class Evening:
 
 
 def night(options: NightOptions, say: Callable[[str], None]) -> Told:
-    store = Store(options.history)
+    store = Store(options.history, quarantine=True)
     with hold(about=f"{options.suite_name} of {', '.join(options.names)}"):
         started = datetime.now(UTC).replace(microsecond=0)
         host = str(host_facts()["id"])
