@@ -94,6 +94,14 @@ def run(
     ] = ROUNDS,
     limit: Annotated[str, typer.Option(help="A night that takes longer is ended, and told.")] = "6h",
     again: Annotated[bool, typer.Option("--again", help="Measure a night again that was measured already.")] = False,
+    due: Annotated[
+        str | None,
+        typer.Option(
+            help="Time of day when this nightly run was due. If that was yesterday, it is dated yesterday. A schedule "
+            "passes its own --at.",
+            show_default=False,
+        ),
+    ] = None,
     keep_nightlies: Annotated[
         int, typer.Option(min=1, help="So many nightly TensorFlows stay installed; older ones are removed.")
     ] = 3,
@@ -122,7 +130,7 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     # What only a night needs: a second of imports that `nightly status` does without.
-    from orchestrator.history import message, night
+    from orchestrator.history import message, night, schedule
     from orchestrator.history import notify as notifying
 
     errors = Console(stderr=True)
@@ -144,6 +152,7 @@ def run(
         rounds=rounds,
         limit_s=flags.seconds("--limit", limit),
         again=again,
+        due=schedule.time_of_day(due, "--due") if due else None,
         keep_nightlies=keep_nightlies,
     )
     targets = notifying.targets(notify or (), notify_file, os.environ, say)

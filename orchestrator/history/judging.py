@@ -172,17 +172,20 @@ def _bisect(before: Point, after: Point, runs: Path) -> str:
 def _came_and_went(
     all_series: Mapping[Key, Series], own: set[Key], tonight: date
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Against the night before with the same suite on the same host; on the first night nothing has come."""
+    """Compare with the last run on an earlier night of the same suite on the same host. A day may have several nights
+    of a suite, e.g. of other versions: only runs that share a series with tonight's count."""
     suites = {(key.host, key.engine, key.device, all_series[key].latest.suite) for key in own}
-    before: dict[date, set[Key]] = defaultdict(set)
+    before: dict[tuple[datetime, str], set[Key]] = defaultdict(set)
     for key, series in all_series.items():
         for point in series.points:
-            if (key.host, key.engine, key.device, point.suite) in suites and point.night < tonight:
-                before[point.night].add(key)
-    if not before:
+            mine = (key.host, key.engine, key.device, point.suite) in suites and not key.is_control
+            if mine and point.stage == "screen" and point.night < tonight:
+                before[point.started, point.run].add(key)
+    alike = {run: keys for run, keys in before.items() if keys & own}
+    if not alike:
         return (), ()
-    last = before[max(before)]
-    ever = set().union(*before.values())
+    last = alike[max(alike)]
+    ever = set().union(*alike.values())
     return _named(own - ever), _named(last - own)
 
 

@@ -225,6 +225,11 @@ class Night:
     screened: int
     confirmed: int
     exit_code: int
+    # What else was asked for. A night of an earlier release says nothing of it.
+    device: str = ""
+    engine: str = ""
+    selected: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
 
 
 Event = Opened | Moved | Night

@@ -4,16 +4,18 @@ The measuring is a process of its own, `tfcompare run`: one that hangs can be en
 from its run directory like that of any other run.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
 from orchestrator import catalog, whole
 from orchestrator.ask import suite_name
 from orchestrator.errors import ArmsDied, EnvironmentFailed, Interrupted, UsageError
-from orchestrator.history import alarms, detect, judging, retire, tonight
+from orchestrator.history import alarms, detect, judging, retire, schedule, tonight
 from orchestrator.history.child import Child, Ended
 from orchestrator.history.lines import all_lines
 from orchestrator.history.lock import hold
@@ -26,6 +28,8 @@ from orchestrator.library import Run, load_run
 from orchestrator.model import CONTROL
 
 MOST_NAMED = 3
+# Flags that change what is measured or in what, next to device and engine.
+DECISIVE = frozenset(("--workloads", "--gpus", "--gpu-exclusive", "--base", "--threads", "--cpuset", "--memory"))
 NOTHING = tonight.Tonight(versions=(), names={})
 
 
@@ -43,11 +47,26 @@ class NightOptions:
     rounds: int = ROUNDS
     limit_s: float = 6 * 3600.0
     again: bool = False
+    due: time | None = None
     keep_nightlies: int = 3
 
     @property
     def suite_name(self) -> str:
         return suite_name(self.suite, self.own_workloads)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What makes two nights the same, as a Night records it."""
+        given = dict(_flags(self.flags))
+        gpu = "--gpu" in given or "--gpus" in given
+        return {
+            "suite": self.suite_name,
+            "versions": self.names,
+            "device": "gpu" if gpu else "cpu",
+            "engine": given.get("--engine", "auto"),
+            "selected": self.selected,
+            "flags": tuple(sorted(f"{flag} {value}".strip() for flag, value in given.items() if flag in DECISIVE)),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +85,14 @@ class Evening:
 
 def night(options: NightOptions, say: Callable[[str], None]) -> Told:
     store = Store(options.history, quarantine=True)
-    with hold(about=f"{options.suite_name} of {', '.join(options.names)}"):
+    begun, now = monotonic(), datetime.now(UTC)
+    today = _date(options, now)
+    with hold(about=f"{options.suite_name} of {', '.join(options.names)}", wait_s=options.limit_s, say=say):
+        options = replace(options, limit_s=max(0.0, options.limit_s - (monotonic() - begun)))
         started = datetime.now(UTC).replace(microsecond=0)
         host = str(host_facts()["id"])
         events, warnings = store.events()
-        if (done := measured_already(events, options, host, started)) and not options.again:
+        if (done := measured_already(events, options, host, today)) and not options.again:
             say(f"{done.night} was measured already (run {done.run}); --again measures it once more")
             return Told(night=replace(done, outcome="skipped"))
         read = store.read()
@@ -78,7 +100,7 @@ def night(options: NightOptions, say: Callable[[str], None]) -> Told:
         evening = Evening(
             store=store,
             host=host,
-            date=started.astimezone().date(),
+            date=today,
             started=started,
             clock=_later_than_now(before, host, started),
             warnings=(*warnings, *read.warnings),
@@ -99,15 +121,24 @@ def night(options: NightOptions, say: Callable[[str], None]) -> Told:
             ) from stop
 
 
-def measured_already(events: Sequence[Event], options: NightOptions, host: str, started: datetime) -> Night | None:
-    today = started.astimezone().date()
-    same = (
-        event
-        for event in events
-        if isinstance(event, Night)
-        and (event.night, event.host, event.suite, event.outcome) == (today, host, options.suite_name, "measured")
-    )
-    return next(same, None)
+def _date(options: NightOptions, now: datetime) -> date:
+    """Return the day on which a night was due: one that is caught up after midnight is yesterday's."""
+    local = now.astimezone()
+    return schedule.due(local, options.due) if options.due else local.date()
+
+
+def measured_already(events: Sequence[Event], options: NightOptions, host: str, today: date) -> Night | None:
+    wanted = {"night": today, "host": host, "outcome": "measured", **options.asked}
+    nights = (event for event in events if isinstance(event, Night))
+    return next((one for one in nights if all(getattr(one, name) == value for name, value in wanted.items())), None)
+
+
+def _flags(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each flag with its value, or with nothing."""
+    for place, word in enumerate(words):
+        if word.startswith("--"):
+            value = words[place + 1] if place + 1 < len(words) else ""
+            yield word, "" if value.startswith("--") else value
 
 
 def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) -> Told:
@@ -135,8 +166,7 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
         night=evening.date,
         started=evening.started,
         host=evening.host,
-        suite=options.suite_name,
-        versions=options.names,
+        **options.asked,
         run=screened.plan.run,
         outcome="hung" if ended.hung else "measured",
         said=(*evening.resolved.notes, *(judged.notes if judged else ())),
@@ -280,8 +310,7 @@ def _without(options: NightOptions, evening: Evening, ended: Ended) -> Told:
         night=evening.date,
         started=evening.started,
         host=evening.host,
-        suite=options.suite_name,
-        versions=options.names,
+        **options.asked,
         run="",
         outcome="hung" if ended.hung else "failed",
         said=(ended.said,),

@@ -54,17 +54,17 @@ class Schedule:
 
     @property
     def command(self) -> tuple[str, ...]:
-        return (*self.program, "nightly", "run", *self.planned.flags)
+        return (*self.program, "nightly", "run", *self.planned.flags, "--due", self.planned.at)
 
     @property
     def belt_s(self) -> int:
         return round(self.limit_s) + BELT_S
 
 
-def time_of_day(text: str) -> time:
+def time_of_day(text: str, flag: str = "--at") -> time:
     match = TIME.fullmatch(text.strip())
     if match is None or int(match["hour"]) > 23 or int(match["minute"]) > 59:
-        raise UsageError(f"--at {text!r}: a time of day, e.g. 02:00 or 23:30")
+        raise UsageError(f"{flag} {text!r}: a time of day, e.g. 02:00 or 23:30")
     return time(int(match["hour"]), int(match["minute"]))
 
 

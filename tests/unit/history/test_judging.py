@@ -168,6 +168,19 @@ def test_what_vanishes_and_what_appears_is_told_once():
     assert judged(new, [], day(0)).appeared == ()
 
 
+def test_another_night_of_the_same_day_lets_nothing_vanish():
+    """Other versions of the same suite, measured a little later."""
+    points = history(3, 2, ["2.0.0"])
+    others = [
+        replace(point, run=f"{point.run}-2", started=point.started + timedelta(hours=1))
+        for point in history(3, 2, ["2.13.0"])
+    ]
+    for tonight in (points, others):
+        own = {key_of(point) for point in tonight}
+        found = judge(all_series([*points, *others]), (), day(2), at(day(2)), own, RUNS)
+        assert (found.vanished, found.appeared) == ((), ())
+
+
 def test_what_another_suite_or_host_measured_has_not_vanished():
     tonight = [point for point in history(3, 1) if point.night == day(2)]
     others = [replace(point, suite="full", case="other") for point in history(2, 1)]

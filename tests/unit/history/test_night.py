@@ -3,17 +3,19 @@
 import math
 import os
 import random
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orchestrator.ask import Options, ask
 from orchestrator.errors import Interrupted, UsageError
+from orchestrator.history import lock, tonight
 from orchestrator.history import night as nights
-from orchestrator.history import tonight
 from orchestrator.history.child import Child, Ended
 from orchestrator.history.detect import CONFIRM_TIMES
 from orchestrator.history.model import Night, Told
@@ -103,11 +105,77 @@ def test_the_same_night_is_not_measured_twice_unless_asked(monkeypatch, options:
     assert not again.happened
     assert f"was measured already (run {first.night.run})" in lines[-1]
     assert len(kept(options)) == 1
-    events, host, now = Store(options.history).events()[0], first.night.host, first.night.started
-    assert nights.measured_already(events, options, host, now) == first.night
-    assert nights.measured_already(events, replace(options, suite="another"), host, now) is None
-    assert nights.measured_already(events, options, "elsewhere", now) is None
-    assert nights.measured_already(events, options, host, now + timedelta(days=1)) is None
+    events, host, today = Store(options.history).events()[0], first.night.host, first.night.night
+    assert nights.measured_already(events, options, host, today) == first.night
+    assert nights.measured_already(events, options, "elsewhere", today) is None
+    assert nights.measured_already(events, options, host, today + timedelta(days=1)) is None
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"suite": "another"},
+        {"names": ("1.13", "2.16")},
+        {"flags": ("--gpu",)},
+        {"flags": ("--gpus", "0")},
+        {"flags": ("--engine", "venv")},
+        {"flags": ("--threads", "2,1")},
+        {"flags": ("--workloads", "mine")},
+        {"selected": ("predict",)},
+    ],
+)
+def test_a_night_of_something_else_is_not_the_same_night(monkeypatch, options: NightOptions, others: dict[str, Any]):
+    measures(monkeypatch, whole)
+    first, _ = said(options)
+    events = Store(options.history).events()[0]
+    asked = replace(options, **others)
+    assert nights.measured_already(events, asked, first.night.host, first.night.night) is None
+
+
+def test_flags_that_change_no_result_make_no_other_night(monkeypatch, options: NightOptions):
+    measures(monkeypatch, whole)
+    first, _ = said(options)
+    flags = ("--timeout", "5m", "--wheelhouse", "/wheels", "--no-python-downloads")
+    assert said(replace(options, flags=flags))[0].night.outcome == "skipped"
+    assert (first.night.device, first.night.engine, first.night.flags) == ("cpu", "auto", ())
+
+
+def test_a_night_that_is_caught_up_after_midnight_is_dated_by_the_day_before(monkeypatch, options: NightOptions):
+    measures(monkeypatch, whole)
+    now = datetime.now()
+    late = replace(options, due=(now + timedelta(minutes=2)).time())
+    told, _ = said(late)
+    yesterday = (now - timedelta(days=1)).date()
+    assert told.night.night == yesterday
+    assert {point.night for point in Store(options.history).read().points()} == {yesterday}
+    # The regular night of this day is another one.
+    due = replace(options, due=now.time())
+    assert nights.measured_already([told.night], due, told.night.host, nights._date(due, datetime.now(UTC))) is None
+
+
+def test_a_second_night_waits_for_the_first_and_then_measures(monkeypatch, options: NightOptions):
+    measures(monkeypatch, whole)
+    monkeypatch.setattr(lock, "TRY_S", 0.05)
+    held, free = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock.hold():
+            held.set()
+            free.wait(30)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait(30)
+    lines: list[str] = []
+
+    def say(text: str) -> None:
+        lines.append(text)
+        free.set()
+
+    told = night(options, say)
+    other.join()
+    assert told.night.outcome == "measured"
+    assert "waiting for its end" in lines[0]
 
 
 def test_a_clock_that_went_backwards_keeps_the_night_and_judges_nothing(monkeypatch, options: NightOptions):

@@ -86,7 +86,7 @@ def test_a_service_ends_what_hangs_a_little_later_than_the_night_itself_does():
     assert "\nRuntimeMaxSec=23400\n" in service
     # Of a oneshot systemd ignores that limit.
     assert "\nType=exec\n" in service
-    assert "\nExecStart=/usr/bin/tfcompare nightly run --versions 2.13,nightly --suite seed\n" in service
+    assert "\nExecStart=/usr/bin/tfcompare nightly run --versions 2.13,nightly --suite seed --due 02:30\n" in service
 
 
 def test_only_the_system_knows_the_units_that_a_night_follows():
@@ -100,7 +100,7 @@ def test_what_systemd_would_take_for_its_own_is_escaped():
     )
     service = schedule.units(made, system=True)["tfcompare-nightly.service"]
     assert '\nExecStart=/usr/bin/env "/opt/a b/100%%/tfcompare" nightly run --versions 2.13 --notify ' in service
-    assert '"json://$${LOGIN}@here/100%%?a=\\"b\\"&c=\'d\'\\\\e" --workload "power[a=b c]"\n' in service
+    assert '"json://$${LOGIN}@here/100%%?a=\\"b\\"&c=\'d\'\\\\e" --workload "power[a=b c]" --due 02:30\n' in service
     assert '\nEnvironment="A=x \\"y\\" %%h $Z"\n' in service
     assert "\nWorkingDirectory=/home/a b/50%%\n" in service
 
@@ -164,8 +164,8 @@ def test_a_script_hands_on_every_word_its_environment_and_its_exit_code(tmp_path
     script = Script(tmp_path, environment={"PATH": "/usr/bin:/bin", "SOME": "it's $HOME", "CODE": "6"})
     assert script.call() == 6
     told = script.noted.read_text().splitlines()
-    assert told[:8] == ["nightly", "run", *AWKWARD]
-    assert told[8] == str(script.folder)
+    assert told[:10] == ["nightly", "run", *AWKWARD, "--due", "02:30"]
+    assert told[10] == str(script.folder)
     assert "SOME=it's $HOME" in told
     [log] = (script.folder / "history" / "log").iterdir()
     assert log.name == f"nightly-{date.today()}.log"
