@@ -16,7 +16,6 @@ from orchestrator.errors import (
     FoundSlower,
     Interrupted,
     NothingSelected,
-    TfCompareError,
     UsageError,
 )
 from orchestrator.history.model import ROUNDS, Told
@@ -179,8 +178,10 @@ def passed(context: typer.Context) -> tuple[str, ...]:
     return tuple(words)
 
 
-def ending(told: Told) -> TfCompareError | None:
-    """What the exit code of a night comes from: an alarm first, then what could not be measured."""
+def ending(told: Told) -> BaseException | None:
+    """What the exit code of a night comes from: what broke it off, then an alarm, then what could not be measured."""
+    if told.failure:
+        return told.failure
     slower = [alarm for alarm in told.opened if alarm.change.direction == "slower"]
     if slower:
         return FoundSlower(f"{len(slower)} new alarms; `tfcompare history` shows them")

@@ -249,6 +249,8 @@ class Told:
     warnings: tuple[str, ...] = ()
     # What was measured, drawn; nothing where nothing was.
     report: str = ""
+    # What ended it before its time.
+    failure: BaseException | None = None
 
     @property
     def happened(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from orchestrator import catalog, whole
 from orchestrator.ask import suite_name
-from orchestrator.errors import ArmsDied, EnvironmentFailed, Interrupted, UsageError
+from orchestrator.errors import ArmsDied, EnvironmentFailed, InternalError, Interrupted, TfCompareError, UsageError
 from orchestrator.history import alarms, detect, judging, retire, schedule, tonight
 from orchestrator.history.child import Child, Ended
 from orchestrator.history.lines import all_lines
@@ -22,9 +22,10 @@ from orchestrator.history.lock import hold
 from orchestrator.history.model import ROUNDS, Event, Key, Night, Point, Segment, Stage, Told
 from orchestrator.history.points import of_run
 from orchestrator.history.series import all_series, has_value, key_of
-from orchestrator.history.store import Store
+from orchestrator.history.store import Read, Store
 from orchestrator.host import host_facts
 from orchestrator.library import Run, load_run
+from orchestrator.masking import mask_login
 from orchestrator.model import CONTROL
 
 MOST_NAMED = 3
@@ -77,48 +78,55 @@ class Evening:
     host: str
     date: date
     started: datetime
-    # What is wrong with this machine's clock, so that no night may be judged; mostly nothing.
-    clock: str
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
     resolved: tonight.Tonight = NOTHING
 
 
 def night(options: NightOptions, say: Callable[[str], None]) -> Told:
-    store = Store(options.history, quarantine=True)
-    begun, now = monotonic(), datetime.now(UTC)
-    today = _date(options, now)
-    with hold(about=f"{options.suite_name} of {', '.join(options.names)}", wait_s=options.limit_s, say=say):
-        options = replace(options, limit_s=max(0.0, options.limit_s - (monotonic() - begun)))
-        started = datetime.now(UTC).replace(microsecond=0)
-        host = str(host_facts()["id"])
-        events, warnings = store.events()
-        if (done := measured_already(events, options, host, today)) and not options.again:
+    """Measure, judge and record a night. However it ends, that is recorded and returned."""
+    begun, now = monotonic(), datetime.now(UTC).replace(microsecond=0)
+    evening = Evening(
+        store=Store(options.history, quarantine=True),
+        host=str(host_facts()["id"]),
+        date=_date(options, now),
+        started=now,
+    )
+    try:
+        with hold(about=f"{options.suite_name} of {', '.join(options.names)}", wait_s=options.limit_s, say=say):
+            rest = replace(options, limit_s=max(0.0, options.limit_s - (monotonic() - begun)))
+            return _alone(rest, replace(evening, started=datetime.now(UTC).replace(microsecond=0)), say)
+    except (Exception, KeyboardInterrupt) as error:
+        return _broken_off(options, evening, error)
+
+
+def _alone(options: NightOptions, evening: Evening, say: Callable[[str], None]) -> Told:
+    try:
+        events, warnings = evening.store.events()
+        if (done := measured_already(events, options, evening.host, evening.date)) and not options.again:
             say(f"{done.night} was measured already (run {done.run}); --again measures it once more")
             return Told(night=replace(done, outcome="skipped"))
-        read = store.read()
-        before = read.points()
-        evening = Evening(
-            store=store,
-            host=host,
-            date=today,
-            started=started,
-            clock=_later_than_now(before, host, started),
-            warnings=(*warnings, *read.warnings),
+        read = evening.store.read()
+        warnings = (*warnings, *read.warnings, *_later_than_now(read.points(), evening))
+        evening = replace(evening, warnings=warnings)
+        past = read.until(evening.started, evening.host)
+        resolved = tonight.resolve(options.names, say, tonight.last_builds(past.points()))
+        return _night(options, replace(evening, resolved=resolved), say)
+    except (Exception, KeyboardInterrupt) as error:
+        return _broken_off(options, evening, error)
+
+
+def _broken_off(options: NightOptions, evening: Evening, error: BaseException) -> Told:
+    """Record a night that an error or an interrupt ended; the caller raises the error after it was reported."""
+    if isinstance(error, KeyboardInterrupt):
+        error = Interrupted(
+            f"the night was interrupted; if it had measured something, that is in {_place(evening, 'screen')}: "
+            "`tfcompare history import` adds it"
         )
-        try:
-            resolved = tonight.resolve(options.names, say, tonight.last_builds(before))
-        except EnvironmentFailed as error:
-            return _without(options, evening, Ended(error.exit_code, hung=False, said=str(error)))
-        try:
-            return _night(options, replace(evening, resolved=resolved), say)
-        except UsageError as error:
-            # Nobody looks at a night that ends without a word: a disk that is full is told like all that fails.
-            return _without(options, evening, Ended(error.exit_code, hung=False, said=str(error)))
-        except KeyboardInterrupt as stop:
-            raise Interrupted(
-                f"the night was interrupted; if it had measured something, that is in {_place(evening, 'screen')}: "
-                "`tfcompare history import` adds it"
-            ) from stop
+    known = isinstance(error, TfCompareError)
+    said = str(error) if known else f"{type(error).__name__}: {error}"
+    exit_code = error.exit_code if isinstance(error, TfCompareError) else InternalError.exit_code
+    told = _without(options, evening, Ended(exit_code, hung=False, said=mask_login(said)))
+    return replace(told, failure=error)
 
 
 def _date(options: NightOptions, now: datetime) -> date:
@@ -153,12 +161,10 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
     store.append(points)
     warnings = [*evening.warnings, *_of_ending(ended, "the night")]
     again: list[Point] = []
-    if evening.clock:
-        warnings.append(evening.clock)
-    elif not ended.hung:
+    if not ended.hung:
         again, more = _settle(options, evening, points, child, say)
         warnings += more
-    judged = _judged(evening, points) if not evening.clock else None
+    judged = _judged(evening, points)
     if evening.resolved.names:
         retire.retire(options.keep_nightlies, say)
     end = Night(
@@ -169,7 +175,7 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
         **options.asked,
         run=screened.plan.run,
         outcome="hung" if ended.hung else "measured",
-        said=(*evening.resolved.notes, *(judged.notes if judged else ())),
+        said=(*evening.resolved.notes, *judged.notes),
         cells=_count(points),
         screened=_count(points),
         confirmed=_count(again),
@@ -177,8 +183,6 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
     )
     store.record(end)
     told = Told(night=end, warnings=tuple(warnings), report=_drawn(screened))
-    if judged is None:
-        return told
     return judging.tell(told, judged, alarms.current(store.events()[0]), evening.date)
 
 
@@ -209,14 +213,14 @@ def _settle(
 ) -> tuple[list[Point], list[str]]:
     """What looks changed is measured again, and once more where that neither tells nor clears it."""
     screened = {key_of(point) for point in points if has_value(point)}
-    flagged = detect.suspects(_cells(evening.store, screened))
+    flagged = detect.suspects(_cells(_past(evening), screened))
     if not flagged:
         return [], []
     chosen = detect.affordable(flagged, _count(points))
     which = "which" if len(chosen) == len(flagged) else f"{len(chosen)} of which, the most suspicious,"
     say(f"{len(flagged)} of {_count(points)} look changed, {which} are measured again: {_listed(chosen)}")
     again, said = _confirm(options, evening, chosen, child)
-    if again and not said and (unsettled := detect.unsettled(_cells(evening.store, chosen))):
+    if again and not said and (unsettled := detect.unsettled(_cells(_past(evening), chosen))):
         say(f"{len(unsettled)} of them may still have changed and are measured once more: {_listed(unsettled)}")
         _, said = _confirm(options, evening, unsettled, child)
     return again, said
@@ -249,7 +253,7 @@ def _judged(evening: Evening, points: Sequence[Point]) -> judging.Judged:
     """Events are recorded before anybody is told of them."""
     store = evening.store
     found = judging.judge(
-        all_series(store.read().points()),
+        all_series(_past(evening).points()),
         alarms.current(store.events()[0]),
         evening.date,
         datetime.now(UTC),
@@ -261,9 +265,9 @@ def _judged(evening: Evening, points: Sequence[Point]) -> judging.Judged:
     return found
 
 
-def _cells(store: Store, keys: Iterable[Key]) -> dict[Key, Segment]:
+def _cells(read: Read, keys: Iterable[Key]) -> dict[Key, Segment]:
     """The last segment of each of these series; all of them have a value in it."""
-    lines = all_lines(store.read().table)
+    lines = all_lines(read.table)
     own = [key for key in sorted(keys) if not key.is_control]
     control = {key: lines[key].nightly.objects() for key in {key.control for key in own} & lines.keys()}
     return {key: lines[key].segments(control.get(key.control, ()))[-1] for key in own}
@@ -292,15 +296,22 @@ def _unavailable(run: Run, evening: Evening) -> list[Point]:
     ]
 
 
-def _later_than_now(before: Sequence[Point], host: str, now: datetime) -> str:
-    """A clock that went backwards makes an order of nights that never was."""
-    own = [point.started for point in before if point.host == host]
-    if not own or max(own) <= now:
-        return ""
+def _later_than_now(points: Sequence[Point], evening: Evening) -> tuple[str, ...]:
+    """Report what this machine measured in its future: its clock was ahead then, or is behind now."""
+    own = {point.run: point.started for point in points if point.host == evening.host}
+    later = {run: started for run, started in own.items() if started > evening.started}
+    if not later:
+        return ()
+    runs = f"{len(later)} run{'s' if len(later) > 1 else ''}"
     return (
-        f"this machine's clock says {now:%Y-%m-%d %H:%M} UTC, and {max(own):%Y-%m-%d %H:%M} was measured before: the "
-        "night is kept and not judged; set the clock"
+        f"this machine's clock says {evening.started:%Y-%m-%d %H:%M} UTC, and {runs} of it began later, up to "
+        f"{max(later.values()):%Y-%m-%d %H:%M}: they are ignored tonight; check the clock",
     )
+
+
+def _past(evening: Evening) -> Read:
+    """Read the history without what this machine measured in its future."""
+    return evening.store.read().until(datetime.now(UTC), evening.host)
 
 
 def _without(options: NightOptions, evening: Evening, ended: Ended) -> Told:

@@ -57,7 +57,7 @@ def standing(
     now: datetime,
     wrong: tuple[str, ...] = (),
 ) -> Standing:
-    nights = [event for event in events if isinstance(event, Night) and event.host == planned.host]
+    nights = [event for event in events if isinstance(event, Night) and event.host == planned.host and event.at <= now]
     last = max(nights, key=lambda night: night.at, default=None)
     at = schedule.time_of_day(planned.at)
     return Standing(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
@@ -44,6 +45,11 @@ class Read:
 
     def points(self) -> list[Point]:
         return schema.to_points(self.table)
+
+    def until(self, now: datetime, host: str) -> "Read":
+        """Leave out the points of a host that it measured after `now`."""
+        past = pc.less_equal(self.table.column("started"), pa.scalar(now, schema.SCHEMA.field("started").type))
+        return Read(self.table.filter(pc.or_(past, pc.not_equal(self.table.column("host"), host))), self.warnings)
 
 
 class Store:
