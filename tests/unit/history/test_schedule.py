@@ -3,13 +3,13 @@
 import os
 import subprocess
 import time
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.history import schedule
+from orchestrator.history import schedule, standing
 from orchestrator.history.schedule import END, MARK, Torn
 from tests.unit.history.plans import PLANNED, planned, wanted
 
@@ -267,3 +267,39 @@ def test_the_scripts_of_all_kinds_are_the_shells_own(tmp_path):
         text = schedule.script(wanted(missed=missed, flags=AWKWARD, env_file=Path("/a b")), Path("/begun it"))
         done = subprocess.run(["/bin/sh", "-n"], input=text, text=True, capture_output=True, env=dict(os.environ))
         assert (done.returncode, done.stderr) == (0, "")
+
+
+NEW_YORK = {"zone": "America/New_York", "environment": {"PATH": "/usr/bin:/bin", "TZ": "America/New_York"}}
+
+
+def test_a_zone_that_is_not_the_machines_is_that_of_timer_and_script(tmp_path: Path):
+    timer = schedule.units(wanted(**NEW_YORK), system=True)["tfcompare-nightly.timer"]
+    assert "\nOnCalendar=*-*-* 02:30:00 America/New_York\n" in timer
+    text = schedule.script(wanted(**NEW_YORK), tmp_path / "begun")
+    assert text.index("export TZ=America/New_York") < text.index("$(date")
+
+
+def test_cron_asks_a_script_every_hour_for_the_time_of_another_zone(tmp_path: Path):
+    assert schedule.cron_lines(planned(missed="skip"), tmp_path).splitlines()[2].startswith("30 2 * * * ")
+    there = planned(missed="skip", zone="America/New_York")
+    assert schedule.cron_lines(there, tmp_path).splitlines()[2].startswith("30 * * * * ")
+    text = schedule.script(wanted(missed="skip", **NEW_YORK), tmp_path / "begun")
+    assert text.index("export TZ=") < text.index('[ "$(date +%H)" = 02 ] || exit 0')
+
+
+def test_the_zone_is_what_tz_names():
+    assert schedule.zone(None) == schedule.zone(":/etc/localtime") == ""
+    assert schedule.zone("America/New_York") == schedule.zone(":/usr/share/zoneinfo/America/New_York")
+    assert schedule.zone("") == "UTC"
+    with pytest.raises(UsageError, match=r"TZ='Mars/Base'.*Europe/Berlin"):
+        schedule.zone("Mars/Base")
+
+
+def test_the_next_night_is_counted_in_the_zone_of_its_schedule():
+    there = planned(zone="America/New_York")
+    now = datetime(2026, 11, 23, 4, tzinfo=UTC)
+    found = standing.standing(there, "cron", (), None, now)
+    assert found.next == datetime(2026, 11, 23, 7, 30, tzinfo=UTC)
+    assert f"{found.next:%H:%M %Z}" == "02:30 EST"
+    assert found.wrong == ("the night of 2026-11-22 left no result",)
+    assert schedule.from_text(schedule.as_text(there)) == there
