@@ -26,7 +26,7 @@ State = Literal["new", "confirmed", "known", "recovered", "muted"]
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What a point was measured in. Image, driver and source begin a new segment of a series; all are told."""
+    """What a point was measured in. Image, driver, source and worker begin a new segment of a series; all are told."""
 
     image: str
     reference_image: str
@@ -36,6 +36,8 @@ class Surroundings:
     python: str
     machine: str
     tool: str
+    # Of a point of an earlier release it is not known.
+    worker: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

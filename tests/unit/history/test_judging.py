@@ -112,10 +112,10 @@ def test_a_mute_ends_on_its_day():
     assert alarms.is_told(until, day(26))
 
 
-@pytest.mark.parametrize("what", ["image", "driver", "source"])
-def test_another_image_driver_or_source_is_told_and_is_no_alarm(what: str):
+@pytest.mark.parametrize("what", ["image", "driver", "source", "worker"])
+def test_another_image_driver_source_or_worker_is_told_and_is_no_alarm(what: str):
     points = [
-        replace(point, surroundings=replace(SURROUNDINGS, **{what: "other"})) if point.night >= day(STEP) else point
+        replace(point, surroundings=replace(SURROUNDINGS, **{what: "other" if point.night >= day(STEP) else "first"}))
         for point in made(30, {STEP: 1.5})
     ]
     assert lived(points) == []
