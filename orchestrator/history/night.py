@@ -57,7 +57,7 @@ class NightOptions:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What makes two nights the same, as a Night records it."""
+        """Return what makes two nights the same, as a Night records it."""
         given = dict(_flags(self.flags))
         gpu = "--gpu" in given or "--gpus" in given
         return {
@@ -304,8 +304,8 @@ def _later_than_now(points: Sequence[Point], evening: Evening) -> tuple[str, ...
         return ()
     runs = f"{len(later)} run{'s' if len(later) > 1 else ''}"
     return (
-        f"this machine's clock says {evening.started:%Y-%m-%d %H:%M} UTC, and {runs} of it began later, up to "
-        f"{max(later.values()):%Y-%m-%d %H:%M}: they are ignored tonight; check the clock",
+        f"this machine's clock says {evening.started:%Y-%m-%d %H:%M} UTC, but {runs} started later here, up to "
+        f"{max(later.values()):%Y-%m-%d %H:%M}; results from the future are ignored. Check the clock",
     )
 
 

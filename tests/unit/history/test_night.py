@@ -187,7 +187,7 @@ def test_what_was_measured_with_a_clock_ahead_is_ignored_and_reported(monkeypatc
     monkeypatch.setattr(Child, "run", paced((0.14, 0.14), []))
     told, _ = said(options)
     [warning] = told.warnings
-    assert f"1 run of it began later, up to {later:%Y-%m-%d}" in warning
+    assert f"1 run started later here, up to {later:%Y-%m-%d}" in warning
     assert told.night.outcome == "measured"
     assert [alarm.change.first for alarm in told.opened] == [told.night.night]
 
