@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import alarms, detect, images, isolation, overhead, peers, report, site
+from bench import alarms, detect, images, isolation, overhead, peers, repeated, report, site
 from orchestrator.host import host_facts
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
@@ -24,6 +24,7 @@ PARTS = {
     "report": ("Reports", report.section),
     "site": ("Site", site.section),
     "alarms": ("Alarms", alarms.section),
+    "repeated": ("Repeated steps", repeated.section),
 }
 
 

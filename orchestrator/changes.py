@@ -18,6 +18,10 @@ from orchestrator.stats.verdict import against
 ALPHA = 0.05
 # What a host's record holds that moves by itself.
 MOVING = frozenset({"load", "psi_cpu"})
+# Among a run's sources, the program that measures every workload.
+WORKER = "worker"
+# Of a digest, as much as tells two apart.
+SHORT = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +150,7 @@ def _setting(run: Run) -> dict[str, str]:
     plan, manifest = run.plan, run.manifest
     found: dict[str, object] = {
         "tfcompare": manifest.tool,
+        "tfcompare's worker": manifest.sources.get(WORKER, "")[:SHORT] or None,
         "engine": plan.engine,
         "device": plan.device,
         "isolation": plan.isolation,
@@ -163,7 +168,7 @@ def _setting(run: Run) -> dict[str, str]:
 def _rewritten(earlier: Run, later: Run) -> set[str]:
     """Workloads whose source is another: their times tell of the source as much as of anything else."""
     old, new = earlier.manifest.sources, later.manifest.sources
-    return {name for name in old.keys() & new.keys() if old[name] != new[name]}
+    return {name for name in old.keys() & new.keys() - {WORKER} if old[name] != new[name]}
 
 
 def _left_out(old: Mapping[Pair, Contrast], new: Mapping[Pair, Contrast], rewritten: set[str]) -> tuple[str, ...]:

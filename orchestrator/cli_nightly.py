@@ -16,7 +16,6 @@ from orchestrator.errors import (
     FoundSlower,
     Interrupted,
     NothingSelected,
-    TfCompareError,
     UsageError,
 )
 from orchestrator.history.model import ROUNDS, Told
@@ -94,6 +93,14 @@ def run(
     ] = ROUNDS,
     limit: Annotated[str, typer.Option(help="A night that takes longer is ended, and told.")] = "6h",
     again: Annotated[bool, typer.Option("--again", help="Measure a night again that was measured already.")] = False,
+    due: Annotated[
+        str | None,
+        typer.Option(
+            help="Time of day when this nightly run was due. If that was yesterday, it is dated yesterday. A schedule "
+            "passes its own --at.",
+            show_default=False,
+        ),
+    ] = None,
     keep_nightlies: Annotated[
         int, typer.Option(min=1, help="So many nightly TensorFlows stay installed; older ones are removed.")
     ] = 3,
@@ -122,7 +129,7 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     # What only a night needs: a second of imports that `nightly status` does without.
-    from orchestrator.history import message, night
+    from orchestrator.history import message, night, schedule
     from orchestrator.history import notify as notifying
 
     errors = Console(stderr=True)
@@ -144,6 +151,7 @@ def run(
         rounds=rounds,
         limit_s=flags.seconds("--limit", limit),
         again=again,
+        due=schedule.time_of_day(due, "--due") if due else None,
         keep_nightlies=keep_nightlies,
     )
     targets = notifying.targets(notify or (), notify_file, os.environ, say)
@@ -170,8 +178,10 @@ def passed(context: typer.Context) -> tuple[str, ...]:
     return tuple(words)
 
 
-def ending(told: Told) -> TfCompareError | None:
-    """What the exit code of a night comes from: an alarm first, then what could not be measured."""
+def ending(told: Told) -> BaseException | None:
+    """What the exit code of a night comes from: what broke it off, then an alarm, then what could not be measured."""
+    if told.failure:
+        return told.failure
     slower = [alarm for alarm in told.opened if alarm.change.direction == "slower"]
     if slower:
         return FoundSlower(f"{len(slower)} new alarms; `tfcompare history` shows them")

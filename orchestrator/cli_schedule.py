@@ -61,7 +61,7 @@ def install(
     even_if_edited: EvenIfEdited = False,
     yes: Yes = False,
 ) -> None:
-    wanted, notes = _schedule(context, at, missed, env_file)
+    wanted, notes = _schedule(context, at, missed, env_file, schedule.zone(os.environ.get("TZ")))
     _refuse_secrets(flags.without_secrets(context.args))
     chosen = schedulers.named(scheduler)
     _known(chosen, chosen.entry(), even_if_edited)
@@ -145,7 +145,9 @@ def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up")
             say("asked to end: no night begins any more")
 
 
-def _schedule(context: typer.Context, at: str, missed: str, env_file: Path | None) -> tuple[Schedule, list[str]]:
+def _schedule(
+    context: typer.Context, at: str, missed: str, env_file: Path | None, zone: str = ""
+) -> tuple[Schedule, list[str]]:
     """What was asked for, and what a person has to know of it."""
     begins = schedule.time_of_day(at)
     words = tuple(context.args)
@@ -167,6 +169,7 @@ def _schedule(context: typer.Context, at: str, missed: str, env_file: Path | Non
         history=str(history),
         host=str(host_facts()["id"]),
         since=standing.now().replace(microsecond=0),
+        zone=zone,
     )
     wanted = Schedule(
         planned=planned,

@@ -19,9 +19,18 @@ def current(events: Iterable[Event]) -> tuple[Alarm, ...]:
         elif isinstance(event, Moved) and event.alarm in found:
             was = found[event.alarm]
             found[event.alarm] = replace(
-                was, state=event.state, note=event.note or was.note, until=event.until, since=event.at
+                was,
+                state=event.state,
+                note=event.note or was.note,
+                until=event.until,
+                since=event.at,
+                closed=_night(event) if event.state == "recovered" else None,
             )
     return tuple(sorted(found.values(), key=lambda alarm: alarm.opened, reverse=True))
+
+
+def _night(event: Moved) -> date:
+    return event.night or event.at.astimezone().date()
 
 
 def is_open(alarm: Alarm) -> bool:

@@ -8,7 +8,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from io import RawIOBase
 from pathlib import Path
 from typing import IO
 
@@ -47,7 +49,8 @@ class Child:
     def run(self, words: Sequence[str]) -> Ended:
         try:
             self._log.parent.mkdir(parents=True, exist_ok=True)
-            log = self._log.open("a")
+            # Without a buffer, whose rest could not be written either when the log is closed.
+            log = self._log.open("ab", buffering=0)
         except OSError as error:
             raise UsageError(f"cannot write {self._log}: {error.strerror}; take another --history") from error
         last: deque[str] = deque(maxlen=TOLD_LINES)
@@ -60,7 +63,7 @@ class Child:
                 process.wait(max(0.0, self._until - time.monotonic()))
             except subprocess.TimeoutExpired:
                 hung = True
-                self._say(f"the night takes longer than {self._limit_s / 3600:.3g} h: it is ended")
+                self._try_to_say(f"the night takes longer than {self._limit_s / 3600:.3g} h: it is ended")
                 self._end(process)
             except BaseException:
                 self._end(process)
@@ -81,14 +84,26 @@ class Child:
             start_new_session=True,
         )
 
-    def _pass_on(self, stream: IO[str], log: IO[str], last: deque[str]) -> None:
+    def _pass_on(self, stream: IO[str], log: RawIOBase, last: deque[str]) -> None:
+        """Read to the end whatever fails here: a process whose pipe is full would wait for its reader."""
+        logged = True
         for line in stream:
-            print(line, end="", file=log, flush=True)
+            try:
+                log.write(line.encode())
+            except OSError as error:
+                if logged:
+                    self._try_to_say(f"{self._log} is not complete: {error.strerror}")
+                logged = False
             # The directory gets another name when the night is done.
             if line.startswith(NAMING):
                 continue
             last.append(line.rstrip("\n"))
-            self._say(line.rstrip("\n"))
+            self._try_to_say(line.rstrip("\n"))
+
+    def _try_to_say(self, text: str) -> None:
+        # Whoever listened may have gone; what is measured counts all the same.
+        with suppress(Exception):
+            self._say(text)
 
     def _end(self, process: subprocess.Popen[str]) -> None:
         process.send_signal(signal.SIGTERM)

@@ -18,6 +18,8 @@ from orchestrator.history.series import differences, first_after
 # Where exactly a step began is seen better from later nights: within so many days it is the same step.
 WOBBLE = timedelta(days=7)
 DATED = re.compile(r".*\.dev(\d{8})$")
+# A step whose size, as a logarithm, is now this many times what it was is another step.
+MOST_RESIZED = 2
 # So many nights tell that a level is not what it was.
 NIGHTS_TO_RECOVER = 2
 
@@ -64,40 +66,63 @@ def _of_series(
 ) -> Iterator[Opened | Moved]:
     segment = series.segments[-1]
     found = changes(segment)
-    open_ = [alarm for alarm in known if alarms.is_open(alarm)]
-    for alarm in open_:
+    for alarm in known:
+        if not alarms.is_open(alarm):
+            continue
         if _recovered(alarm, segment, found):
             yield Moved(at=now, alarm=alarm.id, state="recovered", night=tonight)
-        elif alarm.state == "new" and alarm.opened.astimezone().date() < tonight and _holds(alarm, segment):
+        elif alarm.state == "new" and alarm.raised < tonight and _holds(alarm, segment):
             yield Moved(at=now, alarm=alarm.id, state="confirmed", night=tonight)
     # What the series shows of long ago may come and go with what is known of its noise: only what is new is an alarm.
     for change in news(segment):
-        if not any(_is_same(alarm, change) for alarm in known) and not any(_undoes(change, alarm) for alarm in known):
+        same = [alarm for alarm in known if _is_same(alarm, change, found)]
+        if any(map(alarms.is_open, same)) or any(_undoes(change, alarm) for alarm in known):
+            continue
+        if not same:
             yield Opened(at=now, alarm=_alarm(series, change, tonight, now, runs))
+        elif _holds(same[0], segment):
+            yield Moved(at=now, alarm=same[0].id, state="new", night=tonight)
 
 
-def _is_same(alarm: Alarm, change: Change) -> bool:
-    """Whether an alarm is about this step: seen again from a later night it may begin on another."""
-    began = alarm.change.first
-    seen = max(began, alarm.opened.astimezone().date())
-    return alarm.change.direction == change.direction and began - WOBBLE <= change.first <= seen + WOBBLE
+def _is_same(alarm: Alarm, change: Change, found: Sequence[Change]) -> bool:
+    """Tell whether an alarm is about this step, one of `found`. Seen from a later night it may begin on another."""
+    step = alarm.change
+    if change.direction != step.direction or _was_closed(alarm, change):
+        return False
+    if not step.first - WOBBLE <= change.first <= max(step.first, alarm.raised) + WOBBLE:
+        return False
+    # Another step that is nearer is the alarm's, or has ended what it was about.
+    nearest = min(found, key=lambda other: abs(other.first - step.first))
+    return nearest == change and 1 / MOST_RESIZED <= log(change.ratio) / log(step.ratio) <= MOST_RESIZED
+
+
+def _was_closed(alarm: Alarm, change: Change) -> bool:
+    """Tell whether an alarm was over before a step began."""
+    return alarm.closed is not None and alarm.closed < change.first
 
 
 def _undoes(change: Change, alarm: Alarm) -> bool:
-    """Whether a step brings back most of what an alarm had taken, or given."""
+    """Tell whether a step brings the level back to about where it was before the alarm."""
+    if _was_closed(alarm, change) or not _takes_back(change, alarm):
+        return False
+    return abs(log(change.after / alarm.change.before)) < abs(log(alarm.change.ratio)) / 2
+
+
+def _takes_back(change: Change, alarm: Alarm) -> bool:
+    """Tell whether a step takes back most of what an alarm had taken or given, or more than that."""
     step = alarm.change
     if change.direction == step.direction or change.first <= step.first:
         return False
-    return abs(log(change.after / step.before)) < abs(log(step.ratio)) / 2
+    return log(change.after / step.before) / log(step.ratio) < 1 / 2
 
 
 def _recovered(alarm: Alarm, segment: Segment, found: Sequence[Change]) -> bool:
-    if any(_undoes(change, alarm) for change in found):
+    if any(_takes_back(change, alarm) for change in found):
         return True
-    if any(_is_same(alarm, change) for change in found):
+    if any(_is_same(alarm, change, found) for change in found):
         return False
     # A step that no later night bears out: it is in the series no more, and the level is the old one.
-    later = [value for value in segment.values if value.night > alarm.opened.astimezone().date()]
+    later = [value for value in segment.values if value.night > alarm.raised]
     return len(later) >= NIGHTS_TO_RECOVER and not _holds(alarm, segment, NIGHTS_TO_RECOVER)
 
 
@@ -114,7 +139,7 @@ def _alarm(series: Series, change: Change, tonight: date, now: datetime, runs: P
     between = first_after(series.points, change.first)
     latest = series.latest
     return Alarm(
-        id=hashlib.sha256(f"{key.id} {change.first}".encode()).hexdigest()[:6],
+        id=hashlib.sha256(f"{key.id} {change.first} {tonight}".encode()).hexdigest()[:6],
         key=key,
         found_by="night" if change.first == tonight else "history",
         change=change,
@@ -123,6 +148,7 @@ def _alarm(series: Series, change: Change, tonight: date, now: datetime, runs: P
         reproduce=_reproduce(latest),
         bisect=_bisect(*between, runs) if between else "",
         opened=now,
+        night=tonight,
     )
 
 
@@ -146,17 +172,20 @@ def _bisect(before: Point, after: Point, runs: Path) -> str:
 def _came_and_went(
     all_series: Mapping[Key, Series], own: set[Key], tonight: date
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Against the night before with the same suite on the same host; on the first night nothing has come."""
+    """Compare with the last run on an earlier night of the same suite on the same host. A day may have several nights
+    of a suite, e.g. of other versions: only runs that share a series with tonight's count."""
     suites = {(key.host, key.engine, key.device, all_series[key].latest.suite) for key in own}
-    before: dict[date, set[Key]] = defaultdict(set)
+    before: dict[tuple[datetime, str], set[Key]] = defaultdict(set)
     for key, series in all_series.items():
         for point in series.points:
-            if (key.host, key.engine, key.device, point.suite) in suites and point.night < tonight:
-                before[point.night].add(key)
-    if not before:
+            mine = (key.host, key.engine, key.device, point.suite) in suites and not key.is_control
+            if mine and point.stage == "screen" and point.night < tonight:
+                before[point.started, point.run].add(key)
+    alike = {run: keys for run, keys in before.items() if keys & own}
+    if not alike:
         return (), ()
-    last = before[max(before)]
-    ever = set().union(*before.values())
+    last = alike[max(alike)]
+    ever = set().union(*alike.values())
     return _named(own - ever), _named(last - own)
 
 
@@ -194,8 +223,9 @@ def _begun_anew(all_series: Mapping[Key, Series], own: set[Key], tonight: date) 
 def tell(told: Told, judged: Judged, after: Sequence[Alarm], tonight: date) -> Told:
     """Adds to a night what its events were; `after` are all alarms as they stand now."""
     by_id = {alarm.id: alarm for alarm in after}
-    opened = [event.alarm.id for event in judged.events if isinstance(event, Opened)]
     moved = [event for event in judged.events if isinstance(event, Moved)]
+    opened = [event.alarm.id for event in judged.events if isinstance(event, Opened)]
+    opened += [event.alarm for event in moved if event.state == "new"]
     recovered = [event.alarm for event in moved if event.state == "recovered"]
     still = [alarm for alarm in after if alarms.is_told(alarm, tonight) and alarm.id not in opened]
     return Told(

@@ -154,7 +154,8 @@ def _keys(named: Sequence[Coded]) -> tuple[Any, list[Key]]:
 
 def _pieces(table: pa.Table, timed: Any, of_timed: Any) -> tuple[Any, list[tuple[str, ...]]]:
     """Whether a segment begins at each of these rows, and why each segment began."""
-    around = [Coded.of(table, name).codes[timed] for name in CUTS]
+    columns = {name: Coded.of(table, name) for name in CUTS}
+    around = [column.codes[timed] for column in columns.values()]
     own = (
         pc.equal(table.column("version"), table.column("build")).combine_chunks().to_numpy(zero_copy_only=False)[timed]
     )
@@ -163,7 +164,12 @@ def _pieces(table: pa.Table, timed: Any, of_timed: Any) -> tuple[Any, list[tuple
     differs = np.zeros(max(len(timed) - 1, 0), dtype=bool)
     for name, codes in zip(CUTS, around, strict=True):
         changed = codes[1:] != codes[:-1]
-        differs |= changed & own[1:] if name == "image" else changed
+        if name == "image":
+            changed &= own[1:]
+        elif name == "worker":
+            known = np.array([bool(text) for text in columns[name].texts], dtype=bool)[codes]
+            changed &= known[1:] & known[:-1]
+        differs |= changed
     begins[1:] = ~same_series | differs
     reasons: list[tuple[str, ...]] = []
     # The same cut is found in every case of a night: it is put into words once.

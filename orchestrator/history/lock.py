@@ -9,7 +9,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -21,6 +21,8 @@ from orchestrator.errors import UsageError
 NIGHT = "night"
 # Whoever asks who holds it takes it for a moment.
 PATIENCE_S = 0.5
+# How often a process that waits for the end of another one tries again.
+TRY_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,23 @@ class Holder:
 
 
 @contextmanager
-def hold(folder: Path | None = None, name: str = NIGHT, about: str = "") -> Iterator[None]:
-    """Raises UsageError where another process has it."""
+def hold(
+    folder: Path | None = None,
+    name: str = NIGHT,
+    about: str = "",
+    wait_s: float = 0.0,
+    say: Callable[[str], None] = lambda text: None,
+) -> Iterator[None]:
+    """Hold the lock. Raise UsageError if another process still has it after `wait_s`."""
     path = _path(folder, name)
     with _opened(path) as file:
-        if not _taken(file):
+        if not _taken(file, PATIENCE_S):
             other = holder(folder, name)
             who = f"since {other.since:%Y-%m-%d %H:%M} (pid {other.pid})" if other else "already"
-            raise UsageError(f"another {name} runs here {who}: wait for its end, or end it")
+            if wait_s:
+                say(f"another {name} runs here {who}: waiting for its end")
+            if not _taken(file, wait_s, TRY_S):
+                raise UsageError(f"another {name} runs here {who}: wait for its end, or end it")
         entry = asdict(Holder(os.getpid(), datetime.now().astimezone().replace(microsecond=0), about))
         os.truncate(file, 0)
         # Earlier releases left it readable for everybody.
@@ -87,12 +98,12 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(file)
 
 
-def _taken(file: int) -> bool:
-    deadline = time.monotonic() + PATIENCE_S
+def _taken(file: int, patience_s: float, try_s: float = 0.02) -> bool:
+    deadline = time.monotonic() + patience_s
     while not _locked(file, fcntl.LOCK_EX):
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.02)
+        time.sleep(try_s)
     return True
 
 

@@ -128,7 +128,7 @@ def _ended_badly(night: Night, most: int) -> Iterator[Section]:
     if night.outcome not in ("failed", "hung"):
         return
     head = {
-        "failed": "The night failed: nothing could be measured.",
+        "failed": "The night failed and has no result.",
         "hung": "The night hung and was ended; what it had measured until then is kept."
         if night.cells
         else "The night hung and was ended before anything was measured.",

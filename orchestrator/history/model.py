@@ -26,7 +26,7 @@ State = Literal["new", "confirmed", "known", "recovered", "muted"]
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What a point was measured in. Image, driver and source begin a new segment of a series; all are told."""
+    """What a point was measured in. Image, driver, source and worker begin a new segment of a series; all are told."""
 
     image: str
     reference_image: str
@@ -36,6 +36,8 @@ class Surroundings:
     python: str
     machine: str
     tool: str
+    # Of a point of an earlier release it is not known.
+    worker: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +172,13 @@ class Alarm:
     note: str = ""
     until: date | None = None
     since: datetime | None = None
+    # The nights that raised it and that saw it recover. An alarm of an earlier release has no `night`.
+    night: date | None = None
+    closed: date | None = None
+
+    @property
+    def raised(self) -> date:
+        return self.night or self.opened.astimezone().date()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +227,11 @@ class Night:
     screened: int
     confirmed: int
     exit_code: int
+    # What else was asked for. A night of an earlier release says nothing of it.
+    device: str = ""
+    engine: str = ""
+    selected: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
 
 
 Event = Opened | Moved | Night
@@ -237,6 +251,8 @@ class Told:
     warnings: tuple[str, ...] = ()
     # What was measured, drawn; nothing where nothing was.
     report: str = ""
+    # What ended it before its time.
+    failure: BaseException | None = None
 
     @property
     def happened(self) -> bool:

@@ -4,28 +4,33 @@ The measuring is a process of its own, `tfcompare run`: one that hangs can be en
 from its run directory like that of any other run.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
 from orchestrator import catalog, whole
 from orchestrator.ask import suite_name
-from orchestrator.errors import ArmsDied, EnvironmentFailed, Interrupted, UsageError
-from orchestrator.history import alarms, detect, judging, retire, tonight
+from orchestrator.errors import ArmsDied, EnvironmentFailed, InternalError, Interrupted, TfCompareError, UsageError
+from orchestrator.history import alarms, detect, judging, retire, schedule, tonight
 from orchestrator.history.child import Child, Ended
 from orchestrator.history.lines import all_lines
 from orchestrator.history.lock import hold
 from orchestrator.history.model import ROUNDS, Event, Key, Night, Point, Segment, Stage, Told
 from orchestrator.history.points import of_run
 from orchestrator.history.series import all_series, has_value, key_of
-from orchestrator.history.store import Store
+from orchestrator.history.store import Read, Store
 from orchestrator.host import host_facts
 from orchestrator.library import Run, load_run
+from orchestrator.masking import mask_login
 from orchestrator.model import CONTROL
 
 MOST_NAMED = 3
+# Flags that change what is measured or in what, next to device and engine.
+DECISIVE = frozenset(("--workloads", "--gpus", "--gpu-exclusive", "--base", "--threads", "--cpuset", "--memory"))
 NOTHING = tonight.Tonight(versions=(), names={})
 
 
@@ -43,11 +48,26 @@ class NightOptions:
     rounds: int = ROUNDS
     limit_s: float = 6 * 3600.0
     again: bool = False
+    due: time | None = None
     keep_nightlies: int = 3
 
     @property
     def suite_name(self) -> str:
         return suite_name(self.suite, self.own_workloads)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """Return what makes two nights the same, as a Night records it."""
+        given = dict(_flags(self.flags))
+        gpu = "--gpu" in given or "--gpus" in given
+        return {
+            "suite": self.suite_name,
+            "versions": self.names,
+            "device": "gpu" if gpu else "cpu",
+            "engine": given.get("--engine", "auto"),
+            "selected": self.selected,
+            "flags": tuple(sorted(f"{flag} {value}".strip() for flag, value in given.items() if flag in DECISIVE)),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,56 +78,75 @@ class Evening:
     host: str
     date: date
     started: datetime
-    # What is wrong with this machine's clock, so that no night may be judged; mostly nothing.
-    clock: str
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
     resolved: tonight.Tonight = NOTHING
 
 
 def night(options: NightOptions, say: Callable[[str], None]) -> Told:
-    store = Store(options.history)
-    with hold(about=f"{options.suite_name} of {', '.join(options.names)}"):
-        started = datetime.now(UTC).replace(microsecond=0)
-        host = str(host_facts()["id"])
-        events, warnings = store.events()
-        if (done := measured_already(events, options, host, started)) and not options.again:
+    """Measure, judge and record a night. However it ends, that is recorded and returned."""
+    begun, now = monotonic(), datetime.now(UTC).replace(microsecond=0)
+    evening = Evening(
+        store=Store(options.history, quarantine=True),
+        host=str(host_facts()["id"]),
+        date=_date(options, now),
+        started=now,
+    )
+    try:
+        with hold(about=f"{options.suite_name} of {', '.join(options.names)}", wait_s=options.limit_s, say=say):
+            rest = replace(options, limit_s=max(0.0, options.limit_s - (monotonic() - begun)))
+            return _alone(rest, replace(evening, started=datetime.now(UTC).replace(microsecond=0)), say)
+    except (Exception, KeyboardInterrupt) as error:
+        return _broken_off(options, evening, error)
+
+
+def _alone(options: NightOptions, evening: Evening, say: Callable[[str], None]) -> Told:
+    try:
+        events, warnings = evening.store.events()
+        if (done := measured_already(events, options, evening.host, evening.date)) and not options.again:
             say(f"{done.night} was measured already (run {done.run}); --again measures it once more")
             return Told(night=replace(done, outcome="skipped"))
-        read = store.read()
-        before = read.points()
-        evening = Evening(
-            store=store,
-            host=host,
-            date=started.astimezone().date(),
-            started=started,
-            clock=_later_than_now(before, host, started),
-            warnings=(*warnings, *read.warnings),
+        read = evening.store.read()
+        warnings = (*warnings, *read.warnings, *_later_than_now(read.points(), evening))
+        evening = replace(evening, warnings=warnings)
+        past = read.until(evening.started, evening.host)
+        resolved = tonight.resolve(options.names, say, tonight.last_builds(past.points()))
+        return _night(options, replace(evening, resolved=resolved), say)
+    except (Exception, KeyboardInterrupt) as error:
+        return _broken_off(options, evening, error)
+
+
+def _broken_off(options: NightOptions, evening: Evening, error: BaseException) -> Told:
+    """Record a night that an error or an interrupt ended; the caller raises the error after it was reported."""
+    if isinstance(error, KeyboardInterrupt):
+        error = Interrupted(
+            f"the night was interrupted; if it had measured something, that is in {_place(evening, 'screen')}: "
+            "`tfcompare history import` adds it"
         )
-        try:
-            resolved = tonight.resolve(options.names, say, tonight.last_builds(before))
-        except EnvironmentFailed as error:
-            return _without(options, evening, Ended(error.exit_code, hung=False, said=str(error)))
-        try:
-            return _night(options, replace(evening, resolved=resolved), say)
-        except UsageError as error:
-            # Nobody looks at a night that ends without a word: a disk that is full is told like all that fails.
-            return _without(options, evening, Ended(error.exit_code, hung=False, said=str(error)))
-        except KeyboardInterrupt as stop:
-            raise Interrupted(
-                f"the night was interrupted; if it had measured something, that is in {_place(evening, 'screen')}: "
-                "`tfcompare history import` adds it"
-            ) from stop
+    known = isinstance(error, TfCompareError)
+    said = str(error) if known else f"{type(error).__name__}: {error}"
+    exit_code = error.exit_code if isinstance(error, TfCompareError) else InternalError.exit_code
+    told = _without(options, evening, Ended(exit_code, hung=False, said=mask_login(said)))
+    return replace(told, failure=error)
 
 
-def measured_already(events: Sequence[Event], options: NightOptions, host: str, started: datetime) -> Night | None:
-    today = started.astimezone().date()
-    same = (
-        event
-        for event in events
-        if isinstance(event, Night)
-        and (event.night, event.host, event.suite, event.outcome) == (today, host, options.suite_name, "measured")
-    )
-    return next(same, None)
+def _date(options: NightOptions, now: datetime) -> date:
+    """Return the day on which a night was due: one that is caught up after midnight is yesterday's."""
+    local = now.astimezone()
+    return schedule.due(local, options.due) if options.due else local.date()
+
+
+def measured_already(events: Sequence[Event], options: NightOptions, host: str, today: date) -> Night | None:
+    wanted = {"night": today, "host": host, "outcome": "measured", **options.asked}
+    nights = (event for event in events if isinstance(event, Night))
+    return next((one for one in nights if all(getattr(one, name) == value for name, value in wanted.items())), None)
+
+
+def _flags(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each flag with its value, or with nothing."""
+    for place, word in enumerate(words):
+        if word.startswith("--"):
+            value = words[place + 1] if place + 1 < len(words) else ""
+            yield word, "" if value.startswith("--") else value
 
 
 def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) -> Told:
@@ -122,12 +161,10 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
     store.append(points)
     warnings = [*evening.warnings, *_of_ending(ended, "the night")]
     again: list[Point] = []
-    if evening.clock:
-        warnings.append(evening.clock)
-    elif not ended.hung:
+    if not ended.hung:
         again, more = _settle(options, evening, points, child, say)
         warnings += more
-    judged = _judged(evening, points) if not evening.clock else None
+    judged = _judged(evening, points)
     if evening.resolved.names:
         retire.retire(options.keep_nightlies, say)
     end = Night(
@@ -135,11 +172,10 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
         night=evening.date,
         started=evening.started,
         host=evening.host,
-        suite=options.suite_name,
-        versions=options.names,
+        **options.asked,
         run=screened.plan.run,
         outcome="hung" if ended.hung else "measured",
-        said=(*evening.resolved.notes, *(judged.notes if judged else ())),
+        said=(*evening.resolved.notes, *judged.notes),
         cells=_count(points),
         screened=_count(points),
         confirmed=_count(again),
@@ -147,8 +183,6 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
     )
     store.record(end)
     told = Told(night=end, warnings=tuple(warnings), report=_drawn(screened))
-    if judged is None:
-        return told
     return judging.tell(told, judged, alarms.current(store.events()[0]), evening.date)
 
 
@@ -179,14 +213,14 @@ def _settle(
 ) -> tuple[list[Point], list[str]]:
     """What looks changed is measured again, and once more where that neither tells nor clears it."""
     screened = {key_of(point) for point in points if has_value(point)}
-    flagged = detect.suspects(_cells(evening.store, screened))
+    flagged = detect.suspects(_cells(_past(evening), screened))
     if not flagged:
         return [], []
     chosen = detect.affordable(flagged, _count(points))
     which = "which" if len(chosen) == len(flagged) else f"{len(chosen)} of which, the most suspicious,"
     say(f"{len(flagged)} of {_count(points)} look changed, {which} are measured again: {_listed(chosen)}")
     again, said = _confirm(options, evening, chosen, child)
-    if again and not said and (unsettled := detect.unsettled(_cells(evening.store, chosen))):
+    if again and not said and (unsettled := detect.unsettled(_cells(_past(evening), chosen))):
         say(f"{len(unsettled)} of them may still have changed and are measured once more: {_listed(unsettled)}")
         _, said = _confirm(options, evening, unsettled, child)
     return again, said
@@ -219,7 +253,7 @@ def _judged(evening: Evening, points: Sequence[Point]) -> judging.Judged:
     """Events are recorded before anybody is told of them."""
     store = evening.store
     found = judging.judge(
-        all_series(store.read().points()),
+        all_series(_past(evening).points()),
         alarms.current(store.events()[0]),
         evening.date,
         datetime.now(UTC),
@@ -231,9 +265,9 @@ def _judged(evening: Evening, points: Sequence[Point]) -> judging.Judged:
     return found
 
 
-def _cells(store: Store, keys: Iterable[Key]) -> dict[Key, Segment]:
+def _cells(read: Read, keys: Iterable[Key]) -> dict[Key, Segment]:
     """The last segment of each of these series; all of them have a value in it."""
-    lines = all_lines(store.read().table)
+    lines = all_lines(read.table)
     own = [key for key in sorted(keys) if not key.is_control]
     control = {key: lines[key].nightly.objects() for key in {key.control for key in own} & lines.keys()}
     return {key: lines[key].segments(control.get(key.control, ()))[-1] for key in own}
@@ -262,15 +296,22 @@ def _unavailable(run: Run, evening: Evening) -> list[Point]:
     ]
 
 
-def _later_than_now(before: Sequence[Point], host: str, now: datetime) -> str:
-    """A clock that went backwards makes an order of nights that never was."""
-    own = [point.started for point in before if point.host == host]
-    if not own or max(own) <= now:
-        return ""
+def _later_than_now(points: Sequence[Point], evening: Evening) -> tuple[str, ...]:
+    """Report what this machine measured in its future: its clock was ahead then, or is behind now."""
+    own = {point.run: point.started for point in points if point.host == evening.host}
+    later = {run: started for run, started in own.items() if started > evening.started}
+    if not later:
+        return ()
+    runs = f"{len(later)} run{'s' if len(later) > 1 else ''}"
     return (
-        f"this machine's clock says {now:%Y-%m-%d %H:%M} UTC, and {max(own):%Y-%m-%d %H:%M} was measured before: the "
-        "night is kept and not judged; set the clock"
+        f"this machine's clock says {evening.started:%Y-%m-%d %H:%M} UTC, but {runs} started later here, up to "
+        f"{max(later.values()):%Y-%m-%d %H:%M}; results from the future are ignored. Check the clock",
     )
+
+
+def _past(evening: Evening) -> Read:
+    """Read the history without what this machine measured in its future."""
+    return evening.store.read().until(datetime.now(UTC), evening.host)
 
 
 def _without(options: NightOptions, evening: Evening, ended: Ended) -> Told:
@@ -280,8 +321,7 @@ def _without(options: NightOptions, evening: Evening, ended: Ended) -> Told:
         night=evening.date,
         started=evening.started,
         host=evening.host,
-        suite=options.suite_name,
-        versions=options.names,
+        **options.asked,
         run="",
         outcome="hung" if ended.hung else "failed",
         said=(ended.said,),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import date
 
+from orchestrator.changes import WORKER
 from orchestrator.history.model import Outcome, Point, Stage, Surroundings
 from orchestrator.judge import samples
 from orchestrator.library import Run
@@ -78,4 +79,5 @@ def _surroundings(manifest: Manifest, workload: str, reference: str, build: str,
         python=str(worker.get("python") or ""),
         machine=str(host.get("cpu") or ""),
         tool=manifest.tool,
+        worker=manifest.sources.get(WORKER, ""),
     )

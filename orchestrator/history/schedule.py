@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Literal, cast, get_args
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -38,6 +39,12 @@ class Planned:
     history: str
     host: str
     since: datetime
+    # The time zone of `at`, if it is not the machine's.
+    zone: str = ""
+
+    @property
+    def tz(self) -> ZoneInfo | None:
+        return ZoneInfo(self.zone) if self.zone in available_timezones() else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,18 +61,28 @@ class Schedule:
 
     @property
     def command(self) -> tuple[str, ...]:
-        return (*self.program, "nightly", "run", *self.planned.flags)
+        return (*self.program, "nightly", "run", *self.planned.flags, "--due", self.planned.at)
 
     @property
     def belt_s(self) -> int:
         return round(self.limit_s) + BELT_S
 
 
-def time_of_day(text: str) -> time:
+def time_of_day(text: str, flag: str = "--at") -> time:
     match = TIME.fullmatch(text.strip())
     if match is None or int(match["hour"]) > 23 or int(match["minute"]) > 59:
-        raise UsageError(f"--at {text!r}: a time of day, e.g. 02:00 or 23:30")
+        raise UsageError(f"{flag} {text!r}: a time of day, e.g. 02:00 or 23:30")
     return time(int(match["hour"]), int(match["minute"]))
+
+
+def zone(variable: str | None) -> str:
+    """Return the name of the zone that TZ asks for, or '' for that of the machine."""
+    if variable is None or variable.lstrip(":") == "/etc/localtime":
+        return ""
+    name = variable.lstrip(":").removeprefix("/usr/share/zoneinfo/") or "UTC"
+    if name not in available_timezones():
+        raise UsageError(f"TZ={variable!r}: no time zone known here. Name one such as Europe/Berlin, or unset TZ")
+    return name
 
 
 def missed(text: str) -> Missed:
@@ -80,10 +97,10 @@ def due(now: datetime, at: time) -> date:
     return today if now.time() >= at else today - timedelta(days=1)
 
 
-def next_after(now: datetime, at: time) -> datetime:
-    """In this machine's own time; an hour that the clock leaves out comes as the hour after it."""
-    naive = datetime.combine(due(now, at) + timedelta(days=1), at)
-    return datetime.fromtimestamp(naive.timestamp()).astimezone()
+def next_after(now: datetime, at: time, tz: ZoneInfo | None = None) -> datetime:
+    """In this machine's time or in `tz`, as `now` is; an hour that the clock leaves out comes as the hour after it."""
+    begins = datetime.combine(due(now, at) + timedelta(days=1), at, tz).timestamp()
+    return datetime.fromtimestamp(begins, tz) if tz else datetime.fromtimestamp(begins).astimezone()
 
 
 def units(schedule: Schedule, *, system: bool) -> dict[str, str]:
@@ -107,7 +124,7 @@ def units(schedule: Schedule, *, system: bool) -> dict[str, str]:
     )
     timer = (
         "[Unit]\nDescription=tfcompare measures every night\n"
-        f"\n[Timer]\nOnCalendar=*-*-* {planned.at}:00\nAccuracySec=1s\n"
+        f"\n[Timer]\nOnCalendar={' '.join(filter(None, ('*-*-*', f'{planned.at}:00', planned.zone)))}\nAccuracySec=1s\n"
         f"Persistent={'true' if planned.missed == 'catch-up' else 'false'}\n"
         "\n[Install]\nWantedBy=timers.target\n"
     )
@@ -131,6 +148,9 @@ def script(schedule: Schedule, begun: Path) -> str:
     planned = schedule.planned
     log = Path(planned.history) / "log"
     lines = [f"cd {_shell(schedule.folder)} || exit"]
+    exports = {name: f"export {name}={_shell(value)}" for name, value in sorted(schedule.environment.items())}
+    # Before anything asks for the time.
+    lines += [exports.pop("TZ")] if "TZ" in exports else []
     if planned.missed == "catch-up":
         # Called every hour: the night whose time came last, unless it has begun. By dates alone, since some times of
         # day do not exist on some days.
@@ -140,7 +160,10 @@ def script(schedule: Schedule, begun: Path) -> str:
             f'[ "$(cat {_shell(begun)} 2>/dev/null)" != "$night" ] || exit 0',
             f'echo "$night" > {_shell(begun)}',
         ]
-    lines += [f"export {name}={_shell(value)}" for name, value in sorted(schedule.environment.items())]
+    elif planned.zone:
+        # cron knows the machine's zone only, and calls this every hour.
+        lines.append(f'[ "$(date +%H)" = {planned.at[:2]} ] || exit 0')
+    lines += exports.values()
     if schedule.env_file:
         lines += ["set -a", f". {_shell(schedule.env_file)}", "set +a"]
     lines += [
@@ -159,7 +182,7 @@ def _shell(value: Path | str) -> str:
 def cron_lines(planned: Planned, called: Path) -> str:
     """For a crontab, between two marks."""
     at = time_of_day(planned.at)
-    hour = "*" if planned.missed == "catch-up" else str(at.hour)
+    hour = "*" if planned.missed == "catch-up" or planned.zone else str(at.hour)
     command = f"/bin/sh {_shell(called)}".replace("%", "\\%")
     return marked(f"{at.minute} {hour} * * * {command}\n", planned) + END
 

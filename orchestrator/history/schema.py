@@ -9,7 +9,7 @@ import pyarrow as pa
 from orchestrator.history.model import Point, Surroundings
 
 LAYOUT = "tfcompare.history"
-CURRENT = 2
+CURRENT = 3
 
 TEXT = pa.string()
 OF_SURROUNDINGS = tuple(one.name for one in fields(Surroundings))
@@ -87,4 +87,9 @@ def _all_were_screens(table: pa.Table) -> pa.Table:
     return table.append_column("stage", pa.array(["screen"] * len(table), TEXT))
 
 
-MIGRATIONS: dict[int, Callable[[pa.Table], pa.Table]] = {1: _all_were_screens}
+def _without_a_worker(table: pa.Table) -> pa.Table:
+    """Layout 2 did not say which worker measured."""
+    return table.append_column("worker", pa.array([""] * len(table), TEXT))
+
+
+MIGRATIONS: dict[int, Callable[[pa.Table], pa.Table]] = {1: _all_were_screens, 2: _without_a_worker}

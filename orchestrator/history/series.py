@@ -15,6 +15,7 @@ CUTS = {
     "reference_image": "image of the reference",
     "driver": "driver",
     "source": "source of the workload",
+    "worker": "worker of tfcompare",
 }
 TOLD = {**CUTS, "kernel": "kernel", "python": "Python", "machine": "CPU", "tool": "tfcompare"}
 
@@ -73,7 +74,10 @@ def differences(before: Point, after: Point) -> tuple[str, ...]:
 
 def _change(name: str, before: Point, after: Point) -> str:
     was, now = (getattr(point.surroundings, name) for point in (before, after))
-    return f"{TOLD[name]}: {_short(was)} -> {_short(now)}" if was != now else ""
+    # Which worker measured was not recorded by earlier releases.
+    if was == now or (name == "worker" and not (was and now)):
+        return ""
+    return f"{TOLD[name]}: {_short(was)} -> {_short(now)}"
 
 
 def _short(text: str) -> str:

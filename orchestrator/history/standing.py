@@ -57,16 +57,17 @@ def standing(
     now: datetime,
     wrong: tuple[str, ...] = (),
 ) -> Standing:
-    nights = [event for event in events if isinstance(event, Night) and event.host == planned.host]
+    nights = [event for event in events if isinstance(event, Night) and event.host == planned.host and event.at <= now]
     last = max(nights, key=lambda night: night.at, default=None)
     at = schedule.time_of_day(planned.at)
+    there = now.astimezone(planned.tz)
     return Standing(
         planned=planned,
         by=by,
-        next=schedule.next_after(now, at),
+        next=schedule.next_after(there, at, planned.tz),
         last=last,
         running=running,
-        wrong=(*wrong, *_of_last(planned, last, schedule.due(now, at), running, now)),
+        wrong=(*wrong, *_of_last(planned, last, schedule.due(there, at), running, now)),
     )
 
 
@@ -74,7 +75,8 @@ def _of_last(planned: Planned, last: Night | None, due: date, running: Holder | 
     if last and last.outcome in ("failed", "hung"):
         said = f": {last.said[0]}" if last.said else ""
         return [f"the night of {last.night} {'failed' if last.outcome == 'failed' else 'hung and was ended'}{said}"]
-    began = datetime.combine(due, schedule.time_of_day(planned.at)).astimezone()
+    at = schedule.time_of_day(planned.at)
+    began = datetime.combine(due, at, planned.tz).astimezone()
     if running or now < began + GRACE or began < planned.since:
         return []
     if last is None or max(last.night, last.started.astimezone().date()) < due:

@@ -3,25 +3,32 @@
 points/2026-11/<started>-<run>.parquet   what a night measured
 events/2026-11/<at>-<number>.json        what became of alarms, how nights ended
 runs/<run>/                              run directories of the nights
-quarantine/                              files that cannot be read
+quarantine/                              files that were read and hold nothing that can be understood
 """
 
+import json
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from orchestrator import whole
 from orchestrator.errors import UsageError
 from orchestrator.history import schema
 from orchestrator.history.model import Event, Point
+
+T = TypeVar("T")
+# Of an event's file. One without a number has layout 1.
+EVENT_LAYOUT = 2
 
 
 @cache
@@ -39,11 +46,19 @@ class Read:
     def points(self) -> list[Point]:
         return schema.to_points(self.table)
 
+    def until(self, now: datetime, host: str) -> "Read":
+        """Leave out the points of a host that it measured after `now`."""
+        past = pc.less_equal(self.table.column("started"), pa.scalar(now, schema.SCHEMA.field("started").type))
+        return Read(self.table.filter(pc.or_(past, pc.not_equal(self.table.column("host"), host))), self.warnings)
+
 
 class Store:
-    def __init__(self, path: Path) -> None:
+    """A history. With `quarantine`, files that hold nothing understandable are moved out of the way when read."""
+
+    def __init__(self, path: Path, *, quarantine: bool = False) -> None:
         self.path = path
         self.runs = path / "runs"
+        self._moves = quarantine
 
     def append(self, points: Sequence[Point]) -> Path:
         """A file of its own a run and stage: nobody who writes at the same time is in the way."""
@@ -58,50 +73,57 @@ class Store:
     def record(self, event: Event) -> Path:
         folder = self._folder("events", f"{event.at:%Y-%m}")
         path = folder / f"{event.at.astimezone(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}.json"
-        self._write(path, _events().dump_json(event, indent=1) + b"\n")
+        facts = {"layout": EVENT_LAYOUT, **_events().dump_python(event, mode="json")}
+        self._write(path, json.dumps(facts, indent=1).encode() + b"\n")
         return path
 
     def read(self) -> Read:
         """Every point, those with the oldest start first."""
-        tables, warnings = [], []
-        for path in sorted(self.path.glob("points/*/*.parquet")):
-            try:
-                # Not through a dataset, which would make a column of the folder's name.
-                table = schema.current(pq.ParquetFile(path).read())
-                # Reading finds no damaged text; whatever uses the text later would.
-                table.validate(full=True)
-                tables.append(table)
-            except schema.TooNew as error:
-                warnings.append(f"{path} is left out: {error}; a newer tfcompare reads it")
-            except (schema.Unreadable, pa.ArrowException, OSError, ValueError) as error:
-                warnings.append(self._quarantine(path, str(error)))
+        tables, warnings = self._parsed("points/*/*.parquet", _table)
         points = pa.concat_tables(tables) if tables else schema.SCHEMA.empty_table()
         order = [("started", "ascending"), ("run", "ascending"), ("stage", "descending")]
         return Read(points.sort_by(order), tuple(warnings))
 
     def events(self) -> tuple[list[Event], tuple[str, ...]]:
         """In the order in which they happened; and a line about each file that could not be read."""
-        found, warnings = [], []
-        for path in sorted(self.path.glob("events/*/*.json")):
-            try:
-                found.append(_events().validate_json(path.read_bytes()))
-            except (ValidationError, OSError) as error:
-                warnings.append(self._quarantine(path, str(error).splitlines()[0]))
+        found, warnings = self._parsed("events/*/*.json", _event)
         return sorted(found, key=lambda event: event.at), tuple(warnings)
+
+    def _parsed(self, pattern: str, parse: Callable[[bytes], T]) -> tuple[list[T], list[str]]:
+        """Return what could be parsed, and a line about each file that is left out."""
+        found, warnings = [], []
+        for path in sorted(self.path.glob(pattern)):
+            try:
+                data = path.read_bytes()
+            except OSError as error:
+                # This says nothing about the content: other users or a later moment may be able to read it.
+                warnings.append(f"{path} is left out: {error.strerror}")
+                continue
+            try:
+                found.append(parse(data))
+            except schema.TooNew as error:
+                warnings.append(f"{path} is left out: {error}; a newer tfcompare reads it")
+            except (schema.Unreadable, pa.ArrowException, OSError, ValueError, RecursionError) as error:
+                warnings.append(self._unreadable(path, str(error).splitlines()[0]))
+        return found, warnings
 
     def known_runs(self) -> frozenset[str]:
         """The runs that have points here, told by the names of their files."""
         stems = (path.stem for path in self.path.glob("points/*/*.parquet"))
         return frozenset(stem.split("-", 2)[2].rpartition("-")[0] for stem in stems if stem.count("-") > 2)
 
-    def _quarantine(self, path: Path, why: str) -> str:
+    def _unreadable(self, path: Path, why: str) -> str:
+        """Move the file if this store may, and return a line about it."""
+        left = f"{path} is left out, since it cannot be read: {why}"
+        if not self._moves:
+            return left
         place = self.path / "quarantine" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{path.name}"
         try:
             place.parent.mkdir(exist_ok=True)
             os.replace(path, place)
-        except OSError:
-            return f"{path} cannot be read ({why}); it is left where it is, and nothing in it is used"
-        return f"{path} cannot be read ({why}); it was moved to {place}, and everything else is used"
+        except OSError as error:
+            return f"{left}; it could not be moved: {error.strerror}"
+        return f"{left}; it was moved to {place}"
 
     def _folder(self, *parts: str) -> Path:
         folder = self.path.joinpath(*parts)
@@ -119,3 +141,19 @@ class Store:
                 f"cannot write {path}: {error.strerror}; once there is room, `tfcompare history import RUN` adds what "
                 "was measured"
             ) from error
+
+
+def _table(data: bytes) -> pa.Table:
+    # Not through a dataset, which would make a column of the folder's name.
+    table = schema.current(pq.ParquetFile(pa.BufferReader(data)).read())
+    # Reading finds no damaged text; whatever uses the text later would.
+    table.validate(full=True)
+    return table
+
+
+def _event(data: bytes) -> Event:
+    facts = json.loads(data)
+    layout = facts.pop("layout", 1) if isinstance(facts, dict) else 1
+    if isinstance(layout, int) and layout > EVENT_LAYOUT:
+        raise schema.TooNew(f"its layout is {layout}, and this tfcompare knows no newer one than {EVENT_LAYOUT}")
+    return _events().validate_python(facts)

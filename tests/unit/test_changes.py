@@ -102,6 +102,15 @@ def test_a_workload_whose_source_has_changed_is_left_out_and_named(tmp_path: Pat
     assert found.left_out == ("left out, for their source has changed between the runs: a",)
 
 
+def test_a_worker_that_has_changed_is_a_difference_and_no_workload(tmp_path: Path):
+    earlier = run(tmp_path / "earlier", {"a": 2.0}, sources={"a": "1", "worker": "1" * 64})
+    later = run(tmp_path / "later", {"a": 2.0}, sources={"a": "1", "worker": "2" * 64})
+    found = compare_runs(earlier, later)
+    assert list(by_case(found)) == ["a", "b"]
+    assert not [text for text in found.left_out if "worker" in text]
+    assert [one.what for one in found.differences] == ["tfcompare's worker"]
+
+
 def test_what_only_one_run_has_is_counted(tmp_path: Path):
     earlier = run(tmp_path / "earlier", {"a": 2.0, "b": 1.5})
     later = run(tmp_path / "later", {"a": 2.0}, of=plan([A]))

@@ -37,9 +37,15 @@ def entries(events: Iterable[Event]) -> list[Entry]:
         if isinstance(event, Opened):
             alarms[event.alarm.id] = event.alarm
             found.append(Entry(alarm=event.alarm, recovered=False, at=event.at))
-        elif isinstance(event, Moved) and event.state == "recovered" and event.alarm in alarms:
-            found.append(Entry(alarm=alarms[event.alarm], recovered=True, at=event.at, note=event.note))
+        elif isinstance(event, Moved) and event.alarm in alarms and _is_found(event):
+            recovered = event.state == "recovered"
+            found.append(Entry(alarm=alarms[event.alarm], recovered=recovered, at=event.at, note=event.note))
     return found[::-1][:MOST_ENTRIES]
+
+
+def _is_found(event: Moved) -> bool:
+    """Tell whether a night saw an alarm end or begin again; a mute that is taken back has no night."""
+    return event.state == "recovered" or (event.state == "new" and event.night is not None)
 
 
 def atom(found: Iterable[Entry], first_run: str, cases: Collection[str]) -> bytes:

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -93,3 +94,28 @@ def test_variables_reach_it_and_stay_out_of_its_arguments(tmp_path: Path, monkey
     ended = Child(tmp_path / "log", 60, lambda line: None, secret).run(["run"])
     argv, url = json.loads(ended.said)
     assert (argv, url) == (["-c", "run"], secret["TFCOMPARE_INDEX_URL"])
+
+
+# More than a pipe holds.
+TALKS = "import sys\nfor i in range(4000): print('x' * 60, file=sys.stderr, flush=True)"
+
+
+def test_a_night_goes_on_when_nobody_listens_any_more(tmp_path: Path, monkeypatch):
+    def say(text: str) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(child, "PROGRAM", (sys.executable, "-c", TALKS))
+    ended = Child(tmp_path / "log", 30, say).run([])
+    assert (ended.exit_code, ended.hung) == (0, False)
+    assert len((tmp_path / "log").read_text().splitlines()) == 4000
+
+
+def test_a_night_goes_on_when_its_log_is_full_and_says_so_once(tmp_path: Path, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(child, "PROGRAM", (sys.executable, "-c", TALKS))
+    log = tmp_path / "log"
+    log.symlink_to("/dev/full")
+    ended = Child(log, 30, said.append).run([])
+    assert (ended.exit_code, ended.hung) == (0, False)
+    assert len(said) == 4001
+    assert said[0] == f"{log} is not complete: No space left on device"

@@ -112,10 +112,10 @@ def test_a_mute_ends_on_its_day():
     assert alarms.is_told(until, day(26))
 
 
-@pytest.mark.parametrize("what", ["image", "driver", "source"])
-def test_another_image_driver_or_source_is_told_and_is_no_alarm(what: str):
+@pytest.mark.parametrize("what", ["image", "driver", "source", "worker"])
+def test_another_image_driver_source_or_worker_is_told_and_is_no_alarm(what: str):
     points = [
-        replace(point, surroundings=replace(SURROUNDINGS, **{what: "other"})) if point.night >= day(STEP) else point
+        replace(point, surroundings=replace(SURROUNDINGS, **{what: "other" if point.night >= day(STEP) else "first"}))
         for point in made(30, {STEP: 1.5})
     ]
     assert lived(points) == []
@@ -168,6 +168,19 @@ def test_what_vanishes_and_what_appears_is_told_once():
     assert judged(new, [], day(0)).appeared == ()
 
 
+def test_another_night_of_the_same_day_lets_nothing_vanish():
+    """Other versions of the same suite, measured a little later."""
+    points = history(3, 2, ["2.0.0"])
+    others = [
+        replace(point, run=f"{point.run}-2", started=point.started + timedelta(hours=1))
+        for point in history(3, 2, ["2.13.0"])
+    ]
+    for tonight in (points, others):
+        own = {key_of(point) for point in tonight}
+        found = judge(all_series([*points, *others]), (), day(2), at(day(2)), own, RUNS)
+        assert (found.vanished, found.appeared) == ((), ())
+
+
 def test_what_another_suite_or_host_measured_has_not_vanished():
     tonight = [point for point in history(3, 1) if point.night == day(2)]
     others = [replace(point, suite="full", case="other") for point in history(2, 1)]
@@ -215,3 +228,96 @@ def test_a_freak_night_is_over_when_the_next_ones_say_so():
     [alarm] = alarms.current(events)
     assert alarm.state == "recovered"
     assert math.isclose(alarm.change.ratio, 1.3, rel_tol=0.1)
+
+
+# The nights of each event, and what it was; a step is confirmed by the night after it.
+LANDS, REVERTED, AGAIN = 30, 32, 35
+FIRST_LANDING = [(LANDS, "slower"), (LANDS + 1, "confirmed"), (REVERTED, "recovered")]
+REPEATED_STEPS = [
+    pytest.param(
+        {LANDS: 1.1, REVERTED: 1 / 1.1, AGAIN: 1.1}, [*FIRST_LANDING, (AGAIN, "slower"), (AGAIN + 1, "confirmed")],
+        id="lands again within a week",
+    ),
+    pytest.param(
+        {LANDS: 1.1, REVERTED: 1 / 1.1, AGAIN: 1.3}, [*FIRST_LANDING, (AGAIN, "slower"), (AGAIN + 1, "confirmed")],
+        id="lands again, larger",
+    ),
+    pytest.param(
+        {LANDS: 1.1, LANDS + 4: 1.1},
+        [(LANDS, "slower"), (LANDS + 1, "confirmed"), (LANDS + 4, "slower"), (LANDS + 5, "confirmed")],
+        id="a second step within a week",
+    ),
+    pytest.param(
+        {LANDS: 1.1, REVERTED: 1 / 1.1, 45: 1.1}, [*FIRST_LANDING, (45, "slower"), (46, "confirmed")],
+        id="lands again after two weeks",
+    ),
+    pytest.param(
+        {LANDS: 0.9, 40: 1 / 0.9, 70: 1.045},
+        [(LANDS, "faster"), (LANDS + 1, "confirmed"), (40, "recovered"), (70, "slower"), (71, "confirmed")],
+        id="smaller than an improvement that ended long ago",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "expected"), REPEATED_STEPS)
+def test_a_step_after_an_alarm_of_the_same_series_is_an_alarm_of_its_own(
+    steps: dict[int, float], expected: list[tuple[int, str]]
+):
+    events = lived(steady(max(steps) + 8, steps), first=LANDS - 2)
+    assert [_what(event) for event in events] == expected
+
+
+def steady(nights: int, steps: dict[int, float]) -> list[Point]:
+    """Return points whose noise is small beside every step, so that each is found on its first night."""
+    points = history(nights, 1, ("2.0.0",), steps={(CASE, "2.0.0"): steps}, noise=0.008)
+    return [replace(point, rounds=72 if point.version == "2.0.0" else 12) for point in points]
+
+
+def _what(event: Event) -> tuple[int, str]:
+    if isinstance(event, Opened):
+        return (event.at.date() - FIRST).days, event.alarm.change.direction
+    assert isinstance(event, Moved)
+    return (event.at.date() - FIRST).days, event.state
+
+
+def test_two_steps_that_are_reverted_together_both_recover():
+    events = lived(steady(50, {LANDS: 1.1, LANDS + 4: 1.1, 44: 1 / 1.21}), first=LANDS - 2)
+    assert [alarm.change.direction for alarm in opened(events)] == ["slower", "slower"]
+    assert [alarm.state for alarm in alarms.current(events)] == ["recovered", "recovered"]
+
+
+def test_a_recovered_alarm_whose_step_is_still_there_is_raised_again():
+    points = steady(LANDS + 2, {LANDS: 1.1})
+    tonight = day(LANDS + 1)
+    [alarm] = opened(lived([point for point in points if point.night <= day(LANDS)], first=LANDS))
+    closed = [
+        Opened(at=alarm.opened, alarm=alarm),
+        Moved(at=at(tonight), alarm=alarm.id, state="recovered", night=tonight),
+    ]
+    found = judged(points, closed, tonight)
+    assert [(event.alarm, event.state) for event in found.events if isinstance(event, Moved)] == [(alarm.id, "new")]
+    night = Night(
+        at=at(tonight), night=tonight, started=at(tonight), host="host", suite="made", versions=("2.0.0",), run="r",
+        outcome="measured", said=(), cells=1, screened=1, confirmed=1, exit_code=0,
+    )  # fmt: skip
+    told = tell(Told(night=night), found, alarms.current([*closed, *found.events]), tonight)
+    assert [one.id for one in told.opened] == [alarm.id]
+    assert told.still == ()
+
+
+def test_a_step_of_another_size_is_not_the_one_that_is_known():
+    points = steady(LANDS + 8, {LANDS: 1.05, LANDS + 1: 1.2})
+    found = opened(lived(points, first=LANDS))
+    assert len(found) == 2
+    assert math.isclose(found[1].change.ratio, 1.05 * 1.2, rel_tol=0.05)
+    assert found[0].id != found[1].id
+
+
+def test_an_alarm_is_dated_by_its_night_and_not_by_the_clock():
+    points = steady(LANDS + 2, {LANDS: 1.1})
+    own = {key_of(point) for point in points}
+    late = at(day(LANDS + 1))
+    so_far = [point for point in points if point.night <= day(LANDS)]
+    events = judge(all_series(so_far), (), day(LANDS), late, own, RUNS).events
+    assert opened(list(events))[0].raised == day(LANDS)
+    assert [event.state for event in judged(points, list(events), day(LANDS + 1)).events] == ["confirmed"]

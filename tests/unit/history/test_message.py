@@ -137,7 +137,7 @@ def test_a_night_that_failed_says_why_first() -> None:
     night = replace(NIGHT, outcome="failed", said=("the engine does not answer",), cells=0, exit_code=4, run="")
     message = compose(Told(night=night))
     assert message.title.startswith("tfcompare: the night failed (")
-    assert message.text.startswith("The night failed: nothing could be measured.\n  the engine does not answer\n")
+    assert message.text.startswith("The night failed and has no result.\n  the engine does not answer\n")
     assert message.gravity == "failure"
 
 

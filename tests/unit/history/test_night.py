@@ -3,24 +3,27 @@
 import math
 import os
 import random
+import re
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from orchestrator import cli_nightly
 from orchestrator.ask import Options, ask
-from orchestrator.errors import Interrupted, UsageError
+from orchestrator.errors import ContractBroken, Interrupted, UsageError
+from orchestrator.history import lock, tonight
 from orchestrator.history import night as nights
-from orchestrator.history import tonight
 from orchestrator.history.child import Child, Ended
 from orchestrator.history.detect import CONFIRM_TIMES
-from orchestrator.history.model import Night, Told
+from orchestrator.history.model import Night, Point, Told
 from orchestrator.history.night import NightOptions, night
 from orchestrator.history.series import key_of
 from orchestrator.history.store import Store
-from orchestrator.host import host_facts
 from orchestrator.library import load_run
 from orchestrator.model import Finished
 from tests.unit.builders import MS, plan, rows, run_directory, write_stream
@@ -103,26 +106,104 @@ def test_the_same_night_is_not_measured_twice_unless_asked(monkeypatch, options:
     assert not again.happened
     assert f"was measured already (run {first.night.run})" in lines[-1]
     assert len(kept(options)) == 1
-    events, host, now = Store(options.history).events()[0], first.night.host, first.night.started
-    assert nights.measured_already(events, options, host, now) == first.night
-    assert nights.measured_already(events, replace(options, suite="another"), host, now) is None
-    assert nights.measured_already(events, options, "elsewhere", now) is None
-    assert nights.measured_already(events, options, host, now + timedelta(days=1)) is None
+    events, host, today = Store(options.history).events()[0], first.night.host, first.night.night
+    assert nights.measured_already(events, options, host, today) == first.night
+    assert nights.measured_already(events, options, "elsewhere", today) is None
+    assert nights.measured_already(events, options, host, today + timedelta(days=1)) is None
 
 
-def test_a_clock_that_went_backwards_keeps_the_night_and_judges_nothing(monkeypatch, options: NightOptions):
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"suite": "another"},
+        {"names": ("1.13", "2.16")},
+        {"flags": ("--gpu",)},
+        {"flags": ("--gpus", "0")},
+        {"flags": ("--engine", "venv")},
+        {"flags": ("--threads", "2,1")},
+        {"flags": ("--workloads", "mine")},
+        {"selected": ("predict",)},
+    ],
+)
+def test_a_night_of_something_else_is_not_the_same_night(monkeypatch, options: NightOptions, others: dict[str, Any]):
     measures(monkeypatch, whole)
-    here = str(host_facts()["id"])
-    [point] = history(1, 1, ["2.13.0"], control=False, host=here)
-    later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=3)
-    Store(options.history).append([replace(point, started=later, night=later.date())])
+    first, _ = said(options)
+    events = Store(options.history).events()[0]
+    asked = replace(options, **others)
+    assert nights.measured_already(events, asked, first.night.host, first.night.night) is None
+
+
+def test_flags_that_change_no_result_make_no_other_night(monkeypatch, options: NightOptions):
+    measures(monkeypatch, whole)
+    first, _ = said(options)
+    flags = ("--timeout", "5m", "--wheelhouse", "/wheels", "--no-python-downloads")
+    assert said(replace(options, flags=flags))[0].night.outcome == "skipped"
+    assert (first.night.device, first.night.engine, first.night.flags) == ("cpu", "auto", ())
+
+
+def test_a_night_that_is_caught_up_after_midnight_is_dated_by_the_day_before(monkeypatch, options: NightOptions):
+    measures(monkeypatch, whole)
+    now = datetime.now()
+    late = replace(options, due=(now + timedelta(minutes=2)).time())
+    told, _ = said(late)
+    yesterday = (now - timedelta(days=1)).date()
+    assert told.night.night == yesterday
+    assert {point.night for point in Store(options.history).read().points()} == {yesterday}
+    # The regular night of this day is another one.
+    due = replace(options, due=now.time())
+    assert nights.measured_already([told.night], due, told.night.host, nights._date(due, datetime.now(UTC))) is None
+
+
+def test_a_second_night_waits_for_the_first_and_then_measures(monkeypatch, options: NightOptions):
+    measures(monkeypatch, whole)
+    monkeypatch.setattr(lock, "TRY_S", 0.05)
+    held, free = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock.hold():
+            held.set()
+            free.wait(30)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait(30)
+    lines: list[str] = []
+
+    def say(text: str) -> None:
+        lines.append(text)
+        free.set()
+
+    told = night(options, say)
+    other.join()
+    assert told.night.outcome == "measured"
+    assert "waiting for its end" in lines[0]
+
+
+def test_what_was_measured_with_a_clock_ahead_is_ignored_and_reported(monkeypatch, tmp_path, options: NightOptions):
+    point = remembered(monkeypatch, tmp_path, options)
+    monkeypatch.setattr(nights, "host_facts", lambda: {"id": point.host})
+    later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1000)
+    Store(options.history).append([replace(point, started=later, night=later.date(), run="ahead", effect=1.0)])
+    monkeypatch.setattr(Child, "run", paced((0.14, 0.14), []))
     told, _ = said(options)
     [warning] = told.warnings
-    assert "clock says" in warning
-    assert "kept and not judged" in warning
-    assert told.happened
+    assert f"1 run started later here, up to {later:%Y-%m-%d}" in warning
     assert told.night.outcome == "measured"
-    assert told.vanished == ()
+    assert [alarm.change.first for alarm in told.opened] == [told.night.night]
+
+
+def remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: NightOptions) -> Point:
+    """Write thirty nights that are alike, and return a point of tonight."""
+    monkeypatch.setattr(Child, "run", paced([0.0], []))
+    said(replace(options, history=tmp_path / "before"))
+    [point] = Store(tmp_path / "before").read().points()
+    draw = random.Random(7)
+    for ago in range(1, 31):
+        day = timedelta(days=ago)
+        strays = draw.gauss(0, 0.025)
+        old = replace(point, night=point.night - day, started=point.started - day, run=f"old-{ago}", effect=strays)
+        Store(options.history).append([old])
+    return point
 
 
 @pytest.mark.parametrize(
@@ -138,15 +219,7 @@ def test_a_clock_that_went_backwards_keeps_the_night_and_judges_nothing(monkeypa
 def test_what_looks_changed_is_measured_again_until_that_is_settled(
     monkeypatch, tmp_path: Path, options: NightOptions, slower, stages
 ):
-    monkeypatch.setattr(Child, "run", paced([0.0], []))
-    said(replace(options, history=tmp_path / "before"))
-    [point] = Store(tmp_path / "before").read().points()
-    draw = random.Random(7)
-    for ago in range(1, 31):
-        day = timedelta(days=ago)
-        strays = draw.gauss(0, 0.025)
-        old = replace(point, night=point.night - day, started=point.started - day, run=f"old-{ago}", effect=strays)
-        Store(options.history).append([old])
+    point = remembered(monkeypatch, tmp_path, options)
     asked_for: list[list[str]] = []
     monkeypatch.setattr(Child, "run", paced(slower, asked_for))
     told, lines = said(options)
@@ -191,7 +264,7 @@ def test_a_night_without_its_control_arm_is_judged_by_the_control_arm_of_the_oth
     points = history(10, 1, ["2.13.0"])
     store.append([one for one in points if one.version == "2.13.0" or one.night != points[-1].night])
     [key] = {key_of(point) for point in points if point.version == "2.13.0"}
-    segment = nights._cells(store, [key])[key]
+    segment = nights._cells(store.read(), [key])[key]
     assert (len(segment.values), len(segment.control)) == (10, 9)
 
 
@@ -242,9 +315,43 @@ def test_an_interrupt_says_where_what_was_measured_lies(monkeypatch, options: Ni
         raise KeyboardInterrupt
 
     measures(monkeypatch, interrupted)
-    with pytest.raises(Interrupted, match=r"runs.*-screen.*history import"):
-        night(options, lambda text: None)
-    assert kept(options) == []
+    told, _ = said(options)
+    assert isinstance(told.failure, Interrupted)
+    assert re.search(r"runs.*-screen.*history import", str(told.failure))
+    assert kept(options) == [told.night]
+    assert (told.night.outcome, told.night.exit_code) == ("failed", 130)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(ContractBroken("a line is cut short"), 7), (KeyError("case"), 70), (OSError(5, "Input/output error"), 70)],
+)
+@pytest.mark.parametrize("step", ["load_run", "_judged"])
+def test_whatever_ends_a_night_is_recorded_and_reported(
+    monkeypatch, options: NightOptions, error: Exception, code: int, step: str
+):
+    def fail(*asked: object) -> None:
+        raise error
+
+    measures(monkeypatch, whole)
+    monkeypatch.setattr(nights, step, fail)
+    told, _ = said(options)
+    assert told.failure is error
+    assert cli_nightly.ending(told) is error
+    assert told.happened
+    assert kept(options) == [told.night]
+    assert (told.night.outcome, told.night.exit_code) == ("failed", code)
+    assert str(error) in told.night.said[0]
+
+
+def test_a_night_that_waited_in_vain_for_another_is_recorded(monkeypatch, options: NightOptions):
+    def refuse(**asked: object) -> None:
+        raise UsageError("another night runs here already")
+
+    monkeypatch.setattr(nights, "hold", refuse)
+    told, _ = said(options)
+    assert told.night.said == ("another night runs here already",)
+    assert kept(options) == [told.night]
 
 
 def test_a_report_that_cannot_be_written_fails_no_night(monkeypatch, options: NightOptions):

@@ -69,7 +69,11 @@ def test_surroundings_are_those_of_the_manifest(run: Run):
     environments = {version: replace(facts, identity=f"sha256:{version}") for version in RELEASES}
     workers = {"2.13.0": {"python": "3.11.7"}}
     manifest = replace(
-        run.manifest, host=HOST, environments=environments, sources={"predict": "p1", "power": "q1"}, workers=workers
+        run.manifest,
+        host=HOST,
+        environments=environments,
+        sources={"predict": "p1", "power": "q1", "worker": "w1"},
+        workers=workers,
     )
     changed = replace(run, comparison=replace(run.comparison, manifest=manifest))
     found = {(point.case, point.version): point.surroundings for point in of_run(changed, "screen")}
@@ -81,3 +85,4 @@ def test_surroundings_are_those_of_the_manifest(run: Run):
     # No driver has a say where no GPU was used.
     assert there.driver == ""
     assert found[POWER.label, "2.13.0"].source == "q1"
+    assert {one.worker for one in found.values()} == {"w1"}

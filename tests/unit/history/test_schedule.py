@@ -3,13 +3,13 @@
 import os
 import subprocess
 import time
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.history import schedule
+from orchestrator.history import schedule, standing
 from orchestrator.history.schedule import END, MARK, Torn
 from tests.unit.history.plans import PLANNED, planned, wanted
 
@@ -86,7 +86,7 @@ def test_a_service_ends_what_hangs_a_little_later_than_the_night_itself_does():
     assert "\nRuntimeMaxSec=23400\n" in service
     # Of a oneshot systemd ignores that limit.
     assert "\nType=exec\n" in service
-    assert "\nExecStart=/usr/bin/tfcompare nightly run --versions 2.13,nightly --suite seed\n" in service
+    assert "\nExecStart=/usr/bin/tfcompare nightly run --versions 2.13,nightly --suite seed --due 02:30\n" in service
 
 
 def test_only_the_system_knows_the_units_that_a_night_follows():
@@ -100,7 +100,7 @@ def test_what_systemd_would_take_for_its_own_is_escaped():
     )
     service = schedule.units(made, system=True)["tfcompare-nightly.service"]
     assert '\nExecStart=/usr/bin/env "/opt/a b/100%%/tfcompare" nightly run --versions 2.13 --notify ' in service
-    assert '"json://$${LOGIN}@here/100%%?a=\\"b\\"&c=\'d\'\\\\e" --workload "power[a=b c]"\n' in service
+    assert '"json://$${LOGIN}@here/100%%?a=\\"b\\"&c=\'d\'\\\\e" --workload "power[a=b c]" --due 02:30\n' in service
     assert '\nEnvironment="A=x \\"y\\" %%h $Z"\n' in service
     assert "\nWorkingDirectory=/home/a b/50%%\n" in service
 
@@ -164,8 +164,8 @@ def test_a_script_hands_on_every_word_its_environment_and_its_exit_code(tmp_path
     script = Script(tmp_path, environment={"PATH": "/usr/bin:/bin", "SOME": "it's $HOME", "CODE": "6"})
     assert script.call() == 6
     told = script.noted.read_text().splitlines()
-    assert told[:8] == ["nightly", "run", *AWKWARD]
-    assert told[8] == str(script.folder)
+    assert told[:10] == ["nightly", "run", *AWKWARD, "--due", "02:30"]
+    assert told[10] == str(script.folder)
     assert "SOME=it's $HOME" in told
     [log] = (script.folder / "history" / "log").iterdir()
     assert log.name == f"nightly-{date.today()}.log"
@@ -267,3 +267,39 @@ def test_the_scripts_of_all_kinds_are_the_shells_own(tmp_path):
         text = schedule.script(wanted(missed=missed, flags=AWKWARD, env_file=Path("/a b")), Path("/begun it"))
         done = subprocess.run(["/bin/sh", "-n"], input=text, text=True, capture_output=True, env=dict(os.environ))
         assert (done.returncode, done.stderr) == (0, "")
+
+
+NEW_YORK = {"zone": "America/New_York", "environment": {"PATH": "/usr/bin:/bin", "TZ": "America/New_York"}}
+
+
+def test_a_zone_that_is_not_the_machines_is_that_of_timer_and_script(tmp_path: Path):
+    timer = schedule.units(wanted(**NEW_YORK), system=True)["tfcompare-nightly.timer"]
+    assert "\nOnCalendar=*-*-* 02:30:00 America/New_York\n" in timer
+    text = schedule.script(wanted(**NEW_YORK), tmp_path / "begun")
+    assert text.index("export TZ=America/New_York") < text.index("$(date")
+
+
+def test_cron_asks_a_script_every_hour_for_the_time_of_another_zone(tmp_path: Path):
+    assert schedule.cron_lines(planned(missed="skip"), tmp_path).splitlines()[2].startswith("30 2 * * * ")
+    there = planned(missed="skip", zone="America/New_York")
+    assert schedule.cron_lines(there, tmp_path).splitlines()[2].startswith("30 * * * * ")
+    text = schedule.script(wanted(missed="skip", **NEW_YORK), tmp_path / "begun")
+    assert text.index("export TZ=") < text.index('[ "$(date +%H)" = 02 ] || exit 0')
+
+
+def test_the_zone_is_what_tz_names():
+    assert schedule.zone(None) == schedule.zone(":/etc/localtime") == ""
+    assert schedule.zone("America/New_York") == schedule.zone(":/usr/share/zoneinfo/America/New_York")
+    assert schedule.zone("") == "UTC"
+    with pytest.raises(UsageError, match=r"TZ='Mars/Base'.*Europe/Berlin"):
+        schedule.zone("Mars/Base")
+
+
+def test_the_next_night_is_counted_in_the_zone_of_its_schedule():
+    there = planned(zone="America/New_York")
+    now = datetime(2026, 11, 23, 4, tzinfo=UTC)
+    found = standing.standing(there, "cron", (), None, now)
+    assert found.next == datetime(2026, 11, 23, 7, 30, tzinfo=UTC)
+    assert f"{found.next:%H:%M %Z}" == "02:30 EST"
+    assert found.wrong == ("the night of 2026-11-22 left no result",)
+    assert schedule.from_text(schedule.as_text(there)) == there

@@ -33,6 +33,18 @@ def test_its_control_is_that_of_the_same_case_and_nights():
     assert series.key.control == Key(points[0].case, "1.14.0+control", "1.14.0", "cpu", "venv", "host")
 
 
+def test_a_worker_that_was_not_recorded_begins_no_segment():
+    points = history(6, 1, ["2.0.0"], control=False)
+    workers = ["", "", "first", "first", "second", "second"]
+    points = [
+        replace(one, surroundings=replace(SURROUNDINGS, worker=worker))
+        for one, worker in zip(points, workers, strict=True)
+    ]
+    first, second = one_series(points).segments
+    assert (len(first.values), len(second.values)) == (4, 2)
+    assert second.because == ("worker of tfcompare: first -> second",)
+
+
 @pytest.mark.parametrize("what", ["image", "reference_image", "driver", "source"])
 def test_another_image_driver_or_source_begins_a_segment(what: str):
     points = history(4, 1, ["2.0.0"], control=False)

@@ -47,6 +47,18 @@ def test_an_alarm_that_begins_and_one_that_ends_are_entries_the_newest_first():
     ]
 
 
+def test_an_alarm_that_is_raised_again_has_a_new_entry():
+    night = at(35).date()
+    again = [
+        *EVENTS[:3],
+        Moved(at=at(35), alarm="a0", state="new", night=night),
+        Moved(at=at(36), alarm="a0", state="new"),
+    ]
+    root = read(again)
+    assert len(ids(root)) == len(set(ids(root))) == 3
+    assert not told(next(root.iter(f"{ATOM}entry")), "title").startswith("Recovered")
+
+
 def test_feed_and_entries_have_what_atom_requires():
     root = read(EVENTS)
     assert root.tag == f"{ATOM}feed"

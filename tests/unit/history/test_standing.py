@@ -105,3 +105,9 @@ def test_a_span_is_minutes_or_hours():
         "0 min", "59 min", "1 h 1 min"
     )  # fmt: skip
     assert span(datetime(2026, 1, 1, tzinfo=UTC) - datetime(2026, 1, 2, tzinfo=UTC)) == "0 min"
+
+
+def test_a_night_that_ended_in_the_future_is_not_the_last():
+    """The clock was ahead for a while."""
+    ahead = replace(NIGHT, at=NOW + timedelta(days=1000), night=date(2029, 1, 1))
+    assert found(NIGHT, ahead).last == NIGHT

@@ -1,5 +1,6 @@
 """The folder of the history: what is written once stays, what cannot be read harms nothing else."""
 
+import json
 import multiprocessing
 import os
 from dataclasses import replace
@@ -14,7 +15,7 @@ from orchestrator.errors import UsageError
 from orchestrator.history import schema
 from orchestrator.history.model import Moved
 from orchestrator.history.schema import CURRENT, LAYOUT, SCHEMA
-from orchestrator.history.store import Store
+from orchestrator.history.store import EVENT_LAYOUT, Store
 from tests.unit.history.nights import history
 
 NOW = datetime(2026, 11, 22, 2, tzinfo=UTC)
@@ -22,7 +23,7 @@ NOW = datetime(2026, 11, 22, 2, tzinfo=UTC)
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "history")
+    return Store(tmp_path / "history", quarantine=True)
 
 
 def nights(store: Store, count: int = 3):
@@ -70,7 +71,7 @@ def test_a_file_that_is_cut_short_is_put_aside_and_named_and_the_rest_is_used(st
     read = store.read()
     [warning] = read.warnings
     assert torn.name in warning
-    assert "everything else is used" in warning
+    assert "moved to" in warning
     assert not torn.exists()
     [aside] = store.path.glob("quarantine/*")
     assert aside.name.endswith(torn.name)
@@ -129,6 +130,58 @@ def test_an_event_that_cannot_be_read_is_put_aside(store: Store):
     assert len(found) == 1
     assert broken.name in warning
     assert not broken.exists()
+
+
+def test_only_a_store_that_may_move_files_moves_them(store: Store):
+    nights(store, 1)
+    [points] = store.path.glob("points/*/*.parquet")
+    event = store.record(Moved(at=NOW, alarm="a1", state="known"))
+    points.write_bytes(b"torn")
+    event.write_text("{")
+    reader = Store(store.path)
+    [of_points], [of_event] = reader.read().warnings, reader.events()[1]
+    assert of_points.startswith(f"{points} is left out")
+    assert of_event.startswith(f"{event} is left out")
+    assert points.exists()
+    assert event.exists()
+
+
+def test_an_event_of_a_newer_layout_is_left_out_and_stays(store: Store):
+    path = store.record(Moved(at=NOW, alarm="a1", state="known"))
+    facts = json.loads(path.read_text())
+    path.write_text(json.dumps({**facts, "layout": EVENT_LAYOUT + 1, "device": "gpu"}))
+    found, [warning] = store.events()
+    assert found == []
+    assert "a newer tfcompare reads it" in warning
+    assert path.exists()
+
+
+def test_an_event_without_a_layout_is_one_of_the_first(store: Store):
+    event = Moved(at=NOW, alarm="a1", state="known")
+    path = store.record(event)
+    facts = json.loads(path.read_text())
+    assert facts.pop("layout") == EVENT_LAYOUT
+    path.write_text(json.dumps(facts))
+    assert store.events() == ([event], ())
+
+
+@pytest.mark.parametrize("pattern", ["points/*/*", "events/*/*"])
+def test_a_file_that_cannot_be_opened_now_is_reported_and_stays(
+    store: Store, monkeypatch: pytest.MonkeyPatch, pattern: str
+):
+    nights(store, 1)
+    store.record(Moved(at=NOW, alarm="a1", state="known"))
+    [locked] = store.path.glob(pattern)
+    read_bytes = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path == locked:
+            raise PermissionError(13, "Permission denied")
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert [*store.read().warnings, *store.events()[1]] == [f"{locked} is left out: Permission denied"]
+    assert locked.exists()
 
 
 def _append(path: Path, seed: int) -> None:
