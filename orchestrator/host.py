@@ -261,7 +261,7 @@ def spent_by(groups: Collection[int], root: Path = ROOT) -> float:
 class Witness:
     """What is read before the bursts of a visit and after each of them, so that what others did meanwhile can be told
     afterwards. `gpus` are the keys of the cards that are watched, all of them where none is named; None on a CPU.
-    `groups` are the process groups of the workers; those in containers are not seen from here."""
+    `groups` are the process groups of the workers, as far as they are on this machine."""
 
     cpus: frozenset[int] | None
     gpus: Collection[str] | None

@@ -10,6 +10,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +268,16 @@ class ContainerChannel:
         if line is None:
             raise ChannelClosed(self._ending())
         return line
+
+    @cached_property
+    def pid(self) -> int | None:
+        """The worker's process group as this machine counts it; None if the engine runs elsewhere."""
+        with suppress(DockerException, requests.RequestException, OSError):
+            pid = int(self._api.inspect_container(self._container)["State"]["Pid"])
+            # A number of another machine or namespace may be any process here.
+            if self._container in Path(f"/proc/{pid}/cgroup").read_text():
+                return pid
+        return None
 
     def _ending(self) -> str:
         until = time.monotonic() + END_S

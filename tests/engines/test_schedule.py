@@ -115,7 +115,8 @@ def test_cron_calls_it_at_its_time_with_its_words_and_its_environment(crontab, c
     while not (log.is_dir() and any(path.read_text() for path in log.iterdir())):
         assert time.monotonic() < deadline, "cron did not call it"
         time.sleep(0.5)
-    assert (folder / "words").read_text().splitlines() == ["nightly", "run", "--workload", odd]
+    words = (folder / "words").read_text().splitlines()
+    assert words == ["nightly", "run", "--workload", odd, "--due", f"{at:%H:%M}"]
     variables = (folder / "env").read_text().splitlines()
     assert f"PATH={os.environ['PATH']}" in variables
     assert f"TFCOMPARE_HISTORY={folder / 'history'}" in variables

@@ -15,6 +15,8 @@ from orchestrator.ask import Options
 from orchestrator.engines import EngineOptions, WorkerPlace, container
 from orchestrator.engines.client import WorkerClient
 from orchestrator.engines.docker import DockerEnvironment
+from orchestrator.host import spent_by
+from orchestrator.model import Case
 from orchestrator.progress import Quiet
 from tests.conftest import run_command
 from tests.engines.docker.conftest import OWN, MakeEngine, Start, containers, until
@@ -220,3 +222,37 @@ def test_worker_that_runs_out_of_memory_says_so(
     assert done.error is not None
     assert done.error.exit_code == 6
     assert containers(client, done.path) == []
+
+
+BURNS = """
+import time
+
+def build(tf, params):
+    def step():
+        until = time.process_time() + 0.3
+        while time.process_time() < until:
+            pass
+    return step
+"""
+
+
+def test_what_a_worker_in_a_container_spends_is_its_own_and_not_foreign_load(
+    environments: dict[str, DockerEnvironment], tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "burns.py").write_text(BURNS)
+    place = WorkerPlace(run=f"burns-{tmp_path}", results=tmp_path, log=tmp_path / "log", own_workloads=mine)
+    started = environments["1.14.0"].start(place, tmp_path / "stream.arrow")
+    worker = WorkerClient(started.channel, "1.14.0")
+    try:
+        worker.hello(
+            run=place.run, device="cpu", threads=None, folders=started.folders, results=started.results, timeout_s=60
+        )
+        assert worker.pid is not None
+        before = spent_by([worker.pid])
+        worker.open(Case("burns", ()), replicate=1, round=1, position=0, seed=1, warmup=0, timeout_s=60)
+        worker.burst(1, 3, 60)
+        assert spent_by([worker.pid]) - before > 0.3 * 5
+    finally:
+        worker.quit()
