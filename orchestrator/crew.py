@@ -143,7 +143,7 @@ class Crew:
         return ready
 
     def _not_started(self, version: str, reason: str) -> None:
-        """A version that can start loses one replicate by a failed start if each of them has a worker of its own."""
+        """With one worker per replicate, a failed start costs a version that has started before only that replicate."""
         member = self._members[version]
         if member.isolated and member.started:
             member.deaths += 1

@@ -46,7 +46,7 @@ def _parsed(path: Path) -> ast.AST:
     try:
         return ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        # Code for another Python: what it imports cannot be told.
+        # Code for another Python: its imports are unknown.
         return ast.parse("exec")
 
 

@@ -9,7 +9,7 @@ from orchestrator.errors import UsageError
 from orchestrator.model import LargeFile
 
 MOST_BYTES_EACH, MOST_BYTES = 10 * 10**6, 100 * 10**6
-# Each is a mount of its own in a container.
+# In a container each is a separate mount.
 MOST_LARGE = 50
 MOST_FILES = 20_000
 # Whichever of these a folder holds, it is one of a run, a profile or a search.

@@ -46,7 +46,7 @@ def guard() -> None:
             # In this order each takes its own descriptor, so that no other file can.
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
         elif mode == "w":
-            # Without a reader for progress and warnings, measuring still goes on.
+            # Measuring continues even if nobody reads progress and warnings.
             setattr(sys, name, _guarded(stream, needed=name == "stdout"))
 
 

@@ -1,7 +1,7 @@
 """What a worker answers, checked: it is untrusted, and so is every number, text and nesting in it.
 
 The contract's table says which keys an event has; the models here say which values. One that is odd becomes OddEvent,
-with the replicate that it costs where that can be told.
+which costs its replicate.
 """
 
 from typing import Annotated, Any, Literal

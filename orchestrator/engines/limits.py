@@ -9,7 +9,7 @@ ONLINE = Path("/sys/devices/system/cpu/online")
 def find_cpus(count: int) -> frozenset[int]:
     """Return the CPUs of an engine that has this many; numbers have gaps where CPUs are offline."""
     online = _read_online()
-    # An engine in a virtual machine has CPUs of its own.
+    # An engine in a virtual machine has other CPUs.
     return online if len(online) == count else frozenset(range(count))
 
 

@@ -26,7 +26,7 @@ State = Literal["new", "confirmed", "known", "recovered", "muted"]
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What a point was measured in. Image, driver, source and worker begin a new segment of a series; all are told."""
+    """What a point was measured in. A new image, driver, source or worker begins a segment of a series."""
 
     image: str
     reference_image: str
