@@ -126,7 +126,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         return Mount(f"{ROOT}/{name}", str(place), type="bind", read_only=read_only)
 
     info = client.info()
-    user = security.find_user(info)
+    user = security.find_user()
     mounts = [mount("workloads", spec.workloads)]
     if spec.own_workloads:
         mounts.append(mount("own", spec.own_workloads))

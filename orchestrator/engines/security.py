@@ -8,7 +8,6 @@ from typing import Any
 
 import docker
 
-from orchestrator.engines import outside
 from orchestrator.errors import EngineUnavailable
 
 # Who root's workers are: nobody who owns a file. Root in a container could leave files that make others root outside.
@@ -22,19 +21,15 @@ def check(client: docker.DockerClient, info: Mapping[str, Any]) -> None:
         reason = "the engine is Podman, which tfcompare does not support; set DOCKER_HOST to a Docker engine"
     elif "userns" in listed:
         reason = "this Docker engine remaps users (userns-remap), so workers cannot write results; use one without it"
-    # In a container of a rootless engine, root is the user of that engine.
-    elif "rootless" in listed and os.getuid() == 0 and outside.mounts(client) is None:
-        reason = "this Docker engine is rootless and not root's; run tfcompare as the user who started it"
+    elif "rootless" in listed:
+        reason = "this Docker engine is rootless, so only root in a container could write results; use another engine"
     else:
         return
     raise EngineUnavailable(f"{reason}, or take --engine venv")
 
 
-def find_user(info: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the user and group of workers, as the engine counts them."""
-    if "rootless" in _listed(info):
-        # The engine's user outside, without any privilege there.
-        return 0, 0
+def find_user() -> tuple[int, int]:
+    """Return the user and group of workers, which are never root's."""
     return (os.getuid(), os.getgid()) if os.getuid() else (UNPRIVILEGED, UNPRIVILEGED)
 
 

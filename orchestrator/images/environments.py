@@ -52,7 +52,7 @@ def in_use(path: Path) -> bool:
 
 
 def _find_folder(process: Path) -> Path:
-    """Return the folder of the program that a process was started with; where it cannot be told, the root."""
+    """Return the folder of the program that a process was started with; or the root if it is unknown."""
     with suppress(OSError, ValueError):
         program = Path(os.fsdecode((process / "cmdline").read_bytes().partition(b"\0")[0]))
         place = program if program.is_absolute() else Path(os.readlink(process / "cwd"), program)

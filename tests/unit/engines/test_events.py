@@ -133,7 +133,7 @@ def test_an_odd_answer_ends_its_replicate_and_the_worker_goes_on():
     assert isinstance(died, Died)
     assert died.how == "contract"
     assert "its answer to burst cannot be true: measured.walls_ns.0: " in died.reason
-    assert channel.orders[-1] == ("close", 1), "the worker is told to forget it"
+    assert channel.orders[-1] == ("close", 1), "the worker forgets it"
     opened(one, 2)
     assert one.burst(2, 1, 1) == Burst((7,), 3)
 

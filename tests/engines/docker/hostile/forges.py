@@ -1,4 +1,4 @@
-"""In one version, writes results for the other, and more of its own."""
+"""Forges results of another version, and further results of this one."""
 
 import os
 
