@@ -173,8 +173,10 @@ def test_the_theme_follows_the_reader_and_is_kept_from_page_to_page(
         turned = browser.execute_script(paper)
         assert (turned == "rgb(255, 255, 255)") == (theme == "dark")
         assert browser.execute_script(dots) != line
-        opened(browser, folder, "alarms.html")
-        assert browser.execute_script(paper) == turned
+        # The browser writes its storage in the background; a page that opens at once may still read the old choice.
+        WebDriverWait(browser, 10).until(
+            lambda browser: opened(browser, folder, "alarms.html").execute_script(paper) == turned
+        )
     finally:
         browser.execute_script("localStorage.clear()")
 
