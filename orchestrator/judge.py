@@ -63,6 +63,8 @@ class Endings:
     disturbed: list[Disturbed] = field(default_factory=list)
     watched: list[Watched] = field(default_factory=list)
     discarded: list[Discarded] = field(default_factory=list)
+    # Of each arm, what TensorFlow stated.
+    threads: dict[tuple[str, str], set[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(set))
     exploratory_from: int | None = None
     finished: Finished | None = None
 
@@ -88,6 +90,8 @@ def read_endings(run: RunDir) -> Endings:
         elif isinstance(entry, Ended) and entry.outcome == "measured":
             # More rounds had a worker for it again.
             endings.lost.pop(entry.version, None)
+            if entry.threads:
+                endings.threads[entry.case, entry.version].add(entry.threads)
         elif isinstance(entry, Lost):
             endings.lost[entry.version] = f"{entry.stage}: {entry.reason}"
         elif isinstance(entry, Disturbed):
@@ -280,6 +284,7 @@ def _warnings(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
         for entry in endings.discarded
         if not entry.stream
     ]
+    warnings += compare_threads(plan, endings)
     kept = [entry.cause for entry in endings.disturbed if not entry.redone]
     if endings.disturbed:
         warnings.append(
@@ -294,6 +299,27 @@ def _warnings(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
     if len({tuple(python.split(".")[:2]) for python in pythons.values()}) > 1:
         warnings.append(f"Python differs between versions ({_listed(pythons)}): it is part of every ratio")
     return warnings
+
+
+def compare_threads(plan: Plan, endings: Endings) -> list[str]:
+    """Warn where TensorFlow states other thread counts than asked for, or than in another version of the case."""
+    by_case: dict[str, dict[str, set[tuple[int, ...]]]] = defaultdict(dict)
+    for (case, version), stated in endings.threads.items():
+        by_case[case][version] = stated
+    asked = {plan.threads} if plan.threads else set()
+    odd = {case: stated for case, stated in by_case.items() if len(asked.union(*stated.values())) > 1}
+    if not odd:
+        return []
+    case, by_version = next(iter(odd.items()))
+    counts = "; ".join(
+        f"{version}: {' or '.join(','.join(map(str, one)) for one in sorted(found))}"
+        for version, found in by_version.items()
+    )
+    wish = f", --threads {','.join(map(str, plan.threads))} was asked for" if plan.threads else ""
+    return [
+        f"TensorFlow states different numbers of threads in {len(odd)} of {len(by_case)} cases (inter,intra; "
+        f"0 is its own choice{wish}), e.g. in {case}: {counts}"
+    ]
 
 
 def _listed(pythons: Mapping[str, str]) -> str:

@@ -68,6 +68,7 @@ class Measurement:
     costs: dict[str, float] = field(default_factory=dict)
     # The worker of each replicate that was opened, by its number.
     workers: dict[int, int] = field(default_factory=dict)
+    threads: dict[int, tuple[int, ...]] = field(default_factory=dict)
     wanted: frozenset[tuple[str, str]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -287,6 +288,7 @@ class Measurement:
             return None
         if isinstance(answer, Opened):
             self.workers[self.ledger.replicates] = self.crew.part(version)
+            self.threads[self.ledger.replicates] = answer.threads
             return self.ledger.replicates, answer
         self._end(case, version, number, self.ledger.replicates, answer)
         return None
@@ -342,7 +344,7 @@ class Measurement:
         if isinstance(answer, Closed):
             ended = Ended(
                 version=version, case=case.label, round=number, replicate=replicate, outcome="measured",
-                part=self.crew.part(version), rows=answer.rows,
+                part=self.crew.part(version), rows=answer.rows, threads=self.threads.get(replicate) or None,
             )  # fmt: skip
         elif isinstance(answer, Refused):
             ended = Ended(

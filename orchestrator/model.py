@@ -248,6 +248,8 @@ class Ended:
     # Which worker of its version closed it, and how many rows that worker then announced; older runs say neither.
     part: int | None = None
     rows: int | None = None
+    # Inter-op and intra-op threads as TensorFlow states them, 0 where it chooses; None where it did not say.
+    threads: tuple[int, ...] | None = None
 
     @property
     def closes_arm(self) -> bool:

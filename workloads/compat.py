@@ -4,6 +4,7 @@ Every function takes the imported `tensorflow` module. Unless it says so, a func
 session, so it may also run in a process that is going to fork.
 """
 
+import contextlib
 import inspect
 import os
 import random
@@ -363,3 +364,15 @@ def set_threads(tf, inter, intra):
     """Size both thread pools, in the same way and for the same reason as `grow_memory`."""
     os.environ["TF_NUM_INTEROP_THREADS"] = str(inter)
     os.environ["TF_NUM_INTRAOP_THREADS"] = str(intra)
+    with contextlib.suppress(RuntimeError):
+        # Eager contexts have a setting of their own; it is fixed once a workload has used TensorFlow at import.
+        tf.config.threading.set_inter_op_parallelism_threads(inter)
+        tf.config.threading.set_intra_op_parallelism_threads(intra)
+
+
+def threads(tf):
+    """Inter-op and intra-op threads as TensorFlow states them: 0 where it chooses, nothing before 1.14."""
+    if version(tf) < (1, 14):
+        return []
+    threading = tf.config.threading
+    return [threading.get_inter_op_parallelism_threads(), threading.get_intra_op_parallelism_threads()]

@@ -104,7 +104,7 @@ EVENTS = {
     "ready": {"facts": dict, "import_ns": int, "pid": int},
     "failed": {"stage": str, "message": str},
     "probed": {"gpus": list},
-    "opened": {"replicate": int, "build_ns": int, "first_ns": int, "second_ns": int, "steps": int},
+    "opened": {"replicate": int, "build_ns": int, "first_ns": int, "second_ns": int, "steps": int, "threads": list},
     "measured": {"replicate": int, "walls_ns": list, "cpu_ns": int},
     "closed": {"replicate": int, "rows": int},
     "profiled": {"replicate": int, "profile": dict},
@@ -126,6 +126,9 @@ def _fingerprint() -> str:
 
 
 FINGERPRINT = _fingerprint()
+
+# Earlier contracts with the same FIELDS: their streams are read like new ones. 558db712ee769e3f: `opened` had no threads.
+READABLE = frozenset((FINGERPRINT, "558db712ee769e3f"))
 
 FINGERPRINT_KEY = b"tfcompare.contract"
 

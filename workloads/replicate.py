@@ -176,7 +176,8 @@ class Replicate:
         for _ in range(order["warmup"]):
             self.usual_ns, _ = self._call(0, "warmup")
         return self._answer(
-            "opened", build_ns=build_ns, first_ns=first_ns, second_ns=second_ns, steps=self.steps
+            "opened", build_ns=build_ns, first_ns=first_ns, second_ns=second_ns, steps=self.steps,
+            threads=compat.threads(self.tf),
         )
 
     def _call(self, burst, phase):

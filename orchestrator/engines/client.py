@@ -48,6 +48,7 @@ class Opened:
     first_ns: int
     second_ns: int
     steps: int
+    threads: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,9 @@ class WorkerClient:
             "timeout_s": timeout_s,
         }
         event = self._order(order, timeout_s, OpenedEvent)
-        return Opened(event.first_ns, event.second_ns, event.steps) if isinstance(event, OpenedEvent) else event
+        if not isinstance(event, OpenedEvent):
+            return event
+        return Opened(event.first_ns, event.second_ns, event.steps, tuple(event.threads))
 
     def burst(self, replicate: int, calls: int, timeout_s: float, least_s: float = 0.0) -> Burst | Died:
         """So many calls, and more of them where they are so short that less than `least_s` has passed."""

@@ -70,6 +70,8 @@ class OpenedEvent(Event):
     first_ns: Amount
     second_ns: Amount
     steps: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    # Inter-op and intra-op; none from a TensorFlow that does not state them.
+    threads: Annotated[list[Annotated[int, Field(ge=0, le=2**31 - 1)]], Field(max_length=2)]
 
 
 class MeasuredEvent(Event):

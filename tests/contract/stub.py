@@ -17,7 +17,28 @@ version = Namespace(GIT_VERSION="stub")
 test = Namespace(is_built_with_cuda=lambda: False)
 keras = Namespace(__version__="{VERSION}")
 random = Namespace(set_seed=lambda seed: None)
-config = Namespace(experimental=Namespace(list_physical_devices=lambda kind: []))
+
+
+class Threading(object):
+    """Pool sizes as set, 0 before that."""
+
+    def __init__(self):
+        self.inter = self.intra = 0
+
+    def set_inter_op_parallelism_threads(self, count):
+        self.inter = count
+
+    def set_intra_op_parallelism_threads(self, count):
+        self.intra = count
+
+    def get_inter_op_parallelism_threads(self):
+        return self.inter
+
+    def get_intra_op_parallelism_threads(self):
+        return self.intra
+
+
+config = Namespace(experimental=Namespace(list_physical_devices=lambda kind: []), threading=Threading())
 
 
 class Tensor(object):

@@ -107,6 +107,35 @@ def test_threads_reach_the_replicate_before_it_builds(fresh: Bench):
     assert fresh.open("threads")[1] == Refused("inter 1, intra 2")
 
 
+def test_a_replicate_says_how_many_threads_tensorflow_states(fresh: Bench):
+    fresh.hello(threads=(1, 2))
+    assert fresh.open("good")[1].threads == (1, 2)
+
+
+def test_a_replicate_that_is_left_to_tensorflow_states_its_own_choice(bench: Bench):
+    assert bench.open("good")[1].threads == (0, 0)
+
+
+def test_threads_that_can_no_longer_be_set_are_not_stated(fresh: Bench):
+    """A workload that uses TensorFlow as it is imported fixes the pools before anything can set them."""
+    fresh.workload(
+        "early",
+        """
+        import tensorflow as tf
+
+        def fixed(count):
+            raise RuntimeError("cannot be modified after initialization")
+
+        tf.config.threading.set_inter_op_parallelism_threads = fixed
+
+        def build(tf, params):
+            return lambda: tf.constant([1.0])
+        """,
+    )
+    fresh.hello(threads=(1, 2))
+    assert fresh.open("early")[1].threads == (0, 0)
+
+
 def test_a_probe_asks_for_gpus_in_a_process_of_its_own(veteran: Bench):
     assert veteran.client.gpus(PATIENCE_S) == []
     veteran.measure()

@@ -1,5 +1,6 @@
 """What every arm may use, and processes and containers of a replicate's own: asked of the real thing, from inside."""
 
+import json
 import re
 from pathlib import Path
 
@@ -21,6 +22,11 @@ def told(run: Path) -> list[tuple[str, str, str]]:
     ]
 
 
+def endings(run: Path) -> list[Answer]:
+    entries = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+    return [entry for entry in entries if entry["kind"] == "ended"]
+
+
 def streams(run: Path) -> list[str]:
     """The versions of all streams; each is closed."""
     names = [path.name for path in (run / "streams").iterdir()]
@@ -38,7 +44,8 @@ def limited(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("limited") / "run"
     # With such a margin two rounds do not show that the versions are the same, however quiet the machine is.
     undecided = ("--rounds", "2", "--margin", "0.01")
-    flags = ("--isolation", "process", "--cpuset", "0", "--memory", "6g", "--workload", "whoami", *undecided)
+    limits = ("--cpuset", "0", "--memory", "6g", "--threads", "1,2")
+    flags = ("--isolation", "process", *limits, "--workload", "whoami", *undecided)
     code, answer, stderr = compare(tfcompare, *SHARED, *flags, "--engine", "auto", "--out", run)
     assert code == 0, stderr
     assert answer["run"]["engine"] == "venv"
@@ -51,6 +58,11 @@ def test_a_process_a_replicate_leaves_a_stream_each(limited: Path) -> None:
 
 def test_every_process_has_the_cpus_and_the_memory_that_were_asked_for(limited: Path) -> None:
     assert {(cpus, data) for cpus, data, _ in told(limited)} == {("0", str(6 * 2**30))}
+
+
+def test_every_replicate_states_the_threads_that_were_asked_for(limited: Path) -> None:
+    stated = {(one["version"], tuple(one["threads"])) for one in endings(limited)}
+    assert stated == {(version, (1, 2)) for version in VERSIONS}
 
 
 def test_more_rounds_keep_the_limits_and_are_exploratory_after_a_single_look(limited: Path, tfcompare: str) -> None:

@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 
 from orchestrator import replicates, results
+from orchestrator.library import load_run
+from orchestrator.reports import json as report
 from tests.contract.bench import RUN
 from workloads import contract
 
@@ -72,3 +74,22 @@ def test_one_that_was_interrupted_gives_its_whole_replicates(golden: Path, tmp_p
     loaded = replicates.load([results.Stream.at(cut)], RUN)
     assert [found.number for found in loaded.replicates] == [1, 2, 3]
     assert loaded.problems == ("cut.arrow.partial was not closed by its worker: read up to its last whole replicate",)
+
+
+def test_a_run_of_an_earlier_contract_is_judged_as_it_was_then():
+    """`run-1` is a run of TensorFlow 1.14, 2.0 and 2.13, `run-1.json` what was reported on the day that it was made."""
+    reported = json.loads((GOLDEN / "run-1.json").read_text())
+    run = load_run(GOLDEN / "run-1")
+    assert run.manifest.contract in contract.READABLE - {contract.FINGERPRINT}
+    assert contains(json.loads(report.render(run.comparison)), reported)
+
+
+def contains(new: object, old: object) -> bool:
+    """Whether `new` says what `old` says; it may say more."""
+    if isinstance(old, dict):
+        return isinstance(new, dict) and all(key in new and contains(new[key], value) for key, value in old.items())
+    if isinstance(old, list):
+        return isinstance(new, list) and len(new) == len(old) and all(map(contains, new, old))
+    if isinstance(old, float):
+        return new == pytest.approx(old)
+    return new == old

@@ -150,7 +150,7 @@ class Actor:
     def _done(self, order: dict[str, Any], opened: dict[str, Any], call_ns: int) -> dict[str, Any]:
         if order["kind"] == "open":
             times = dict.fromkeys(("build_ns", "first_ns", "second_ns"), call_ns)
-            return {"kind": "opened", "steps": 1, **times}
+            return {"kind": "opened", "steps": 1, "threads": [], **times}
         if order["kind"] == "burst":
             opened["steady"] += [call_ns] * order["calls"]
             return {"kind": "measured", "walls_ns": [call_ns] * order["calls"], "cpu_ns": call_ns * order["calls"]}

@@ -1,11 +1,12 @@
 """A run directory, however it ended, is read the same way: outcomes, warnings and verdicts from what lies in it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator import judge
-from orchestrator.judge import judge_run
+from orchestrator.judge import Endings, compare_threads, judge_run, read_endings
 from orchestrator.model import Arm, CardSpan, Comparison, Disturbed, Ended, EnvironmentFacts, Finished, Lost, Watched
 from orchestrator.rundir import RunDir
 from tests.unit.builders import MS, NEW, OLD, case, manifest, plan, rows, run_directory, write_stream
@@ -287,3 +288,31 @@ def test_what_was_noted_of_the_gpus_at_the_start_stands_above_every_report(run: 
 def test_neighbours_that_share_a_python_are_told_together() -> None:
     pythons = {"1.14.0": "3.7", "2.0.0": "3.7", "2.1.4": "3.7", "2.13.0": "3.11", "2.20.0": "3.11"}
     assert judge._listed(pythons) == "1.14.0 to 2.1.4 on 3.7, 2.13.0 on 3.11, 2.20.0 on 3.11"
+
+
+def test_the_journal_keeps_what_tensorflow_states_of_its_threads(run: RunDir):
+    done = ended(OLD, A, "measured", "")
+    for threads in ((1, 2), (0, 0), None, ()):
+        run.record(replace(done, threads=threads))
+    assert read_endings(run).threads == {(A.label, OLD): {(1, 2), (0, 0)}}
+
+
+EQUAL = {(A.label, OLD): {(0, 0)}, (A.label, NEW): {(0, 0)}}
+UNEQUAL = {(A.label, OLD): {(0, 0)}, (A.label, NEW): {(1, 0)}, (B.label, OLD): {(0, 0)}, (B.label, NEW): {(0, 0)}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "stated", "warned"),
+    [
+        (None, EQUAL, []),
+        ((0, 0), EQUAL, []),
+        # What an old run or TensorFlow 1.13 does not say is no difference.
+        ((1, 2), {}, []),
+        (None, UNEQUAL, [f"in 1 of 2 cases (inter,intra; 0 is its own choice), e.g. in a: {OLD}: 0,0; {NEW}: 1,0"]),
+        ((1, 2), EQUAL, ["in 1 of 1 cases (inter,intra; 0 is its own choice, --threads 1,2 was asked for)"]),
+    ],
+)
+def test_threads_that_differ_between_versions_or_from_the_flag_are_a_warning(asked, stated, warned: list[str]):
+    warnings = compare_threads(plan([A, B], threads=asked), Endings(threads=stated))
+    assert len(warnings) == len(warned)
+    assert all(part in warning for part, warning in zip(warned, warnings, strict=True))

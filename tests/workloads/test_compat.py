@@ -227,12 +227,22 @@ class Threads(unittest.TestCase):
         os.environ.clear()
         os.environ.update(self.before)
 
-    def test_thread_counts_and_memory_growth_need_nothing_of_tensorflow(self):
-        compat.set_threads(None, 1, 2)
+    def test_thread_counts_and_memory_growth_reach_the_environment(self):
+        pools = []
+        threading = types.SimpleNamespace(
+            set_inter_op_parallelism_threads=pools.append, set_intra_op_parallelism_threads=pools.append
+        )
+        tf = types.SimpleNamespace(config=types.SimpleNamespace(threading=threading))
+        compat.set_threads(tf, 1, 2)
         compat.grow_memory(None)
+        self.assertEqual(pools, [1, 2])
         self.assertEqual(os.environ["TF_NUM_INTEROP_THREADS"], "1")
         self.assertEqual(os.environ["TF_NUM_INTRAOP_THREADS"], "2")
         self.assertEqual(os.environ["TF_FORCE_GPU_ALLOW_GROWTH"], "true")
+
+
+    def test_a_tensorflow_before_1_14_states_no_threads(self):
+        self.assertEqual(compat.threads(tensorflow("1.13.2")), [])
 
 
 class Gpus(unittest.TestCase):
