@@ -14,7 +14,7 @@ ENV PATH=/opt/tfcompare/bin:${PATH} \
 COPY requirements/run.txt /tmp/build/
 RUN python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r /tmp/build/run.txt
 
-COPY pyproject.toml README.md /tmp/build/tfcompare/
+COPY pyproject.toml README.md LICENSE /tmp/build/tfcompare/
 COPY orchestrator /tmp/build/tfcompare/orchestrator
 COPY workloads /tmp/build/tfcompare/workloads
 COPY images /tmp/build/tfcompare/images
