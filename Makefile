@@ -1,4 +1,5 @@
 # make run: sets everything up and compares three TensorFlows. make test: sets everything up and passes the tests.
+# make check: the fast loop for those who change something.
 
 # The first of these that is Python 3.11 or newer.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -11,13 +12,18 @@ WORKERS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test lint bench locks verify-versions clean
+.PHONY: run test check lint bench locks verify-versions clean
 
 run: .venv/run
 	$(BIN)/tfcompare run --versions $(VERSIONS) $(ARGS)
 
 test: .venv/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+# The fast loop: what needs no Docker engine, no TensorFlow, no browser and no patience.
+check: lint
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -q -n $(WORKERS) \
+		-m "not docker and not tensorflow and not browser and not slow" $(ARGS)
 
 lint: .venv/dev
 	$(BIN)/ruff check

@@ -30,6 +30,24 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# What tests need, by folder; the first folder that fits says it. `slow` is said by the test itself.
+NEEDS = {
+    "engines/docker/": ("docker", "tensorflow"),
+    "engines/test_compose.py": ("docker", "tensorflow"),
+    "engines/": ("tensorflow",),
+    "faults/": ("tensorflow",),
+    "browser/": ("browser",),
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test with what it needs."""
+    for item in items:
+        place = item.nodeid.removeprefix("tests/")
+        for marker in next((needs for folder, needs in NEEDS.items() if place.startswith(folder)), ()):
+            item.add_marker(marker)
+
+
 class ByPlace(LoadScopeScheduling):
     """Of several processes one has all tests that start Docker engines or change what an engine holds, another all that
     measure otherwise: inside each they follow one another. The rest is shared out by file."""
