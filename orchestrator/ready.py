@@ -43,7 +43,10 @@ def make_ready(
         log = told[version.number]
         begun = time.monotonic()
         try:
-            view.say(f"{version.number}: {engine.outlook(version)}")
+            outlook = engine.outlook(version)
+            # What is impossible is said once, by the failure that follows.
+            if outlook.state != "impossible":
+                view.say(f"{version.number}: {outlook}")
             environment = engine.prepare(version, log)
         except EnvironmentFailed as error:
             view.preparing(version.number, "failed")

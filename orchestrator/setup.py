@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import catalog
-from orchestrator.engines import Engine, EngineOptions, engines
+from orchestrator.engines import Engine, EngineOptions, Outlook, engines
 from orchestrator.engines.venv import cache_folder
-from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.errors import EngineUnavailable
 from orchestrator.finding import Finding
 from orchestrator.gpu import Gpu, gpus
 from orchestrator.match import Match, judge
@@ -19,7 +19,6 @@ from orchestrator.versions import Version
 
 # What one version takes on the disk, installed; measured on images of 1.14, 2.0 and 2.13 (0.9 to 1.5 GB).
 CPU_GB, GPU_GB = 1.5, 6.0
-READY = "ready"
 
 
 @dataclass(frozen=True)
@@ -28,12 +27,15 @@ class Way:
 
     version: str
     engine: str
-    outlook: str
-    possible: bool
+    outlook: Outlook
+
+    @property
+    def possible(self) -> bool:
+        return self.outlook.state != "impossible"
 
     @property
     def ready(self) -> bool:
-        return self.possible and self.outlook.startswith(READY)
+        return self.outlook.state == "ready"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,10 +104,9 @@ def _images_disk(engine: str) -> list[tuple[str, float]]:
 
 def _way(version: Version, name: str, engine: Engine) -> Way:
     try:
-        obstacle = engine.obstacle(version)
-        return Way(version.number, name, obstacle or engine.outlook(version), not obstacle)
-    except (EnvironmentFailed, EngineUnavailable) as error:
-        return Way(version.number, name, str(error), possible=False)
+        return Way(version.number, name, engine.outlook(version))
+    except EngineUnavailable as error:
+        return Way(version.number, name, Outlook("impossible", str(error)))
 
 
 def _free_gb(folder: Path) -> float:
@@ -185,7 +186,7 @@ def as_object(setup: Setup) -> dict[str, Any]:
             {
                 "version": number,
                 "can_run": number not in setup.unable,
-                "ways": [asdict(way) for way in setup.ways if way.version == number],
+                "ways": [_as_object(way) for way in setup.ways if way.version == number],
                 "gpus": [asdict(match) for match in setup.matches if match.version == number],
             }
             for number in setup.versions
@@ -193,3 +194,7 @@ def as_object(setup: Setup) -> dict[str, Any]:
         "gpus": [asdict(card) for card in setup.cards],
         "disk": [{"for": what, "free_gb": round(free, 1)} for what, free in setup.disks],
     }
+
+
+def _as_object(way: Way) -> dict[str, Any]:
+    return {"version": way.version, "engine": way.engine, "outlook": str(way.outlook), "possible": way.possible}

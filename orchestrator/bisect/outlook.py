@@ -6,14 +6,11 @@ from pathlib import Path
 
 from orchestrator import catalog
 from orchestrator.bisect.state import State
-from orchestrator.engines import Engine
 from orchestrator.engines.venv import cache_folder
-from orchestrator.errors import EnvironmentFailed
 from orchestrator.model import EngineName
 from orchestrator.plan import LOOKS
 from orchestrator.progress import View
 from orchestrator.run import REPLICATE_S, choose_engine
-from orchestrator.versions import Version
 
 # Of a TensorFlow for the CPU with all that it needs, on the disk.
 ENVIRONMENT_GB = 1.7
@@ -21,9 +18,6 @@ ENVIRONMENT_GB = 1.7
 START_S = 12.0
 SIDE_BY_SIDE = 3
 IMAGES = Path("/var/lib/docker")
-READY = "ready"
-# Ends the outlook of a version whose Python is not on this machine.
-DOWNLOAD = " MB)"
 
 
 def lines(known: State, view: View) -> list[str]:
@@ -31,11 +25,11 @@ def lines(known: State, view: View) -> list[str]:
     name, engine = choose_engine(known.question.run, view.say)
     try:
         versions = {number: catalog.find(number) for number in known.candidates}
-        outlooks = {number: _outlook(version, engine) if version else "" for number, version in versions.items()}
+        outlooks = {number: engine.outlook(version) if version else None for number, version in versions.items()}
     finally:
         engine.close()
-    lacking = [number for number, outlook in outlooks.items() if not outlook.startswith(READY)]
-    downloads = [outlook.partition("; ")[2] for outlook in outlooks.values() if outlook.endswith(DOWNLOAD)]
+    lacking = [number for number, outlook in outlooks.items() if outlook is None or outlook.state != "ready"]
+    downloads = [outlook.download for outlook in outlooks.values() if outlook and outlook.download]
     return [_steps(known), *_installs(lacking, known, name), *dict.fromkeys(downloads)]
 
 
@@ -77,14 +71,3 @@ def _free_gb(name: EngineName) -> float:
     while not place.exists():
         place = place.parent
     return shutil.disk_usage(place).free / 1e9
-
-
-def is_ready(version: Version, engine: Engine) -> bool:
-    return _outlook(version, engine).startswith(READY)
-
-
-def _outlook(version: Version, engine: Engine) -> str:
-    try:
-        return engine.outlook(version)
-    except EnvironmentFailed:
-        return ""

@@ -14,7 +14,6 @@ from orchestrator.ask import Options, ask, suite_of
 from orchestrator.bisect import state
 from orchestrator.bisect.candidates import is_nightly, releases_between, with_nightlies
 from orchestrator.bisect.learn import end_lost, learn, order, timed_out
-from orchestrator.bisect.outlook import is_ready
 from orchestrator.bisect.search import Found, Wanted
 from orchestrator.bisect.state import Question, Skipped, State, Step
 from orchestrator.bisect.words import announced
@@ -249,7 +248,7 @@ def obstacle_to(options: Options, number: str, directory: RunDir, view: View) ->
         return str(error)
     _, engine = running.choose_engine(options, lambda text: None)
     try:
-        if is_ready(asked.versions[0], engine):
+        if engine.outlook(asked.versions[0]).state == "ready":
             return ""
         _, failures = running.prepare(asked.versions, engine, directory, view)
     finally:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from orchestrator.engines.channel import Channel
 from orchestrator.engines.setting import BuildLog
@@ -70,6 +70,18 @@ class Started:
     results: str
 
 
+@dataclass(frozen=True)
+class Outlook:
+    """What preparing a version would do; `download` is what would be fetched first, in words."""
+
+    state: Literal["ready", "to build", "impossible"]
+    text: str
+    download: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text}; {self.download}" if self.download else self.text
+
+
 class Environment(Protocol):
     """A version made ready to be measured."""
 
@@ -84,11 +96,8 @@ class Engine(Protocol):
     def check(self) -> str:
         """One line about the engine; raises EngineUnavailable before any work if it cannot do what was asked."""
 
-    def outlook(self, version: Version) -> str:
-        """What `prepare` would do, without doing it."""
-
-    def obstacle(self, version: Version) -> str:
-        """Why `prepare` would fail, as far as that can be seen without doing it; or nothing."""
+    def outlook(self, version: Version) -> Outlook:
+        """Return what `prepare` would do, as far as that can be seen without doing it."""
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         """Builds or installs the version unless that was done before; raises EnvironmentFailed."""

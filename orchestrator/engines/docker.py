@@ -13,7 +13,17 @@ from docker.errors import APIError, DockerException
 
 from orchestrator import lockfile
 from orchestrator.catalog import lock_hash
-from orchestrator.engines import EngineOptions, Started, WorkerPlace, container, image, limits, nvidia, security
+from orchestrator.engines import (
+    EngineOptions,
+    Outlook,
+    Started,
+    WorkerPlace,
+    container,
+    image,
+    limits,
+    nvidia,
+    security,
+)
 from orchestrator.engines.index import Index
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError, UsageError
@@ -121,6 +131,8 @@ class DockerEngine:
         self._options = options
         self._flavour: FlavourName = "gpu" if options.gpu else "cpu"
         self._clients = Clients()
+        # Why a base cannot be had; many versions share one, and its registry may take seconds to answer.
+        self._missing: dict[str, str] = {}
         self._ca_bundle = b""
         if options.ca_bundle:
             try:
@@ -139,15 +151,19 @@ class DockerEngine:
                 nvidia.check(client, self._options.gpu_request, self._options.cards, info)
         return f"Docker {info['ServerVersion']} on {info['OperatingSystem']}"
 
-    def outlook(self, version: Version) -> str:
-        with closing(connect()) as client, asking(version.number, EnvironmentFailed):
-            made = image.recipe(client, version, self._choose(version), self._options.base)
-            return f"ready ({made.tag})" if image.existing(client, made) else f"to be built from {made.base}"
-
-    def obstacle(self, version: Version) -> str:
-        with closing(connect(timeout_s=REGISTRY_S)) as client:
-            made = image.recipe(client, version, self._choose(version), self._options.base)
-            return "" if image.existing(client, made) else image.base_missing(client, made.base)
+    def outlook(self, version: Version) -> Outlook:
+        try:
+            with closing(connect(timeout_s=REGISTRY_S)) as client, asking(version.number, EnvironmentFailed):
+                made = image.recipe(client, version, self._choose(version), self._options.base)
+                if image.existing(client, made):
+                    return Outlook("ready", f"ready ({made.tag})")
+                if made.base not in self._missing:
+                    self._missing[made.base] = image.base_missing(client, made.base)
+        except EnvironmentFailed as error:
+            return Outlook("impossible", str(error))
+        if missing := self._missing[made.base]:
+            return Outlook("impossible", missing)
+        return Outlook("to build", f"to be built from {made.base}")
 
     def prepare(self, version: Version, log: BuildLog) -> DockerEnvironment:
         flavour = self._choose(version)

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from orchestrator import lockfile, whole
 from orchestrator.catalog import lock_hash
-from orchestrator.engines import EngineOptions, Started, WorkerPlace, failures, interpreters, pythons
+from orchestrator.engines import EngineOptions, Outlook, Started, WorkerPlace, failures, interpreters, pythons
 from orchestrator.engines.channel import ProcessChannel
 from orchestrator.engines.index import OVERRULED, Index
 from orchestrator.engines.interpreters import Interpreter
@@ -69,19 +69,15 @@ class VenvEngine:
         self._options.check_limits(os.sched_getaffinity(0), memory_mb)
         return f"virtual environments, kept in {cache_folder()}"
 
-    def outlook(self, version: Version) -> str:
+    def outlook(self, version: Version) -> Outlook:
         flavour, interpreter = _choose(version)
-        if interpreter is None and pythons.find_ban(self._options):
-            return f"no Python {' or '.join(_numbers(version))} found for it"
         if interpreter is None:
-            return f"to be installed; {pythons.describe(flavour.python.number)}"
+            if ban := pythons.find_ban(self._options):
+                return Outlook("impossible", interpreters.missing(_numbers(version), ban))
+            return Outlook("to build", "to be installed", pythons.describe(flavour.python.number))
         if (folder_of(flavour, interpreter) / MARKER).exists():
-            return f"ready (Python {interpreter.version})"
-        return f"to be installed (Python {interpreter.version}, {interpreter.path})"
-
-    def obstacle(self, version: Version) -> str:
-        ban = pythons.find_ban(self._options)
-        return interpreters.missing(_numbers(version), ban) if ban and not has_python(version) else ""
+            return Outlook("ready", f"ready (Python {interpreter.version})")
+        return Outlook("to build", f"to be installed (Python {interpreter.version}, {interpreter.path})")
 
     def prepare(self, version: Version, log: BuildLog) -> VenvEnvironment:
         flavour, interpreter = _choose(version)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog
-from orchestrator.engines import EngineOptions, interpreters
+from orchestrator.engines import EngineOptions, Outlook, interpreters
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine
 from orchestrator.errors import EnvironmentFailed
@@ -69,8 +69,9 @@ def prepare(made: Version, folder: Path, name: str = "log", **options: bool) -> 
 def test_a_missing_python_is_downloaded_announced_and_found_again(
     made: Version, bare: Path, mirror: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ):
-    assert VenvEngine(EngineOptions()).outlook(made) == "to be installed; Python 3.7 would be downloaded (about 30 MB)"
-    assert VenvEngine(EngineOptions()).obstacle(made) == ""
+    outlook = VenvEngine(EngineOptions()).outlook(made)
+    assert outlook == Outlook("to build", "to be installed", "Python 3.7 would be downloaded (about 30 MB)")
+    assert str(outlook) == "to be installed; Python 3.7 would be downloaded (about 30 MB)"
     use(monkeypatch, mirror)
     path, said = prepare(made, bare)
     pythons = bare / "cache" / "tfcompare" / "pythons"
@@ -85,7 +86,7 @@ def test_a_missing_python_is_downloaded_announced_and_found_again(
         monkeypatch.delenv(name)
     use(monkeypatch, CLOSED)
     interpreters.forget()
-    assert VenvEngine(EngineOptions()).outlook(made).startswith("ready (Python 3.7.")
+    assert VenvEngine(EngineOptions()).outlook(made).text.startswith("ready (Python 3.7.")
     assert prepare(made, bare, "second") == (path, [])
     assert not (bare / "second").exists()
 

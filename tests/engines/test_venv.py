@@ -89,8 +89,9 @@ def test_missing_python_that_may_not_be_downloaded_says_which_and_how_to_get_it(
             prepare(tiny(tmp_path), tmp_path / "log")
         assert failed.value.lacks_python
         engine = VenvEngine(EngineOptions())
-        assert engine.outlook(tiny(tmp_path)) == "no Python 3.11 found for it"
-        assert engine.obstacle(tiny(tmp_path)).startswith("it needs Python 3.11")
+        outlook = engine.outlook(tiny(tmp_path))
+        assert outlook.state == "impossible"
+        assert outlook.text.startswith("it needs Python 3.11")
     finally:
         interpreters.forget()
 

@@ -22,13 +22,14 @@ LIST = ("list", "versions")
 ACTORS = """
 from orchestrator import run
 from orchestrator.__main__ import main
+from orchestrator.engines import Outlook
 from orchestrator.model import EnvironmentFacts
 from tests.unit.actors import Dressing, Stage
 
 class Engine:
     check = staticmethod(lambda: "actors")
     close = staticmethod(lambda: None)
-    outlook = staticmethod(lambda version: "ready")
+    outlook = staticmethod(lambda version: Outlook("ready", "ready"))
     def prepare(self, version, log):
         return Dressing(Stage(), EnvironmentFacts(version=version.number, kind="venv", identity="", lock="", python=""))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import cards, catalog, engines, more, pinned, suites
+from orchestrator.engines import Outlook
 from orchestrator.engines.client import WorkerClient
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.gpu import Gpu
@@ -124,8 +125,8 @@ class Theatre:
         facts = EnvironmentFacts(version=version.number, kind="venv", identity=self.identity, lock="", python="")
         return Dressing(self.stage, facts)
 
-    def outlook(self, version) -> str:
-        return "ready"
+    def outlook(self, version) -> Outlook:
+        return Outlook("ready", "ready")
 
     def close(self) -> None:
         pass

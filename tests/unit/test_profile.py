@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator import profile as story
 from orchestrator.ask import Options
-from orchestrator.engines import EngineOptions, Started, WorkerPlace
+from orchestrator.engines import EngineOptions, Outlook, Started, WorkerPlace
 from orchestrator.engines.channel import ProcessChannel
 from orchestrator.engines.client import WorkerClient
 from orchestrator.engines.setting import BuildLog, worker_variables
@@ -99,8 +99,8 @@ class Engine:
     def check(self) -> str:
         return "stubs"
 
-    def outlook(self, version: Version) -> str:
-        return "ready"
+    def outlook(self, version: Version) -> Outlook:
+        return Outlook("ready", "ready")
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         if version.number in self.absent:

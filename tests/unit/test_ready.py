@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog, ready
+from orchestrator.engines import Outlook
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.progress import Quiet
@@ -36,8 +37,8 @@ class Engine:
         self.going = self.most = 0
         self.lock = threading.Lock()
 
-    def outlook(self, version: Version) -> str:
-        return "to be made"
+    def outlook(self, version: Version) -> Outlook:
+        return Outlook("to build", "to be made")
 
     def prepare(self, version: Version, log: BuildLog):
         with self.lock:

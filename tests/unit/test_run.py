@@ -10,7 +10,7 @@ import pytest
 from orchestrator import errors, run
 from orchestrator.alternative import can_compare
 from orchestrator.ask import Options
-from orchestrator.engines import EngineOptions, Environment
+from orchestrator.engines import EngineOptions, Environment, Outlook
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.measure import Ledger
@@ -125,8 +125,8 @@ class Engine:
             raise EngineUnavailable(f"{self.name} does not answer; start it")
         return self.name
 
-    def outlook(self, version: Version) -> str:
-        return "to be made"
+    def outlook(self, version: Version) -> Outlook:
+        return Outlook("to build", "to be made")
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         raise EnvironmentFailed(f"{version.number}: {self.name} cannot make it")

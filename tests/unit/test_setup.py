@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from orchestrator.engines import Outlook
 from orchestrator.finding import Finding
 from orchestrator.gpu import Gpu
 from orchestrator.match import Match
@@ -13,9 +14,9 @@ H100 = Gpu(
     index=0, uuid="GPU-1", name="H100", capability="9.0", driver="550.54", memory_mb=80_000, power_limit_w=700,
     persistence=True, mig=False,
 )  # fmt: skip
-READY = Way("1.14.0", "docker", "ready (tfcompare:1.14.0-cpu-0123)", possible=True)
-INSTALLED = Way("1.14.0", "venv", "to be installed (Python 3.7.16)", possible=True)
-WITHOUT = Way("2.0.0", "venv", "it needs Python 3.7 or 3.6, and none was found", possible=False)
+READY = Way("1.14.0", "docker", Outlook("ready", "ready (tfcompare:1.14.0-cpu-0123)"))
+INSTALLED = Way("1.14.0", "venv", Outlook("to build", "to be installed (Python 3.7.16)"))
+WITHOUT = Way("2.0.0", "venv", Outlook("impossible", "it needs Python 3.7 or 3.6, and none was found"))
 
 HERE = Setup(
     versions=("1.14.0", "2.0.0"),

@@ -195,7 +195,7 @@ def test_a_disk_that_fills_up_is_told_and_the_next_build_goes_on_where_this_one_
         told = failure(own, tmp_path)
         assert told.startswith("the disk is full. Free some (`tfcompare images prune` ")
         assert "what was finished is kept, and nothing half made is used" in told
-        assert own.outlook(version("1.14.0")).startswith("to be built from ")
+        assert own.outlook(version("1.14.0")).text.startswith("to be built from ")
         assert not [tag for image in client.images.list() for tag in image.tags if tag.startswith("tfcompare:")]
 
         subprocess.run(["mount", "-o", f"remount,size={4 * TMPFS_MB}m", str(cramped.root / "data")], check=True)

@@ -142,7 +142,7 @@ def test_a_wheelhouse_that_lacks_a_package_is_told_by_its_name(
         f"1.14.0: its image could not be built: the wheelhouse {made.packages} has no file of little-two==1.0"
     )
     assert "--index-url" in told
-    assert own.outlook(made.version).startswith("to be built from ")
+    assert own.outlook(made.version).text.startswith("to be built from ")
     wheel(made.packages, "little_two")
 
 

@@ -84,7 +84,7 @@ def test_second_prepare_builds_nothing(
     again = own.prepare(version("1.14.0"), BuildLog(log, lambda line: None))
     assert again.facts == environments["1.14.0"].facts
     assert not log.exists()
-    assert own.outlook(version("1.14.0")) == f"ready ({again.facts.details['tag']})"
+    assert own.outlook(version("1.14.0")).text == f"ready ({again.facts.details['tag']})"
 
 
 def test_any_change_of_the_recipe_is_another_image(
@@ -148,7 +148,7 @@ def test_wrong_hash_in_a_lock_builds_nothing(engine: MakeEngine, tmp_path: Path)
     assert "the index served another file than the lock names. Do not trust it, or lock the version anew" in message
     assert "six==1.17.0" in message
     assert str(tmp_path / "log") in message
-    assert own.outlook(tiny(tmp_path, WRONG)).startswith("to be built from ")
+    assert own.outlook(tiny(tmp_path, WRONG)).text.startswith("to be built from ")
 
 
 def test_lock_is_all_that_is_installed_and_the_log_is_live(
@@ -163,7 +163,7 @@ def test_lock_is_all_that_is_installed_and_the_log_is_live(
     def watch(line: str) -> None:
         seen.append(line)
         if "six" in line:
-            outlooks.append(own.outlook(small))
+            outlooks.append(str(own.outlook(small)))
 
     facts = own.prepare(small, BuildLog(tmp_path / "log", watch)).facts
     swept(facts.details["tag"])

@@ -111,7 +111,7 @@ def test_an_image_outlives_its_base(there: docker.DockerClient, engine: MakeEngi
     made = make(there)
     there.api.remove_image(NAME)
     own_engine = engine(base=BASE)
-    assert own_engine.outlook(version("1.14.0")) == f"ready ({made.tag})"
+    assert own_engine.outlook(version("1.14.0")).text == f"ready ({made.tag})"
     facts = own_engine.prepare(version("1.14.0"), BuildLog(tmp_path / "log", lambda line: None)).facts
     assert facts.details["spec"] == made.spec
     assert not (tmp_path / "log").exists(), "nothing was pulled or built"

@@ -205,9 +205,11 @@ def test_what_was_locked_is_built_from_and_a_moved_tag_is_built_anew(
         assert (labels[image.BASE_NAME], labels[image.BASE_DIGEST], labels[image.BASE_ID]) == (name, digest, "")
 
         registry.push("3.7", "two")
-        assert engine(base=registry.base).outlook(full).startswith("ready "), "the tag has moved, the digest has not"
+        assert engine(base=registry.base).outlook(full).text.startswith("ready "), (
+            "the tag has moved, the digest has not"
+        )
         locked(tfcompare, "1.14", "--base", registry.base)
-        assert engine(base=registry.base).outlook(full).startswith(f"to be built from {name}@sha256:")
+        assert engine(base=registry.base).outlook(full).text.startswith(f"to be built from {name}@sha256:")
     finally:
         client.api.remove_image(facts.details["tag"], force=True)
         client.api.remove_image(f"{registry.host}/base@{digest}", force=True)

@@ -15,7 +15,7 @@ from orchestrator.bisect.once import Once
 from orchestrator.bisect.search import Wanted
 from orchestrator.bisect.state import Question, State
 from orchestrator.bisect.story import Bisected, Hands
-from orchestrator.engines import Environment
+from orchestrator.engines import Environment, Outlook
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import (
     ArmsDied,
@@ -57,11 +57,8 @@ class Theatre:
     def check(self) -> str:
         return "actors"
 
-    def outlook(self, version: Version) -> str:
-        return "to be dressed" if version.number == "2.1.4" else "ready"
-
-    def obstacle(self, version: Version) -> str:
-        return ""
+    def outlook(self, version: Version) -> Outlook:
+        return Outlook("to build", "to be dressed") if version.number == "2.1.4" else Outlook("ready", "ready")
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         if version.number in self._unmade:
