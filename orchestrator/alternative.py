@@ -25,9 +25,9 @@ def join_failures(failures: Iterable[EnvironmentFailed]) -> list[str]:
     """Return one message per reason, with the versions that it concerns before it."""
     versions: dict[str, list[str]] = {}
     for failure in failures:
-        version, _, reason = str(failure).partition(": ")
-        versions.setdefault(reason, []).append(version)
-    return [f"{', '.join(numbers)}: {reason}" if reason else ", ".join(numbers) for reason, numbers in versions.items()]
+        versions.setdefault(failure.reason, []).append(failure.version)
+    named = ((", ".join(filter(None, numbers)), reason) for reason, numbers in versions.items())
+    return [f"{numbers}: {reason}" if numbers else reason for numbers, reason in named]
 
 
 def make_error(

@@ -15,12 +15,33 @@ Python itself exits with 1 after an uncaught error. A job that reads 1 as "slowe
 unexpected error becomes 70. A closed pipe is no failure: what is printed after it is dropped, and the exit code stays
 the same.
 
-A message says what happened, to which version or case, and what to do next.
+An error says what happened, to which version, and what to do next; `detail` is for whoever looks further, as the end
+of a log.
 """
 
 
 class TfCompareError(Exception):
     exit_code: int
+
+    def __init__(self, what: str, advice: str = "", *, version: str = "", detail: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.advice = advice
+        self.version = version
+        self.detail = detail
+
+    @property
+    def headline(self) -> str:
+        """The message in one line, without its version and its detail."""
+        return f"{self.what}; {self.advice}" if self.advice else self.what
+
+    @property
+    def reason(self) -> str:
+        """The message without its version."""
+        return f"{self.headline}\n{self.detail}" if self.detail else self.headline
+
+    def __str__(self) -> str:
+        return f"{self.version}: {self.reason}" if self.version else self.reason
 
 
 class FoundSlower(TfCompareError):
@@ -42,8 +63,10 @@ class EngineUnavailable(TfCompareError):
 class EnvironmentFailed(TfCompareError):
     exit_code = 5
 
-    def __init__(self, message: str, *, lacks_python: bool = False) -> None:
-        super().__init__(message)
+    def __init__(
+        self, what: str, advice: str = "", *, version: str = "", detail: str = "", lacks_python: bool = False
+    ) -> None:
+        super().__init__(what, advice, version=version, detail=detail)
         # Other versions may have their Pythons, and a run can name them.
         self.lacks_python = lacks_python
 

@@ -30,7 +30,7 @@ from orchestrator.model import (
 from orchestrator.plan import looks_left
 from orchestrator.progress import View
 from orchestrator.replicates import Replicate, load
-from orchestrator.run import Done, briefly, conduct, prepare, verdict_on, workload_folder
+from orchestrator.run import Done, conduct, prepare, verdict_on, workload_folder
 from orchestrator.rundir import RunDir
 from workloads import contract
 
@@ -139,7 +139,7 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
         environments, failures = _environments(options, plan, manifest, fitting, directory, view, held)
         directory.record(ahead)
         for version, failure in failures.items():
-            directory.record(Lost(version=version, stage="environment", reason=briefly(version, failure)))
+            directory.record(Lost(version=version, stage="environment", reason=failure.headline))
         stretch = Stretch(
             cases=tuple(cases),
             looks=ahead.looks,
@@ -222,12 +222,14 @@ def _environments(
     environments, failures = prepare(tuple(asked), engine, directory, view)
     for number in measured:
         if number not in by_number and not number.endswith(CONTROL):
-            failures[number] = EnvironmentFailed(f"{number}: left out, it is no longer in the table of versions")
+            failures[number] = EnvironmentFailed("left out, it is no longer in the table of versions", version=number)
     for version in list(environments):
         was, now = manifest.environments[version].identity, environments[version].facts.identity
         if was != now:
             del environments[version]
-            failures[version] = EnvironmentFailed(f"{version}: its environment was {was} and is {now}; run anew")
+            failures[version] = EnvironmentFailed(
+                f"its environment was {was} and is {now}", "run anew", version=version
+            )
     for failure in failures.values():
         view.say(f"warning: {failure}")
     if not environments:

@@ -86,7 +86,7 @@ def choose_engine(options: Options, say: Callable[[str], None]) -> tuple[EngineN
         if options.environments.gpu:
             raise
         venv = made["venv"](options.environments)
-        say(f"engine: {venv.check()} ({str(error).partition(';')[0]})")
+        say(f"engine: {venv.check()} ({error.what})")
         return "venv", venv
 
 
@@ -174,13 +174,8 @@ def prepare_somewhere(
     for message in alternative.join_failures(failures.values()):
         view.say(f"warning: {message}")
     for version, failure in failures.items():
-        directory.record(Lost(version=version, stage="environment", reason=briefly(version, failure)))
+        directory.record(Lost(version=version, stage="environment", reason=failure.headline))
     return name, environments, failures
-
-
-def briefly(version: str, failure: EnvironmentFailed) -> str:
-    """A failure's first line, for the table: what follows it is the end of a log."""
-    return str(failure).partition("\n")[0].removeprefix(f"{version}: ")
 
 
 def outline(plan: Plan) -> str:

@@ -40,12 +40,12 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """`engine` is Docker in one line, or nothing where none answers; `said` is then why."""
+    """`engine` is Docker in one line, or nothing where none answers; `unavailable` is then why."""
 
     versions: tuple[str, ...]
     gpu: bool
     engine: str
-    said: str
+    unavailable: EngineUnavailable | None
     ways: tuple[Way, ...]
     cards: tuple[Gpu, ...]
     matches: tuple[Match, ...]
@@ -66,9 +66,9 @@ def look(versions: Sequence[Version], options: EngineOptions, cards: Callable[[]
     made = engines()
     docker = made["docker"](options)
     try:
-        engine, said = docker.check(), ""
+        engine, unavailable = docker.check(), None
     except EngineUnavailable as error:
-        engine, said = "", str(error)
+        engine, unavailable = "", error
     places: list[tuple[str, Engine]] = [("docker", docker)] if engine else []
     if not options.gpu:
         places.append(("venv", made["venv"](options)))
@@ -83,7 +83,7 @@ def look(versions: Sequence[Version], options: EngineOptions, cards: Callable[[]
         versions=tuple(version.number for version in versions),
         gpu=options.gpu,
         engine=engine,
-        said=said,
+        unavailable=unavailable,
         ways=tuple(ways),
         cards=found,
         matches=tuple(judge(version, card, known) for version in versions for card in found),
@@ -125,10 +125,11 @@ def findings(setup: Setup) -> Iterator[Finding]:
 def _engine(setup: Setup) -> Finding:
     if setup.engine:
         return Finding("engine", "fine", setup.engine)
-    reason, _, advice = setup.said.partition("; ")
+    assert setup.unavailable is not None
+    what, advice = setup.unavailable.what, setup.unavailable.advice
     if setup.gpu:
-        return Finding("engine", "problem", reason, advice or "a GPU takes Docker with NVIDIA's runtime")
-    return Finding("engine", "note", f"{reason}; virtual environments are taken", "start Docker for isolated versions")
+        return Finding("engine", "problem", what, advice or "a GPU takes Docker with NVIDIA's runtime")
+    return Finding("engine", "note", f"{what}; virtual environments are taken", "start Docker for isolated versions")
 
 
 def _versions(setup: Setup) -> Iterator[Finding]:
@@ -180,7 +181,7 @@ def _disk(setup: Setup) -> Iterator[Finding]:
 def as_object(setup: Setup) -> dict[str, Any]:
     return {
         "engine": setup.engine or None,
-        "engine_said": setup.said or None,
+        "engine_said": str(setup.unavailable) if setup.unavailable else None,
         "gpu_asked": setup.gpu,
         "versions": [
             {

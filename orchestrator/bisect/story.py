@@ -48,7 +48,7 @@ class Hands:
     measure: Callable[[Options, View], running.Done] = running.run
     provide: Callable[[Sequence[str], Callable[[str], None]], tuple[str, ...]] = locking.provide
     nightlies: Callable[[], Iterable[str]] = locking.nightlies
-    obstacle: Callable[[Options, str, RunDir, View], str] | None = None
+    obstacle: Callable[[Options, str, RunDir, View], TfCompareError | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,8 @@ def _step(folder: Path, known: State, wanted: Wanted, view: View, hands: Hands) 
     if len(wanted.versions) > 2:
         obstacle = (hands.obstacle or obstacle_to)(options, wanted.versions[1], RunDir(folder), view)
         if obstacle:
-            view.say(f"{wanted.versions[1]} is left out: {obstacle.partition(chr(10))[0]}")
-            left_out = Skipped(version=wanted.versions[1], reason=obstacle, environment=True)
+            view.say(f"{wanted.versions[1]} is left out: {obstacle.headline}")
+            left_out = Skipped(version=wanted.versions[1], reason=str(obstacle), environment=True)
             step = Step(
                 kind=wanted.kind, versions=wanted.versions, run=None, seconds=time.monotonic() - begun,
                 skipped=(left_out,),
@@ -239,21 +239,21 @@ def how(options: Options, wanted: Wanted) -> Options:
     return replace(options, rounds=rounds, budget_s=budget_s * MORE_TIMES)
 
 
-def obstacle_to(options: Options, number: str, directory: RunDir, view: View) -> str:
-    """Why a version cannot be made ready, or nothing: found here, it costs that version only, and no round."""
+def obstacle_to(options: Options, number: str, directory: RunDir, view: View) -> TfCompareError | None:
+    """Return why a version cannot be made ready, if it cannot: found here, it costs that version only, and no round."""
     try:
         (number,) = locking.provide((number,), view.say)
         options, asked = cards.fit(options, ask(replace(options, versions=(number,)), fewest=1))
     except UsageError as error:
-        return str(error)
+        return error
     _, engine = running.choose_engine(options, lambda text: None)
     try:
         if engine.outlook(asked.versions[0]).state == "ready":
-            return ""
+            return None
         _, failures = running.prepare(asked.versions, engine, directory, view)
     finally:
         engine.close()
-    return "\n".join(map(str, failures.values()))
+    return next(iter(failures.values()), None)
 
 
 def _free(folder: Path, number: int) -> Path:

@@ -45,23 +45,26 @@ def connect(timeout_s: float = 60) -> docker.DockerClient:
         client.ping()
     except (*UNANSWERED, OSError) as error:
         raise EngineUnavailable(
-            f"no Docker engine answers ({_root_cause(error)}); start it, set DOCKER_HOST, or take --engine venv"
+            f"no Docker engine answers ({_root_cause(error)})", "start it, set DOCKER_HOST, or take --engine venv"
         ) from error
     return client
 
 
 @contextmanager
-def asking(doing: str, refused: type[TfCompareError]) -> Iterator[None]:
+def asking(doing: str, refused: type[TfCompareError], version: str = "") -> Iterator[None]:
     """Raises `refused` where the engine says no, and EngineUnavailable where it says nothing any more."""
     try:
         yield
     except APIError as error:
         said = str(error.explanation or error)
-        if "bind source path does not exist" in said:
-            said += "; the engine does not see this machine's folders, so DOCKER_HOST must name one that runs here"
-        raise refused(f"{doing}: the Docker engine refuses: {said}") from error
+        blind = "bind source path does not exist" in said
+        advice = "the engine does not see this machine's folders, so DOCKER_HOST must name one that runs here"
+        raise refused(
+            f"{doing}: the Docker engine refuses: {said}", advice if blind else "", version=version
+        ) from error
     except UNANSWERED as error:
-        raise EngineUnavailable(f"{doing}: the Docker engine stopped answering ({_root_cause(error)})") from error
+        cause = _root_cause(error)
+        raise EngineUnavailable(f"{doing}: the Docker engine stopped answering ({cause})", version=version) from error
 
 
 def _root_cause(error: BaseException) -> str:
@@ -119,7 +122,7 @@ class DockerEnvironment:
             cpus=self.options.cpus,
             memory_mb=self.options.memory_mb,
         )
-        with asking(f"{self.facts.version}: its container could not be made", EnvironmentFailed):
+        with asking("its container could not be made", EnvironmentFailed, self.facts.version):
             made = container.create(client, spec)
         channel = container.ContainerChannel(client, made, self.facts.version, place.log)
         own = (f"{container.ROOT}/own",) if place.own_workloads else ()
@@ -153,7 +156,10 @@ class DockerEngine:
 
     def outlook(self, version: Version) -> Outlook:
         try:
-            with closing(connect(timeout_s=REGISTRY_S)) as client, asking(version.number, EnvironmentFailed):
+            with (
+                closing(connect(timeout_s=REGISTRY_S)) as client,
+                asking("looking for its image", EnvironmentFailed, version.number),
+            ):
                 made = image.recipe(client, version, self._choose(version), self._options.base)
                 if image.existing(client, made):
                     return Outlook("ready", f"ready ({made.tag})")
@@ -168,7 +174,7 @@ class DockerEngine:
     def prepare(self, version: Version, log: BuildLog) -> DockerEnvironment:
         flavour = self._choose(version)
         client = self._clients.of_thread()
-        with asking(f"{version.number}: its image could not be had", EnvironmentFailed):
+        with asking("its image could not be had", EnvironmentFailed, version.number):
             made = image.recipe(client, version, flavour, self._options.base)
             identity = image.existing(client, made)
             if identity is None and self._options.base:
@@ -206,7 +212,9 @@ class DockerEngine:
     def _choose(self, version: Version) -> Flavour:
         flavours = version.on(self._flavour)
         if not flavours:
-            raise EnvironmentFailed(f"{version.number}: the table of versions has no {self._flavour} flavour of it")
+            raise EnvironmentFailed(
+                f"the table of versions has no {self._flavour} flavour of it", version=version.number
+            )
         return flavours[0]
 
     def close(self) -> None:

@@ -137,7 +137,7 @@ def fetch(client: docker.DockerClient, version: str, reference: str, python: str
     except APIError as error:
         said = str(error.explanation or error)
     if said:
-        raise EnvironmentFailed(_told(version, said, failures.of_image(said, "", base=reference, python=python), log))
+        raise _failure(version, said, failures.of_image(said, "", base=reference, python=python), log)
 
 
 def existing(client: docker.DockerClient, recipe: Recipe) -> str | None:
@@ -174,7 +174,7 @@ def build(client: docker.DockerClient, recipe: Recipe, source: Source, log: Buil
     if said:
         python = recipe.labels["tfcompare.python"]
         found = failures.of_image(said, log.end, base=recipe.base, python=python, wheelhouse=source.wheelhouse)
-        raise EnvironmentFailed(_told(recipe.version, said, found, log))
+        raise _failure(recipe.version, said, found, log)
     return str(client.images.get(recipe.tag).id)
 
 
@@ -209,10 +209,11 @@ def _context(files: dict[str, bytes]) -> io.BytesIO:
     return buffer
 
 
-def _told(version: str, said: str, found: failures.Failure | None, log: BuildLog) -> str:
-    head = f"{version}: its image could not be built"
+def _failure(version: str, said: str, found: failures.Failure | None, log: BuildLog) -> EnvironmentFailed:
+    head = "its image could not be built"
+    log_end = f"{log.tail()}\nThe whole log is {log.path}"
     if found is None:
-        return f"{head} ({said.strip()}). {failures.UNKNOWN}\n{log.tail()}\nThe whole log is {log.path}"
+        return EnvironmentFailed(f"{head} ({said.strip()}). {failures.UNKNOWN}", version=version, detail=log_end)
     if failures.STEP.search(said):
-        return f"{head}: {found}\n{log.tail()}\nThe whole log is {log.path}"
-    return f"{head}: {found.what} ({said.strip()}). {found.advice}"
+        return EnvironmentFailed(f"{head}: {found}", version=version, detail=log_end)
+    return EnvironmentFailed(f"{head}: {found.what} ({said.strip()}). {found.advice}", version=version)

@@ -18,14 +18,16 @@ def check(client: docker.DockerClient, info: Mapping[str, Any]) -> None:
     """Raise EngineUnavailable for an engine on which no worker could run."""
     listed = _listed(info)
     if any("Podman" in str(part.get("Name")) for part in client.version().get("Components") or ()):
-        reason = "the engine is Podman, which tfcompare does not support; set DOCKER_HOST to a Docker engine"
+        what, advice = "the engine is Podman, which tfcompare does not support", "set DOCKER_HOST to a Docker engine"
     elif "userns" in listed:
-        reason = "this Docker engine remaps users (userns-remap), so workers cannot write results; use one without it"
+        what = "this Docker engine remaps users (userns-remap), so workers cannot write results"
+        advice = "use one without it"
     elif "rootless" in listed:
-        reason = "this Docker engine is rootless, so only root in a container could write results; use another engine"
+        what = "this Docker engine is rootless, so only root in a container could write results"
+        advice = "use another engine"
     else:
         return
-    raise EngineUnavailable(f"{reason}, or take --engine venv")
+    raise EngineUnavailable(what, f"{advice}, or take --engine venv")
 
 
 def find_user() -> tuple[int, int]:

@@ -47,8 +47,9 @@ class VenvEnvironment:
             channel = ProcessChannel(argv, env, place.log, self.options.cpus, self.options.memory_mb)
         except OSError as error:
             raise EnvironmentFailed(
-                f"{self.facts.version}: {argv[0]} does not start ({error.strerror}); remove {self.path} and run again"
-            ) from error
+                f"{argv[0]} does not start ({error.strerror})", f"remove {self.path} and run again",
+                version=self.facts.version,
+            ) from error  # fmt: skip
         own = (str(place.own_workloads.resolve()),) if place.own_workloads else ()
         return Started(channel, (str(BUILTIN), *own), str(stream.resolve()))
 
@@ -117,12 +118,12 @@ class VenvEngine:
     def _download(self, version: Version, number: str, log: BuildLog) -> Interpreter:
         if ban := pythons.find_ban(self._options):
             message = interpreters.missing(_numbers(version), ban)
-            raise EnvironmentFailed(f"{version.number}: {message}", lacks_python=True)
+            raise EnvironmentFailed(message, version=version.number, lacks_python=True)
         try:
             return self._downloads.install(number, log)
         except pythons.NotDownloaded as error:
             message = f"Python {number} could not be downloaded ({error})"
-            raise EnvironmentFailed(f"{version.number}: {message}", lacks_python=True) from error
+            raise EnvironmentFailed(message, version=version.number, lacks_python=True) from error
 
     def _build(self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog) -> None:
         lockfile.check(flavour.pip_lock, flavour.lock)
@@ -152,10 +153,10 @@ class VenvEngine:
         env = {name: value for name, value in kept.items() if name not in dropped} | asking
         if (code := log.run(argv, env)) == 0:
             return
-        head = f"{version.number}: its environment could not be installed"
+        head = "its environment could not be installed"
         found = failures.of_install(log.end, folder=cache_folder(), wheelhouse=self._index.wheelhouse)
         told = f"{head}: {found}" if found else f"{head} ({argv[0]} ended with {code}). {failures.UNKNOWN}"
-        raise EnvironmentFailed(f"{told}\n{log.tail()}\nThe whole log is {log.path}")
+        raise EnvironmentFailed(told, version=version.number, detail=f"{log.tail()}\nThe whole log is {log.path}")
 
     def close(self) -> None:
         self._index.close()
@@ -203,5 +204,8 @@ def identify(path: Path, interpreter: Interpreter) -> str:
 
 def _unwritable(version: str, path: Path, error: OSError) -> EnvironmentFailed:
     found = failures.of_install(error.strerror or "", folder=cache_folder())
-    told = found or f"{error.strerror}; TFCOMPARE_CACHE names another folder"
-    return EnvironmentFailed(f"{version}: cannot write {path}: {told}")
+    if found:
+        return EnvironmentFailed(f"cannot write {path}: {found}", version=version)
+    return EnvironmentFailed(
+        f"cannot write {path}: {error.strerror}", "TFCOMPARE_CACHE names another folder", version=version
+    )

@@ -176,7 +176,7 @@ class Dressing:
 
     def start(self, place: WorkerPlace, stream: Path) -> Started:
         if self.facts.version in self.stage.broken:
-            raise EnvironmentFailed(f"{self.facts.version}: does not start")
+            raise EnvironmentFailed("does not start", version=self.facts.version)
         self.stage.places.append(place.own_workloads)
         return Started(Actor(self.stage, self.facts.version, stream), ("/suite",), str(stream))
 

@@ -31,11 +31,11 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def fail(*numbers: str, lacks_python: bool = True) -> dict[str, EnvironmentFailed]:
     message = "Python 3.7 could not be downloaded (no network)"
-    return {number: EnvironmentFailed(f"{number}: {message}", lacks_python=lacks_python) for number in numbers}
+    return {number: EnvironmentFailed(message, version=number, lacks_python=lacks_python) for number in numbers}
 
 
 def test_versions_with_one_reason_share_a_message():
-    other = EnvironmentFailed("2.13.0: the disk is full: no space")
+    other = EnvironmentFailed("the disk is full: no space", version="2.13.0")
     assert alternative.join_failures([*fail("1.14.0", "2.0.0").values(), other]) == [
         "1.14.0, 2.0.0: Python 3.7 could not be downloaded (no network)",
         "2.13.0: the disk is full: no space",

@@ -125,7 +125,7 @@ class Faltering(Dressing):
 
     def start(self, place: WorkerPlace, stream: Path) -> Started:
         if next(self.turns) in self.fails:
-            raise EnvironmentFailed(f"{self.facts.version}: does not start")
+            raise EnvironmentFailed("does not start", version=self.facts.version)
         return super().start(place, stream)
 
 

@@ -81,7 +81,7 @@ class Environment:
 
     def start(self, place: WorkerPlace, stream: Path) -> Started:
         if self.fails:
-            raise EnvironmentFailed(f"{self.facts.version}: {self.fails}")
+            raise EnvironmentFailed(self.fails, version=self.facts.version)
         self.act()
         variables = {**worker_variables(), "PYTHONPATH": str(self.stub), "HOME": str(self.stub)}
         channel = ProcessChannel([sys.executable, str(WORKLOADS / "worker.py")], variables, place.log)
@@ -104,7 +104,7 @@ class Engine:
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         if version.number in self.absent:
-            raise EnvironmentFailed(f"{version.number}: no disk\n  | the end of a log")
+            raise EnvironmentFailed("no disk", version=version.number, detail="  | the end of a log")
         facts = EnvironmentFacts(version=version.number, kind="venv", identity="x", lock="y", python="3.11.7")
         return Environment(facts, self.stub, self.fails.get(version.number, ""), self.act)
 

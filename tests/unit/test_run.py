@@ -122,14 +122,14 @@ class Engine:
 
     def check(self) -> str:
         if not self._answers:
-            raise EngineUnavailable(f"{self.name} does not answer; start it")
+            raise EngineUnavailable(f"{self.name} does not answer", "start it")
         return self.name
 
     def outlook(self, version: Version) -> Outlook:
         return Outlook("to build", "to be made")
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
-        raise EnvironmentFailed(f"{version.number}: {self.name} cannot make it")
+        raise EnvironmentFailed(f"{self.name} cannot make it", version=version.number)
 
     def close(self) -> None:
         pass
@@ -193,7 +193,7 @@ class Lacking(Engine):
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         if version.number in self._lacks:
-            raise EnvironmentFailed(f"{version.number}: Python 3.7 could not be downloaded", lacks_python=True)
+            raise EnvironmentFailed("Python 3.7 could not be downloaded", version=version.number, lacks_python=True)
         facts = EnvironmentFacts(version=version.number, kind="venv", identity="", lock="", python="")
         return Dressing(Stage(), facts)
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.engines import Outlook
+from orchestrator.errors import EngineUnavailable
 from orchestrator.finding import Finding
 from orchestrator.gpu import Gpu
 from orchestrator.match import Match
@@ -22,7 +23,7 @@ HERE = Setup(
     versions=("1.14.0", "2.0.0"),
     gpu=False,
     engine="Docker 20.10 on Debian",
-    said="",
+    unavailable=None,
     ways=(READY, INSTALLED, WITHOUT),
     cards=(),
     matches=(),
@@ -52,7 +53,10 @@ def test_a_version_that_no_engine_can_make_is_a_problem_and_named():
 
 def test_without_docker_virtual_environments_are_taken_and_it_is_said_why():
     alone = replace(
-        HERE, engine="", said="no Docker engine answers (its socket is not there); start it", ways=(INSTALLED,)
+        HERE,
+        engine="",
+        unavailable=EngineUnavailable("no Docker engine answers (its socket is not there)", "start it"),
+        ways=(INSTALLED,),
     )
     assert found(alone, "engine").level == "note"
     assert "its socket is not there" in found(alone, "engine").seen
@@ -60,7 +64,9 @@ def test_without_docker_virtual_environments_are_taken_and_it_is_said_why():
 
 
 def test_a_gpu_without_docker_is_a_problem():
-    alone = replace(HERE, gpu=True, engine="", said="no Docker engine answers; start it", ways=())
+    alone = replace(
+        HERE, gpu=True, engine="", unavailable=EngineUnavailable("no Docker engine answers", "start it"), ways=()
+    )
     assert found(alone, "engine").level == "problem"
     assert alone.unable == alone.versions
 

@@ -62,7 +62,7 @@ class Theatre:
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         if version.number in self._unmade:
-            raise EnvironmentFailed(f"{version.number}: no costume\nthe end of a log")
+            raise EnvironmentFailed("no costume", version=version.number, detail="the end of a log")
         facts = EnvironmentFacts(version=version.number, kind="venv", identity="", lock="", python="")
         return Dressing(self._stage, facts)
 
@@ -307,7 +307,7 @@ def world(logs: Mapping[str, float], *, rounds: list[int | None] | None = None, 
         )
         return running.Done(found, options.out, None)
 
-    return Hands(measure=measure, provide=lambda names, say: tuple(names), obstacle=lambda *given: "")
+    return Hands(measure=measure, provide=lambda names, say: tuple(names), obstacle=lambda *given: None)
 
 
 def begun(folder: Path, candidates: tuple[str, ...], **changes) -> State:
