@@ -10,7 +10,7 @@ from pathlib import Path
 from orchestrator.engines import interpreters
 from orchestrator.engines.folder_lock import FolderLock, is_locked
 from orchestrator.engines.interpreters import Interpreter
-from orchestrator.engines.venv import cache_folder, folder_of
+from orchestrator.engines.venv import MARKER, cache_folder, folder_of
 from orchestrator.versions import Flavour, Version
 
 
@@ -81,8 +81,10 @@ def remove(path: Path) -> bool:
     try:
         lock = FolderLock(path)
         try:
-            if not lock.exclude() or _has_worker(path):
+            if path.is_symlink() or not lock.exclude() or _has_worker(path):
                 return False
+            # First, as a removal that is cut short must leave nothing that looks ready.
+            (path / MARKER).unlink(missing_ok=True)
             shutil.rmtree(path, ignore_errors=True)
         finally:
             lock.release()

@@ -174,6 +174,16 @@ def test_one_that_was_prepared_stays_and_counts_as_in_use(cache: Path):
     assert environments.remove(made)
 
 
+def test_a_removal_that_is_cut_short_leaves_nothing_that_looks_ready(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    made = make(cache / "one")
+    (made / MARKER).write_text("{}")
+    monkeypatch.setattr(environments.shutil, "rmtree", lambda *place, **how: None)
+    assert not environments.remove(made)
+    assert made.exists()
+    assert not (made / MARKER).exists()
+    assert not environments.in_use(made)
+
+
 def test_what_another_user_has_made_is_left_alone(cache: Path, monkeypatch: pytest.MonkeyPatch):
     made = make(cache / "one")
 
@@ -184,6 +194,14 @@ def test_what_another_user_has_made_is_left_alone(cache: Path, monkeypatch: pyte
     assert not environments.in_use(made)
     assert not environments.remove(made)
     assert made.exists()
+
+
+def test_a_link_to_an_environment_elsewhere_is_not_emptied(cache: Path):
+    made = make(cache / "one")
+    (made / MARKER).write_text("{}")
+    (cache / "link").symlink_to(made)
+    assert not environments.remove(cache / "link")
+    assert (made / MARKER).exists()
 
 
 def test_one_that_a_worker_runs_in_stays(cache: Path):
