@@ -7,10 +7,10 @@ Ended half-way, it goes on where it was: what ran with today's lock is not run a
 
 import argparse
 import json
-import shutil
 import sys
 import tempfile
 import time
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from orchestrator.engines import EngineOptions
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine
 from orchestrator.errors import EnvironmentFailed, TfCompareError
+from orchestrator.images.environments import remove
 from orchestrator.judge import judge_run
 from orchestrator.measure import Ledger
 from orchestrator.progress import View, view
@@ -52,28 +53,28 @@ def verify(version: Version, flavour: Flavour, folder: Path, watching: View, kee
         "engine": "venv",
         "ok": False,
     }
-    engine = VenvEngine(EngineOptions())
     options = Options(versions=(version.number,), suite="smoke", rounds=ROUNDS, seed=1)
     asked = ask(options, fewest=1)
     directory = RunDir.create(folder / f"{version.number}-{flavour.python.number}")
     begun = time.monotonic()
     log = BuildLog(directory.logs / "build.log", lambda line: watching.preparing(version.number, line))
-    try:
-        environment = engine.prepare(alone, log)
-    except EnvironmentFailed as error:
-        return {**result, "said": str(error).splitlines()[0]}
-    if log.used:
-        result["built_s"] = round(time.monotonic() - begun)
-    environments = {version.number: environment}
-    directory.write_plan(asked.plan)
-    directory.write_manifest(make_manifest(options, asked, environments))
-    error = conduct(asked.plan, environments, directory, watching, None, first_stretch(asked.plan), Ledger())
+    with closing(VenvEngine(EngineOptions())) as engine:
+        try:
+            environment = engine.prepare(alone, log)
+        except EnvironmentFailed as error:
+            return {**result, "said": str(error).splitlines()[0]}
+        if log.used:
+            result["built_s"] = round(time.monotonic() - begun)
+        environments = {version.number: environment}
+        directory.write_plan(asked.plan)
+        directory.write_manifest(make_manifest(options, asked, environments))
+        error = conduct(asked.plan, environments, directory, watching, None, first_stretch(asked.plan), Ledger())
     comparison = judge_run(directory)
     outcomes = [arm.outcome for arm in comparison.arms]
     facts = directory.read_manifest().workers.get(version.number, {})
     said = [f"{arm.case.label}: {arm.reason}" for arm in comparison.died] + ([str(error)] if error else [])
     if log.used and not keep:
-        shutil.rmtree(environment.path)
+        remove(environment.path)
     return {
         **result,
         "python": environment.facts.python,

@@ -1,15 +1,18 @@
 """Versions in virtual environments of this machine, for where no Docker engine answers; CPU only.
 
 An environment is kept under the user's cache, named by its lock, its installer and its Python. A file lock keeps two
-runs from building the same one, and a marker that is written last tells a whole environment from half a one.
+runs from building the same one and everybody from removing one that is in use, and a marker that is written last tells
+a whole environment from half a one.
 """
 
 import hashlib
 import json
 import os
 import shutil
+import time
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,15 +20,19 @@ from orchestrator import lockfile, whole
 from orchestrator.catalog import lock_hash
 from orchestrator.engines import EngineOptions, Outlook, Started, WorkerPlace, failures, interpreters, pythons
 from orchestrator.engines.channel import ProcessChannel
+from orchestrator.engines.folder_lock import FolderLock
 from orchestrator.engines.index import OVERRULED, Index
 from orchestrator.engines.interpreters import Interpreter
-from orchestrator.engines.setting import BuildLog, cache, hold_lock, worker_variables
+from orchestrator.engines.setting import BuildLog, cache, worker_variables
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import EnvironmentFacts
 from orchestrator.suites import BUILTIN, WORKLOADS
 from orchestrator.versions import Flavour, Version
 
 MARKER = "tfcompare.json"
+# How often a process that waits for a lock tries again, and after how long it reports that: `images prune` looks at
+# locks by taking them for a moment.
+TRY_S, PATIENCE_S = 0.1, 1.0
 
 
 def cache_folder() -> Path:
@@ -38,6 +45,8 @@ class VenvEnvironment:
     facts: EnvironmentFacts
     options: EngineOptions
     home: Path
+    # Keeps the environment from being removed until the engine is closed, or this object is dropped.
+    lock: FolderLock | None = field(default=None, repr=False, compare=False)
 
     def start(self, place: WorkerPlace, stream: Path) -> Started:
         # HOME is the environment's own: a user's keras.json must not steer one version and not another.
@@ -59,7 +68,7 @@ class VenvEngine:
         self._options = options
         self._index = Index(options.index_url, options.wheelhouse, options.ca_bundle)
         self._downloads = pythons.Downloads(options)
-        self._homes = ExitStack()
+        self._held = ExitStack()
 
     def check(self) -> str:
         if self._options.gpu:
@@ -85,17 +94,8 @@ class VenvEngine:
         if interpreter is None:
             interpreter = self._download(version, flavour.python.number, log)
         path = folder_of(flavour, interpreter)
-        with ExitStack() as held:
-            try:
-                lock = path.with_suffix(path.suffix + ".lock")
-                held.enter_context(hold_lock(lock, log, f"another run is building {path.name}; waiting for it"))
-            except OSError as error:
-                # What is ready needs no lock: a shared cache may be read-only.
-                if not (path / MARKER).exists():
-                    raise _unwritable(version.number, path.parent, error) from error
-            if not (path / MARKER).exists():
-                self._build(version, flavour, interpreter, path, log)
-            identity = identify(path, interpreter)
+        lock = self._lock(path, lambda: self._build(version, flavour, interpreter, path, log), version, log)
+        identity = identify(path, interpreter)
         facts = EnvironmentFacts(
             version=version.number,
             kind="venv",
@@ -104,7 +104,24 @@ class VenvEngine:
             python=interpreter.version,
             details={"path": str(path), "interpreter": str(interpreter.path)},
         )
-        return VenvEnvironment(path, facts, self._options, self._find_home(path))
+        return VenvEnvironment(path, facts, self._options, self._find_home(path), lock)
+
+    def _lock(self, path: Path, build: Callable[[], None], version: Version, log: BuildLog) -> FolderLock | None:
+        """Return the shared lock of an environment, built unless it is ready; None if a ready one cannot be locked."""
+        try:
+            lock = FolderLock(path)
+            try:
+                _share(lock, path, build, log)
+            except BaseException:
+                lock.release()
+                raise
+        except OSError as error:
+            # What is ready needs no lock: a shared cache may be read-only, and then this user cannot remove it either.
+            if not (path / MARKER).exists():
+                raise _unwritable(version.number, path.parent, error) from error
+            return None
+        self._held.callback(lock.release)
+        return lock
 
     def _find_home(self, path: Path) -> Path:
         """Return the environment's own home, or a temporary one where it cannot be written."""
@@ -113,7 +130,7 @@ class VenvEngine:
             home.mkdir(exist_ok=True)
         if os.access(home, os.W_OK):
             return home
-        return Path(self._homes.enter_context(TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True)))
+        return Path(self._held.enter_context(TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True)))
 
     def _download(self, version: Version, number: str, log: BuildLog) -> Interpreter:
         if ban := pythons.find_ban(self._options):
@@ -160,7 +177,26 @@ class VenvEngine:
 
     def close(self) -> None:
         self._index.close()
-        self._homes.close()
+        self._held.close()
+
+
+def _share(lock: FolderLock, path: Path, build: Callable[[], None], log: BuildLog) -> None:
+    """Take the shared lock of an environment that is ready, after building it alone or waiting until others have."""
+    ready = path / MARKER
+    begun = time.monotonic()
+    told = False
+    while not (lock.share() and ready.exists()):
+        if lock.refusal and not ready.exists():
+            raise lock.refusal
+        if not ready.exists() and lock.exclude():
+            # It may have become ready just before the lock was taken.
+            if not ready.exists():
+                build()
+            continue
+        if not told and time.monotonic() - begun > PATIENCE_S:
+            log.line(f"another process installs or uses {path.name}; waiting for it")
+            told = True
+        time.sleep(TRY_S)
 
 
 def _choose(version: Version) -> tuple[Flavour, Interpreter | None]:

@@ -1,6 +1,5 @@
 """Virtual environments in the cache that no version leads to any more."""
 
-import fcntl
 import os
 import shutil
 from collections import defaultdict
@@ -9,8 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from orchestrator.engines import interpreters
+from orchestrator.engines.folder_lock import FolderLock, is_locked
 from orchestrator.engines.interpreters import Interpreter
-from orchestrator.engines.venv import cache_folder, folder_of
+from orchestrator.engines.venv import MARKER, cache_folder, folder_of
 from orchestrator.versions import Flavour, Version
 
 
@@ -45,7 +45,12 @@ def _is_wanted(path: Path, flavours: Iterable[Flavour]) -> bool:
 
 
 def in_use(path: Path) -> bool:
-    """Whether a worker runs in it, by whatever path it was started."""
+    """Return whether a process installs an environment, has prepared it, or runs in it."""
+    return is_locked(path) or _has_worker(path)
+
+
+def _has_worker(path: Path) -> bool:
+    """Return whether a worker runs in it, by whatever path it was started. It may outlive the process with the lock."""
     folder = Path(os.path.realpath(path))
     processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     return any(_find_folder(process).is_relative_to(folder) for process in processes)
@@ -72,13 +77,17 @@ def size(path: Path) -> int:
 
 
 def remove(path: Path) -> bool:
-    """Not while an install holds it, or a worker runs in it."""
-    with path.with_suffix(path.suffix + ".lock").open("w") as handle:
+    """Remove an environment unless it is in use; return whether it is gone."""
+    try:
+        lock = FolderLock(path)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        if in_use(path):
-            return False
-        shutil.rmtree(path, ignore_errors=True)
+            if path.is_symlink() or not lock.exclude() or _has_worker(path):
+                return False
+            # First, as a removal that is cut short must leave nothing that looks ready.
+            (path / MARKER).unlink(missing_ok=True)
+            shutil.rmtree(path, ignore_errors=True)
+        finally:
+            lock.release()
+    except OSError:
+        return False
     return not path.exists()

@@ -83,7 +83,7 @@ def _garbage(
         images_bytes=sizes.together(freed),
         containers=tuple(left),
         environments=tuple((path, environments.size(path)) for path in folders if path not in used),
-        spared=(*spared, *(Spared(name=f"environment {path.name}", why="a worker runs in it") for path in used)),
+        spared=(*spared, *(Spared(name=f"environment {path.name}", why="it is in use") for path in used)),
         made_by_drivers=orphans(nvidia.jit_kept(), {entry["Id"] for entry in client.api.images()} - mine),
     )
 
@@ -139,9 +139,7 @@ def remove(client: docker.DockerClient, garbage: Garbage) -> tuple[Spared, ...]:
     spared = [kept for one in garbage.images if (kept := _remove(client, one.image))]
     for path, _ in garbage.environments:
         if not environments.remove(path):
-            spared.append(
-                Spared(name=f"environment {path.name}", why="it is being installed or used, or not yours to remove")
-            )
+            spared.append(Spared(name=f"environment {path.name}", why="it is in use, or not yours to remove"))
     for path, _ in garbage.made_by_drivers:
         shutil.rmtree(path, ignore_errors=True)
         if path.exists():

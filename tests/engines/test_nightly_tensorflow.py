@@ -173,6 +173,20 @@ def test_old_environments_are_removed_and_those_in_use_when_they_no_longer_are(b
     assert [path.name for path in own.locks().iterdir()] == [f"{DAYS[2]}-cpu-py3.11.txt"]
 
 
+def test_an_old_environment_that_a_run_has_prepared_stays(build: Build, packages: Path, tmp_path: Path) -> None:
+    path = build(DAYS[0], 9)
+    lock(DAYS[1])
+    [version] = catalog.resolve([DAYS[0]], fewest=1)
+    with closing(VenvEngine(EngineOptions(wheelhouse=packages))) as engine:
+        engine.prepare(version, BuildLog(tmp_path / "log", lambda line: None))
+        retired = retire.retire(1, lambda text: None)
+        assert retired.spared == (f"{DAYS[0]} is left alone: {path.name} is in use, or not ours to remove",)
+        assert path.exists()
+        assert catalog.find(DAYS[0])
+    assert retire.retire(1, lambda text: None).numbers == (DAYS[0],)
+    assert not path.exists()
+
+
 def test_what_an_install_that_failed_has_left_goes_too(build: Build) -> None:
     half = build(DAYS[0], 9)
     (half / "tfcompare.json").unlink()

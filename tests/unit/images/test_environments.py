@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from orchestrator.engines import EngineOptions, interpreters, venv
+from orchestrator.engines.folder_lock import FolderLock
 from orchestrator.engines.interpreters import Interpreter
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import MARKER, VenvEngine, folder_of
@@ -75,6 +76,36 @@ def test_a_ready_environment_in_a_read_only_cache_is_used(shared: Path, monkeypa
     assert not environment.home.exists()
 
 
+def test_a_ready_environment_is_used_where_its_lock_can_only_be_read(shared: Path, monkeypatch: pytest.MonkeyPatch):
+    shared.with_name(shared.name + ".lock").touch()
+    found = interpreters.probe(Path(sys.executable).resolve())
+    monkeypatch.setattr(venv, "_choose", lambda version: (FLAVOUR, found))
+    with closing(VenvEngine(EngineOptions())) as engine:
+        assert engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log", print)).path == shared
+        assert environments.in_use(shared), "for its owner"
+        (shared / MARKER).unlink()
+        with pytest.raises(EnvironmentFailed, match=r"cannot write .*: Read-only file system"):
+            engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log", print))
+    assert not environments.in_use(shared)
+
+
+def test_a_ready_environment_is_used_where_the_file_system_has_no_locks(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    made = make(wanted())
+    (made / MARKER).write_text("{}")
+    found = interpreters.probe(Path(sys.executable).resolve())
+    monkeypatch.setattr(venv, "_choose", lambda version: (FLAVOUR, found))
+
+    def refuse(file: int, kind: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with closing(VenvEngine(EngineOptions())) as engine:
+        assert engine.prepare(VERSIONS[0], BuildLog(cache / "log", print)).path == made
+        (made / MARKER).unlink()
+        with pytest.raises(EnvironmentFailed, match="No locks available"):
+            engine.prepare(VERSIONS[0], BuildLog(cache / "log", print))
+
+
 def test_another_build_of_the_same_python_is_another_environment_without_an_install(cache: Path):
     made = make(wanted())
     (made / MARKER).write_text('{"version": "2.13.0"}')
@@ -130,6 +161,47 @@ def test_one_that_is_being_installed_stays(cache: Path):
         fcntl.flock(handle, fcntl.LOCK_EX)
         assert not environments.remove(made)
     assert made.exists()
+
+
+def test_one_that_was_prepared_stays_and_counts_as_in_use(cache: Path):
+    made = make(cache / "one")
+    lock = FolderLock(made)
+    assert lock.share()
+    assert environments.in_use(made)
+    assert not environments.remove(made)
+    lock.release()
+    assert not environments.in_use(made)
+    assert environments.remove(made)
+
+
+def test_a_removal_that_is_cut_short_leaves_nothing_that_looks_ready(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    made = make(cache / "one")
+    (made / MARKER).write_text("{}")
+    monkeypatch.setattr(environments.shutil, "rmtree", lambda *place, **how: None)
+    assert not environments.remove(made)
+    assert made.exists()
+    assert not (made / MARKER).exists()
+    assert not environments.in_use(made)
+
+
+def test_what_another_user_has_made_is_left_alone(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    made = make(cache / "one")
+
+    def refuse(path: Path, *how: int) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert not environments.in_use(made)
+    assert not environments.remove(made)
+    assert made.exists()
+
+
+def test_a_link_to_an_environment_elsewhere_is_not_emptied(cache: Path):
+    made = make(cache / "one")
+    (made / MARKER).write_text("{}")
+    (cache / "link").symlink_to(made)
+    assert not environments.remove(cache / "link")
+    assert (made / MARKER).exists()
 
 
 def test_one_that_a_worker_runs_in_stays(cache: Path):

@@ -1,0 +1,67 @@
+"""A lock on a folder that several processes use: shared by its users, exclusive for who writes or removes it.
+
+It is a lock of the kernel on a file next to the folder, which ends with its process, however that ends. The file is
+never removed: a process that still has the old file open would not see who locks a new one.
+"""
+
+import fcntl
+import os
+import weakref
+from contextlib import suppress
+from pathlib import Path
+
+
+class FolderLock:
+    def __init__(self, folder: Path) -> None:
+        """Open the lock file of a folder; raise OSError if this user can neither write nor read it."""
+        # Why this user cannot write the folder, as far as its lock file tells.
+        self.refusal: OSError | None = None
+        # Programs that this process starts do not get the file: Python opens files close-on-exec.
+        self._file = self._open(folder.with_name(folder.name + ".lock"))
+        # Also for a lock that is dropped without being released; at exit the kernel closes it.
+        self._close = weakref.finalize(self, os.close, self._file)
+        self._close.atexit = False
+
+    def _open(self, path: Path) -> int:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            # In another user's cache: a file that can be read can be locked, and keeps its owner away.
+            with suppress(OSError):
+                file = os.open(path, os.O_RDONLY)
+                self.refusal = error.with_traceback(None)
+                return file
+            raise
+
+    def share(self) -> bool:
+        """Take or keep the lock as one of several users; return False if another process writes or removes."""
+        return self._take(fcntl.LOCK_SH)
+
+    def exclude(self) -> bool:
+        """Take the lock alone; return False, and hold none, if it is held elsewhere."""
+        return self._take(fcntl.LOCK_EX)
+
+    def release(self) -> None:
+        """Close the lock file; a second call does nothing."""
+        self._close()
+
+    def _take(self, kind: int) -> bool:
+        try:
+            fcntl.flock(self._file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # Whether a shared lock survives that it could not become an exclusive one depends on the system.
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            return False
+        return True
+
+
+def is_locked(folder: Path) -> bool:
+    """Return whether the lock of a folder is held anywhere, this process included."""
+    with suppress(OSError):
+        lock = FolderLock(folder)
+        try:
+            return not lock.exclude()
+        finally:
+            lock.release()
+    return False
