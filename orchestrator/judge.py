@@ -57,7 +57,7 @@ class Endings:
     """What the journal tells of the arms that are not simply measured."""
 
     refused: dict[tuple[str, str], str] = field(default_factory=dict)
-    died: dict[tuple[str, str], str] = field(default_factory=dict)
+    died: dict[tuple[str, str], Ended] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
     redone: set[int] = field(default_factory=set)
     disturbed: list[Disturbed] = field(default_factory=list)
@@ -86,7 +86,7 @@ def read_endings(run: RunDir) -> Endings:
         if isinstance(entry, Ended) and entry.outcome == "refused":
             endings.refused[entry.case, entry.version] = entry.reason
         elif isinstance(entry, Ended) and entry.outcome == "died" and entry.closes_arm:
-            endings.died[entry.case, entry.version] = entry.reason
+            endings.died[entry.case, entry.version] = entry
         elif isinstance(entry, Ended) and entry.outcome == "measured":
             # More rounds had a worker for it again.
             endings.lost.pop(entry.version, None)
@@ -213,16 +213,19 @@ def _arm(case: Case, version: str, replicates: Sequence[Replicate], endings: End
     name = case.label, version
     if name in endings.refused:
         return Arm(case=case, version=version, outcome="refused", reason=endings.refused[name])
-    reason = endings.died.get(name, "")
+    death = endings.died.get(name)
+    reason = death.reason if death else ""
+    refuted = bool(death and death.refutes)
     if not reason and not replicates:
         reason = endings.lost.get(version, "the run ended before it was measured")
     if not replicates:
-        return Arm(case=case, version=version, outcome="died", reason=reason)
+        return Arm(case=case, version=version, outcome="died", reason=reason, refuted=refuted)
     return Arm(
         case=case,
         version=version,
         outcome="died" if reason else "measured",
         reason=reason,
+        refuted=refuted,
         rounds=len(replicates),
         median_ms=median(replicate.steady_ns for replicate in replicates) / 1e6,
         first_ms=median(replicate.first_ns for replicate in replicates) / 1e6,

@@ -228,6 +228,8 @@ class Calibrated:
 
 # How a replicate ends whose worker died in the hands of another one.
 BESIDE = "beside"
+# How a replicate ends whose workload found a statement to be false; older journals have RAISED and the exception.
+ASSERTED, RAISED = "asserted", "raised"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,6 +257,11 @@ class Ended:
     def closes_arm(self) -> bool:
         """Whether its arm is not measured any further."""
         return self.outcome != "measured" and self.how != BESIDE
+
+    @property
+    def refutes(self) -> bool:
+        """Whether the workload found a statement to be false."""
+        return self.how == ASSERTED or (self.how == RAISED and self.reason.startswith("AssertionError"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -387,6 +394,8 @@ class Arm:
     version: str
     outcome: Literal["measured", "refused", "died"]
     reason: str = ""
+    # Whether it died because its workload found a statement to be false.
+    refuted: bool = False
     rounds: int = 0
     median_ms: float | None = None
     first_ms: float | None = None

@@ -143,7 +143,9 @@ class Replicate:
         except Exception as error:
             traceback.print_exc()
             reason = "{}: {} (raised in {})".format(type(error).__name__, str(error)[:MESSAGE_LIMIT], self.stage)
-            return self._answer("died", how="raised", reason=reason, log="")
+            # By an assertion a workload says that a claim is false; any other exception says that it could not look.
+            how = "asserted" if isinstance(error, AssertionError) else "raised"
+            return self._answer("died", how=how, reason=reason, log="")
 
     def _answer(self, kind, **values):
         return dict(values, kind=kind, replicate=self.order["replicate"])

@@ -8,9 +8,6 @@ from orchestrator.model import Arm, Claim, Comparison, Contrast, Effect, Expecta
 
 Answer = Literal["reproduced", "not reproduced", "inconclusive", "needs a GPU"]
 
-# A check that failed is an exception of the workload, and this is the one by which a workload says so.
-FALSE = "AssertionError"
-
 # What a pair's margin makes of an effect: beyond it is slower or faster, inside it the same.
 SEEN: Mapping[Effect, str] = {
     "slower": "slower", "more": "slower", "faster": "faster", "less": "faster", "same": "same",
@@ -93,5 +90,4 @@ def _beyond(contrast: Contrast, margin: float) -> bool:
 def _holds(arm: Arm) -> Finding:
     if arm.outcome == "measured":
         return Finding(arm, None, "reproduced")
-    failed = arm.outcome == "died" and arm.reason.startswith(FALSE)
-    return Finding(arm, None, "not reproduced" if failed else "inconclusive", arm.reason)
+    return Finding(arm, None, "not reproduced" if arm.refuted else "inconclusive", arm.reason)

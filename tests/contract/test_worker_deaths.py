@@ -20,6 +20,7 @@ PLACES = {
 }
 # `how` and the reason, as Died tells them.
 ENDS = {
+    "asserts": ("assert False, 'it ran'", "asserted", "AssertionError: it ran (raised in {stage})"),
     "raises": ("raise RuntimeError('on purpose')", "raised", "RuntimeError: on purpose (raised in {stage})"),
     "exits": ("__import__('os')._exit(3)", "exit", "ended with exit code 3"),
     "is killed": (

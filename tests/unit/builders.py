@@ -151,8 +151,8 @@ def arm(of: Case, version: str = OLD, **changes: Any) -> Arm:
     return replace(made, **changes)
 
 
-def unmeasured(of: Case, version: str, outcome: str, reason: str) -> Arm:
-    return Arm(case=of, version=version, outcome=outcome, reason=reason)
+def unmeasured(of: Case, version: str, outcome: str, reason: str, *, refuted: bool = False) -> Arm:
+    return Arm(case=of, version=version, outcome=outcome, reason=reason, refuted=refuted)
 
 
 def contrast(

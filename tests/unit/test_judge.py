@@ -316,3 +316,18 @@ def test_threads_that_differ_between_versions_or_from_the_flag_are_a_warning(ask
     warnings = compare_threads(plan([A, B], threads=asked), Endings(threads=stated))
     assert len(warnings) == len(warned)
     assert all(part in warning for part, warning in zip(warned, warnings, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("how", "reason", "refuted"),
+    [
+        ("asserted", "AssertionError: it ran (raised in a call)", True),
+        # As journals of earlier releases have it.
+        ("raised", "AssertionError: it ran (raised in a call)", True),
+        ("raised", "ValueError: AssertionError", False),
+        ("signal", "killed by SIGKILL", False),
+    ],
+)
+def test_an_arm_whose_workload_asserted_in_vain_is_refuted(run: RunDir, how: str, reason: str, refuted: bool):
+    run.record(replace(ended(OLD, A, "died", reason), how=how))
+    assert arms(judge_run(run))[A.label, OLD].refuted == refuted

@@ -101,7 +101,11 @@ def test_a_case_that_checks_itself():
         return judged(checked, arms=(arm(CASE, OLD), of)).answer
 
     assert answer(arm(CASE, NEW)) == "reproduced"
-    assert answer(unmeasured(CASE, NEW, "died", "AssertionError: it ran (raised in a call)")) == "not reproduced"
+    assert (
+        answer(unmeasured(CASE, NEW, "died", "AssertionError: it ran (raised in a call)", refuted=True))
+        == "not reproduced"
+    )
+    assert answer(unmeasured(CASE, NEW, "died", "AssertionError in a log, and killed")) == "inconclusive"
     assert answer(unmeasured(CASE, NEW, "died", "killed by SIGKILL")) == "inconclusive"
     assert answer(unmeasured(CASE, NEW, "refused", "No such op.")) == "inconclusive"
 

@@ -49,7 +49,8 @@ def scene(title: str = "eager training takes longer than it did") -> Comparison:
         plan=plan(cases, pairs=(slower, same, inside), claims=said),
         arms=(
             arm(EAGER, OLD), arm(EAGER, NEW), arm(FUNCTION, OLD), arm(FUNCTION, NEW),
-            unmeasured(BROKEN, NEW, "died", "AssertionError: the variable stayed as it was (raised in a call)"),
+            unmeasured(BROKEN, NEW, "died", "AssertionError: the variable stayed as it was (raised in a call)",
+                       refuted=True),
         ),
         contrasts=(
             contrast(slower, 4.2, "slower"),
