@@ -33,6 +33,6 @@ def test_an_isolation_that_an_engine_does_not_offer_is_refused():
 
 def test_an_unknown_engine_is_refused_with_the_nearest():
     with pytest.raises(
-        UsageError, match="unknown engine 'dokcer' .did you mean docker.*; there are auto, docker, venv"
+        UsageError, match=r"unknown engine 'dokcer' .did you mean docker.*; there are auto, docker, venv"
     ):
         find_candidates("dokcer", "fork", EngineOptions())
