@@ -9,7 +9,7 @@ from pathlib import Path
 from orchestrator.model import Case, Ended, Finished, Plan, Workload
 from orchestrator.plan import plan_pairs
 from orchestrator.rundir import RunDir
-from tests.unit.builders import MS, case, plan, rows, run_directory, workload, write_stream
+from tests.support.builders import MS, case, plan, rows, run_directory, workload, write_stream
 
 VERSIONS = ("1.14.0", "2.0.0", "2.13.0")
 ROUNDS = 10

@@ -10,7 +10,7 @@ from orchestrator.ask import Options
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.model import Expectation
 from orchestrator.versions import Version
-from tests.unit.builders import claim
+from tests.support.builders import claim
 
 VERSIONS = catalog.resolve(["1.14", "2.0", "2.13"])
 COMMAND = ("run", "--versions", "1.14,2.0,2.13", "--suite", "smoke", "--out", "runs/first", "--rounds=2")

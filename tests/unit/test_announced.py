@@ -9,7 +9,7 @@ from orchestrator.judge import gather
 from orchestrator.model import Ended, Finished, Machine
 from orchestrator.results import Stream
 from orchestrator.rundir import RunDir
-from tests.unit.builders import NEW, OLD, Row, case, plan, rows, run_directory, write_rows
+from tests.support.builders import NEW, OLD, Row, case, plan, rows, run_directory, write_rows
 
 A, B = case("a"), case("b")
 ROWS = len(rows())

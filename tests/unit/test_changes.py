@@ -9,7 +9,7 @@ import pytest
 from orchestrator.changes import Change, Changes, compare_runs
 from orchestrator.errors import UsageError
 from orchestrator.model import Finished, Plan
-from tests.unit.builders import MS, NEW, OLD, case, case_pair, manifest, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, NEW, OLD, case, case_pair, manifest, plan, rows, run_directory, write_stream
 
 A, B = case("a"), case("b")
 ROUNDS = 8

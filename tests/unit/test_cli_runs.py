@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import cli_runs, exports
-from tests.unit.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
 from tests.unit.test_cli import called
 
 A, B = case("power", style="eager"), case("predict", model="tiny")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from orchestrator.model import CONTROL
 from orchestrator.plan import plan_pairs
-from tests.unit.actors import Part, Stage, play
-from tests.unit.builders import NEW, OLD, case, plan, workload
+from tests.support.actors import Part, Stage, play
+from tests.support.builders import NEW, OLD, case, plan, workload
 
 A = case("a")
 TWICE = OLD + CONTROL

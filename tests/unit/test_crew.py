@@ -15,8 +15,8 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.gpu import Gpu
 from orchestrator.match import Fitting, Match
 from orchestrator.model import CONTROL, EnvironmentFacts
-from tests.unit.actors import Dressing, Stage
-from tests.unit.builders import NEW, OLD, plan, run_directory
+from tests.support.actors import Dressing, Stage
+from tests.support.builders import NEW, OLD, plan, run_directory
 
 A100 = Gpu(0, "GPU-4d6a", "NVIDIA A100-SXM4-80GB", "8.0", "550.54", 81_920, 400, True, False)
 T4 = Gpu(1, "GPU-9f31", "Tesla T4", "7.5", "550.54", 15_360, 70, True, None)

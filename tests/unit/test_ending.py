@@ -13,7 +13,7 @@ import pytest
 from orchestrator.model import Finished
 from orchestrator.rundir import RunDir
 from tests.conftest import ROOT, run_command
-from tests.unit.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
 
 CASE = case("power", style="eager")
 BUG = "import orchestrator.listing as listing\ndef find_listing(what):\n    {}\nlisting.find_listing = find_listing\n"
@@ -24,7 +24,7 @@ from dataclasses import replace
 from orchestrator.__main__ import main
 from orchestrator.engines import ENGINES, Outlook
 from orchestrator.model import EnvironmentFacts
-from tests.unit.actors import Dressing, Stage
+from tests.support.actors import Dressing, Stage
 
 class Engine:
     check = staticmethod(lambda: "actors")

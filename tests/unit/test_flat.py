@@ -12,7 +12,7 @@ from orchestrator.library import load_run
 from orchestrator.model import Disturbed, Drift, Ended, Finished
 from orchestrator.replicates import Replicate
 from orchestrator.rundir import RunDir
-from tests.unit.builders import (
+from tests.support.builders import (
     MS,
     NEW,
     OLD,

@@ -9,7 +9,7 @@ from orchestrator import judge
 from orchestrator.judge import Endings, compare_threads, judge_run, read_endings
 from orchestrator.model import Arm, CardSpan, Comparison, Disturbed, Ended, EnvironmentFacts, Finished, Lost, Watched
 from orchestrator.rundir import RunDir
-from tests.unit.builders import MS, NEW, OLD, case, manifest, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, NEW, OLD, case, manifest, plan, rows, run_directory, write_stream
 
 A, B = case("a"), case("b")
 DONE = Finished(how="", seconds=1.0)

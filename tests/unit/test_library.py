@@ -15,7 +15,7 @@ from orchestrator.library import Run
 from orchestrator.model import Arm, Contrast, Manifest, Plan
 from orchestrator.rundir import RunDir
 from tests.conftest import ROOT
-from tests.unit.builders import case, plan, rows, run_directory, write_stream
+from tests.support.builders import case, plan, rows, run_directory, write_stream
 from tests.unit.exports.runs import EAGER, MID, OLD, ROUNDS, VERSIONS, everything
 from workloads import contract
 

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from orchestrator.model import Calibrated, Disturbed, Ended, Lost
-from tests.unit.actors import Part, Play, Stage, play
-from tests.unit.builders import NEW, OLD, case, case_pair, plan, version_pair
+from tests.support.actors import Part, Play, Stage, play
+from tests.support.builders import NEW, OLD, case, case_pair, plan, version_pair
 
 A, B = case("a"), case("b")
 THIRD = "3.0.0"

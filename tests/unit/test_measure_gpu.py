@@ -12,8 +12,8 @@ from orchestrator import measure
 from orchestrator.gpu import Gpu, GpuReading
 from orchestrator.match import Fitting, Match
 from orchestrator.model import CardSpan, Disturbed, Watched
-from tests.unit.actors import Part, Stage, play
-from tests.unit.builders import NEW, OLD, case, plan
+from tests.support.actors import Part, Stage, play
+from tests.support.builders import NEW, OLD, case, plan
 
 A, B = case("a"), case("b")
 CARD = Gpu(0, "GPU-4d6a", "NVIDIA H100", "9.0", "550.54", 81_920, 700, True, False)

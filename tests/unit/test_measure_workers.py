@@ -18,7 +18,7 @@ from orchestrator.progress import Quiet
 from orchestrator.run import first_stretch
 from orchestrator.rundir import RunDir
 from tests.contract import stub
-from tests.unit.builders import NEW, OLD, case, case_pair, plan, run_directory, version_pair
+from tests.support.builders import NEW, OLD, case, case_pair, plan, run_directory, version_pair
 from tests.unit.test_profile import Environment
 
 CASES = tuple(case("tick", n=name) for name in "abc")

@@ -18,8 +18,8 @@ from orchestrator.more import MoreOptions, extension, more_rounds, read_past
 from orchestrator.plan import looks_left
 from orchestrator.progress import Quiet
 from orchestrator.rundir import RunDir
-from tests.unit.actors import Dressing, Part, Stage, offer, play
-from tests.unit.builders import NEW, OLD, case, manifest, plan
+from tests.support.actors import Dressing, Part, Stage, offer, play
+from tests.support.builders import NEW, OLD, case, manifest, plan
 
 LOOKS = (6, 10, 15, 20)
 OPEN, DECIDED = case("power", style="eager"), case("power", style="function")

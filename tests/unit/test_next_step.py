@@ -14,8 +14,8 @@ from orchestrator.model import Ended, Finished
 from orchestrator.next_step import as_budget, flag_values, next_line, own_workloads, round_s
 from orchestrator.rundir import RunDir
 from tests.contract import stub
-from tests.unit.actors import Part, Stage, offer, play
-from tests.unit.builders import NEW, OLD, arm, case, comparison, manifest, plan
+from tests.support.actors import Part, Stage, offer, play
+from tests.support.builders import NEW, OLD, arm, case, comparison, manifest, plan
 from tests.unit.test_cli import called
 from tests.unit.test_more import OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
 from tests.unit.test_profile import Engine

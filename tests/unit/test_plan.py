@@ -7,7 +7,7 @@ import pytest
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Case
 from orchestrator.plan import alternating, linked, parse_selector, plan_pairs, round_order, select_cases
-from tests.unit.builders import case, case_pair, version_pair, workload
+from tests.support.builders import case, case_pair, version_pair, workload
 
 TRAIN = workload(
     "train",

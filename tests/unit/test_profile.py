@@ -36,8 +36,8 @@ from orchestrator.rundir import RunDir
 from orchestrator.suites import WORKLOADS
 from orchestrator.versions import Version
 from tests.contract import stub
-from tests.unit.actors import offer
-from tests.unit.builders import case
+from tests.support.actors import offer
+from tests.support.builders import case
 
 VERSIONS = ("1.14", "2.0")
 FINE = """

@@ -7,8 +7,8 @@ import pytest
 
 from orchestrator.profile_stacks import collapsed, speedscope
 from orchestrator.profiles import Frame, Node, Stacks
-from tests.unit.builders import case
-from tests.unit.profiled import STACKS, arm, profile
+from tests.support.builders import case
+from tests.support.profiled import STACKS, arm, profile
 
 LINE = re.compile(r"[^;\n]+(;[^;\n]+)* [1-9]\d*")
 # What the published schema requires of a file, of its one sampled profile, and of a frame.

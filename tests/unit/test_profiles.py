@@ -21,7 +21,7 @@ from orchestrator.profiles import (
     split,
     stem,
 )
-from tests.unit.profiled import CALLS, STACKS, function, profile
+from tests.support.profiled import CALLS, STACKS, function, profile
 
 
 def named(rows: tuple[Row, ...]) -> list[str]:

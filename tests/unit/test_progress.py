@@ -8,7 +8,7 @@ from rich.console import Console
 
 from orchestrator import progress
 from orchestrator.progress import Animated, Plain, Quiet, clock, view
-from tests.unit.builders import case
+from tests.support.builders import case
 
 
 def shown(*, terminal: bool = False, quiet: bool = False, verbose: bool = False) -> tuple[type, str]:

@@ -10,7 +10,7 @@ import pytest
 from orchestrator import replicates, results
 from orchestrator.replicates import Loaded
 from orchestrator.results import Stream
-from tests.unit.builders import MS, NEW, RUN, case, rows, write_stream
+from tests.support.builders import MS, NEW, RUN, case, rows, write_stream
 from workloads import contract
 
 

@@ -18,9 +18,9 @@ from orchestrator.model import Arm, EnvironmentFacts, Expectation, Finished, Iso
 from orchestrator.progress import Quiet
 from orchestrator.rundir import RunDir
 from orchestrator.versions import Version
-from tests.unit import actors
-from tests.unit.actors import Dressing, Part, Stage
-from tests.unit.builders import arm, case, claim, comparison, unmeasured, version_pair
+from tests.support import actors
+from tests.support.actors import Dressing, Part, Stage
+from tests.support.builders import arm, case, claim, comparison, unmeasured, version_pair
 
 VERSIONS = ("1.14", "2.0")
 SMOKE = Options(versions=VERSIONS, suite="smoke", selected=("power[style=eager]",))

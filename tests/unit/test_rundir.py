@@ -13,7 +13,7 @@ from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import Calibrated, Discarded, Ended, Finished, Lost
 from orchestrator.results import read_stream
 from orchestrator.rundir import RunDir
-from tests.unit.builders import case, manifest, plan, rows, run_directory, write_stream
+from tests.support.builders import case, manifest, plan, rows, run_directory, write_stream
 
 ENTRIES = [
     Calibrated(case="power", warmup=3, bursts=2, calls=10),

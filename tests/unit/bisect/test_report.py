@@ -19,9 +19,9 @@ from orchestrator.bisect.state import Question, Skipped, State, Step
 from orchestrator.bisect.words import announced, conclusions
 from orchestrator.plain import drawn
 from tests.conftest import ROOT
+from tests.support.builders import case
+from tests.support.kept import kept
 from tests.unit.bisect.worlds import MARGIN, World, finding, stepped
-from tests.unit.builders import case
-from tests.unit.kept import kept
 
 RELEASES = ("1.14.0", "1.15.5", "2.0.0", "2.1.4", "2.2.3", "2.3.4", "2.4.4", "2.5.3", "2.6.5")
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "bisect-1.json").read_text())

@@ -30,9 +30,9 @@ from orchestrator.model import EnvironmentFacts
 from orchestrator.progress import Quiet, View
 from orchestrator.rundir import RunDir
 from orchestrator.versions import Version
-from tests.unit.actors import Dressing, Part, Stage, offer
+from tests.support.actors import Dressing, Part, Stage, offer
+from tests.support.builders import arm, case, comparison, contrast, manifest, plan, version_pair
 from tests.unit.bisect.worlds import verdict_of
-from tests.unit.builders import arm, case, comparison, contrast, manifest, plan, version_pair
 
 CASE = "predict[call=predict,state=uncompiled,model=tiny]"
 RELEASES = ("1.14.0", "1.15.5", "2.0.0", "2.1.4", "2.2.3", "2.3.4")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from orchestrator.measure import patient
 from orchestrator.model import Calibrated, Expectation, Plan
-from tests.unit.actors import Part, Stage, play
-from tests.unit.builders import NEW, case, claim, plan, version_pair
+from tests.support.actors import Part, Stage, play
+from tests.support.builders import NEW, case, claim, plan, version_pair
 
 A, B = case("a"), case("b")
 

@@ -13,7 +13,7 @@ from orchestrator.engines import EngineOptions
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Claim, Plan
 from orchestrator.suites import all_workloads
-from tests.unit.builders import workload
+from tests.support.builders import workload
 
 KNOWN = {"power": workload(params={"style": ("eager", "function")})}
 HEAD = 'title = "t"\nsource = "s"\nsuite = "seed"\nstatement = "x"\ndevices = ["cpu", "gpu"]\n'

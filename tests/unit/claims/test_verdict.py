@@ -7,7 +7,7 @@ import pytest
 from orchestrator.claims.verdict import judge_claims
 from orchestrator.model import Claim, Comparison, Contrast, Expectation
 from orchestrator.stats.compare import compare
-from tests.unit.builders import NEW, OLD, arm, case, claim, comparison, contrast, plan, unmeasured, version_pair
+from tests.support.builders import NEW, OLD, arm, case, claim, comparison, contrast, plan, unmeasured, version_pair
 
 CASE = case()
 PAIR = replace(version_pair(CASE), margin=2.0)

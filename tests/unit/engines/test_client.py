@@ -14,7 +14,7 @@ from orchestrator.engines.client import (
     WorkerClient,
     WorkerDied,
 )
-from tests.unit.builders import case
+from tests.support.builders import case
 from workloads import contract
 
 OPENED = {"kind": "opened", "replicate": 1, "build_ns": 1, "first_ns": 2, "second_ns": 3, "steps": 5, "threads": [0, 2]}

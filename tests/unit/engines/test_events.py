@@ -9,7 +9,7 @@ import pytest
 from orchestrator.engines.channel import ChannelClosed
 from orchestrator.engines.client import Burst, Died, Refused, WorkerClient, WorkerDied
 from orchestrator.engines.events import LONGEST_LOG, LONGEST_TEXT, OddEvent, parse
-from tests.unit.builders import case
+from tests.support.builders import case
 from workloads import contract
 
 GOOD: dict[str, dict[str, Any]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from orchestrator.library import Run
 from orchestrator.model import Case, Comparison, Disturbed, Ended, Finished
 from orchestrator.rundir import RunDir
-from tests.unit.builders import MS, case, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, case, plan, rows, run_directory, write_stream
 
 VERSIONS = OLD, MID, NEW = ("1.14.0", "2.0.0", "2.13.0")
 ROUNDS = range(1, 9)

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.exports.github_benchmark import render
 from orchestrator.library import Run
-from tests.unit.builders import case
+from tests.support.builders import case
 from tests.unit.exports.runs import EAGER, FIT, MID, OLD, POISONS, of_scene
 from tests.unit.reports import scenes
 

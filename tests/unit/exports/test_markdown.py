@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 
 from orchestrator.exports.markdown import MOST_ROWS, code, render
 from orchestrator.library import Run
-from tests.unit.builders import arm, case, comparison, contrast, manifest, plan
+from tests.support.builders import arm, case, comparison, contrast, manifest, plan
 from tests.unit.exports.runs import BATCH, EAGER, JIT, MID, NEW, OLD, POISONS, of_scene
 from tests.unit.reports import scenes
 from tests.unit.reports.test_claims import scene as claims_scene

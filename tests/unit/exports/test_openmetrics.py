@@ -9,8 +9,8 @@ from prometheus_client.samples import Sample
 
 from orchestrator.exports.openmetrics import render
 from orchestrator.library import Run
-from tests.unit.builders import NEW as CANDIDATE
-from tests.unit.builders import case, comparison, contrast, version_pair
+from tests.support.builders import NEW as CANDIDATE
+from tests.support.builders import case, comparison, contrast, version_pair
 from tests.unit.exports.runs import BATCH, EAGER, FIT, JIT, MID, NEW, OLD, POISONS, of_scene
 from tests.unit.reports import scenes
 

@@ -18,7 +18,7 @@ from orchestrator import cli_history
 from orchestrator.history.model import Moved
 from orchestrator.history.store import Store
 from tests.conftest import ROOT
-from tests.unit.builders import MS, NEW, OLD, case, case_pair, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, NEW, OLD, case, case_pair, plan, rows, run_directory, write_stream
 from tests.unit.history import nights_shown as shown
 from tests.unit.test_cli import called
 

@@ -26,7 +26,7 @@ from orchestrator.history.series import key_of
 from orchestrator.history.store import Store
 from orchestrator.library import load_run
 from orchestrator.model import Finished
-from tests.unit.builders import MS, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, plan, rows, run_directory, write_stream
 from tests.unit.history.nights import history
 from tests.unit.reports.trends import RELEASES, written
 

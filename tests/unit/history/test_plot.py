@@ -13,8 +13,8 @@ from orchestrator.history.rows import rows
 from orchestrator.history.series import all_series
 from orchestrator.plain import draw
 from orchestrator.streams import guard
+from tests.support.kept import kept
 from tests.unit.history.nights import history
-from tests.unit.kept import kept
 
 CASE = "power[style=eager]"
 

@@ -17,9 +17,9 @@ from orchestrator.history.rows import rows
 from orchestrator.history.series import all_series
 from orchestrator.plain import drawn
 from tests.conftest import ROOT
+from tests.support.kept import kept
 from tests.unit.history import nights_shown as shown
 from tests.unit.history.nights import FIRST, history
-from tests.unit.kept import kept
 
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "history-1.json").read_text())
 

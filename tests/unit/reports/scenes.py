@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from orchestrator.model import Case, Comparison, Drift
 from orchestrator.plan import plan_pairs
-from tests.unit.builders import NEW, OLD, arm, case, case_pair, contrast, manifest, plan, unmeasured, workload
+from tests.support.builders import NEW, OLD, arm, case, case_pair, contrast, manifest, plan, unmeasured, workload
 
 VERSIONS = ("1.14.0", "2.0.0", "2.13.0")
 LOOP = workload("train_loop", params={"loop": (), "mode": (), "model": ()}, contrasts={"mode": "eager"})

@@ -11,8 +11,8 @@ from orchestrator.changes import Change, Changes, Difference
 from orchestrator.library import Run
 from orchestrator.plain import drawn
 from orchestrator.reports import changes
-from tests.unit.builders import contrast
-from tests.unit.kept import kept
+from tests.support.builders import contrast
+from tests.support.kept import kept
 from tests.unit.reports import scenes
 
 ROOT = Path(__file__).resolve().parents[3]

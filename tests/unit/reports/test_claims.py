@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from orchestrator.errors import UsageError
 from orchestrator.model import Comparison, Expectation
 from orchestrator.reports import claims
-from tests.unit.builders import (
+from tests.support.builders import (
     NEW,
     OLD,
     arm,
@@ -23,7 +23,7 @@ from tests.unit.builders import (
     unmeasured,
     version_pair,
 )
-from tests.unit.kept import kept
+from tests.support.kept import kept
 
 EAGER, FUNCTION = case(style="eager"), case(style="function")
 BROKEN = case("semantics", which="variables")

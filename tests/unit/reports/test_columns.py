@@ -4,7 +4,7 @@ import pytest
 
 from orchestrator.errors import UsageError
 from orchestrator.reports.columns import COLUMNS, Notes, bar, choose, duration, known_columns, legend, ratio
-from tests.unit.builders import arm, case, contrast, unmeasured, version_pair
+from tests.support.builders import arm, case, contrast, unmeasured, version_pair
 
 NARROW = ["time", "ratio", "interval", "bar", "verdict"]
 

@@ -22,7 +22,7 @@ from orchestrator.reports.html.rows import OTHERS
 from orchestrator.reports.html.text import rounded, script_data, shown
 from orchestrator.reports.summary import sentences
 from tests.browser import runs
-from tests.unit.builders import MS, OLD, arm, case, comparison, manifest, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, OLD, arm, case, comparison, manifest, plan, rows, run_directory, write_stream
 from tests.unit.reports import scenes
 
 VOID = {"meta", "input", "br", "link"}

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from orchestrator.model import Finished
 from orchestrator.reports import html
-from tests.unit.builders import RUN, case, plan, run_directory
+from tests.support.builders import RUN, case, plan, run_directory
 from workloads import contract
 
 VERSIONS = ("1.14.0", "2.0.0", "2.4.0", "2.8.0", "2.12.0", "2.13.0")

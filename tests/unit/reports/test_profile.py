@@ -8,9 +8,9 @@ from rich.cells import cell_len
 from orchestrator.model import Case
 from orchestrator.profiles import Profiled
 from orchestrator.reports import profile as report
-from tests.unit.builders import NEW, OLD, case
-from tests.unit.kept import kept
-from tests.unit.profiled import arm, function, profile, profiled
+from tests.support.builders import NEW, OLD, case
+from tests.support.kept import kept
+from tests.support.profiled import arm, function, profile, profiled
 
 WIDTHS = (40, 80, 120, 200)
 PREDICT = case("predict", call="predict", model="tiny")

@@ -13,8 +13,8 @@ from orchestrator.errors import UsageError
 from orchestrator.model import CONTROL, Comparison
 from orchestrator.reports import seed
 from orchestrator.reports.columns import MARKS
-from tests.unit.builders import arm, case, comparison, unmeasured
-from tests.unit.kept import FOLDER, kept
+from tests.support.builders import arm, case, comparison, unmeasured
+from tests.support.kept import FOLDER, kept
 from tests.unit.reports import seed_scenes as scenes
 from tests.unit.reports.seed_scenes import LATER, TF1, TF2, loop, made, modes_apart, one_cell, versions_apart
 

@@ -13,7 +13,7 @@ from orchestrator.errors import UsageError
 from orchestrator.model import Comparison
 from orchestrator.reports import table
 from orchestrator.reports.columns import COLUMNS, MARKS
-from tests.unit.builders import (
+from tests.support.builders import (  # fmt: skip
     NEW,
     OLD,
     arm,
@@ -25,8 +25,8 @@ from tests.unit.builders import (
     plan,
     unmeasured,
     version_pair,
-)  # fmt: skip
-from tests.unit.kept import FOLDER, kept
+)
+from tests.support.kept import FOLDER, kept
 from tests.unit.reports import scenes
 
 WIDTHS = (80, 100, 130, 140)

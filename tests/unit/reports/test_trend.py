@@ -19,14 +19,8 @@ from orchestrator.reports.html.text import shown as shown_text
 from orchestrator.rundir import RunDir
 from orchestrator.showing import Shown
 from tests.conftest import ROOT
-from tests.unit.builders import (
-    arm,
-    case_pair,
-    contrast,
-    plan,
-    version_pair,
-)
-from tests.unit.kept import kept
+from tests.support.builders import arm, case_pair, contrast, plan, version_pair
+from tests.support.kept import kept
 from tests.unit.reports import scenes
 from tests.unit.reports.trends import POWER, PREDICT, RELEASES, written
 

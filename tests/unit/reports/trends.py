@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from orchestrator.model import Case, Ended, Finished
-from tests.unit.builders import MS, case, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, case, plan, rows, run_directory, write_stream
 
 RELEASES = (
     "1.13.2", "1.14.0", "1.15.5", "2.0.0", "2.1.4", "2.2.3", "2.3.4", "2.4.4", "2.5.3", "2.6.5", "2.7.4", "2.8.4",

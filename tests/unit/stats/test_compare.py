@@ -8,7 +8,7 @@ from scipy import stats
 
 from orchestrator.model import Arm, Drift, Plan
 from orchestrator.stats.compare import compare, of_many
-from tests.unit.builders import NEW, OLD, arm, case, case_pair, plan, unmeasured, version_pair
+from tests.support.builders import NEW, OLD, arm, case, case_pair, plan, unmeasured, version_pair
 
 CASE = case()
 NOISE = (0.001, -0.001, 0.002, -0.002, 0.0005, -0.0005)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from orchestrator.stats.paired import Estimate, estimate
-from tests.unit.builders import estimate_of
+from tests.support.builders import estimate_of
 
 ALPHA = 0.0125
 

@@ -18,7 +18,7 @@ from scipy import stats
 
 from orchestrator.model import Contrast
 from orchestrator.stats.compare import compare
-from tests.unit.builders import NEW, OLD, arm, case, plan
+from tests.support.builders import NEW, OLD, arm, case, plan
 
 RECORDED = Path(__file__).resolve().parents[3] / "bench" / "recorded.json"
 CASE = case()

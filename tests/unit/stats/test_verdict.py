@@ -8,7 +8,7 @@ from scipy import stats
 
 from orchestrator.stats.paired import Estimate, estimate
 from orchestrator.stats.verdict import judge, seed_percent
-from tests.unit.builders import estimate_of
+from tests.support.builders import estimate_of
 
 ALPHA, MARGIN, ROUNDS = 0.0125, 0.05, 10
 BOUND = math.log1p(MARGIN)

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-FOLDER = Path(__file__).parent / "snapshots"
+FOLDER = Path(__file__).parent.parent / "unit" / "snapshots"
 
 
 def kept(name: str, found: str) -> str:

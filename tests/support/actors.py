@@ -24,7 +24,7 @@ from orchestrator.model import Case, Comparison, EnvironmentFacts, Plan
 from orchestrator.progress import Quiet
 from orchestrator.run import first_stretch
 from orchestrator.rundir import RunDir
-from tests.unit.builders import MS, rows, run_directory
+from tests.support.builders import MS, rows, run_directory
 from workloads import contract
 
 # An order by its kind and its round, as in ("burst", 2).

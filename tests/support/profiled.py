@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.model import Case
 from orchestrator.profiles import Frame, Function, Heading, Node, Profile, Profiled, ProfiledArm, Spent, Stacks
-from tests.unit.builders import MS, NEW, OLD, RUN
+from tests.support.builders import MS, NEW, OLD, RUN
 
 CALLS = 10
 STACKS = Stacks(
