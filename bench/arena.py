@@ -11,13 +11,14 @@ from pathlib import Path
 
 from orchestrator import catalog
 from orchestrator.crew import Crew
-from orchestrator.engines import EngineOptions, Environment, Started, WorkerPlace
+from orchestrator.engines import Environment, Started, WorkerPlace
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine
 from orchestrator.errors import TfCompareError
 from orchestrator.judge import judge_run
 from orchestrator.measure import Measurement
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Manifest, Plan
+from orchestrator.options import EngineOptions
 from orchestrator.plan import ALPHA, LOOKS, plan_pairs
 from orchestrator.progress import Quiet
 from orchestrator.run import first_stretch

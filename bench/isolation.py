@@ -8,11 +8,12 @@ from tempfile import TemporaryDirectory
 from bench import arena
 from bench.overhead import TRAIN
 from orchestrator import catalog
-from orchestrator.engines import EngineOptions, Environment
+from orchestrator.engines import Environment
 from orchestrator.engines.docker import DockerEngine
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import Contrast
+from orchestrator.options import EngineOptions
 
 VERSION = "2.13"
 ROUNDS = 40

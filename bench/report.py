@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
-from orchestrator import whole
+from orchestrator import files
 from orchestrator.host import host_facts
 from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan
 from orchestrator.plan import ALPHA, LOOKS, MARGIN, plan_pairs
@@ -100,7 +100,7 @@ def write_run(path: Path) -> int:
 def compact_run(path: Path) -> None:
     """As the host leaves a run whose workers have closed their streams."""
     for stream in RunDir.open(path).streams():
-        whole.write(stream.path, compacted(stream.path, stream.path.read_bytes()))
+        files.write_atomically(stream.path, compacted(stream.path, stream.path.read_bytes()))
 
 
 def _plan(cases: tuple[Case, ...]) -> Plan:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from orchestrator import catalog, suites
 from orchestrator.claims import BUDGETS_S, cases_of
-from orchestrator.engines import EngineOptions
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.match import NO_CARDS, Fitting
 from orchestrator.model import CONTROL, Case, Claim, Isolation, Pair, Plan, Workload
+from orchestrator.options import EngineOptions
 from orchestrator.plan import ALPHA, LOOKS, LOOKS_AT_CLAIMS, MARGIN, plan_pairs, select_cases
 from orchestrator.suites import Suite
 from orchestrator.versions import Version

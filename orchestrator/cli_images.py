@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 
 from orchestrator import catalog, cli_images_kept, examples, flags
-from orchestrator.engines import EngineOptions
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.locking import provide
+from orchestrator.options import EngineOptions
 from orchestrator.output import unwritable, write
 from orchestrator.plain import plain
 from orchestrator.progress import view

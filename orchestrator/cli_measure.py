@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import claims, examples, flags, suites
+from orchestrator import claims, examples, flags, redact, suites
 from orchestrator.ask import Options
 from orchestrator.cli_runs import show_profile
 from orchestrator.errors import FoundSlower, UsageError
@@ -132,7 +132,7 @@ def run(
             budget_s=budget_s,
             own_workloads=workloads,
             environments=places,
-            command=flags.recorded(sys.argv[1:]),
+            command=redact.recorded(sys.argv[1:]),
         )
         with view(Console(stderr=True), quiet=quiet, verbose=verbose) as watching:
             done = more_rounds(asked, watching)
@@ -156,7 +156,7 @@ def run(
         timeout_s=flags.seconds("--timeout", timeout),
         seed=seed,
         isolation=flags.isolation(isolation),
-        command=flags.recorded(sys.argv[1:]),
+        command=redact.recorded(sys.argv[1:]),
     )
     _measure(options, how, fail_on, dry_run=dry_run, quiet=quiet, verbose=verbose)
 
@@ -213,7 +213,7 @@ def reproduce(
         threads=flags.threads(threads) if threads else None,
         timeout_s=flags.seconds("--timeout", timeout),
         seed=seed,
-        command=flags.recorded(sys.argv[1:]),
+        command=redact.recorded(sys.argv[1:]),
     )
     _measure(options, how, None, dry_run=dry_run, quiet=quiet, verbose=verbose)
 
@@ -265,7 +265,7 @@ def profile_cases(
         threads=flags.threads(threads) if threads else None,
         timeout_s=flags.seconds("--timeout", timeout),
         seed=seed,
-        command=flags.recorded(sys.argv[1:]),
+        command=redact.recorded(sys.argv[1:]),
     )
     errors = Console(stderr=True)
     with view(errors, quiet=quiet, verbose=verbose) as watching:

@@ -10,11 +10,11 @@ from rich.console import Console
 
 from orchestrator import catalog, doctor, examples, flags, setup
 from orchestrator.changes import compare_runs
-from orchestrator.engines import EngineOptions
 from orchestrator.errors import ContractBroken, EnvironmentFailed, FoundSlower
 from orchestrator.library import load_run
 from orchestrator.listing import draw_listing, find_listing
 from orchestrator.locking import provide
+from orchestrator.options import EngineOptions
 from orchestrator.plain import draw, plain
 from orchestrator.profile import PROFILE_FILE
 from orchestrator.profile import read as read_profile

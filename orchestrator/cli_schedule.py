@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from orchestrator import catalog, examples, flags, masking, suites
+from orchestrator import catalog, examples, flags, redact, suites
 from orchestrator.engines.setting import is_passed_on
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.history import lock, schedule, schedulers, standing
@@ -62,7 +62,7 @@ def install(
     yes: Yes = False,
 ) -> None:
     wanted, notes = _schedule(context, at, missed, env_file, schedule.zone(os.environ.get("TZ")))
-    _refuse_secrets(flags.without_secrets(context.args))
+    _refuse_secrets(redact.without_secrets(context.args))
     chosen = schedulers.named(scheduler)
     _known(chosen, chosen.entry(), even_if_edited)
     others = [
@@ -106,7 +106,7 @@ def status(
     for one in found:
         for line in standing.lines(one, now):
             print(harmless(line))
-        if flags.recorded(one.planned.flags) != one.planned.flags:
+        if redact.recorded(one.planned.flags) != one.planned.flags:
             _say(f"warning: the schedule of {one.by} may hold a secret that other users can read: install it again")
     if not found:
         print("nothing is scheduled here; `tfcompare nightly install --at 02:00 --versions ...` does")
@@ -158,7 +158,7 @@ def _schedule(
     from orchestrator.host import host_facts
 
     history = place(asked["history"])
-    given = flags.without_secrets(words)
+    given = redact.without_secrets(words)
     flags.refuse_logins(given.words, "a schedule")
     environment, notes = _environment(given.words, env_file)
     notes += _readable_by_others([env_file, asked["notify_file"]])
@@ -183,23 +183,23 @@ def _schedule(
     return wanted, notes
 
 
-def _refuse_secrets(given: flags.CommandLine) -> None:
+def _refuse_secrets(given: redact.CommandLine) -> None:
     """Raise UsageError for what may be a token: files and arguments of a schedule can be read by other users."""
     if given.notify:
-        shown = ", ".join(map(masking.mask_url, given.notify))
+        shown = ", ".join(map(redact.mask_url, given.notify))
         raise UsageError(
             f"--notify {shown}: a schedule must not contain a token. Write the URL to a file that only you can read "
             "(chmod 600), and pass --notify-file FILE"
         )
     if given.index_url is not None:
         raise UsageError(
-            f"--index-url {masking.mask_index(given.index_url)}: a schedule must not contain an address that may hold "
+            f"--index-url {redact.mask_index(given.index_url)}: a schedule must not contain an address that may hold "
             f"a login or a token. Write {INDEX_VARIABLE}='URL' to a file that only you can read (chmod 600), and pass "
             "--env-file FILE"
         )
 
 
-def _variables(given: flags.CommandLine) -> dict[str, str]:
+def _variables(given: redact.CommandLine) -> dict[str, str]:
     """Return the secrets of a command line as the variables that mean the same."""
     # It takes its time to import.
     from orchestrator.history.notify import VARIABLE as NOTIFY_VARIABLE
@@ -245,7 +245,7 @@ def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str,
     for name, value in sorted(os.environ.items()):
         if not (CARRIED.fullmatch(name) or is_passed_on(name)):
             continue
-        if masking.may_be_secret(name, value):
+        if redact.may_be_secret(name, value):
             if env_file is None:
                 notes.append(
                     f"{name} may hold a secret and is not written down; a file that --env-file names can hold it"

@@ -7,8 +7,7 @@ import traceback
 from types import TracebackType
 
 from orchestrator.errors import InternalError
-from orchestrator.flags import recorded
-from orchestrator.masking import mask_login
+from orchestrator.redact import mask_login, recorded
 
 LONGEST = 160
 # Addresses whose path may be a token.

@@ -1,82 +1,27 @@
 """What the command line's words mean: each function takes a flag's text and gives its value, or raises UsageError."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import cast, get_args
 
-from orchestrator import masking
+from orchestrator import redact
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.model import Isolation
+from orchestrator.options import LONGEST_S
 
 DURATION = re.compile(r"(?P<count>\d+(\.\d+)?)(?P<unit>s|m|h)?")
-LONGEST_S = 30 * 86_400
 MOST_THREADS = 1024
 CPUS = re.compile(r"(?P<first>\d{1,4})(-(?P<last>\d{1,4}))?")
 SIZE = re.compile(r"(?P<count>\d+(\.\d+)?)(?P<unit>m|g)b?", re.IGNORECASE)
 # Less does not hold TensorFlow itself.
 LEAST_MEMORY_MB = 512
 
-# Flags whose values may hold a secret.
-NOTIFY, INDEX_URL = "--notify", "--index-url"
-
-
-@dataclass(frozen=True)
-class CommandLine:
-    """A command line, and the secrets that were taken out of it."""
-
-    words: tuple[str, ...]
-    notify: tuple[str, ...] = field(repr=False)
-    index_url: str | None = field(repr=False)
-
-
-def without_secrets(words: Sequence[str]) -> CommandLine:
-    """Take out what may be a secret: the index's address, and every --notify that does more than name variables."""
-    kept: list[str] = []
-    notify: list[str] = []
-    index_url = None
-    for flag, value, written in _flags(words):
-        if flag == INDEX_URL:
-            index_url = value
-        elif flag == NOTIFY and not masking.is_reference(value):
-            notify.append(value)
-        else:
-            kept += written
-    return CommandLine(tuple(kept), tuple(notify), index_url)
-
-
-def recorded(words: Sequence[str]) -> tuple[str, ...]:
-    """Return a command line as it is kept and shown: without logins and tokens."""
-    kept: list[str] = []
-    for flag, value, written in _flags(words):
-        if not flag:
-            kept.append(masking.mask_login(value))
-            continue
-        shown = masking.mask_notify(value) if flag == NOTIFY else masking.mask_index(value)
-        kept += [f"{flag}={shown}"] if len(written) == 1 else [flag, shown]
-    return tuple(kept)
-
-
-def _flags(words: Sequence[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield flag, value and words of each flag that may hold a secret; any other word is yielded as a value."""
-    left = iter(words)
-    for word in left:
-        flag, has_value, value = word.partition("=")
-        if flag not in (NOTIFY, INDEX_URL):
-            yield "", word, (word,)
-        elif has_value:
-            yield flag, value, (word,)
-        elif (following := next(left, None)) is not None:
-            yield flag, following, (word, following)
-        else:
-            yield "", word, (word,)
-
 
 def refuse_logins(words: Sequence[str], where: str) -> None:
     for word in words:
-        if masking.LOGIN.search(word):
-            raise UsageError(f"{masking.mask_login(word)}: {where} must not contain a login; leave it out")
+        if redact.LOGIN.search(word):
+            raise UsageError(f"{redact.mask_login(word)}: {where} must not contain a login; leave it out")
 
 
 def names(text: str) -> tuple[str, ...]:

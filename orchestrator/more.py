@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator import cards, catalog, pinned, suites
-from orchestrator.engines import ENGINES, EngineOptions, Environment
+from orchestrator.engines import ENGINES, Environment
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.host import host_facts, is_here
 from orchestrator.judge import judge_run
@@ -27,6 +27,7 @@ from orchestrator.model import (
     Manifest,
     Plan,
 )
+from orchestrator.options import EngineOptions
 from orchestrator.plan import looks_left
 from orchestrator.progress import View
 from orchestrator.replicates import Replicate, load

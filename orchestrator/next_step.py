@@ -7,10 +7,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from orchestrator.errors import UsageError
-from orchestrator.flags import LONGEST_S
 from orchestrator.host import is_here
 from orchestrator.model import Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan
 from orchestrator.more import MoreOptions, extension, is_closed, open_cases, read_past, same_sources
+from orchestrator.options import LONGEST_S
 from orchestrator.rundir import RunDir
 from orchestrator.suites import BUILTIN
 

@@ -4,7 +4,7 @@ import errno
 import tempfile
 from pathlib import Path
 
-from orchestrator import whole
+from orchestrator import files
 from orchestrator.errors import UsageError
 
 
@@ -26,7 +26,7 @@ def write(path: Path, text: str, flag: str = "--output", *, within: bool = False
     """Write a file that a user names or, `within` a run directory, one of ours that no link may stand for."""
     try:
         if within:
-            whole.write(path, text.encode())
+            files.write_atomically(path, text.encode())
         else:
             path.write_text(text, encoding="utf-8")
     except OSError as error:

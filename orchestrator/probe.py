@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import host
-from orchestrator.engines import check_cpus
 from orchestrator.engines.channel import ChannelClosed, ChannelTimeout, ProcessChannel
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.host import Meanwhile, read_counters
+from orchestrator.options import check_cpus
 from orchestrator.plan import round_order
 from orchestrator.stats.paired import Estimate, estimate
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from orchestrator import confined
+from orchestrator import files
 from orchestrator.errors import ContractBroken
 from workloads import contract
 
@@ -80,7 +80,7 @@ def read_stream(path: Path, root: Path | None = None, *, live: bool = False) -> 
     """The whole batches of a stream, and whether it was cut short. Below `root` no link is followed."""
     try:
         # All of it at one moment: a worker may change the file while it is read.
-        data = confined.read(root or path.parent, path, MOST_BYTES, names=1 if live else None)
+        data = files.read(root or path.parent, path, MOST_BYTES, names=1 if live else None)
     except OSError as error:
         raise ContractBroken(f"{path} cannot be read: {error.strerror}; run its version again") from error
     return parse(path, data)

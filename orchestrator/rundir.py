@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator import confined, results
+from orchestrator import files, results
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import Discarded, Ended, Entry, Manifest, Plan
 from orchestrator.results import Stream, compacted
@@ -87,7 +87,7 @@ class RunDir:
         refuse_strangers(self.path)
         self._refuse_foreign()
         try:
-            handle = confined.opened(self.path, self.path / ".lock", os.O_RDWR | os.O_CREAT)
+            handle = files.opened(self.path, self.path / ".lock", os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise UsageError(f"cannot write into {self.path}: {error.strerror}") from error
         try:
@@ -104,7 +104,7 @@ class RunDir:
     def is_held(self) -> bool:
         """Whether a run is in progress."""
         with suppress(OSError):
-            handle = confined.opened(self.path, self.path / ".lock", os.O_RDONLY)
+            handle = files.opened(self.path, self.path / ".lock", os.O_RDONLY)
             try:
                 fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -129,7 +129,7 @@ class RunDir:
         data = self._content("journal.jsonl")
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
-            handle = confined.opened(self.path, self.journal, os.O_WRONLY)
+            handle = files.opened(self.path, self.journal, os.O_WRONLY)
             try:
                 os.truncate(handle, whole)
             finally:
@@ -143,11 +143,11 @@ class RunDir:
 
     def _write(self, name: str, data: bytes) -> None:
         with self._writing(name):
-            confined.replace(self.path, self.path / name, data + b"\n")
+            files.replace(self.path, self.path / name, data + b"\n")
 
     def record(self, entry: Entry) -> None:
         with self._writing(self.journal.name):
-            confined.append(self.path, self.journal, ENTRY.dump_json(entry) + b"\n")
+            files.append(self.path, self.journal, ENTRY.dump_json(entry) + b"\n")
 
     @contextmanager
     def _writing(self, name: str) -> Iterator[None]:
@@ -179,7 +179,7 @@ class RunDir:
 
     def _content(self, name: str) -> bytes:
         # A backup may share these files: only what workers write has to have one name.
-        return confined.read(self.path, self.path / name, MOST_BYTES, names=None)
+        return files.read(self.path, self.path / name, MOST_BYTES, names=None)
 
     def entries(self) -> Iterator[Entry]:
         """The journal; a last line cut short by a kill is left out."""
@@ -236,13 +236,13 @@ class RunDir:
 
     def _keep(self, stream: Stream) -> None:
         try:
-            data = confined.read(self.path, stream.path, results.MOST_BYTES)
-        except confined.Refused as refused:
+            data = files.read(self.path, stream.path, results.MOST_BYTES)
+        except files.Refused as refused:
             self._discard(stream, f"{stream.path} is not used: {refused.strerror}", of_stream=True)
             return
         self.settled.mkdir(exist_ok=True)
         kept = self.settled / f"{stream.path.parent.name}.arrow"
-        confined.replace(self.path, kept, compacted(stream.path, data), 0o600)
+        files.replace(self.path, kept, compacted(stream.path, data), 0o600)
 
     def _discard(self, stream: Stream, what: str, *, of_stream: bool) -> None:
         self.record(Discarded(version=stream.version, part=stream.part, what=what, stream=of_stream))
@@ -269,7 +269,7 @@ class RunDir:
 
 def refuse_strangers(path: Path) -> None:
     """Raise UsageError if a directory holds a link, a pipe or a device: tfcompare writes none, and would follow one."""
-    for stranger in confined.strangers(path, skip=("results",)):
+    for stranger in files.strangers(path, skip=("results",)):
         kind = "a link" if stranger.is_symlink() else "not a regular file"
         raise UsageError(f"{stranger} is {kind}; a run directory must not contain any. Remove it and try again")
 
@@ -289,5 +289,5 @@ def _listed(names: list[str]) -> str:
 
 def _remove(folder: Path) -> None:
     """A folder that a worker wrote to, whatever permissions it left behind."""
-    confined.open_up(folder)
+    files.open_up(folder)
     shutil.rmtree(folder, ignore_errors=True)

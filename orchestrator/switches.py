@@ -7,9 +7,10 @@ from typing import Annotated, cast, get_args
 import typer
 
 from orchestrator import flags
-from orchestrator.engines import ENGINES, EngineOptions
+from orchestrator.engines import ENGINES
 from orchestrator.errors import UsageError
 from orchestrator.model import GpuRequest as GpuRequestName
+from orchestrator.options import EngineOptions
 
 INDEX_VARIABLE = "TFCOMPARE_INDEX_URL"
 

@@ -17,15 +17,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from orchestrator import catalog, whole
+from orchestrator import catalog, files
 from orchestrator.ask import Options, ask
-from orchestrator.engines import EngineOptions
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine
 from orchestrator.errors import EnvironmentFailed, TfCompareError
 from orchestrator.images.environments import remove
 from orchestrator.judge import judge_run
 from orchestrator.measure import Ledger
+from orchestrator.options import EngineOptions
 from orchestrator.progress import View, view
 from orchestrator.run import conduct, first_stretch, make_manifest
 from orchestrator.rundir import RunDir
@@ -41,7 +41,7 @@ def read() -> dict[str, dict]:
 
 def write(record: dict[str, dict]) -> None:
     ordered = {key: record[key] for key in sorted(record)}
-    whole.write(RECORD, (json.dumps(ordered, indent=2) + "\n").encode())
+    files.write_atomically(RECORD, (json.dumps(ordered, indent=2) + "\n").encode())
 
 
 def verify(version: Version, flavour: Flavour, folder: Path, watching: View, keep: bool) -> dict:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator import whole
+from orchestrator import files
 from orchestrator.ask import Options
 from orchestrator.bisect.search import Finding, Found, StepKind, search
 from orchestrator.errors import ContractBroken, UsageError
@@ -109,7 +109,7 @@ def exists(folder: Path) -> bool:
 
 def write(folder: Path, state: State) -> None:
     try:
-        whole.write(folder / STATE_FILE, _adapter().dump_json(state, indent=1) + b"\n")
+        files.write_atomically(folder / STATE_FILE, _adapter().dump_json(state, indent=1) + b"\n")
     except OSError as error:
         raise UsageError(
             f"cannot write {folder / STATE_FILE}: {error.strerror}; what was measured is in {folder / 'steps'}"

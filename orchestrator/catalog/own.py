@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from orchestrator import whole
+from orchestrator import files
 from orchestrator.errors import UsageError
 
 
@@ -73,7 +73,7 @@ def changing() -> Iterator[None]:
 def write(path: Path, text: str) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        whole.write(path, text.encode())
+        files.write_atomically(path, text.encode())
     except OSError as error:
         raise _unwritable(path, error) from error
     return path

@@ -1,55 +1,18 @@
 """Where versions live and workers run: one Protocol, one file and one entry in ENGINES per engine."""
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
 from orchestrator.engines.channel import Channel
 from orchestrator.engines.setting import BuildLog
-from orchestrator.errors import UsageError
-from orchestrator.gpu import Gpu
-from orchestrator.model import EnvironmentFacts, GpuRequest, Isolation, LargeFile
+from orchestrator.model import EnvironmentFacts, Isolation, LargeFile
+from orchestrator.options import EngineOptions
 from orchestrator.versions import Version
 
 # What one version takes on the disk, installed; images and environments of 1.14, 2.0 and 2.13 took 0.9 to 1.7 GB.
 CPU_GB, GPU_GB = 1.7, 6.0
-
-
-def check_cpus(asked: Collection[int] | None, usable: Collection[int]) -> None:
-    if absent := sorted(set(asked or ()) - set(usable)):
-        raise UsageError(
-            f"--cpuset: CPU {', '.join(map(str, absent))} cannot be used here; "
-            f"those that can are {', '.join(map(str, sorted(usable)))}"
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineOptions:
-    """What the user may say about environments, and what each worker may use of the machine."""
-
-    gpu: bool = False
-    gpu_request: GpuRequest = "runtime"
-    # As they were named; and, once they were found, what the names stand for. Without cards all that the engine gives.
-    gpus: tuple[str, ...] = ()
-    cards: tuple[Gpu, ...] = ()
-    exclusive: bool = False
-    force: bool = False
-    base: str | None = None
-    ca_bundle: Path | None = None
-    # There may be a password in it.
-    index_url: str | None = field(default=None, repr=False)
-    wheelhouse: Path | None = None
-    # Whether a Python that this machine lacks may be downloaded.
-    python_downloads: bool = True
-    cpus: tuple[int, ...] | None = None
-    memory_mb: int | None = None
-
-    def check_limits(self, cpus: Collection[int], memory_mb: int) -> None:
-        """That the CPUs and the memory asked for are there; raises UsageError."""
-        check_cpus(self.cpus, cpus)
-        if self.memory_mb and self.memory_mb > memory_mb:
-            raise UsageError(f"--memory: {self.memory_mb} MB is more than the {memory_mb} MB that there are")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, Protocol
 
-from orchestrator import confined
+from orchestrator import files
 
 LEAVE_S = 2.0
 
@@ -143,7 +143,7 @@ class ProcessChannel:
 
 
 def _start(argv: list[str], env: dict[str, str], log: Path) -> "subprocess.Popen[bytes]":
-    with open(log, "ab", opener=confined.append_opener) as stderr:
+    with open(log, "ab", opener=files.append_opener) as stderr:
         return subprocess.Popen(
             argv,
             env=env,

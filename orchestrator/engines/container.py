@@ -20,7 +20,7 @@ import urllib3
 from docker.errors import APIError, DockerException, NotFound
 from docker.types import LogConfig, Mount
 
-from orchestrator import confined
+from orchestrator import files as confined
 from orchestrator.engines import limits, nvidia, outside, security
 from orchestrator.engines.channel import ChannelClosed, Lines, describe_exit
 from orchestrator.engines.setting import worker_variables

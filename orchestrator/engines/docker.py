@@ -13,21 +13,12 @@ from docker.errors import APIError, DockerException
 
 from orchestrator import lockfile
 from orchestrator.catalog import lock_hash
-from orchestrator.engines import (
-    EngineOptions,
-    Outlook,
-    Started,
-    WorkerPlace,
-    container,
-    image,
-    limits,
-    nvidia,
-    security,
-)
+from orchestrator.engines import Outlook, Started, WorkerPlace, container, image, limits, nvidia, security
 from orchestrator.engines.index import Index
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError, UsageError
 from orchestrator.model import EnvironmentFacts
+from orchestrator.options import EngineOptions
 from orchestrator.suites import WORKLOADS
 from orchestrator.versions import Flavour, FlavourName, Version
 

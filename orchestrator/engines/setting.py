@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from orchestrator import confined
+from orchestrator import files
 from orchestrator.catalog.own import home
 from orchestrator.engines.channel import kill_group
 
@@ -93,7 +93,7 @@ class BuildLog:
         with self._writing:
             if not self._tail:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-            with open(self.path, "a", opener=confined.append_opener) as log:
+            with open(self.path, "a", opener=files.append_opener) as log:
                 log.write(text + "\n")
             self._tail = [*self._tail[-39:], text]
         self._watch(text)

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from orchestrator import lockfile, whole
+from orchestrator import files, lockfile
 from orchestrator.catalog import lock_hash
-from orchestrator.engines import EngineOptions, Outlook, Started, WorkerPlace, failures, interpreters, pythons
+from orchestrator.engines import Outlook, Started, WorkerPlace, failures, interpreters, pythons
 from orchestrator.engines.channel import ProcessChannel
 from orchestrator.engines.folder_lock import FolderLock
 from orchestrator.engines.index import OVERRULED, Index
@@ -26,6 +26,7 @@ from orchestrator.engines.interpreters import Interpreter
 from orchestrator.engines.setting import BuildLog, cache, worker_variables
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import EnvironmentFacts
+from orchestrator.options import EngineOptions
 from orchestrator.suites import BUILTIN, WORKLOADS
 from orchestrator.versions import Flavour, Version
 
@@ -235,7 +236,7 @@ def identify(path: Path, interpreter: Interpreter) -> str:
     if "build" not in marker:
         # Installed by an earlier version: this build counts as the one of the install from now on.
         with suppress(OSError):
-            whole.write(path / MARKER, json.dumps({**marker, "build": interpreter.build}).encode())
+            files.write_atomically(path / MARKER, json.dumps({**marker, "build": interpreter.build}).encode())
     if marker.get("build", interpreter.build) == interpreter.build:
         return path.name
     return f"{path.name}-{hashlib.sha256(interpreter.build.encode()).hexdigest()[:8]}"

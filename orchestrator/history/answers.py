@@ -15,7 +15,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from orchestrator import output, whole
+from orchestrator import files, output
 from orchestrator.errors import UsageError
 from orchestrator.plain import drawn, plain
 
@@ -42,7 +42,7 @@ def write(found: pa.Table, format: str, path: Path) -> None:
     else:
         data = (drawn(lambda width: table(found)) + "\n" if format == "table" else text(found, format)).encode()
     try:
-        whole.write(path, data)
+        files.write_atomically(path, data)
     except OSError as error:
         raise output.unwritable(path, error) from error
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from orchestrator import catalog, whole
+from orchestrator import catalog, files
 from orchestrator.ask import suite_name
 from orchestrator.errors import ArmsDied, EnvironmentFailed, InternalError, Interrupted, TfCompareError, UsageError
 from orchestrator.history import alarms, detect, judging, retire, schedule, tonight
@@ -25,8 +25,8 @@ from orchestrator.history.series import all_series, has_value, key_of
 from orchestrator.history.store import Read, Store
 from orchestrator.host import host_facts
 from orchestrator.library import Run, load_run
-from orchestrator.masking import mask_login
 from orchestrator.model import CONTROL
+from orchestrator.redact import mask_login
 
 MOST_NAMED = 3
 # Flags that change what is measured or in what, next to device and engine.
@@ -352,7 +352,7 @@ def _drawn(run: Run) -> str:
 
     path = run.path / "report.html"
     try:
-        whole.write(path, html.page(run.path)[0].encode())
+        files.write_atomically(path, html.page(run.path)[0].encode())
     except OSError:
         return ""
     return str(path)

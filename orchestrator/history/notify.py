@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.errors import UsageError
 from orchestrator.history.message import MOST, Message, compose, trial
 from orchestrator.history.model import Told
-from orchestrator.masking import mask_url
+from orchestrator.redact import mask_url
 
 if TYPE_CHECKING:
     import apprise

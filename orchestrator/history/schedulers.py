@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from orchestrator import whole
+from orchestrator import files
 from orchestrator.catalog import own
 from orchestrator.errors import UsageError
 from orchestrator.history import schedule
@@ -289,7 +289,7 @@ def _written(path: Path) -> Written | None:
 def _write(path: Path, text: str, mode: int) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        whole.write(path, text.encode("utf-8", "surrogateescape"), mode)
+        files.write_atomically(path, text.encode("utf-8", "surrogateescape"), mode)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}; another --scheduler may do") from error
 

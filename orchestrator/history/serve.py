@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-from orchestrator import whole
+from orchestrator import files
 from orchestrator.catalog import own
 from orchestrator.errors import UsageError
 from orchestrator.history import schedule, standing
@@ -123,6 +123,6 @@ def _keep(night: date) -> None:
     path = begun_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        whole.write(path, f"{night}\n".encode())
+        files.write_atomically(path, f"{night}\n".encode())
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}; TFCOMPARE_DATA names another folder") from error

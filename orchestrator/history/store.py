@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from orchestrator import whole
+from orchestrator import files
 from orchestrator.errors import UsageError
 from orchestrator.history import schema
 from orchestrator.history.model import Event, Point
@@ -135,7 +135,7 @@ class Store:
 
     def _write(self, path: Path, data: bytes) -> None:
         try:
-            whole.write(path, data)
+            files.write_atomically(path, data)
         except OSError as error:
             raise UsageError(
                 f"cannot write {path}: {error.strerror}; once there is room, `tfcompare history import RUN` adds what "

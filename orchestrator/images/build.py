@@ -7,10 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.engines import EngineOptions
 from orchestrator.engines.docker import DockerEngine, asking, connect
 from orchestrator.engines.setting import cache
 from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
+from orchestrator.options import EngineOptions
 from orchestrator.progress import View
 from orchestrator.ready import Ready, make_ready
 from orchestrator.versions import Version

@@ -11,7 +11,8 @@ from pathlib import Path
 import docker
 from packaging.version import Version as Number
 
-from orchestrator import confined, lockfile
+from orchestrator import files as confined
+from orchestrator import lockfile
 from orchestrator.catalog import lock_hash
 from orchestrator.engines import container
 from orchestrator.engines.channel import ChannelClosed, ChannelTimeout

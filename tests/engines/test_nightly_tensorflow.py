@@ -11,13 +11,13 @@ import pytest
 
 from orchestrator import catalog, locking
 from orchestrator.catalog import own
-from orchestrator.engines import EngineOptions
 from orchestrator.engines.docker import connect
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine, cache_folder
 from orchestrator.history import retire, tonight
 from orchestrator.history.points import of_run
 from orchestrator.library import load_run
+from orchestrator.options import EngineOptions
 from tests.conftest import run_command
 from tests.engines.docker.conftest import stand_in
 from tests.engines.packages import locked, own_pip, wheel

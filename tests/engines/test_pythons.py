@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog, suites
-from orchestrator.engines import EngineOptions, WorkerPlace, interpreters
+from orchestrator.engines import WorkerPlace, interpreters
 from orchestrator.engines.client import Burst, Closed, Opened, Refused, WorkerClient
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine
 from orchestrator.model import Case
+from orchestrator.options import EngineOptions
 from orchestrator.plan import expand, parse_selector, select_cases
 from orchestrator.replicates import load
 from orchestrator.results import Stream

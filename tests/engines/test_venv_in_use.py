@@ -18,10 +18,10 @@ from types import SimpleNamespace
 import pytest
 
 from orchestrator import catalog, cli_images_kept
-from orchestrator.engines import EngineOptions
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import MARKER, VenvEngine
 from orchestrator.images import environments
+from orchestrator.options import EngineOptions
 from orchestrator.versions import Version
 from tests.engines.packages import locked, own_pip, wheel
 from tests.unit.test_cli import called

@@ -14,13 +14,14 @@ import pyarrow as pa
 import pytest
 
 from orchestrator.crew import Crew
-from orchestrator.engines import ENGINES, Engine, EngineOptions, Started, WorkerPlace
+from orchestrator.engines import ENGINES, Engine, Started, WorkerPlace
 from orchestrator.engines.channel import ChannelClosed
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.judge import judge_run
 from orchestrator.match import NO_CARDS, Fitting
 from orchestrator.measure import Measurement
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Plan
+from orchestrator.options import EngineOptions
 from orchestrator.progress import Quiet
 from orchestrator.run import first_stretch
 from orchestrator.rundir import RunDir

@@ -7,10 +7,10 @@ import pytest
 from orchestrator import cards, claims, suites
 from orchestrator.ask import Options, ask
 from orchestrator.cards import NOT_SEEN, NOT_WATCHED, again, choose, fit
-from orchestrator.engines import EngineOptions
 from orchestrator.errors import UsageError
 from orchestrator.gpu import Gpu, GpuReading
 from orchestrator.match import Fitting
+from orchestrator.options import EngineOptions
 
 V100 = Gpu(0, "GPU-4d6a-11", "Tesla V100", "7.0", "550.54", 16_384, 300, True, None)
 A100 = Gpu(1, "GPU-4d6a-22", "NVIDIA A100", "8.0", "550.54", 81_920, 400, True, False)

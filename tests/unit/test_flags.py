@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator import flags
+from orchestrator import flags, redact
 from orchestrator.errors import UsageError
 
 
@@ -72,4 +72,4 @@ def test_what_is_no_size_is_refused(text: str):
     ],
 )
 def test_a_command_line_is_kept_without_its_logins(words: tuple[str, ...], kept: tuple[str, ...]):
-    assert flags.recorded(words) == kept
+    assert redact.recorded(words) == kept

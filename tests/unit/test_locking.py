@@ -9,7 +9,7 @@ import pytest
 from orchestrator import catalog, locking
 from orchestrator.catalog import own
 from orchestrator.errors import UsageError
-from orchestrator.threads import side_by_side
+from orchestrator.parallel import side_by_side
 
 KNOWN = {
     "2.22.0.dev20260901": "tf-nightly-cpu",

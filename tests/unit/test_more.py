@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import cards, catalog, engines, more, pinned, suites
+from orchestrator import cards, catalog, more, pinned, suites
 from orchestrator.engines import Outlook
 from orchestrator.engines.client import WorkerClient
 from orchestrator.errors import NothingSelected, UsageError
@@ -15,6 +15,7 @@ from orchestrator.host import host_facts
 from orchestrator.judge import judge_run
 from orchestrator.model import Calibrated, Disturbed, Ended, EnvironmentFacts, Extended, Finished, Machine
 from orchestrator.more import MoreOptions, extension, more_rounds, read_past
+from orchestrator.options import EngineOptions
 from orchestrator.plan import looks_left
 from orchestrator.progress import Quiet
 from orchestrator.rundir import RunDir
@@ -269,7 +270,7 @@ def test_limits_of_the_plan_hold_for_more_rounds_too(tmp_path: Path, theatre: Th
     run = first(tmp_path)
     asked = run.read_plan()
     run.write_plan(more.replace(asked, cpus=(0,), memory_mb=4096))
-    more_rounds(MoreOptions(run=run.path, rounds=2, environments=engines.EngineOptions(base="b")), Quiet())
+    more_rounds(MoreOptions(run=run.path, rounds=2, environments=EngineOptions(base="b")), Quiet())
     assert (theatre.options.cpus, theatre.options.memory_mb, theatre.options.base) == ((0,), 4096, "b")
 
 

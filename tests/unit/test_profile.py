@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator import profile as story
 from orchestrator.ask import Options
-from orchestrator.engines import EngineOptions, Outlook, Started, WorkerPlace
+from orchestrator.engines import Outlook, Started, WorkerPlace
 from orchestrator.engines.channel import ProcessChannel
 from orchestrator.engines.client import WorkerClient
 from orchestrator.engines.setting import BuildLog, worker_variables
@@ -29,6 +29,7 @@ from orchestrator.errors import (
 from orchestrator.judge import judge_run
 from orchestrator.match import Fitting, Match
 from orchestrator.model import Case, EnvironmentFacts
+from orchestrator.options import EngineOptions
 from orchestrator.profile import ProfileOptions
 from orchestrator.profiles import Profiled
 from orchestrator.progress import Quiet

@@ -9,12 +9,13 @@ import pytest
 from orchestrator import errors, run
 from orchestrator.alternative import can_compare
 from orchestrator.ask import Options
-from orchestrator.engines import EngineOptions, Environment, Outlook
+from orchestrator.engines import Environment, Outlook
 from orchestrator.engines.choose import choose_engine
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.measure import Ledger
 from orchestrator.model import Arm, EnvironmentFacts, Expectation, Finished, Isolation
+from orchestrator.options import EngineOptions
 from orchestrator.progress import Quiet
 from orchestrator.rundir import RunDir
 from orchestrator.versions import Version

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import confined
+from orchestrator import files
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import Calibrated, Discarded, Ended, Finished, Lost
 from orchestrator.results import read_stream
@@ -275,7 +275,7 @@ def test_a_stream_that_cannot_be_taken_out_stays_where_it_is(run: RunDir, monkey
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(confined, "replace", full)
+    monkeypatch.setattr(files, "replace", full)
     run.settle(run.stream("2.0.0", 1))
     assert [stream.name for stream in run.streams()] == ["results/2.0.0-1/stream.arrow"]
 
@@ -286,7 +286,7 @@ def test_a_journal_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkey
     if gone == "folder":
         shutil.rmtree(run.path)
     else:
-        monkeypatch.setattr(confined, "opened", lambda *arguments: os.open("/dev/full", os.O_WRONLY))
+        monkeypatch.setattr(files, "opened", lambda *arguments: os.open("/dev/full", os.O_WRONLY))
     words = "No such file" if gone == "folder" else "No space left"
     with pytest.raises(UsageError, match=rf"cannot write .*journal\.jsonl: {words}.*continues the run"):
         run.record(ENTRIES[0])
@@ -303,7 +303,7 @@ def test_a_stream_that_cannot_be_read_for_a_moment_is_not_removed(run: RunDir, m
     def fails(*arguments: object, **options: object) -> bytes:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(confined, "read", fails)
+    monkeypatch.setattr(files, "read", fails)
     run.settle(run.stream("2.0.0", 1))
     monkeypatch.undo()
     (stream,) = run.streams()

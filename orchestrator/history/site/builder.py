@@ -9,7 +9,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from orchestrator import whole
+from orchestrator import files
 from orchestrator.errors import UsageError
 from orchestrator.history import alarms
 from orchestrator.history.lines import day
@@ -146,7 +146,7 @@ def _write(path: Path, text: str) -> None:
 
 def _put(path: Path, data: bytes) -> None:
     try:
-        whole.write(path, data)
+        files.write_atomically(path, data)
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror}; make room, or name another folder with --out"

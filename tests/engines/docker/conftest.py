@@ -20,10 +20,11 @@ import docker
 import pytest
 
 from orchestrator import catalog
-from orchestrator.engines import EngineOptions, image
+from orchestrator.engines import image
 from orchestrator.engines.container import RUN_LABEL
 from orchestrator.engines.docker import DockerEngine, DockerEnvironment, connect
 from orchestrator.engines.setting import BuildLog
+from orchestrator.options import EngineOptions
 from orchestrator.versions import Version
 
 HERE = Path(__file__).parent

@@ -16,10 +16,10 @@ import docker
 import pytest
 
 from orchestrator import catalog
-from orchestrator.engines import EngineOptions
 from orchestrator.engines.docker import DockerEngine
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EnvironmentFailed
+from orchestrator.options import EngineOptions
 from tests.engines.docker.conftest import HERE, MakeEngine, PrivateEngine, base_image, version
 from tests.engines.docker.registry import Registry, registry
 from tests.engines.packages import self_signed

@@ -17,7 +17,7 @@ import docker
 import pytest
 
 from orchestrator.ask import Options, ask
-from orchestrator.engines import EngineOptions, WorkerPlace, container, image, security
+from orchestrator.engines import WorkerPlace, container, image, security
 from orchestrator.engines.client import WorkerClient
 from orchestrator.engines.container import ContainerChannel, Spec, create
 from orchestrator.engines.docker import DockerEngine, DockerEnvironment
@@ -25,6 +25,7 @@ from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.gpu import Gpu
 from orchestrator.measure import Ledger
+from orchestrator.options import EngineOptions
 from orchestrator.progress import Quiet
 from orchestrator.run import conduct, first_stretch, make_manifest
 from orchestrator.rundir import RunDir

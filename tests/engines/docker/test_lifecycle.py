@@ -12,11 +12,12 @@ import pytest
 
 from orchestrator import run as story
 from orchestrator.ask import Options
-from orchestrator.engines import EngineOptions, WorkerPlace, container
+from orchestrator.engines import WorkerPlace, container
 from orchestrator.engines.client import WorkerClient
 from orchestrator.engines.docker import DockerEnvironment
 from orchestrator.host import spent_by
 from orchestrator.model import Case
+from orchestrator.options import EngineOptions
 from orchestrator.progress import Quiet
 from tests.conftest import run_command
 from tests.engines.docker.conftest import OWN, MakeEngine, Start, containers, until

@@ -9,9 +9,9 @@ import pytest
 
 from orchestrator import claims
 from orchestrator.ask import Options, ask
-from orchestrator.engines import EngineOptions
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Claim, Plan
+from orchestrator.options import EngineOptions
 from orchestrator.suites import all_workloads
 from tests.support.builders import workload
 

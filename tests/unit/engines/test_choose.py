@@ -2,9 +2,10 @@
 
 import pytest
 
-from orchestrator.engines import ENGINES, EngineInfo, EngineOptions
+from orchestrator.engines import ENGINES, EngineInfo
 from orchestrator.engines.choose import choose_engine, find_candidates
 from orchestrator.errors import UsageError
+from orchestrator.options import EngineOptions
 
 
 class Answering:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines import EngineOptions, docker
+from orchestrator.engines import docker
 from orchestrator.engines.docker import Clients, DockerEnvironment
 from orchestrator.model import EnvironmentFacts
+from orchestrator.options import EngineOptions
 
 FACTS = EnvironmentFacts(version="2.0.0", kind="docker", identity="sha256:1", lock="l", python="3.7", details={})
 

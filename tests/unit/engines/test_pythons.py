@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.engines import EngineOptions, pythons
+from orchestrator.engines import pythons
 from orchestrator.engines.pythons import OWN_LIST, OWN_LISTED, explain, find_ban
 from orchestrator.engines.setting import BuildLog
 from orchestrator.locking import find_uv
+from orchestrator.options import EngineOptions
 
 
 def test_a_flag_or_a_variable_forbids_downloads(monkeypatch: pytest.MonkeyPatch):

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines import EngineOptions, container, docker, limits, outside
+from orchestrator.engines import container, docker, limits, outside
 from orchestrator.engines.docker import DockerEngine
 from orchestrator.errors import EngineUnavailable, UsageError
+from orchestrator.options import EngineOptions
 
 USUAL = ["name=seccomp,profile=default"]
 

@@ -362,7 +362,7 @@ def test_a_report_that_cannot_be_written_fails_no_night(monkeypatch, options: Ni
             raise OSError(28, os.strerror(28))
         path.write_bytes(data)
 
-    monkeypatch.setattr(nights.whole, "write", full)
+    monkeypatch.setattr(nights.files, "write_atomically", full)
     told, _ = said(options)
     assert (told.night.outcome, told.report) == ("measured", "")
 

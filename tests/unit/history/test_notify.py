@@ -25,7 +25,7 @@ from orchestrator.history import notify
 from orchestrator.history.message import compose
 from orchestrator.history.model import Told
 from orchestrator.history.notify import Target, send, targets, try_out
-from orchestrator.masking import WITH_HOST, mask_url
+from orchestrator.redact import WITH_HOST, mask_url
 from tests.unit.history.places import Place, mail, web
 from tests.unit.history.told import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator import flags
+from orchestrator import redact
 from orchestrator.cli_schedule import SERVE
 from orchestrator.engines.setting import worker_variables
 from orchestrator.history import lock, night, schedule
@@ -284,7 +284,7 @@ def test_a_recorded_command_line_holds_none(monkeypatch):
     words = ["nightly", "run", "--index-url", INDEX, "--base", "https://me:planted@registry.example.org/x"]
     words += [word for url in NOTIFY.values() for word in ("--notify", url, f"--notify={url}")]
     monkeypatch.setattr(sys, "argv", ["tfcompare", *words])
-    kept = flags.recorded(sys.argv[1:])
+    kept = redact.recorded(sys.argv[1:])
     assert_clean(kept, json.dumps(kept))
     assert len(kept) == len(words)
-    assert flags.recorded(("--notify", "${HOOK}", "--notify")) == ("--notify", "${HOOK}", "--notify")
+    assert redact.recorded(("--notify", "${HOOK}", "--notify")) == ("--notify", "${HOOK}", "--notify")

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines import EngineOptions, interpreters, venv
+from orchestrator.engines import interpreters, venv
 from orchestrator.engines.folder_lock import FolderLock
 from orchestrator.engines.interpreters import Interpreter
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import MARKER, VenvEngine, folder_of
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.images import environments
+from orchestrator.options import EngineOptions
 from tests.unit.images.scenes import flavour, version
 
 FLAVOUR = flavour("2.13.0")

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from orchestrator.threads import side_by_side
+from orchestrator.parallel import side_by_side
 
 
 def test_results_come_in_the_order_of_the_items():

@@ -1,11 +1,13 @@
-"""Recognize secrets in addresses and variables, and show addresses without them."""
+"""Recognize secrets in addresses, variables and command lines, and show these without them."""
 
 import ipaddress
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 # A login in an address. Of an index's address the path may be a token too.
 LOGIN = re.compile(r"(?<=://)[^/\s]+@")
-INDEX_URL = re.compile(r"(?P<place>\w+://[^/\s]*).*")
+INDEX_ADDRESS = re.compile(r"(?P<place>\w+://[^/\s]*).*")
 SECRET_NAME = re.compile("INDEX|NOTIFY|PASS|TOKEN|SECRET|KEY|AUTH|CREDENTIAL", re.IGNORECASE)
 # Proxies are also written without a scheme; the path of a web address may be a token.
 SECRET_VALUE = re.compile(rf"{LOGIN.pattern}|^[^/\s:@]+:[^/\s@]+@|https?://[^/\s]+/\S")
@@ -20,6 +22,9 @@ WITH_HOST = frozenset(
 )  # fmt: skip
 # An @ in one of these belongs to an address and does not end a password.
 ADDRESSES = re.compile(r"[?&](to|from|cc|bcc|reply)=[^?&#/]*")
+
+# Flags whose values may hold a secret.
+NOTIFY, INDEX_URL = "--notify", "--index-url"
 
 
 def mask_url(url: str) -> str:
@@ -44,7 +49,7 @@ def mask_notify(url: str) -> str:
 
 def mask_index(url: str) -> str:
     """Return the address of an index as it may be shown: without login and path."""
-    match = INDEX_URL.fullmatch(mask_login(url))
+    match = INDEX_ADDRESS.fullmatch(mask_login(url))
     return f"{match['place']}/..." if match else "..."
 
 
@@ -69,3 +74,54 @@ def _is_host(text: str) -> bool:
         except ValueError:
             return False
     return bool(re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?", text))
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """A command line, and the secrets that were taken out of it."""
+
+    words: tuple[str, ...]
+    notify: tuple[str, ...] = field(repr=False)
+    index_url: str | None = field(repr=False)
+
+
+def without_secrets(words: Sequence[str]) -> CommandLine:
+    """Take out what may be a secret: the index's address, and every --notify that does more than name variables."""
+    kept: list[str] = []
+    notify: list[str] = []
+    index_url = None
+    for flag, value, written in _flags(words):
+        if flag == INDEX_URL:
+            index_url = value
+        elif flag == NOTIFY and not is_reference(value):
+            notify.append(value)
+        else:
+            kept += written
+    return CommandLine(tuple(kept), tuple(notify), index_url)
+
+
+def recorded(words: Sequence[str]) -> tuple[str, ...]:
+    """Return a command line as it is kept and shown: without logins and tokens."""
+    kept: list[str] = []
+    for flag, value, written in _flags(words):
+        if not flag:
+            kept.append(mask_login(value))
+            continue
+        shown = mask_notify(value) if flag == NOTIFY else mask_index(value)
+        kept += [f"{flag}={shown}"] if len(written) == 1 else [flag, shown]
+    return tuple(kept)
+
+
+def _flags(words: Sequence[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield flag, value and words of each flag that may hold a secret; any other word is yielded as a value."""
+    left = iter(words)
+    for word in left:
+        flag, has_value, value = word.partition("=")
+        if flag not in (NOTIFY, INDEX_URL):
+            yield "", word, (word,)
+        elif has_value:
+            yield flag, value, (word,)
+        elif (following := next(left, None)) is not None:
+            yield flag, following, (word, following)
+        else:
+            yield "", word, (word,)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import confined, whole
-from orchestrator.confined import Refused
+from orchestrator import files
+from orchestrator.files import Refused
 
 MOST = 1000
 
@@ -21,19 +21,19 @@ def root(tmp_path: Path) -> Path:
 
 def test_a_file_is_read_whole(root: Path):
     (root / "in" / "file").write_bytes(b"content")
-    assert confined.read(root, root / "in" / "file", MOST) == b"content"
+    assert files.read(root, root / "in" / "file", MOST) == b"content"
 
 
 def test_a_file_that_is_too_large_is_not_read(root: Path):
     too_large(root)
     with pytest.raises(OSError, match="more than"):
-        confined.read(root, root / "in" / "file", MOST)
+        files.read(root, root / "in" / "file", MOST)
 
 
 def test_the_root_itself_may_be_a_link(root: Path, tmp_path: Path):
     (root / "file").write_bytes(b"content")
     (tmp_path / "link").symlink_to(root)
-    assert confined.read(tmp_path / "link", tmp_path / "link" / "file", MOST) == b"content"
+    assert files.read(tmp_path / "link", tmp_path / "link" / "file", MOST) == b"content"
 
 
 def link_to_a_file(root: Path) -> None:
@@ -85,13 +85,13 @@ READS = {
 def test_what_is_no_file_of_its_own_is_not_read(root: Path, plant, words: str):
     plant(root)
     with pytest.raises(Refused, match=words):
-        confined.read(root, root / "in" / "file", MOST)
+        files.read(root, root / "in" / "file", MOST)
 
 
 @pytest.mark.parametrize("plant", [link_to_a_file, link_to_nothing, loop], ids=lambda plant: plant.__name__)
 def test_a_link_in_the_place_of_a_file_is_replaced(root: Path, plant):
     plant(root)
-    confined.replace(root, root / "in" / "file", b"new")
+    files.replace(root, root / "in" / "file", b"new")
     assert (root / "in" / "file").read_bytes() == b"new"
     assert not (root / "in" / "file").is_symlink()
     assert (root.parent / "victim").read_text() == "precious"
@@ -101,28 +101,28 @@ def test_a_link_in_the_place_of_a_file_is_replaced(root: Path, plant):
 def test_nothing_is_written_through_a_folder_that_is_a_link(root: Path):
     link_in_the_way(root)
     with pytest.raises(Refused):
-        confined.replace(root, root / "in" / "victim", b"new")
+        files.replace(root, root / "in" / "victim", b"new")
     with pytest.raises(Refused):
-        confined.opened(root, root / "in" / "victim", os.O_WRONLY | os.O_APPEND)
+        files.opened(root, root / "in" / "victim", os.O_WRONLY | os.O_APPEND)
     assert (root.parent / "victim").read_text() == "precious"
 
 
 def test_nothing_is_appended_through_a_link(root: Path):
     link_to_a_file(root)
-    with pytest.raises(OSError, match="symbolic link"), open(root / "in" / "file", "ab", opener=confined.append_opener):
+    with pytest.raises(OSError, match="symbolic link"), open(root / "in" / "file", "ab", opener=files.append_opener):
         pass
     assert (root.parent / "victim").read_text() == "precious"
 
 
 def test_a_file_has_its_permissions_from_the_start(root: Path):
-    confined.replace(root, root / "file", b"secret", 0o600)
+    files.replace(root, root / "file", b"secret", 0o600)
     assert stat.S_IMODE((root / "file").stat().st_mode) == 0o600
 
 
 def test_a_whole_file_does_not_follow_a_link_that_takes_its_partial_name(root: Path):
     for name in (".file", f".file.{os.getpid()}"):
         (root / name).symlink_to(root.parent / "victim")
-    whole.write(root / "file", b"new")
+    files.write_atomically(root / "file", b"new")
     assert (root / "file").read_bytes() == b"new"
     assert (root.parent / "victim").read_text() == "precious"
 
@@ -133,28 +133,28 @@ def test_strangers_are_found_at_any_depth_but_not_where_workers_write(root: Path
     link_to_nothing(root)
     os.mkfifo(root / "pipe")
     (root / "folder").symlink_to(root.parent)
-    found = {path.name for path in confined.strangers(root, skip=("results",))}
+    found = {path.name for path in files.strangers(root, skip=("results",))}
     assert found == {"file", "pipe", "folder"}
 
 
 def test_what_workers_write_to_may_not_be_a_link_itself(root: Path):
     (root / "results").symlink_to(root.parent)
-    assert [path.name for path in confined.strangers(root, skip=("results",))] == ["results"]
+    assert [path.name for path in files.strangers(root, skip=("results",))] == ["results"]
 
 
 def test_a_backup_that_shares_its_files_can_still_be_read(root: Path):
     hard_link(root)
-    assert confined.read(root, root / "in" / "file", MOST, names=None) == b"precious"
+    assert files.read(root, root / "in" / "file", MOST, names=None) == b"precious"
 
 
 def test_a_line_that_does_not_fit_leaves_the_file_as_it_was(root: Path, monkeypatch: pytest.MonkeyPatch):
-    confined.append(root, root / "file", b"one\n")
+    files.append(root, root / "file", b"one\n")
     write = os.write
     monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[:2]))
     with pytest.raises(OSError, match="No space left"):
-        confined.append(root, root / "file", b"another\n")
+        files.append(root, root / "file", b"another\n")
     monkeypatch.undo()
-    confined.append(root, root / "file", b"two\n")
+    files.append(root, root / "file", b"two\n")
     assert (root / "file").read_bytes() == b"one\ntwo\n"
 
 
@@ -164,6 +164,6 @@ def test_folders_are_opened_up_and_links_among_them_are_not(root: Path, tmp_path
     (root / "link").symlink_to(tmp_path / "target")
     (root / "in" / "deep").chmod(0)
     (root / "in").chmod(0)
-    confined.open_up(root)
+    files.open_up(root)
     assert [stat.S_IMODE((root / name).stat().st_mode) for name in ("in", "in/deep")] == [0o700, 0o700]
     assert stat.S_IMODE((tmp_path / "target").stat().st_mode) == 0o750

@@ -154,3 +154,8 @@ def strangers(root: Path, skip: tuple[str, ...] = ()) -> Iterator[Path]:
 def append_opener(path: str, flags: int) -> int:
     """For `open(..., opener=)`: a link as the last part of the path is an error."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def write_atomically(path: Path, data: bytes, mode: int | None = None) -> None:
+    """Write a file as a whole; with `mode`, it has that mode before it has content."""
+    replace(path.parent, path, data, mode)

@@ -1,0 +1,47 @@
+"""What a user may ask for, as the command line hands it on."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator.errors import UsageError
+from orchestrator.gpu import Gpu
+from orchestrator.model import GpuRequest
+
+LONGEST_S = 30 * 86_400
+
+
+def check_cpus(asked: Collection[int] | None, usable: Collection[int]) -> None:
+    if absent := sorted(set(asked or ()) - set(usable)):
+        raise UsageError(
+            f"--cpuset: CPU {', '.join(map(str, absent))} cannot be used here; "
+            f"those that can are {', '.join(map(str, sorted(usable)))}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """What the user may say about environments, and what each worker may use of the machine."""
+
+    gpu: bool = False
+    gpu_request: GpuRequest = "runtime"
+    # As they were named; and, once they were found, what the names stand for. Without cards all that the engine gives.
+    gpus: tuple[str, ...] = ()
+    cards: tuple[Gpu, ...] = ()
+    exclusive: bool = False
+    force: bool = False
+    base: str | None = None
+    ca_bundle: Path | None = None
+    # There may be a password in it.
+    index_url: str | None = field(default=None, repr=False)
+    wheelhouse: Path | None = None
+    # Whether a Python that this machine lacks may be downloaded.
+    python_downloads: bool = True
+    cpus: tuple[int, ...] | None = None
+    memory_mb: int | None = None
+
+    def check_limits(self, cpus: Collection[int], memory_mb: int) -> None:
+        """That the CPUs and the memory asked for are there; raises UsageError."""
+        check_cpus(self.cpus, cpus)
+        if self.memory_mb and self.memory_mb > memory_mb:
+            raise UsageError(f"--memory: {self.memory_mb} MB is more than the {memory_mb} MB that there are")
