@@ -20,10 +20,10 @@ from orchestrator.measure import Measurement
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Manifest, Plan
 from orchestrator.options import EngineOptions
 from orchestrator.plan import ALPHA, LOOKS, plan_pairs
-from orchestrator.progress import Quiet
 from orchestrator.run import first_stretch
 from orchestrator.rundir import RunDir
 from orchestrator.suites import all_workloads
+from orchestrator.terminal.progress import Quiet
 from workloads import contract
 
 WORKLOADS = Path(__file__).parent / "workloads"

@@ -16,9 +16,9 @@ from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine
 from orchestrator.model import Case, Finished
 from orchestrator.options import EngineOptions
-from orchestrator.progress import Quiet
 from orchestrator.run import run as run_comparison
 from orchestrator.rundir import RunDir
+from orchestrator.terminal.progress import Quiet
 
 OWN = Path(__file__).parent / "workloads"
 EMPTY = Case("empty", ())

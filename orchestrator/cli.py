@@ -12,9 +12,10 @@ from rich.console import Console
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from orchestrator import crash, streams
+from orchestrator import crash
 from orchestrator.errors import Interrupted, TfCompareError, UsageError
-from orchestrator.plain import lines
+from orchestrator.terminal import std_streams
+from orchestrator.terminal.text import lines
 
 # Which module has which command, in the order of the help.
 COMMANDS = {
@@ -81,7 +82,7 @@ def main() -> NoReturn:
 
 def call() -> int:
     """Run the command that the arguments name, report any error, and return the exit code."""
-    streams.guard()
+    std_streams.guard()
     # A polite end from outside must free containers and keep results just as Ctrl-C does.
     signal.signal(signal.SIGTERM, _interrupt)
     code = _exit_code(lambda: app(standalone_mode=False))

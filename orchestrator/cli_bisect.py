@@ -13,8 +13,6 @@ from orchestrator.bisect import outlook, report, story
 from orchestrator.bisect.once import Once
 from orchestrator.bisect.state import Question, State
 from orchestrator.errors import UsageError
-from orchestrator.plain import draw, lines, plain
-from orchestrator.progress import View, view
 from orchestrator.switches import (
     Base,
     CaBundle,
@@ -39,6 +37,8 @@ from orchestrator.switches import (
     environments,
     on_gpus,
 )
+from orchestrator.terminal.progress import View, view
+from orchestrator.terminal.text import draw, lines, plain
 
 # What may stand beside --resume: everything else was fixed when the search began.
 WITH_RESUME = {"resume", "steps", "format", "quiet", "verbose", "dry_run"}

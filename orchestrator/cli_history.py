@@ -20,8 +20,8 @@ from orchestrator.history import moves
 from orchestrator.history.model import Alarm, Event
 from orchestrator.history.place import place
 from orchestrator.history.store import Store
-from orchestrator.plain import draw, lines
 from orchestrator.switches import Format, History
+from orchestrator.terminal.text import draw, lines
 
 SHOW = "show"
 EMPTY = (

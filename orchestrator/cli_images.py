@@ -13,10 +13,10 @@ from orchestrator import catalog, cli_images_kept, examples, flags
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.locking import provide
 from orchestrator.options import EngineOptions
-from orchestrator.output import unwritable, write
-from orchestrator.plain import plain
-from orchestrator.progress import view
 from orchestrator.switches import Base, CaBundle, Format, IndexUrl, Quiet, Verbose, Wheelhouse
+from orchestrator.terminal.output_file import unwritable, write
+from orchestrator.terminal.progress import view
+from orchestrator.terminal.text import plain
 from orchestrator.versions import Flavour, Version
 
 if TYPE_CHECKING:

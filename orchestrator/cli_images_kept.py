@@ -13,8 +13,8 @@ from rich.console import Console
 from orchestrator import catalog, examples, flags
 from orchestrator.catalog import own
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
-from orchestrator.plain import draw, plain
 from orchestrator.switches import Base, Format, Quiet
+from orchestrator.terminal.text import draw, plain
 from orchestrator.versions import Version
 
 if TYPE_CHECKING:

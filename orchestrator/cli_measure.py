@@ -14,9 +14,7 @@ from orchestrator.errors import FoundSlower, UsageError
 from orchestrator.listing import draw_listing, list_claims
 from orchestrator.more import MoreOptions, more_rounds
 from orchestrator.next_step import next_line
-from orchestrator.plain import lines, plain
 from orchestrator.profile import CALLS, TOP, ProfileOptions, profile
-from orchestrator.progress import view
 from orchestrator.run import Done, forecast
 from orchestrator.run import run as run_comparison
 from orchestrator.showing import Shown, shown
@@ -54,6 +52,8 @@ from orchestrator.switches import (
     known_fail_on,
     on_gpus,
 )
+from orchestrator.terminal.progress import view
+from orchestrator.terminal.text import lines, plain
 
 # What else stands in the plan of the run that --more continues.
 WITH_MORE = {

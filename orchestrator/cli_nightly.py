@@ -20,7 +20,6 @@ from orchestrator.errors import (
 )
 from orchestrator.history.model import ROUNDS, Told
 from orchestrator.history.place import place
-from orchestrator.plain import lines
 from orchestrator.switches import (
     INDEX_VARIABLE,
     Base,
@@ -46,6 +45,7 @@ from orchestrator.switches import (
     Timeout,
     Wheelhouse,
 )
+from orchestrator.terminal.text import lines
 
 # What `tfcompare run` is given as it stands. The index's address may hold a login and goes by a variable.
 PASSED = (

@@ -7,8 +7,8 @@ from rich.console import Console
 
 from orchestrator import examples
 from orchestrator.errors import UsageError
-from orchestrator.plain import plain
 from orchestrator.switches import Notify, NotifyFile, Quiet
+from orchestrator.terminal.text import plain
 
 app = typer.Typer()
 

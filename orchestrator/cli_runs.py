@@ -15,7 +15,6 @@ from orchestrator.library import load_run
 from orchestrator.listing import draw_listing, find_listing
 from orchestrator.locking import provide
 from orchestrator.options import EngineOptions
-from orchestrator.plain import draw, plain
 from orchestrator.profile import PROFILE_FILE
 from orchestrator.profile import read as read_profile
 from orchestrator.profiles import Profiled
@@ -23,6 +22,7 @@ from orchestrator.reports import changes as changes_report
 from orchestrator.reports import profile as profile_report
 from orchestrator.showing import shown
 from orchestrator.switches import Base, Columns, FailOn, Format, Gpu, NoPythonDownloads, Only, Sort, known_fail_on
+from orchestrator.terminal.text import draw, plain
 
 app = typer.Typer()
 

@@ -20,8 +20,8 @@ from orchestrator.history.place import VARIABLE, place
 from orchestrator.history.schedule import Planned, Schedule
 from orchestrator.history.schedulers import Entry, Scheduler
 from orchestrator.history.standing import Standing
-from orchestrator.plain import harmless, lines
 from orchestrator.switches import INDEX_VARIABLE, Format
+from orchestrator.terminal.text import harmless, lines
 
 SERVE = "nightly-serve"
 # Of the environment of now, what a night needs to be the same as one that is started by hand.

@@ -14,11 +14,11 @@ from rich.text import Text
 from orchestrator import setup as setups
 from orchestrator.finding import STYLES, Finding, Level
 from orchestrator.host import MOST_FOREIGN, MOST_STEAL, Facts, host_facts, moment
-from orchestrator.plain import plain
 from orchestrator.plan import ALPHA, LOOKS, MARGIN
 from orchestrator.probe import Neighbour, Probe, measure
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import judge
+from orchestrator.terminal.text import plain
 
 SCHEMA = "tfcompare.doctor/1"
 # What each look of a run without --rounds may spend of the error; its default budget is good for about the second.

@@ -10,8 +10,8 @@ from rich.table import Table
 from orchestrator import catalog, claims, suites
 from orchestrator.errors import UsageError
 from orchestrator.model import Claim
-from orchestrator.plain import lines
 from orchestrator.reports.claims import expected
+from orchestrator.terminal.text import lines
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, Wo
 from orchestrator.host import Witness
 from orchestrator.model import BESIDE, Calibrated, Case, Comparison, Disturbed, Ended, Plan, Watched
 from orchestrator.plan import alternating, linked, round_order
-from orchestrator.progress import View
 from orchestrator.rundir import RunDir
 from orchestrator.stats import calibrate
 from orchestrator.stats.calibrate import Pilot
+from orchestrator.terminal.progress import View
 from workloads.contract import PILOT_ROUND
 
 # What the pilot spends on an arm's calls, of a budget at most this share, and how many it makes at most.

@@ -29,10 +29,10 @@ from orchestrator.model import (
 )
 from orchestrator.options import EngineOptions
 from orchestrator.plan import looks_left
-from orchestrator.progress import View
 from orchestrator.replicates import Replicate, load
 from orchestrator.run import Done, conduct, prepare, verdict_on, workload_folder
 from orchestrator.rundir import RunDir
+from orchestrator.terminal.progress import View
 from workloads import contract
 
 # Rounds that an extension takes where no planned look is left and no number was asked for.

@@ -28,9 +28,9 @@ from orchestrator.locking import provide
 from orchestrator.model import Case, Lost, Plan
 from orchestrator.profile_stacks import collapsed, speedscope
 from orchestrator.profiles import Heading, Profile, Profiled, ProfiledArm, stem
-from orchestrator.progress import View
 from orchestrator.run import make_manifest, pin_workloads, prepare_somewhere, workload_folder
 from orchestrator.rundir import RunDir, refuse_strangers
+from orchestrator.terminal.progress import View
 
 CALLS, TOP = 20, 15
 # Fewer could not tell what is called once a step from what is called once or twice.

@@ -39,9 +39,9 @@ from orchestrator.model import (
     Plan,
 )
 from orchestrator.plan import TREND_FROM
-from orchestrator.progress import View
 from orchestrator.ready import Ready, make_ready
 from orchestrator.rundir import RunDir
+from orchestrator.terminal.progress import View
 from orchestrator.versions import Version
 from workloads import contract
 

@@ -26,9 +26,9 @@ from orchestrator.images.environments import remove
 from orchestrator.judge import judge_run
 from orchestrator.measure import Ledger
 from orchestrator.options import EngineOptions
-from orchestrator.progress import View, view
 from orchestrator.run import conduct, first_stretch, make_manifest
 from orchestrator.rundir import RunDir
+from orchestrator.terminal.progress import View, view
 from orchestrator.versions import Flavour, Version
 
 RECORD = catalog.IMAGES / "verified.json"

@@ -1,7 +1,7 @@
 """What the runs of a search have in common is said once, not step after step."""
 
 from orchestrator.model import Case
-from orchestrator.progress import Quiet, View
+from orchestrator.terminal.progress import Quiet, View
 
 
 class Once(Quiet):

@@ -9,8 +9,8 @@ from orchestrator.engines import CPU_GB
 from orchestrator.engines.choose import choose_engine
 from orchestrator.host import free_gb
 from orchestrator.plan import LOOKS
-from orchestrator.progress import View
 from orchestrator.run import REPLICATE_S
+from orchestrator.terminal.progress import View
 
 # Until three versions side by side have imported TensorFlow.
 START_S = 12.0

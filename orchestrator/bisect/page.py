@@ -7,7 +7,6 @@ from typing import Any
 import jinja2
 import vl_convert
 
-from orchestrator import output
 from orchestrator.bisect.chain import joined
 from orchestrator.bisect.report import facts, visited
 from orchestrator.bisect.search import Found
@@ -17,6 +16,7 @@ from orchestrator.reports.columns import MARKS, interval, ratio
 from orchestrator.reports.html import charts, document
 from orchestrator.reports.html.parts import asset, policy
 from orchestrator.reports.html.text import rounded, shown
+from orchestrator.terminal import output_file
 
 PAGE = "report.html"
 WIDTH_PX = 900
@@ -41,7 +41,7 @@ class Table:
 
 def write(known: State, found: Found, folder: Path) -> Path:
     path = folder / PAGE
-    output.write(path, render(known, found), "--out", within=True)
+    output_file.write(path, render(known, found), "--out", within=True)
     return path
 
 

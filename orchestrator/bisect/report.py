@@ -12,12 +12,12 @@ from orchestrator.bisect.search import Finding, Found, Part
 from orchestrator.bisect.state import State
 from orchestrator.bisect.words import conclusions, share
 from orchestrator.model import VerdictName
-from orchestrator.plain import plain
 from orchestrator.plan import ALPHA
 from orchestrator.reports.columns import MARKS, STYLES, Notes, interval, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.strip import Scale, cells_for
 from orchestrator.reports.table import below
+from orchestrator.terminal.text import plain
 
 SCHEMA = "tfcompare.bisect/1"
 NARROWEST = 8

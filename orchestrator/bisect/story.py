@@ -30,8 +30,8 @@ from orchestrator.errors import (
 from orchestrator.host import host_facts, is_here
 from orchestrator.model import Case
 from orchestrator.plan import select_cases
-from orchestrator.progress import View
 from orchestrator.rundir import RunDir, refuse_strangers
+from orchestrator.terminal.progress import View
 from workloads import contract
 
 # Where the usual rounds do not tell, as many as this, looked at once.

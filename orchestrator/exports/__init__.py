@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import flat
-from orchestrator import output as output_file
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.exports import (
@@ -23,6 +22,7 @@ from orchestrator.exports import (
     pyperf,
 )
 from orchestrator.library import Run
+from orchestrator.terminal import output_file
 
 # One text each, without the last line's end.
 TEXTS: Mapping[str, Callable[[Run], str]] = {

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from orchestrator.library import Run
-from orchestrator.plain import harmless
+from orchestrator.terminal.text import harmless
 
 TABLE = "arms"
 

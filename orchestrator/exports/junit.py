@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement
 from orchestrator.exports.figures import told
 from orchestrator.library import Run
 from orchestrator.model import Arm, Comparison, Contrast
-from orchestrator.plain import harmless
+from orchestrator.terminal.text import harmless
 
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 

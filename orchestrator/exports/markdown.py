@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from orchestrator.exports.figures import python_of, verdict
 from orchestrator.library import Run
 from orchestrator.model import Arm, Comparison, Contrast
-from orchestrator.plain import clipped, harmless
 from orchestrator.reports.claims import judged_claims, subject_of, summary
 from orchestrator.reports.columns import MARKS, duration, interval, ratio
 from orchestrator.reports.table import facts
+from orchestrator.terminal.text import clipped, harmless
 
 MOST_ROWS = 20
 # GitHub refuses a comment of more than 65 536 characters; so much for each list or table.

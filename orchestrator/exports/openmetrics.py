@@ -10,7 +10,7 @@ from typing import get_args
 
 from orchestrator.library import Run
 from orchestrator.model import Arm, Contrast, Plan, VerdictName
-from orchestrator.plain import harmless
+from orchestrator.terminal.text import harmless
 
 OUTCOMES = ("measured", "refused", "died")
 

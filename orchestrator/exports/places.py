@@ -7,12 +7,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from orchestrator import output
 from orchestrator.errors import UsageError
+from orchestrator.terminal import output_file
 
 
 def write_text(path: Path, text: str) -> None:
-    output.write(path, text + "\n")
+    output_file.write(path, text + "\n")
 
 
 def write_json(path: Path, value: dict[str, Any]) -> Path:
@@ -24,13 +24,13 @@ def write_json(path: Path, value: dict[str, Any]) -> Path:
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
     """A name beside it to write to, which becomes the file once all is written."""
-    output.check(path)
+    output_file.check(path)
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         yield temporary
         os.replace(temporary, path)
     except OSError as error:
-        raise output.unwritable(path, error) from error
+        raise output_file.unwritable(path, error) from error
     finally:
         with suppress(OSError):
             temporary.unlink()
@@ -42,5 +42,5 @@ def new_folder(path: Path) -> Path:
             raise UsageError(f"{path} is not empty; remove it, or name another folder with --output")
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise output.unwritable(path, error) from error
+        raise output_file.unwritable(path, error) from error
     return path

@@ -16,11 +16,11 @@ from orchestrator.exports.places import new_folder, write_json
 from orchestrator.exports.text import file_name, key
 from orchestrator.library import Run
 from orchestrator.model import CONTROL, Contrast
-from orchestrator.plain import harmless
 from orchestrator.replicates import Replicate
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results import labels
 from orchestrator.rundir import RunDir
+from orchestrator.terminal.text import harmless
 
 FORMAT = "1.0"
 

@@ -3,7 +3,7 @@
 import hashlib
 import re
 
-from orchestrator.plain import harmless
+from orchestrator.terminal.text import harmless
 
 CHANGED_DIGITS = 8
 

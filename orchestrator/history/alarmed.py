@@ -11,8 +11,8 @@ from orchestrator.history.alarms import is_open
 from orchestrator.history.model import Alarm, Change, State
 from orchestrator.history.pick import case_of
 from orchestrator.history.plot import MARKS
-from orchestrator.plain import clipped, plain
 from orchestrator.reports.columns import LONGEST, STYLES, ratio
+from orchestrator.terminal.text import clipped, plain
 
 # Beneath an alarm's id.
 INDENT = (0, 0, 0, 8)

@@ -15,9 +15,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from orchestrator import files, output
+from orchestrator import files
 from orchestrator.errors import UsageError
-from orchestrator.plain import drawn, plain
+from orchestrator.terminal import output_file
+from orchestrator.terminal.text import drawn, plain
 
 FORMATS = ("table", "csv", "json", "parquet")
 # Of a table on a terminal; the other formats have them all.
@@ -29,7 +30,7 @@ def check(format: str, path: Path | None) -> None:
     if format == "parquet" and path is None:
         raise UsageError("--format parquet goes into a file: add --output FILE")
     if path:
-        output.check(path)
+        output_file.check(path)
 
 
 def text(found: pa.Table, format: str) -> str:
@@ -44,7 +45,7 @@ def write(found: pa.Table, format: str, path: Path) -> None:
     try:
         files.write_atomically(path, data)
     except OSError as error:
-        raise output.unwritable(path, error) from error
+        raise output_file.unwritable(path, error) from error
 
 
 def _parquet(found: pa.Table) -> bytes:

@@ -9,8 +9,8 @@ from math import log
 from typing import Literal
 
 from orchestrator.history.model import Alarm, Change, Night, Told
-from orchestrator.plain import clipped, harmless
 from orchestrator.reports.columns import interval, ratio
+from orchestrator.terminal.text import clipped, harmless
 
 Gravity = Literal["info", "success", "warning", "failure"]
 

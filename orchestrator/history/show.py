@@ -16,12 +16,12 @@ from orchestrator.history.objects import Shown
 from orchestrator.history.pick import Picked, case_of
 from orchestrator.history.plot import BORDER, GAP, MARKS, MISSING, plot, sparkline
 from orchestrator.history.rows import ALPHA, Row, bounds
-from orchestrator.plain import plain
 from orchestrator.reports.columns import STYLES, Notes, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.strip import cells_for
 from orchestrator.reports.summary import split_params
 from orchestrator.reports.table import below
+from orchestrator.terminal.text import plain
 
 NARROWEST = 8
 # From here on there is room for what a narrow table leaves out.

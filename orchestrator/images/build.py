@@ -11,8 +11,8 @@ from orchestrator.engines.docker import DockerEngine, asking, connect
 from orchestrator.engines.setting import cache
 from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
 from orchestrator.options import EngineOptions
-from orchestrator.progress import View
 from orchestrator.ready import Ready, make_ready
+from orchestrator.terminal.progress import View
 from orchestrator.versions import Version
 
 

@@ -13,7 +13,7 @@ from orchestrator.images.lock import Answer
 from orchestrator.images.prune import Garbage
 from orchestrator.images.sizes import told
 from orchestrator.images.verify import Verified
-from orchestrator.plain import plain
+from orchestrator.terminal.text import plain
 
 STYLES = {
     "current": "green", "stale": "yellow", "unknown version": "yellow", "not built": "dim",

@@ -11,7 +11,7 @@ from rich.text import Text
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.model import Arm, Contrast, Drift, Metric, VerdictName
-from orchestrator.plain import clipped, plain
+from orchestrator.terminal.text import clipped, plain
 
 STYLES: dict[VerdictName, str] = {"slower": "bold red", "faster": "bold green", "same": "", "inconclusive": "yellow"}
 MARKS: dict[VerdictName, str] = {"slower": "▲", "faster": "▼", "same": "=", "inconclusive": "?"}

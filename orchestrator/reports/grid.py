@@ -8,7 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
-from orchestrator.plain import harmless, plain
+from orchestrator.terminal.text import harmless, plain
 
 RULE = "─"
 

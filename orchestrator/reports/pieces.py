@@ -10,7 +10,7 @@ from rich.style import StyleType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.plain import plain
+from orchestrator.terminal.text import plain
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.model import Case
-from orchestrator.plain import drawn, plain
 from orchestrator.profiles import (
     Figure,
     Profile,
@@ -31,6 +30,7 @@ from orchestrator.profiles import (
     value,
 )
 from orchestrator.reports.columns import duration
+from orchestrator.terminal.text import drawn, plain
 
 SCHEMA = "tfcompare.profile/1"
 # From this width on a function's line and its calls per step have columns.

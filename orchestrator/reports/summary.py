@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from orchestrator.model import CONTROL, Case, Comparison, Contrast, VerdictName
-from orchestrator.plain import clipped
 from orchestrator.reports.columns import ratio
+from orchestrator.terminal.text import clipped
 
 # Of a case's name, in characters: a workload may have a parameter that holds a whole text.
 LONGEST = 240

@@ -8,12 +8,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.model import Arm, Comparison, Contrast
-from orchestrator.plain import clipped, drawn, plain
 from orchestrator.reports.arrange import Arrangement
 from orchestrator.reports.columns import LONGEST, Column, Notes, choose, legend
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.summary import LONGEST as LONGEST_NAME
 from orchestrator.reports.summary import by_candidate, sentences, split_params
+from orchestrator.terminal.text import clipped, drawn, plain
 
 # A row's name may wrap down to this width before its columns are laid out in two tables.
 NARROWEST_NAME = 8

@@ -9,7 +9,6 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.model import Arm, Case, Comparison, Contrast
-from orchestrator.plain import plain
 from orchestrator.plan import in_order
 from orchestrator.reports import table
 from orchestrator.reports.columns import MARKS, STYLES, Notes, duration, interval, ratio
@@ -17,6 +16,7 @@ from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import run_object
 from orchestrator.reports.strip import Scale, cells_for
 from orchestrator.reports.summary import by_candidate
+from orchestrator.terminal.text import plain
 
 SCHEMA = "tfcompare.trend/1"
 NARROWEST = 8

@@ -8,8 +8,8 @@ from orchestrator.ask import Options
 from orchestrator.model import Case
 from orchestrator.profile import ProfileOptions, profile, read
 from orchestrator.profiles import Profiled, Row, cumulative, grown, growth, own, split
-from orchestrator.progress import Quiet
 from orchestrator.reports.profile import Compared, as_object, compared, render
+from orchestrator.terminal.progress import Quiet
 
 TRAIN = "train_loop[loop={},api=tf.keras,mode=eager,input=numpy,model=small,data=small]"
 PREDICT = "predict[call=predict,state={},model=tiny]"

@@ -22,9 +22,9 @@ from orchestrator.match import NO_CARDS, Fitting
 from orchestrator.measure import Measurement
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Plan
 from orchestrator.options import EngineOptions
-from orchestrator.progress import Quiet
 from orchestrator.run import first_stretch
 from orchestrator.rundir import RunDir
+from orchestrator.terminal.progress import Quiet
 from tests.support.builders import MS, rows, run_directory
 from workloads import contract
 

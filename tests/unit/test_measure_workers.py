@@ -14,9 +14,9 @@ from orchestrator.match import Fitting, Match
 from orchestrator.measure import Measurement
 from orchestrator.model import BESIDE, Comparison, Ended, EnvironmentFacts, Lost, Plan
 from orchestrator.more import read_past
-from orchestrator.progress import Quiet
 from orchestrator.run import first_stretch
 from orchestrator.rundir import RunDir
+from orchestrator.terminal.progress import Quiet
 from tests.contract import stub
 from tests.support.builders import NEW, OLD, case, case_pair, plan, run_directory, version_pair
 from tests.unit.test_profile import Environment

@@ -17,8 +17,8 @@ from orchestrator.model import Calibrated, Disturbed, Ended, EnvironmentFacts, E
 from orchestrator.more import MoreOptions, extension, more_rounds, read_past
 from orchestrator.options import EngineOptions
 from orchestrator.plan import looks_left
-from orchestrator.progress import Quiet
 from orchestrator.rundir import RunDir
+from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Dressing, Part, Stage, offer, play
 from tests.support.builders import NEW, OLD, case, manifest, plan
 

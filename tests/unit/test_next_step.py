@@ -201,7 +201,7 @@ def test_it_is_the_last_line_of_a_run_that_an_interrupt_ended(mine: Path, monkey
         if number == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("orchestrator.progress.Plain.round_done", until)
+    monkeypatch.setattr("orchestrator.terminal.progress.Plain.round_done", until)
     flags = ("--versions", "1.14,2.0", "--workloads", str(mine), "--out", "run")
     assert called(monkeypatch, "run", *flags) == 130
     assert rounds == [1, 2, 3]

@@ -32,9 +32,9 @@ from orchestrator.model import Case, EnvironmentFacts
 from orchestrator.options import EngineOptions
 from orchestrator.profile import ProfileOptions
 from orchestrator.profiles import Profiled
-from orchestrator.progress import Quiet
 from orchestrator.rundir import RunDir
 from orchestrator.suites import WORKLOADS
+from orchestrator.terminal.progress import Quiet
 from orchestrator.versions import Version
 from tests.contract import stub
 from tests.support.actors import offer

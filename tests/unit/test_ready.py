@@ -10,8 +10,8 @@ from orchestrator import catalog, ready
 from orchestrator.engines import Outlook
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.progress import Quiet
 from orchestrator.ready import Ready, make_ready
+from orchestrator.terminal.progress import Quiet
 from orchestrator.versions import Version
 
 THREE = catalog.resolve(["1.14", "2.0", "2.13"])

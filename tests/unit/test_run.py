@@ -16,8 +16,8 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSel
 from orchestrator.measure import Ledger
 from orchestrator.model import Arm, EnvironmentFacts, Expectation, Finished, Isolation
 from orchestrator.options import EngineOptions
-from orchestrator.progress import Quiet
 from orchestrator.rundir import RunDir
+from orchestrator.terminal.progress import Quiet
 from orchestrator.versions import Version
 from tests.support import actors
 from tests.support.actors import Dressing, Part, Stage

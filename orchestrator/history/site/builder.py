@@ -18,8 +18,8 @@ from orchestrator.history.site import Built, case, feed, overview, words
 from orchestrator.history.site.overview import Row
 from orchestrator.history.site.sources import Place, Sources, runs_at
 from orchestrator.history.store import Store
-from orchestrator.plain import harmless
 from orchestrator.reports.html import parts
+from orchestrator.terminal.text import harmless
 
 FOLDER = Path(__file__).parent
 # Of these a site is known; nothing else is ever replaced.

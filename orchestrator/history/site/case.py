@@ -17,8 +17,8 @@ from orchestrator.history.series import TOLD
 from orchestrator.history.site import svg, words
 from orchestrator.history.site.sources import Drawn, Place, Runs, Sources
 from orchestrator.history.site.words import Said
-from orchestrator.plain import harmless
 from orchestrator.reports.columns import MARKS, ratio
+from orchestrator.terminal.text import harmless
 
 # The pages of cases lie in a folder of their own.
 HOME = "../"

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from orchestrator.history.model import Alarm, Event, Moved, Opened
 from orchestrator.history.site import words
-from orchestrator.plain import harmless
+from orchestrator.terminal.text import harmless
 
 ATOM = "http://www.w3.org/2005/Atom"
 # Readers keep what they have seen.

@@ -12,8 +12,8 @@ from orchestrator.history.site import svg, words
 from orchestrator.history.site.case import title
 from orchestrator.history.site.sources import Drawn, Place, Sources
 from orchestrator.history.site.words import Said
-from orchestrator.plain import harmless
 from orchestrator.reports.columns import ratio
+from orchestrator.terminal.text import harmless
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from orchestrator.plain import harmless
+from orchestrator.terminal.text import harmless
 
 # Enough to draw from; a page of hundreds of cases holds a million figures.
 DIGITS = 4

@@ -26,10 +26,10 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.gpu import Gpu
 from orchestrator.measure import Ledger
 from orchestrator.options import EngineOptions
-from orchestrator.progress import Quiet
 from orchestrator.run import conduct, first_stretch, make_manifest
 from orchestrator.rundir import RunDir
 from orchestrator.suites import WORKLOADS
+from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version
 

@@ -19,9 +19,9 @@ from orchestrator.engines import image
 from orchestrator.engines.docker import DockerEngine, DockerEnvironment
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.progress import View, view
 from orchestrator.run import prepare
 from orchestrator.rundir import RunDir
+from orchestrator.terminal.progress import View, view
 from orchestrator.versions import Flavour, Version
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version
 from tests.engines.docker.registry import registry as running_registry

@@ -18,7 +18,7 @@ from orchestrator.engines.docker import DockerEnvironment
 from orchestrator.host import spent_by
 from orchestrator.model import Case
 from orchestrator.options import EngineOptions
-from orchestrator.progress import Quiet
+from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
 from tests.engines.docker.conftest import OWN, MakeEngine, Start, containers, until
 

@@ -17,7 +17,7 @@ from orchestrator.bisect import page, report
 from orchestrator.bisect.search import Finding, Found, Wanted, search
 from orchestrator.bisect.state import Question, Skipped, State, Step
 from orchestrator.bisect.words import announced, conclusions
-from orchestrator.plain import drawn
+from orchestrator.terminal.text import drawn
 from tests.conftest import ROOT
 from tests.support.builders import case
 from tests.support.kept import kept

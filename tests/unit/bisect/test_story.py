@@ -27,8 +27,8 @@ from orchestrator.errors import (
     UsageError,
 )
 from orchestrator.model import EnvironmentFacts
-from orchestrator.progress import Quiet, View
 from orchestrator.rundir import RunDir
+from orchestrator.terminal.progress import Quiet, View
 from orchestrator.versions import Version
 from tests.support.actors import Dressing, Part, Stage, offer
 from tests.support.builders import arm, case, comparison, contrast, manifest, plan, version_pair

@@ -11,8 +11,8 @@ from orchestrator.history import plot
 from orchestrator.history.model import Series
 from orchestrator.history.rows import rows
 from orchestrator.history.series import all_series
-from orchestrator.plain import draw
-from orchestrator.streams import guard
+from orchestrator.terminal.std_streams import guard
+from orchestrator.terminal.text import draw
 from tests.support.kept import kept
 from tests.unit.history.nights import history
 

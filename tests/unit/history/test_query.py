@@ -17,7 +17,7 @@ from orchestrator.history.model import Event, Moved, Night
 from orchestrator.history.rows import bounds
 from orchestrator.history.series import all_series
 from orchestrator.history.store import Read, Store
-from orchestrator.plain import drawn
+from orchestrator.terminal.text import drawn
 from tests.unit.history import nights_shown as shown
 from tests.unit.history.nights import history
 

@@ -15,7 +15,7 @@ from orchestrator.history.model import Alarm, Point
 from orchestrator.history.pick import Asked, Picked, matching, pick
 from orchestrator.history.rows import rows
 from orchestrator.history.series import all_series
-from orchestrator.plain import drawn
+from orchestrator.terminal.text import drawn
 from tests.conftest import ROOT
 from tests.support.kept import kept
 from tests.unit.history import nights_shown as shown

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.engines.image import BASE_DIGEST, BASE_ID
 from orchestrator.images import tables
 from orchestrator.images.inventory import judge, place, weigh
-from orchestrator.plain import drawn
+from orchestrator.terminal.text import drawn
 from tests.unit.images.scenes import BASE, flavour, judged, kept, recipe, version
 
 KEY = ("1.14.0", "cpu", "3.7")

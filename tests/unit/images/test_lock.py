@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.images import tables
 from orchestrator.images.lock import Answer, bases, why
-from orchestrator.plain import drawn
+from orchestrator.terminal.text import drawn
 from tests.unit.images.scenes import version
 
 ONE, TWO = "sha256:" + "1" * 64, "sha256:" + "2" * 64

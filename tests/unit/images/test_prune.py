@@ -7,7 +7,7 @@ import pytest
 from orchestrator.engines import image, nvidia
 from orchestrator.images import sizes, tables
 from orchestrator.images.prune import Garbage, Spared, orphans, part
-from orchestrator.plain import drawn
+from orchestrator.terminal.text import drawn
 from tests.unit.images.scenes import judged, kept, recipe
 
 OLD = judged("stale", id="sha256:old")

@@ -13,7 +13,7 @@ from orchestrator.engines import container
 from orchestrator.images import tables
 from orchestrator.images.inside import Inside, parse
 from orchestrator.images.verify import Verified, compare, look, pins
-from orchestrator.plain import drawn
+from orchestrator.terminal.text import drawn
 from orchestrator.versions import Flavour
 from tests.unit.images.scenes import flavour, recipe, version, with_locks
 

@@ -9,8 +9,8 @@ import pytest
 
 from orchestrator.changes import Change, Changes, Difference
 from orchestrator.library import Run
-from orchestrator.plain import drawn
 from orchestrator.reports import changes
+from orchestrator.terminal.text import drawn
 from tests.support.builders import contrast
 from tests.support.kept import kept
 from tests.unit.reports import scenes

@@ -12,12 +12,12 @@ from rich.cells import cell_len
 
 from orchestrator.judge import judge_run
 from orchestrator.model import Case, Comparison
-from orchestrator.plain import drawn
 from orchestrator.plan import in_order, neighbour_pairs
 from orchestrator.reports import html, trend
 from orchestrator.reports.html.text import shown as shown_text
 from orchestrator.rundir import RunDir
 from orchestrator.showing import Shown
+from orchestrator.terminal.text import drawn
 from tests.conftest import ROOT
 from tests.support.builders import arm, case_pair, contrast, plan, version_pair
 from tests.support.kept import kept

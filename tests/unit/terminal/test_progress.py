@@ -6,8 +6,8 @@ import threading
 import pytest
 from rich.console import Console
 
-from orchestrator import progress
-from orchestrator.progress import Animated, Plain, Quiet, clock, view
+from orchestrator.terminal import progress
+from orchestrator.terminal.progress import Animated, Plain, Quiet, clock, view
 from tests.support.builders import case
 
 

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import output, showing
+from orchestrator import showing
 from orchestrator.errors import UsageError
 from orchestrator.reports import Page
+from orchestrator.terminal import output_file
 from tests.unit.test_cli import called
 from tests.unit.test_cli_runs import run  # noqa: F401
 
@@ -29,14 +30,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(("path", "why"), UNWRITABLE.values(), ids=UNWRITABLE)
 def test_what_cannot_be_written_is_wrong_usage(folder, path: str, why: str):
     with pytest.raises(UsageError) as error:
-        output.check(Path(path))
+        output_file.check(Path(path))
     assert str(error.value) == f"cannot write {path}: {why}; name another place with --output"
 
 
 @pytest.mark.parametrize("path", ["new", "file", "/dev/null", "/dev/full"])
 def test_a_check_changes_nothing(folder, path: str):
     before = sorted(folder.iterdir())
-    output.check(Path(path))
+    output_file.check(Path(path))
     assert sorted(folder.iterdir()) == before
     assert (folder / "file").read_text() == "kept"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from orchestrator import streams
 from orchestrator.errors import UsageError
+from orchestrator.terminal import std_streams
 
 DRAWN = "▲▼▸◂◀▶ µ·…±×→ │─┤└┬┄┊ ●◆◇✓✗✕ ▁▂▃▄▅▆▇█▐▌"
 
@@ -20,7 +20,7 @@ def written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Callab
     def write(step: Callable[[], None]) -> str:
         with (tmp_path / "out").open("w", encoding="ascii") as out, monkeypatch.context() as context:
             context.setattr(sys, "stdout", out)
-            streams.guard()
+            std_streams.guard()
             step()
             sys.stdout.flush()
         return (tmp_path / "out").read_text("utf-8").removesuffix("\n")
@@ -46,7 +46,7 @@ def test_anything_else_is_a_question_mark_per_cell(written, text: str):
 def test_a_document_keeps_its_own_encoding_and_its_place(written):
     def step() -> None:
         print("before")
-        streams.write_utf8("·\n")
+        std_streams.write_utf8("·\n")
         print("after")
 
     assert written(step) == "before\n·\nafter"
@@ -55,7 +55,7 @@ def test_a_document_keeps_its_own_encoding_and_its_place(written):
 def test_streams_are_guarded_once(written):
     def step() -> None:
         guarded = sys.stdout
-        streams.guard()
+        std_streams.guard()
         assert sys.stdout is guarded
 
     written(step)
@@ -64,14 +64,14 @@ def test_streams_are_guarded_once(written):
 def test_a_stream_that_is_no_file_is_left_alone(monkeypatch):
     text = io.StringIO()
     monkeypatch.setattr(sys, "stdout", text)
-    streams.guard()
+    std_streams.guard()
     assert sys.stdout is text
 
 
 @pytest.mark.parametrize("needed", [True, False])
 def test_a_full_disk_is_an_error_once_and_only_where_the_output_is_needed(needed: bool):
     with open("/dev/full", "wb") as full:
-        output = streams.Output(full.fileno(), needed=needed)
+        output = std_streams.Output(full.fileno(), needed=needed)
         if needed:
             with pytest.raises(UsageError, match="cannot write to stdout: No space left on device"):
                 output.write(b"lost")
@@ -81,5 +81,5 @@ def test_a_full_disk_is_an_error_once_and_only_where_the_output_is_needed(needed
 def test_a_closed_pipe_is_no_error():
     reading, writing = os.pipe()
     os.close(reading)
-    assert streams.Output(writing, needed=True).write(b"lost") == 4
+    assert std_streams.Output(writing, needed=True).write(b"lost") == 4
     os.close(writing)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.model import Case
-from orchestrator.plain import lines, plain
+from orchestrator.terminal.text import lines, plain
 
 
 class View(Protocol):
