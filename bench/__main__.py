@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import alarms, detect, images, isolation, overhead, peers, repeated, report, site
-from orchestrator.host import host_facts
+from orchestrator.machine.host import host_facts
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks of tfcompare itself

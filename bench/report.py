@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator import files
-from orchestrator.host import host_facts
+from orchestrator.machine.host import host_facts
 from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan
 from orchestrator.plan import ALPHA, LOOKS, MARGIN, plan_pairs
 from orchestrator.results import check, compacted, read_stream

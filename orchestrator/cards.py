@@ -6,7 +6,7 @@ from dataclasses import replace
 from orchestrator import catalog
 from orchestrator.ask import Asked, Options
 from orchestrator.errors import UsageError
-from orchestrator.gpu import Gpu, GpuReading, gpus, read_gpus
+from orchestrator.machine.gpu import Gpu, GpuReading, gpus, read_gpus
 from orchestrator.match import NO_CARDS, Fitting, Match, judge
 from orchestrator.versions import Version
 

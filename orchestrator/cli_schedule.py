@@ -155,7 +155,7 @@ def _schedule(
     if env_file is not None and not env_file.is_file():
         raise UsageError(f"--env-file {env_file}: no such file")
     # What names this machine in its nights; it takes a moment to find out.
-    from orchestrator.host import host_facts
+    from orchestrator.machine.host import host_facts
 
     history = place(asked["history"])
     given = redact.without_secrets(words)

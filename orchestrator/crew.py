@@ -11,7 +11,7 @@ from orchestrator.engines import Environment, WorkerPlace
 from orchestrator.engines.channel import ChannelClosed
 from orchestrator.engines.client import Ready, SeenGpu, WorkerClient, WorkerDied
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.gpu import Gpu
+from orchestrator.machine.gpu import Gpu
 from orchestrator.match import NO_CARDS, Fitting
 from orchestrator.model import CONTROL, Lost, Plan
 from orchestrator.results import Stream

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from orchestrator import setup as setups
 from orchestrator.finding import STYLES, Finding, Level
-from orchestrator.host import MOST_FOREIGN, MOST_STEAL, Facts, host_facts, moment
+from orchestrator.machine.host import MOST_FOREIGN, MOST_STEAL, Facts, host_facts, moment
 from orchestrator.plan import ALPHA, LOOKS, MARGIN
 from orchestrator.probe import Neighbour, Probe, measure
 from orchestrator.stats.paired import Estimate

@@ -7,7 +7,7 @@ from typing import Literal
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
-from orchestrator.gpu import Gpu
+from orchestrator.machine.gpu import Gpu
 from orchestrator.versions import Cuda, Version
 
 # unknown: the table or the card does not say enough; it is tried.

@@ -10,8 +10,8 @@ from pathlib import Path
 from orchestrator import cards, catalog, pinned, suites
 from orchestrator.engines import ENGINES, Environment
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
-from orchestrator.host import host_facts, is_here
 from orchestrator.judge import judge_run
+from orchestrator.machine.host import host_facts, is_here
 from orchestrator.match import Fitting
 from orchestrator.measure import Ledger, Stretch, undecided
 from orchestrator.model import (

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from orchestrator.errors import UsageError
-from orchestrator.host import is_here
+from orchestrator.machine.host import is_here
 from orchestrator.model import Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan
 from orchestrator.more import MoreOptions, extension, is_closed, open_cases, read_past, same_sources
 from orchestrator.options import LONGEST_S

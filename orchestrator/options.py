@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator.errors import UsageError
-from orchestrator.gpu import Gpu
+from orchestrator.machine.gpu import Gpu
 from orchestrator.model import GpuRequest
 
 LONGEST_S = 30 * 86_400

@@ -11,10 +11,10 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator import host
 from orchestrator.engines.channel import ChannelClosed, ChannelTimeout, ProcessChannel
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.host import Meanwhile, read_counters
+from orchestrator.machine import host
+from orchestrator.machine.host import Meanwhile, read_counters
 from orchestrator.options import check_cpus
 from orchestrator.plan import round_order
 from orchestrator.stats.paired import Estimate, estimate

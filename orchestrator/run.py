@@ -23,9 +23,9 @@ from orchestrator.errors import (
     NothingSelected,
     TfCompareError,
 )
-from orchestrator.host import host_facts, moment
 from orchestrator.judge import judge_run
 from orchestrator.locking import provide
+from orchestrator.machine.host import host_facts, moment
 from orchestrator.match import NO_CARDS, Fitting
 from orchestrator.measure import Ledger, Measurement, Stretch
 from orchestrator.model import (

@@ -8,8 +8,8 @@ from orchestrator import catalog
 from orchestrator.engines import CPU_GB, ENGINES, GPU_GB, Engine, Outlook
 from orchestrator.errors import EngineUnavailable
 from orchestrator.finding import Finding
-from orchestrator.gpu import Gpu, gpus
-from orchestrator.host import free_gb
+from orchestrator.machine.gpu import Gpu, gpus
+from orchestrator.machine.host import free_gb
 from orchestrator.match import Match, judge
 from orchestrator.options import EngineOptions
 from orchestrator.parallel import side_by_side

@@ -3,7 +3,7 @@
 import re
 
 from orchestrator import catalog
-from orchestrator.gpu import Gpu
+from orchestrator.machine.gpu import Gpu
 from orchestrator.match import Fit, judge
 from orchestrator.versions import Cuda, Version
 

@@ -27,7 +27,7 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
-from orchestrator.host import host_facts, is_here
+from orchestrator.machine.host import host_facts, is_here
 from orchestrator.model import Case
 from orchestrator.plan import select_cases
 from orchestrator.rundir import RunDir, refuse_strangers

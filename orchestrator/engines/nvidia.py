@@ -20,7 +20,7 @@ from docker.types import DeviceRequest
 
 from orchestrator.engines.venv import cache_folder
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.gpu import Gpu
+from orchestrator.machine.gpu import Gpu
 from orchestrator.model import GpuRequest
 
 KIND = "nvidia.com/gpu="

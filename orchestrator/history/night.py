@@ -23,8 +23,8 @@ from orchestrator.history.model import ROUNDS, Event, Key, Night, Point, Segment
 from orchestrator.history.points import of_run
 from orchestrator.history.series import all_series, has_value, key_of
 from orchestrator.history.store import Read, Store
-from orchestrator.host import host_facts
 from orchestrator.library import Run, load_run
+from orchestrator.machine.host import host_facts
 from orchestrator.model import CONTROL
 from orchestrator.redact import mask_login
 

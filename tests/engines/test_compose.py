@@ -15,7 +15,7 @@ import yaml
 from orchestrator import catalog
 from orchestrator.cli_images import USUAL
 from orchestrator.engines.docker import connect
-from orchestrator.host import host_facts
+from orchestrator.machine.host import host_facts
 from tests.conftest import ROOT, run_command
 from tests.engines.docker.conftest import until
 
@@ -185,7 +185,7 @@ def test_nights_are_waited_for_in_a_container_that_answers_and_ends_politely(
 
 
 def test_this_machine_is_the_same_to_the_history_in_a_container(nightly: Compose):
-    code = "from orchestrator.host import host_facts; print(host_facts()['id'])"
+    code = "from orchestrator.machine.host import host_facts; print(host_facts()['id'])"
     assert inside(nightly, "python", "-c", code).stdout.strip() == host_facts()["id"]
 
 

@@ -8,7 +8,7 @@ from orchestrator import cards, claims, suites
 from orchestrator.ask import Options, ask
 from orchestrator.cards import NOT_SEEN, NOT_WATCHED, again, choose, fit
 from orchestrator.errors import UsageError
-from orchestrator.gpu import Gpu, GpuReading
+from orchestrator.machine.gpu import Gpu, GpuReading
 from orchestrator.match import Fitting
 from orchestrator.options import EngineOptions
 

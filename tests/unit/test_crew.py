@@ -12,7 +12,7 @@ from orchestrator.crew import LOG_END, SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Cr
 from orchestrator.engines import Environment, Started, WorkerPlace
 from orchestrator.engines.client import SeenGpu, WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.gpu import Gpu
+from orchestrator.machine.gpu import Gpu
 from orchestrator.match import Fitting, Match
 from orchestrator.model import CONTROL, EnvironmentFacts
 from tests.support.actors import Dressing, Stage

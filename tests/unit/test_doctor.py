@@ -22,7 +22,7 @@ from orchestrator.doctor import (
     layout,
     level,
 )
-from orchestrator.host import Facts, Meanwhile
+from orchestrator.machine.host import Facts, Meanwhile
 from orchestrator.plan import ALPHA, LOOKS
 from orchestrator.probe import Neighbour, Probe
 from orchestrator.stats.paired import Estimate

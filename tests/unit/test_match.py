@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import catalog
-from orchestrator.gpu import Gpu
+from orchestrator.machine.gpu import Gpu
 from orchestrator.match import Fitting, Match, judge
 from orchestrator.versions import Cuda, Version
 

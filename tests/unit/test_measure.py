@@ -285,7 +285,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.host.Witness.disturbance", lambda witness, own_s: "somebody else")
+    monkeypatch.setattr("orchestrator.machine.host.Witness.disturbance", lambda witness, own_s: "somebody else")
 
 
 def rounds_of(stage: Stage, *names: str) -> dict[str, int]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from orchestrator import measure
-from orchestrator.gpu import Gpu, GpuReading
+from orchestrator.machine.gpu import Gpu, GpuReading
 from orchestrator.match import Fitting, Match
 from orchestrator.model import CardSpan, Disturbed, Watched
 from tests.support.actors import Part, Stage, play
@@ -120,8 +120,8 @@ def hot(monkeypatch: pytest.MonkeyPatch) -> list[GpuReading]:
             return (looks[-1],)
         return (COOL,)
 
-    monkeypatch.setattr("orchestrator.host.read_gpus", read)
-    monkeypatch.setattr("orchestrator.host.read_counters", lambda cpus: None)
+    monkeypatch.setattr("orchestrator.machine.host.read_gpus", read)
+    monkeypatch.setattr("orchestrator.machine.host.read_counters", lambda cpus: None)
     return coming
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from orchestrator.crew import Crew
-from orchestrator.host import Meanwhile, Reading, Witness
 from orchestrator.judge import judge_run
+from orchestrator.machine.host import Meanwhile, Reading, Witness
 from orchestrator.match import Fitting, Match
 from orchestrator.measure import Measurement
 from orchestrator.model import BESIDE, Comparison, Ended, EnvironmentFacts, Lost, Plan

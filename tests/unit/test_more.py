@@ -10,9 +10,9 @@ from orchestrator import cards, catalog, more, pinned, suites
 from orchestrator.engines import Outlook
 from orchestrator.engines.client import WorkerClient
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.gpu import Gpu
-from orchestrator.host import host_facts
 from orchestrator.judge import judge_run
+from orchestrator.machine.gpu import Gpu
+from orchestrator.machine.host import host_facts
 from orchestrator.model import Calibrated, Disturbed, Ended, EnvironmentFacts, Extended, Finished, Machine
 from orchestrator.more import MoreOptions, extension, more_rounds, read_past
 from orchestrator.options import EngineOptions

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.engines import Outlook
 from orchestrator.errors import EngineUnavailable
 from orchestrator.finding import Finding
-from orchestrator.gpu import Gpu
+from orchestrator.machine.gpu import Gpu
 from orchestrator.match import Match
 from orchestrator.setup import CPU_GB, Setup, Way, as_object, findings
 

@@ -23,7 +23,7 @@ from orchestrator.engines.container import ContainerChannel, Spec, create
 from orchestrator.engines.docker import DockerEngine, DockerEnvironment
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.gpu import Gpu
+from orchestrator.machine.gpu import Gpu
 from orchestrator.measure import Ledger
 from orchestrator.options import EngineOptions
 from orchestrator.run import conduct, first_stretch, make_manifest

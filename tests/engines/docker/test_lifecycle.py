@@ -15,7 +15,7 @@ from orchestrator.ask import Options
 from orchestrator.engines import WorkerPlace, container
 from orchestrator.engines.client import WorkerClient
 from orchestrator.engines.docker import DockerEnvironment
-from orchestrator.host import spent_by
+from orchestrator.machine.host import spent_by
 from orchestrator.model import Case
 from orchestrator.options import EngineOptions
 from orchestrator.terminal.progress import Quiet

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.engines import nvidia
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.gpu import Gpu
+from orchestrator.machine.gpu import Gpu
 
 FIRST = Gpu(0, "GPU-4d6a", "NVIDIA A100", "8.0", "550.54", 81_920, 400, True, False)
 SECOND = replace(FIRST, index=1, uuid="GPU-9f31")

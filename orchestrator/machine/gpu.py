@@ -11,7 +11,7 @@ from functools import cache
 from itertools import groupby
 from typing import Any
 
-from orchestrator import smi
+from orchestrator.machine import nvidia_smi
 from orchestrator.model import CardSpan
 
 # The driver's bits. An idle card, application clocks and display clocks are left out: those are how it was set up.
@@ -91,7 +91,7 @@ class GpuReading:
 def gpus(nvml: Any = None) -> tuple[Gpu, ...]:
     """The cards of this machine, none of them left out by CUDA_VISIBLE_DEVICES."""
     nvml = nvml or _package()
-    return tuple(_gpu(nvml, index, card) for index, card in _cards(nvml)) or tuple(map(_told, smi.cards()))
+    return tuple(_gpu(nvml, index, card) for index, card in _cards(nvml)) or tuple(map(_told, nvidia_smi.cards()))
 
 
 def read_gpus(nvml: Any = None, only: Collection[str] = (), *, brief: bool = False) -> tuple[GpuReading, ...]:
@@ -151,7 +151,7 @@ def _gpu(nvml: Any, index: int, card: Any) -> Gpu:
     )
 
 
-def _told(row: smi.Row) -> Gpu:
+def _told(row: nvidia_smi.Row) -> Gpu:
     """A card by nvidia-smi's words."""
     return Gpu(
         index=int(row["index"] or 0),

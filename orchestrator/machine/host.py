@@ -12,7 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
 
-from orchestrator.gpu import Gpu, GpuReading, disturbance, gpus, read_gpus, spans
+from orchestrator.machine.gpu import Gpu, GpuReading, disturbance, gpus, read_gpus, spans
 from orchestrator.model import CardSpan
 
 Facts = dict[str, str | int | float | None]

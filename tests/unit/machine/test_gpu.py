@@ -10,7 +10,7 @@ from typing import Any
 import pynvml
 import pytest
 
-from orchestrator.gpu import REASONS, GpuReading, disturbance, gpus, read_gpus, spans
+from orchestrator.machine.gpu import REASONS, GpuReading, disturbance, gpus, read_gpus, spans
 from orchestrator.model import CardSpan
 
 HAS_DRIVER = Path("/proc/driver/nvidia/version").exists()
@@ -253,8 +253,9 @@ def test_nothing_known_and_no_cards_disturb_nobody() -> None:
 
 def asked_elsewhere(first: str) -> str:
     """A process of its own, so that what NVML or the package would print is seen."""
+    code = f"{first}; from orchestrator.machine.gpu import gpus, read_gpus; print(gpus(), read_gpus())"
     asked = subprocess.run(
-        [sys.executable, "-c", f"{first}; from orchestrator.gpu import gpus, read_gpus; print(gpus(), read_gpus())"],
+        [sys.executable, "-c", code],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert asked.stderr == ""

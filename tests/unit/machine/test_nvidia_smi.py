@@ -7,9 +7,9 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from orchestrator import smi
-from orchestrator.gpu import Gpu, gpus
-from tests.unit.test_gpu import MadeUpDriver
+from orchestrator.machine import nvidia_smi
+from orchestrator.machine.gpu import Gpu, gpus
+from tests.unit.machine.test_gpu import MadeUpDriver
 
 A100 = {
     "index": "0", "uuid": "GPU-4d6a", "name": "NVIDIA A100-SXM4-80GB", "compute_cap": "8.0",
@@ -107,10 +107,10 @@ def test_a_program_that_finds_nothing_has_no_cards(install, complaint: str, code
 
 
 def test_a_program_that_does_not_start_or_is_not_there_has_no_cards(install, tmp_path: Path):
-    assert smi.cards() == ()
+    assert nvidia_smi.cards() == ()
     (tmp_path / "nvidia-smi").write_text("no program at all")
     (tmp_path / "nvidia-smi").chmod(0o755)
-    assert smi.cards() == ()
+    assert nvidia_smi.cards() == ()
 
 
 def test_a_card_that_is_gone_leaves_the_others(install):

@@ -8,9 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import host
-from orchestrator.gpu import Gpu, GpuReading
-from orchestrator.host import TICKS_A_SECOND, Meanwhile, Reading, Witness, host_facts, is_here, moment, read_counters
+from orchestrator.machine import host
+from orchestrator.machine.gpu import Gpu, GpuReading
+from orchestrator.machine.host import (
+    TICKS_A_SECOND,
+    Meanwhile,
+    Reading,
+    Witness,
+    host_facts,
+    is_here,
+    moment,
+    read_counters,
+)
 
 MOVING = {"load", "psi_cpu"}
 CARD = Gpu(0, "GPU-4d6a", "NVIDIA H200", "9.0", "570.1", 143771, 700, True, False)

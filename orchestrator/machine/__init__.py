@@ -1,0 +1,1 @@
+"""This host: its facts, its counters and its GPUs."""
