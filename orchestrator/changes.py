@@ -10,10 +10,10 @@ from orchestrator.errors import UsageError
 from orchestrator.judge import samples
 from orchestrator.library import Run, load_run
 from orchestrator.model import Contrast, Pair, VerdictName
-from orchestrator.stats.across import Across
-from orchestrator.stats.compare import FALSE_DISCOVERIES, of_many
+from orchestrator.stats.contrasts import FALSE_DISCOVERIES, of_many
 from orchestrator.stats.paired import Estimate, estimate
 from orchestrator.stats.verdict import against
+from orchestrator.stats.welch import Across
 
 ALPHA = 0.05
 # What a host's record holds that moves by itself.

@@ -32,8 +32,8 @@ from orchestrator.model import (
 from orchestrator.plan import neighbour_pairs, reference_pairs
 from orchestrator.replicates import Replicate, load
 from orchestrator.rundir import RunDir
-from orchestrator.stats.compare import Samples, compare
-from orchestrator.stats.steady import drift
+from orchestrator.stats.contrasts import Samples, compare
+from orchestrator.stats.drift import drift
 from workloads import contract
 
 METRICS: Mapping[Metric, Callable[[Replicate], float]] = {

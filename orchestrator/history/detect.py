@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from orchestrator.history.model import Change, Key, Segment
 from orchestrator.history.noise import Nights, nights_of
-from orchestrator.stats.compare import of_many
+from orchestrator.stats.contrasts import of_many
 from orchestrator.stats.paired import quantile, two_sided_p
 
 # A confirmation measures so many times the rounds of the screen.

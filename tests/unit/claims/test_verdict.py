@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.claims.verdict import judge_claims
 from orchestrator.model import Claim, Comparison, Contrast, Expectation
-from orchestrator.stats.compare import compare
+from orchestrator.stats.contrasts import compare
 from tests.support.builders import NEW, OLD, arm, case, claim, comparison, contrast, plan, unmeasured, version_pair
 
 CASE = case()

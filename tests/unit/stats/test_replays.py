@@ -17,7 +17,7 @@ import pytest
 from scipy import stats
 
 from orchestrator.model import Contrast
-from orchestrator.stats.compare import compare
+from orchestrator.stats.contrasts import compare
 from tests.support.builders import NEW, OLD, arm, case, plan
 
 RECORDED = Path(__file__).resolve().parents[3] / "bench" / "recorded.json"

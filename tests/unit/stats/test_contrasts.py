@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from orchestrator.model import Arm, Drift, Plan
-from orchestrator.stats.compare import compare, of_many
+from orchestrator.stats.contrasts import compare, of_many
 from tests.support.builders import NEW, OLD, arm, case, case_pair, plan, unmeasured, version_pair
 
 CASE = case()

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from orchestrator.stats.paired import Estimate
-from orchestrator.stats.second import disagrees, hodges_lehmann, sign_flip_p
+from orchestrator.stats.robust import disagrees, hodges_lehmann, sign_flip_p
 
 
 def test_it_is_the_median_of_all_pairwise_means() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orchestrator.stats.across import Across
 from orchestrator.stats.paired import Estimate
+from orchestrator.stats.welch import Across
 
 
 def drawn(seed: int, mean: float, spread: float, rounds: int) -> Estimate:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from orchestrator.model import Arm, Contrast, Metric, Pair, Plan
 from orchestrator.stats.paired import Estimate, estimate
-from orchestrator.stats.second import disagrees, hodges_lehmann, sign_flip_p
+from orchestrator.stats.robust import disagrees, hodges_lehmann, sign_flip_p
 from orchestrator.stats.verdict import judge, seed_percent
 
 # The log of a metric by round, by case label, version and metric.

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from orchestrator.stats.steady import LEAST_RISE, drift
+from orchestrator.stats.drift import LEAST_RISE, drift
 
 
 def rises(mean: float, spread: float, count: int = 10) -> list[float]:
