@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator import catalog
+from orchestrator.catalog.workloads import all_workloads
 from orchestrator.crew import Crew
 from orchestrator.engines import Environment, Started, WorkerPlace
 from orchestrator.engines.setting import BuildLog
@@ -22,7 +23,6 @@ from orchestrator.options import EngineOptions
 from orchestrator.plan import ALPHA, LOOKS, plan_pairs
 from orchestrator.run import first_stretch
 from orchestrator.rundir import RunDir
-from orchestrator.suites import all_workloads
 from orchestrator.terminal.progress import Quiet
 from workloads import contract
 

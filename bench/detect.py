@@ -24,12 +24,12 @@ from scipy import stats
 
 from bench import arena
 from orchestrator import replicates
+from orchestrator.catalog.workloads import all_workloads
 from orchestrator.judge import Endings, compared, read_endings
 from orchestrator.model import Case, Contrast, Plan
 from orchestrator.plan import LOOKS, plan_pairs
 from orchestrator.replicates import Replicate
 from orchestrator.rundir import RunDir
-from orchestrator.suites import all_workloads
 from workloads.contract import PILOT_ROUND
 
 VERSION = "2.13"

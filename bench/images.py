@@ -13,13 +13,13 @@ from tempfile import TemporaryDirectory
 import docker
 
 from orchestrator import catalog
+from orchestrator.catalog.version import Flavour
 from orchestrator.engines import image, interpreters
 from orchestrator.engines.docker import connect
 from orchestrator.errors import EngineUnavailable
 from orchestrator.judge import judge_run
 from orchestrator.model import Ended
 from orchestrator.rundir import RunDir
-from orchestrator.versions import Flavour
 
 VERSIONS = ("1.14.0", "2.0.0", "2.13.0")
 BUILD_TIMES, WARM_RUNS = 1.2, 3

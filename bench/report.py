@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator import files
+from orchestrator.catalog.selectors import MARGIN
+from orchestrator.catalog.workloads import all_workloads
 from orchestrator.machine.host import host_facts
 from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan
-from orchestrator.plan import ALPHA, LOOKS, MARGIN, plan_pairs
+from orchestrator.plan import ALPHA, LOOKS, plan_pairs
 from orchestrator.results import check, compacted, read_stream
 from orchestrator.rundir import RunDir
-from orchestrator.suites import all_workloads
 from workloads import contract
 
 VERSIONS = ("1.14.0", "2.0.0", "2.3.4", "2.8.4", "2.13.0", "2.20.0")

@@ -6,15 +6,17 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from orchestrator import catalog, suites
-from orchestrator.claims import BUDGETS_S, cases_of
+from orchestrator import catalog
+from orchestrator.catalog import workloads as suites
+from orchestrator.catalog.claims import BUDGETS_S, cases_of
+from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
+from orchestrator.catalog.selectors import MARGIN
+from orchestrator.catalog.version import Version
+from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.match import NO_CARDS, Fitting
 from orchestrator.model import CONTROL, Case, Claim, Isolation, Pair, Plan, Workload
 from orchestrator.options import EngineOptions
-from orchestrator.plan import ALPHA, LOOKS, LOOKS_AT_CLAIMS, MARGIN, plan_pairs, select_cases
-from orchestrator.suites import Suite
-from orchestrator.versions import Version
+from orchestrator.plan import ALPHA, LOOKS, LOOKS_AT_CLAIMS, plan_pairs, select_cases
 
 
 @dataclass(frozen=True, kw_only=True)

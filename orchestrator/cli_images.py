@@ -10,14 +10,14 @@ import typer
 from rich.console import Console
 
 from orchestrator import catalog, cli_images_kept, examples, flags
+from orchestrator.catalog.lock_on_demand import provide
+from orchestrator.catalog.version import Flavour, Version
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
-from orchestrator.locking import provide
 from orchestrator.options import EngineOptions
 from orchestrator.switches import Base, CaBundle, Format, IndexUrl, Quiet, Verbose, Wheelhouse
 from orchestrator.terminal.output_file import unwritable, write
 from orchestrator.terminal.progress import view
 from orchestrator.terminal.text import plain
-from orchestrator.versions import Flavour, Version
 
 if TYPE_CHECKING:
     from orchestrator.images.build import Built

@@ -11,11 +11,11 @@ import typer
 from rich.console import Console
 
 from orchestrator import catalog, examples, flags
-from orchestrator.catalog import own
+from orchestrator.catalog import user_data
+from orchestrator.catalog.version import Version
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.switches import Base, Format, Quiet
 from orchestrator.terminal.text import draw, plain
-from orchestrator.versions import Version
 
 if TYPE_CHECKING:
     import docker
@@ -120,14 +120,14 @@ def lock_bases(
     flags.known_format(format)
     from orchestrator.images import lock, tables
 
-    asked = lock.bases(_named(versions) or catalog.all_versions(), "gpu" if gpu else "cpu", base, own.digests())
+    asked = lock.bases(_named(versions) or catalog.all_versions(), "gpu" if gpu else "cpu", base, user_data.digests())
     if not asked:
         raise NothingSelected(f"no version named has a {'gpu' if gpu else 'cpu'} flavour")
     with _engine("asking the registry") as client:
         answers = tuple(lock.resolve(client, asked))
     # A digest that the table has already is left to the table, which may have another one day.
     if found := {one.image: one.digest for one in answers if one.state in ("new", "CHANGED")}:
-        path = own.write_digests(found)
+        path = user_data.write_digests(found)
         catalog.reread()
     if format == "json":
         print(json.dumps([one.as_object() for one in answers], indent=2))
@@ -172,7 +172,7 @@ def load_images(file: ArchiveFile, base: Base = None, quiet: Quiet = False) -> N
         catalog.reread()
         found = inventory.take(client, catalog.all_versions(), base or other).only(tags)
     for name, digest in adopted.items():
-        _say(f"{name} is {digest} from now on, as where the images were made ({own.digests_file()})", quiet)
+        _say(f"{name} is {digest} from now on, as where the images were made ({user_data.digests_file()})", quiet)
     draw(lambda width: tables.of_images(found, missing=False))
     if absent := tags.difference(*(one.image.tags for one in found.images)):
         raise EnvironmentFailed(f"{file}: the engine took it, but does not have {', '.join(sorted(absent))}")
@@ -226,7 +226,7 @@ def _tell_moved(moved: "list[Answer]") -> None:
         _say(
             f"CHANGED: {one.image} was {one.known}, and its registry has another image under that name by now. "
             f"Images of {', '.join(one.versions)} will be built anew on it, and are not those measured before. "
-            f"To stay with the old one, remove its line from {own.digests_file()}"
+            f"To stay with the old one, remove its line from {user_data.digests_file()}"
         )
 
 

@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import claims, examples, flags, redact, suites
+from orchestrator import examples, flags, redact
 from orchestrator.ask import Options
+from orchestrator.catalog import claims
+from orchestrator.catalog import workloads as suites
 from orchestrator.cli_runs import show_profile
 from orchestrator.errors import FoundSlower, UsageError
 from orchestrator.listing import draw_listing, list_claims

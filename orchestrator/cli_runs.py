@@ -9,11 +9,11 @@ import typer
 from rich.console import Console
 
 from orchestrator import catalog, doctor, examples, flags, setup
+from orchestrator.catalog.lock_on_demand import provide
 from orchestrator.changes import compare_runs
 from orchestrator.errors import ContractBroken, EnvironmentFailed, FoundSlower
 from orchestrator.library import load_run
 from orchestrator.listing import draw_listing, find_listing
-from orchestrator.locking import provide
 from orchestrator.options import EngineOptions
 from orchestrator.profile import PROFILE_FILE
 from orchestrator.profile import read as read_profile

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from orchestrator import catalog, examples, flags, redact, suites
+from orchestrator import catalog, examples, flags, redact
+from orchestrator.catalog import workloads
 from orchestrator.engines.setting import is_passed_on
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.history import lock, schedule, schedulers, standing
@@ -228,7 +229,7 @@ def _params_of_run(context: typer.Context, words: Sequence[str]) -> dict[str, An
     group: Any = context.parent.command
     found = group.commands["run"].make_context("run", list(words), parent=context.parent)
     asked: dict[str, Any] = found.params
-    suites.suite(asked["suite"] or suites.DEFAULT)
+    workloads.suite(asked["suite"] or workloads.DEFAULT)
     for name in flags.names(asked["versions"]):
         if not (catalog.EXACT.fullmatch(name) or catalog.NIGHTLY.fullmatch(name)):
             catalog.resolve([name], fewest=1)

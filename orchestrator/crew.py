@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
 from orchestrator.engines import Environment, WorkerPlace
 from orchestrator.engines.channel import ChannelClosed
 from orchestrator.engines.client import Ready, SeenGpu, WorkerClient, WorkerDied
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
-from orchestrator.match import NO_CARDS, Fitting
 from orchestrator.model import CONTROL, Lost, Plan
 from orchestrator.results import Stream
 from orchestrator.rundir import RunDir

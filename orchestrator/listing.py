@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from orchestrator import catalog, claims, suites
+from orchestrator import catalog
+from orchestrator.catalog import claims, workloads
 from orchestrator.errors import UsageError
 from orchestrator.model import Claim
 from orchestrator.reports.claims import expected
@@ -46,7 +47,7 @@ def _versions() -> Listing:
 
 
 def _workloads() -> Listing:
-    found = suites.all_workloads().values()
+    found = workloads.all_workloads().values()
     objects: list[dict[str, object]] = [
         {
             "workload": workload.name,
@@ -67,7 +68,7 @@ def _workloads() -> Listing:
 
 
 def _suites() -> Listing:
-    found = suites.all_suites()
+    found = workloads.all_suites()
     objects: list[dict[str, object]] = [
         {"suite": suite.name, "summary": suite.summary, "cases": list(suite.cases), "budget_s": suite.budget_s}
         for suite in found.values()
@@ -98,7 +99,7 @@ def list_claims(chosen: Iterable[Claim]) -> Listing:
 
 
 def _claims() -> Listing:
-    return list_claims(claims.all_claims(suites.all_workloads()).values())
+    return list_claims(claims.all_claims(workloads.all_workloads()).values())
 
 
 LISTINGS = {"versions": _versions, "workloads": _workloads, "suites": _suites, "claims": _claims}

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from orchestrator import cards, catalog, pinned, suites
+from orchestrator import cards, catalog
+from orchestrator.catalog import pinned
+from orchestrator.catalog import workloads as suites
+from orchestrator.catalog.gpu_support import Fitting
 from orchestrator.engines import ENGINES, Environment
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.judge import judge_run
 from orchestrator.machine.host import host_facts, is_here
-from orchestrator.match import Fitting
 from orchestrator.measure import Ledger, Stretch, undecided
 from orchestrator.model import (
     CONTROL,

@@ -2,68 +2,26 @@
 
 import itertools
 import random
-import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
-from orchestrator.catalog import did_you_mean
-from orchestrator.errors import NothingSelected, UsageError
+from orchestrator.catalog.selectors import Selector, expand, parse_selector
+from orchestrator.errors import NothingSelected
 from orchestrator.model import CONTROL, Arm, Case, Pair, Params, Plan, Workload
 
-# Rounds after which a run is judged, the error that these looks share, and what counts as a difference.
+# Rounds after which a run is judged, and the error that these looks share.
 LOOKS = (6, 10, 15, 20)
 # Most claims are of effects that three rounds show beyond doubt; the time that those leave of a suite's budget goes to
 # claims that two things are the same, which take many.
 LOOKS_AT_CLAIMS = (3, *LOOKS)
 ALPHA = 0.05
-MARGIN = 0.05
 # So many versions are shown as a trend.
 TREND_FROM = 5
 
 Item = TypeVar("Item")
-
-SELECTOR = re.compile(r"(?P<name>[\w.-]+)(\[(?P<params>[^\]]*)\])?")
-
-
-@dataclass(frozen=True)
-class Selector:
-    """A workload and the values that some of its parameters may take; the other parameters are free."""
-
-    workload: str
-    values: dict[str, tuple[str, ...]]
-
-
-def parse_selector(text: str, workloads: dict[str, Workload]) -> Selector:
-    """`name[param=v1|v2,param=v]`, checked against what the workload's file says."""
-    match = SELECTOR.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(f"{text!r} is no case selection; write name[param=value,...], e.g. predict[state=compiled]")
-    name = match["name"]
-    if name not in workloads:
-        raise UsageError(
-            f"unknown workload {name!r}{did_you_mean(name, workloads)}; `tfcompare list workloads` shows all"
-        )
-    known = workloads[name].params
-    values: dict[str, tuple[str, ...]] = {}
-    for part in filter(None, (match["params"] or "").split(",")):
-        param, equals, choice = (piece.strip() for piece in part.partition("="))
-        if not equals or param not in known:
-            raise UsageError(
-                f"{text}: {name} has no parameter {param!r}{did_you_mean(param, known)}; "
-                f"it has {', '.join(known) or 'none'}"
-            )
-        values[param] = tuple(value.strip() for value in choice.split("|"))
-        for value in values[param]:
-            if value not in known[param]:
-                raise UsageError(
-                    f"{text}: {param} cannot be {value!r}{did_you_mean(value, known[param])}; "
-                    f"it can be {', '.join(known[param])}"
-                )
-    return Selector(name, values)
 
 
 def select_cases(asked: Sequence[str], suite: Sequence[str], workloads: dict[str, Workload]) -> tuple[Case, ...]:
@@ -89,17 +47,6 @@ def select_cases(asked: Sequence[str], suite: Sequence[str], workloads: dict[str
             raise NothingSelected(f"{text}: {workload.name} leaves that combination of parameters out; see its file")
         cases.extend(chosen)
     return _unique(cases)
-
-
-def expand(selector: Selector, workload: Workload) -> list[Case]:
-    """Every combination that a selector allows and the workload does not exclude."""
-    choices = [selector.values.get(param, values) for param, values in workload.params.items()]
-    combinations = (dict(zip(workload.params, values, strict=True)) for values in itertools.product(*choices))
-    return [
-        Case(workload.name, tuple(params.items()))
-        for params in combinations
-        if not any(rule.items() <= params.items() for rule in workload.exclude)
-    ]
 
 
 def _unique(cases: Iterable[Case]) -> tuple[Case, ...]:

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.ask import Asked, Options, ask
 from orchestrator.cards import fit
+from orchestrator.catalog.lock_on_demand import provide
 from orchestrator.crew import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.engines import Environment
 from orchestrator.engines.choose import choose_engine
@@ -24,7 +25,6 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
-from orchestrator.locking import provide
 from orchestrator.model import Case, Lost, Plan
 from orchestrator.profile_stacks import collapsed, speedscope
 from orchestrator.profiles import Heading, Profile, Profiled, ProfiledArm, stem

@@ -5,12 +5,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.catalog.version import Version
 from orchestrator.engines import Engine, Environment
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.parallel import side_by_side
 from orchestrator.terminal.progress import View
-from orchestrator.versions import Version
 
 # An install takes a core; what more of them at once would take is disk and network.
 MOST_AT_ONCE = 4

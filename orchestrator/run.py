@@ -8,9 +8,14 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from orchestrator import alternative, pinned, suites
+from orchestrator import alternative
 from orchestrator.ask import Asked, Options, ask
 from orchestrator.cards import fit
+from orchestrator.catalog import pinned
+from orchestrator.catalog import workloads as suites
+from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
+from orchestrator.catalog.lock_on_demand import provide
+from orchestrator.catalog.version import Version
 from orchestrator.crew import Crew
 from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.engines.choose import choose_engine, find_candidates
@@ -24,9 +29,7 @@ from orchestrator.errors import (
     TfCompareError,
 )
 from orchestrator.judge import judge_run
-from orchestrator.locking import provide
 from orchestrator.machine.host import host_facts, moment
-from orchestrator.match import NO_CARDS, Fitting
 from orchestrator.measure import Ledger, Measurement, Stretch
 from orchestrator.model import (
     CONTROL,
@@ -42,7 +45,6 @@ from orchestrator.plan import TREND_FROM
 from orchestrator.ready import Ready, make_ready
 from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import View
-from orchestrator.versions import Version
 from workloads import contract
 
 # Half a second of building, warming up and calls; measured on two cores with the quick suite. A process or a container

@@ -5,15 +5,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from orchestrator import catalog
+from orchestrator.catalog.gpu_support import Match, judge
+from orchestrator.catalog.version import Version
 from orchestrator.engines import CPU_GB, ENGINES, GPU_GB, Engine, Outlook
 from orchestrator.errors import EngineUnavailable
 from orchestrator.finding import Finding
 from orchestrator.machine.gpu import Gpu, gpus
 from orchestrator.machine.host import free_gb
-from orchestrator.match import Match, judge
 from orchestrator.options import EngineOptions
 from orchestrator.parallel import side_by_side
-from orchestrator.versions import Version
 
 
 @dataclass(frozen=True)

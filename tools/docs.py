@@ -8,9 +8,9 @@ from pathlib import Path
 from gpu_page import gpu_page
 from versions_page import versions_page
 
-from orchestrator import claims, suites
+from orchestrator.catalog import claims, workloads
+from orchestrator.catalog.selectors import expand, parse_selector
 from orchestrator.model import Claim, Expectation, Workload
-from orchestrator.plan import expand, parse_selector
 from orchestrator.reports.claims import expected, subject_of
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -52,10 +52,10 @@ with `metric = "peak_rss"` or `"traces"` it is `more`, `less` or `same`; `first`
 
 
 def workloads_page() -> str:
-    known = suites.all_workloads()
+    known = workloads.all_workloads()
     named = {
         name: {parse_selector(text, known).workload for text in suite.cases}
-        for name, suite in suites.all_suites().items()
+        for name, suite in workloads.all_suites().items()
     }
     lines = [
         "# Workloads",
@@ -94,7 +94,7 @@ def _workload(workload: Workload) -> list[str]:
 
 
 def claims_page() -> str:
-    known = claims.all_claims(suites.all_workloads())
+    known = claims.all_claims(workloads.all_workloads())
     example = (claims.CLAIMS / "predict-after-compile.toml").read_text()
     parts = [CLAIMS_HEAD.replace("{example}", example).replace("# Claims\n", f"# Claims\n{WRITTEN}\n", 1)]
     titles = {"seed": "The claims of the first studies", "reported": "The claims of single reports"}

@@ -3,9 +3,9 @@
 import re
 
 from orchestrator import catalog
+from orchestrator.catalog.gpu_support import Fit, judge
+from orchestrator.catalog.version import Cuda, Version
 from orchestrator.machine.gpu import Gpu
-from orchestrator.match import Fit, judge
-from orchestrator.versions import Cuda, Version
 
 PART = re.compile(r"(?P<begin><!-- judged:.*?-->\n).*(?P<end><!-- /judged -->)", re.DOTALL)
 NEW_DRIVER = "580.65.06"

@@ -7,9 +7,9 @@ import argparse
 from typing import get_args
 
 from orchestrator import catalog
+from orchestrator.catalog.lock_on_demand import Lock, Unresolved, pip_lock, resolve
+from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.errors import UsageError
-from orchestrator.locking import Lock, Unresolved, pip_lock, resolve
-from orchestrator.versions import FlavourName, Version
 
 FLAVOURS: tuple[FlavourName, ...] = get_args(FlavourName)
 

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from orchestrator import catalog, files
 from orchestrator.ask import Options, ask
+from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine
 from orchestrator.errors import EnvironmentFailed, TfCompareError
@@ -29,7 +30,6 @@ from orchestrator.options import EngineOptions
 from orchestrator.run import conduct, first_stretch, make_manifest
 from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import View, view
-from orchestrator.versions import Flavour, Version
 
 RECORD = catalog.IMAGES / "verified.json"
 ROUNDS = 2

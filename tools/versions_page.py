@@ -3,7 +3,7 @@
 import json
 
 from orchestrator import catalog
-from orchestrator.versions import Flavour, Version
+from orchestrator.catalog.version import Flavour, Version
 
 RECORD = catalog.IMAGES / "verified.json"
 

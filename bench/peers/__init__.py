@@ -16,7 +16,7 @@ from bench.peers.asv import AFTER, BEFORE, Asv
 from bench.peers.contestants import THRESHOLD, ByAsv, ByPyperf, ByTfcompare, Contestant
 from bench.peers.cost import Cost
 from bench.peers.places import Places
-from orchestrator.suites import BUILTIN
+from orchestrator.catalog.workloads import BUILTIN
 
 # The last is the one in which the true ratios are set.
 VERSIONS = ("1.14", "2.0", "2.13")

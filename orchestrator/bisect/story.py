@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from orchestrator import cards, catalog, locking, suites
+from orchestrator import cards, catalog
 from orchestrator import run as running
 from orchestrator.ask import Options, ask, suite_of
 from orchestrator.bisect import state
@@ -17,6 +17,8 @@ from orchestrator.bisect.learn import end_lost, learn, order, timed_out
 from orchestrator.bisect.search import Found, Wanted
 from orchestrator.bisect.state import Question, Skipped, State, Step
 from orchestrator.bisect.words import announced
+from orchestrator.catalog import lock_on_demand
+from orchestrator.catalog import workloads as suites
 from orchestrator.engines.choose import choose_engine
 from orchestrator.errors import (
     ContractBroken,
@@ -47,8 +49,8 @@ class Hands:
     """What a search needs of the world."""
 
     measure: Callable[[Options, View], running.Done] = running.run
-    provide: Callable[[Sequence[str], Callable[[str], None]], tuple[str, ...]] = locking.provide
-    nightlies: Callable[[], Iterable[str]] = locking.nightlies
+    provide: Callable[[Sequence[str], Callable[[str], None]], tuple[str, ...]] = lock_on_demand.provide
+    nightlies: Callable[[], Iterable[str]] = lock_on_demand.nightlies
     obstacle: Callable[[Options, str, RunDir, View], TfCompareError | None] | None = None
 
 
@@ -243,7 +245,7 @@ def how(options: Options, wanted: Wanted) -> Options:
 def obstacle_to(options: Options, number: str, directory: RunDir, view: View) -> TfCompareError | None:
     """Return why a version cannot be made ready, if it cannot: found here, it costs that version only, and no round."""
     try:
-        (number,) = locking.provide((number,), view.say)
+        (number,) = lock_on_demand.provide((number,), view.say)
         options, asked = cards.fit(options, ask(replace(options, versions=(number,)), fewest=1))
     except UsageError as error:
         return error

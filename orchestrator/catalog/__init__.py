@@ -9,11 +9,10 @@ from pathlib import Path
 
 from packaging.version import Version as Number
 
-from orchestrator import lockfile
-from orchestrator.catalog import own, table
+from orchestrator.catalog import lockfile, table, user_data
 from orchestrator.catalog.table import Catalogue, FlavourTable, VersionTable
+from orchestrator.catalog.version import Cuda, Flavour, FlavourName, Python, Version
 from orchestrator.errors import UsageError
-from orchestrator.versions import Cuda, Flavour, FlavourName, Python, Version
 
 # Beside this package, in a checkout and in an installed wheel alike.
 IMAGES = Path(__file__).resolve().parent.parent.parent / "images"
@@ -35,12 +34,12 @@ def shipped() -> Catalogue:
 def all_versions() -> tuple[Version, ...]:
     """Every version of the tables, oldest first."""
     base = shipped()
-    digests = own.digests()
+    digests = user_data.digests()
     found = [_version(number, entry, base, LOCKS, digests) for number, entry in base.version.items()]
-    if own.table().exists():
-        mine = table.read(own.table(), beside=base)
+    if user_data.table().exists():
+        mine = table.read(user_data.table(), beside=base)
         both = Catalogue(python=base.python | mine.python, cuda=base.cuda | mine.cuda)
-        found += [_version(number, entry, both, own.locks(), digests) for number, entry in mine.version.items()]
+        found += [_version(number, entry, both, user_data.locks(), digests) for number, entry in mine.version.items()]
     return tuple(sorted(found, key=lambda version: Number(version.number)))
 
 

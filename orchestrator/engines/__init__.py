@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from orchestrator.catalog.version import Version
 from orchestrator.engines.channel import Channel
 from orchestrator.engines.setting import BuildLog
 from orchestrator.model import EnvironmentFacts, Isolation, LargeFile
 from orchestrator.options import EngineOptions
-from orchestrator.versions import Version
 
 # What one version takes on the disk, installed; images and environments of 1.14, 2.0 and 2.13 took 0.9 to 1.7 GB.
 CPU_GB, GPU_GB = 1.7, 6.0

@@ -11,16 +11,15 @@ import requests
 import urllib3
 from docker.errors import APIError, DockerException
 
-from orchestrator import lockfile
-from orchestrator.catalog import lock_hash
+from orchestrator.catalog import lock_hash, lockfile
+from orchestrator.catalog.version import Flavour, FlavourName, Version
+from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines import Outlook, Started, WorkerPlace, container, image, limits, nvidia, security
 from orchestrator.engines.index import Index
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError, UsageError
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
-from orchestrator.suites import WORKLOADS
-from orchestrator.versions import Flavour, FlavourName, Version
 
 # How long a registry may take to say whether it has an image.
 REGISTRY_S = 15

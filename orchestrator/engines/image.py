@@ -14,12 +14,12 @@ import docker
 import requests
 from docker.errors import APIError, ImageNotFound
 
-from orchestrator import catalog, lockfile
-from orchestrator.catalog import own
+from orchestrator import catalog
+from orchestrator.catalog import lockfile, user_data
+from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines import failures
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.versions import Flavour, Version
 
 SPEC_LABEL = "tfcompare.spec"
 BASE_ID = "tfcompare.base"
@@ -56,14 +56,14 @@ class Recipe:
 
 def builder() -> str:
     """Name this user with their data folder, by its hash: a label goes with an image that is saved or pushed."""
-    folder = os.path.realpath(own.folder())
+    folder = os.path.realpath(user_data.folder())
     return f"{os.getuid()}-{hashlib.sha256(folder.encode()).hexdigest()[:12]}"
 
 
 def base_reference(flavour: Flavour, override: str | None) -> str:
     if override:
         name = override.replace("{python}", flavour.python.number)
-        digest = own.digests().get(name)
+        digest = user_data.digests().get(name)
         return f"{name}@{digest}" if digest else name
     # By digest where somebody has verified one: a tag may move, and a base that moved is another environment.
     return f"{flavour.image}@{flavour.digest}" if flavour.digest else flavour.image

@@ -4,10 +4,10 @@ import os
 import re
 from pathlib import Path
 
+from orchestrator.catalog.lock_on_demand import find_uv
 from orchestrator.engines import interpreters
 from orchestrator.engines.interpreters import Interpreter
 from orchestrator.engines.setting import BuildLog, hold_lock
-from orchestrator.locking import find_uv
 from orchestrator.options import EngineOptions
 
 # The archives for Linux on x86-64 have 21 MB (3.8), 28 MB (3.7) and 31 MB (3.11).

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from orchestrator import files
-from orchestrator.catalog.own import home
+from orchestrator.catalog.user_data import home
 from orchestrator.engines.channel import kill_group
 
 # Variables that a user sets for TensorFlow on purpose; they reach every version alike.

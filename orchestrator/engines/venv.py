@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from orchestrator import files, lockfile
-from orchestrator.catalog import lock_hash
+from orchestrator import files
+from orchestrator.catalog import lock_hash, lockfile
+from orchestrator.catalog.version import Flavour, Version
+from orchestrator.catalog.workloads import BUILTIN, WORKLOADS
 from orchestrator.engines import Outlook, Started, WorkerPlace, failures, interpreters, pythons
 from orchestrator.engines.channel import ProcessChannel
 from orchestrator.engines.folder_lock import FolderLock
@@ -27,8 +29,6 @@ from orchestrator.engines.setting import BuildLog, cache, worker_variables
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
-from orchestrator.suites import BUILTIN, WORKLOADS
-from orchestrator.versions import Flavour, Version
 
 MARKER = "tfcompare.json"
 # How often a process that waits for a lock tries again, and after how long it reports that: `images prune` looks at

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from orchestrator.catalog import own
+from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
 
 NIGHT = "night"
@@ -82,7 +82,7 @@ def holder(folder: Path | None = None, name: str = NIGHT) -> Holder | None:
 
 def _path(folder: Path | None, name: str) -> Path:
     # A home may be shared by machines, and so may its locks.
-    return (folder or own.folder()) / f"{name}-{socket.gethostname()}.lock"
+    return (folder or user_data.folder()) / f"{name}-{socket.gethostname()}.lock"
 
 
 @contextmanager

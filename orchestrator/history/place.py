@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
-from orchestrator.catalog import own
+from orchestrator.catalog import user_data
 
 VARIABLE = "TFCOMPARE_HISTORY"
 
 
 def place(asked: Path | None) -> Path:
     named = asked or os.environ.get(VARIABLE)
-    return (Path(named) if named else own.folder() / "history").absolute()
+    return (Path(named) if named else user_data.folder() / "history").absolute()

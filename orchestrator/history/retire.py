@@ -11,10 +11,11 @@ from datetime import UTC, datetime, timedelta
 
 from packaging.version import Version as Number
 
-from orchestrator import catalog, locking
+from orchestrator import catalog
+from orchestrator.catalog import lock_on_demand
+from orchestrator.catalog.version import Version
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError
 from orchestrator.images import environments, sizes
-from orchestrator.versions import Version
 
 KEEP = 3
 # An engine that is slow to answer holds up the end of a night no longer than this.
@@ -50,12 +51,12 @@ def retire(keep: int, say: Callable[[str], None], now: datetime | None = None) -
 
 
 def _is_ours(version: Version) -> bool:
-    return catalog.NIGHTLY.fullmatch(version.number) is not None and locking.locked_on_first_use(version)
+    return catalog.NIGHTLY.fullmatch(version.number) is not None and lock_on_demand.locked_on_first_use(version)
 
 
 def old(nightlies: Sequence[Version], keep: int, now: datetime) -> list[Version]:
     """Those that go, oldest first."""
-    by_age = sorted(nightlies, key=lambda version: (locking.date_of(version.number), Number(version.number)))
+    by_age = sorted(nightlies, key=lambda version: (lock_on_demand.date_of(version.number), Number(version.number)))
     recent = now - timedelta(days=keep)
     return [version for version in by_age[: max(0, len(by_age) - keep)] if used(version) < recent]
 
@@ -82,7 +83,7 @@ def _remove(versions: Sequence[Version]) -> Retired:
             else:
                 spared[version.number] = f"{folder.name} is in use, or not ours to remove"
         if version.number not in spared:
-            locking.forget(version)
+            lock_on_demand.forget(version)
             gone.append(version.number)
     told = tuple(f"{number} is left alone: {why}" for number, why in spared.items())
     return Retired(numbers=tuple(gone), freed=freed, spared=told)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from orchestrator import files
-from orchestrator.catalog import own
+from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
 from orchestrator.history import schedule
 from orchestrator.history.schedule import END, UNIT, Planned, Schedule, Torn, Written
@@ -141,11 +141,11 @@ class Cron:
 
     @property
     def script(self) -> Path:
-        return own.folder() / "nightly.sh"
+        return user_data.folder() / "nightly.sh"
 
     @property
     def begun(self) -> Path:
-        return own.folder() / "nightly.begun"
+        return user_data.folder() / "nightly.begun"
 
     @property
     def place(self) -> str:

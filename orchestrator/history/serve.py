@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 
 from orchestrator import files
-from orchestrator.catalog import own
+from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
 from orchestrator.history import schedule, standing
 from orchestrator.history.schedule import POLITE_S, Missed, Schedule
@@ -21,7 +21,7 @@ ON_TIME = timedelta(minutes=10)
 
 
 def begun_file() -> Path:
-    return own.folder() / "serve.begun"
+    return user_data.folder() / "serve.begun"
 
 
 def serve(

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from orchestrator import catalog, locking
+from orchestrator import catalog
+from orchestrator.catalog import lock_on_demand
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.history.model import Point
 
@@ -125,7 +126,7 @@ class _Resolver:
             return _provide(name, self._say)
         if self._known is None and not self._silent:
             try:
-                self._known = locking.nightlies()
+                self._known = lock_on_demand.nightlies()
             except UsageError as error:
                 self._silent = str(error)
         if self._silent:
@@ -138,11 +139,11 @@ class _Resolver:
         assert day is not None
         here = [version.number for version in catalog.all_versions() if is_nightly(version.number)]
         if name != FOLLOWED:
-            here = [number for number in here if locking.date_of(number) == day["date"]]
+            here = [number for number in here if lock_on_demand.date_of(number) == day["date"]]
         if not here:
             which = "no nightly" if name == FOLLOWED else f"no {name}"
             raise EnvironmentFailed(f"{self._silent}, and {which} is locked here")
-        number = max(here, key=locking.date_of)
+        number = max(here, key=lock_on_demand.date_of)
         self._note(f"{self._silent}; taking {number} for {name}, which is locked here")
         return _provide(number, self._say)
 
@@ -165,7 +166,7 @@ class _Resolver:
 
 def _provide(name: str, say: Say, known: Mapping[str, str] | None = None) -> str:
     try:
-        (number,) = locking.provide((name,), say, known)
+        (number,) = lock_on_demand.provide((name,), say, known)
     except UsageError as error:
         raise EnvironmentFailed(str(error)) from error
     return number
@@ -173,7 +174,7 @@ def _provide(name: str, say: Say, known: Mapping[str, str] | None = None) -> str
 
 def age_of(number: str) -> int:
     """In days, by the date that a nightly bears."""
-    return (datetime.now(UTC).date() - datetime.strptime(locking.date_of(number), "%Y%m%d").date()).days
+    return (datetime.now(UTC).date() - datetime.strptime(lock_on_demand.date_of(number), "%Y%m%d").date()).days
 
 
 def in_one_line(text: str) -> str:

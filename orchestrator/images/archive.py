@@ -13,7 +13,7 @@ import docker
 import requests
 from docker.errors import APIError
 
-from orchestrator.catalog import own
+from orchestrator.catalog import user_data
 from orchestrator.engines import failures
 from orchestrator.engines.image import BASE_DIGEST, BASE_NAME, SPEC_LABEL
 from orchestrator.errors import EnvironmentFailed, UsageError
@@ -160,5 +160,5 @@ def adopt(packed: Collection[Packed], references: Collection[str]) -> dict[str, 
     lead to the same images. `references` are the bases of this machine's table; one with a digest keeps it."""
     found = {name: digest for name, digest in (one.base for one in packed) if digest and name in references}
     if found:
-        own.write_digests(found)
+        user_data.write_digests(found)
     return found

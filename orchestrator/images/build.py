@@ -7,13 +7,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.catalog.version import Version
 from orchestrator.engines.docker import DockerEngine, asking, connect
 from orchestrator.engines.setting import cache
 from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
 from orchestrator.options import EngineOptions
 from orchestrator.ready import Ready, make_ready
 from orchestrator.terminal.progress import View
-from orchestrator.versions import Version
 
 
 @dataclass(frozen=True, kw_only=True)

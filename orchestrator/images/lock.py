@@ -8,8 +8,8 @@ import docker
 import requests
 from docker.errors import APIError
 
+from orchestrator.catalog.version import Flavour, FlavourName, Version
 from orchestrator.engines import failures
-from orchestrator.versions import Flavour, FlavourName, Version
 
 State = Literal["new", "unchanged", "CHANGED", "pinned", "failed"]
 

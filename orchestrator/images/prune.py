@@ -9,10 +9,10 @@ from pathlib import Path
 import docker
 from docker.errors import APIError, ImageNotFound
 
+from orchestrator.catalog.version import Version
 from orchestrator.engines import container, nvidia
 from orchestrator.images import environments, sizes
 from orchestrator.images.inventory import Inventory, Judged, Kept, kept, weigh
-from orchestrator.versions import Version
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,11 @@
 import json
 from uuid import NAMESPACE_URL, uuid5
 
-from orchestrator import lockfile
+from orchestrator.catalog import lockfile
+from orchestrator.catalog.lockfile import Pin
+from orchestrator.catalog.version import Flavour
 from orchestrator.engines.image import Recipe
 from orchestrator.errors import UsageError
-from orchestrator.lockfile import Pin
-from orchestrator.versions import Flavour
 
 
 def pins(flavour: Flavour) -> tuple[Pin, ...]:

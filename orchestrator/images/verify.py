@@ -12,8 +12,9 @@ import docker
 from packaging.version import Version as Number
 
 from orchestrator import files as confined
-from orchestrator import lockfile
-from orchestrator.catalog import lock_hash
+from orchestrator.catalog import lock_hash, lockfile
+from orchestrator.catalog.version import Flavour, Version
+from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines import container
 from orchestrator.engines.channel import ChannelClosed, ChannelTimeout
 from orchestrator.engines.docker import asking
@@ -21,8 +22,6 @@ from orchestrator.engines.image import SPEC_LABEL, Recipe
 from orchestrator.engines.setting import cache
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.images.inside import Files, Imported, Inside, NoInventory, parse
-from orchestrator.suites import WORKLOADS
-from orchestrator.versions import Flavour, Version
 
 SCRIPT = "inventory.py"
 # Gigabytes are read, and TensorFlow is imported, perhaps from a cold disk.

@@ -7,11 +7,11 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines.channel import ProcessChannel
 from orchestrator.engines.client import Burst, Closed, Died, Opened, Ready, Refused, WorkerClient
 from orchestrator.engines.setting import worker_variables
 from orchestrator.model import Case
-from orchestrator.suites import WORKLOADS
 from tests.contract import stub
 from workloads import contract
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog
+from orchestrator.catalog.version import Version
 from orchestrator.engines import Outlook, interpreters
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.options import EngineOptions
-from orchestrator.versions import Version
 from tests.engines.mirror import NUMBER, UNSET, bare_machine, local_python, make_mirror
 from tests.engines.packages import locked, own_pip, wheel
 

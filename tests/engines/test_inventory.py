@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog
+from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines import interpreters
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine
 from orchestrator.images.verify import KERASES, pins
 from orchestrator.options import EngineOptions
-from orchestrator.suites import WORKLOADS
 from tests.conftest import ROOT
 
 PYTHONS = sorted(catalog.shipped().python, key=lambda number: int(number.split(".")[1]))

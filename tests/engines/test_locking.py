@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import catalog, locking
-from orchestrator.catalog import own
+from orchestrator import catalog
+from orchestrator.catalog import lock_on_demand, user_data
 from orchestrator.errors import UsageError
 
 
@@ -26,7 +26,7 @@ def pinned(lock: Path, package: str) -> str | None:
 
 def test_a_patch_is_locked_on_first_use_and_needs_no_index_on_the_second(monkeypatch: pytest.MonkeyPatch):
     said: list[str] = []
-    assert locking.provide(["2.3.1"], said.append) == ("2.3.1",)
+    assert lock_on_demand.provide(["2.3.1"], said.append) == ("2.3.1",)
     [version] = catalog.resolve(["2.3.1"], fewest=1)
     [flavour] = version.on("cpu")
     assert pinned(flavour.lock, "tensorflow-cpu") == "2.3.1"
@@ -36,28 +36,28 @@ def test_a_patch_is_locked_on_first_use_and_needs_no_index_on_the_second(monkeyp
         f"2.3.1: locked for Python 3.7 in {flavour.lock}",
     ]
     monkeypatch.setenv("PATH", "/nowhere")
-    assert locking.provide(["2.3.1", "1.14"], said.append) == ("2.3.1", "1.14")
+    assert lock_on_demand.provide(["2.3.1", "1.14"], said.append) == ("2.3.1", "1.14")
     assert len(said) == 2
 
 
 def test_a_patch_without_a_wheel_for_its_releases_python_takes_another():
-    locking.provide(["2.12.0"], str)
+    lock_on_demand.provide(["2.12.0"], str)
     [version] = catalog.resolve(["2.12.0"], fewest=1)
     assert version.on("cpu")[0].python.number == "3.11"
 
 
 def test_a_patch_that_the_index_does_not_have_is_told_and_leaves_nothing_behind():
     with pytest.raises(UsageError, match=r"2.3.99: the index has no TensorFlow of that number .* here as 2.3.4"):
-        locking.provide(["2.3.99"], str)
-    assert not own.table().exists()
+        lock_on_demand.provide(["2.3.99"], str)
+    assert not user_data.table().exists()
 
 
 def test_the_newest_nightly_is_found_and_a_day_of_long_ago_takes_the_oldest():
-    known = locking.nightlies()
+    known = lock_on_demand.nightlies()
     assert known
     said: list[str] = []
-    _, newest = locking.nearest("nightly", known, said.append)
-    _, oldest = locking.nearest("nightly-20200101", known, said.append)
-    assert locking.date_of(newest) == max(map(locking.date_of, (one for one in known if ".dev" in one)))
-    assert locking.date_of(oldest) < locking.date_of(newest)
+    _, newest = lock_on_demand.nearest("nightly", known, said.append)
+    _, oldest = lock_on_demand.nearest("nightly-20200101", known, said.append)
+    assert lock_on_demand.date_of(newest) == max(map(lock_on_demand.date_of, (one for one in known if ".dev" in one)))
+    assert lock_on_demand.date_of(oldest) < lock_on_demand.date_of(newest)
     assert len(said) == 1

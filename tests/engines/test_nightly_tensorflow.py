@@ -9,8 +9,8 @@ from pathlib import Path
 import docker
 import pytest
 
-from orchestrator import catalog, locking
-from orchestrator.catalog import own
+from orchestrator import catalog
+from orchestrator.catalog import lock_on_demand, user_data
 from orchestrator.engines.docker import connect
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine, cache_folder
@@ -68,8 +68,8 @@ def test_a_nightly_is_found_and_locked_once_and_without_an_index_it_is_the_one_t
 
 
 def test_a_resolver_without_an_index_costs_the_nightly_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = locking.nightlies()
-    monkeypatch.setattr(locking, "nightlies", lambda: known)
+    known = lock_on_demand.nightlies()
+    monkeypatch.setattr(lock_on_demand, "nightlies", lambda: known)
     monkeypatch.setenv("UV_DEFAULT_INDEX", NOBODY.replace("//", "//me:secret@"))
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     found = tonight.resolve(["nightly", "2.13"], lambda text: None)
@@ -77,7 +77,7 @@ def test_a_resolver_without_an_index_costs_the_nightly_only(monkeypatch: pytest.
     [missing] = found.unavailable
     assert re.match(r"lock: \S+: this nightly cannot be locked: .*Check the network, or the index", missing.reason)
     assert "secret" not in missing.reason
-    assert not own.table().exists()
+    assert not user_data.table().exists()
 
 
 def test_wheels_that_cannot_be_installed_or_imported_are_rows_and_all_others_are_measured(
@@ -170,7 +170,7 @@ def test_old_environments_are_removed_and_those_in_use_when_they_no_longer_are(b
     assert [path.exists() for path in (*paths, other)] == [False, False, True]
     assert re.fullmatch(rf"old nightlies removed: {DAYS[1]}; freed about [\d.]+ MB", said[0])
     assert [version.number for version in catalog.all_versions() if ".dev2099" in version.number] == DAYS[2:]
-    assert [path.name for path in own.locks().iterdir()] == [f"{DAYS[2]}-cpu-py3.11.txt"]
+    assert [path.name for path in user_data.locks().iterdir()] == [f"{DAYS[2]}-cpu-py3.11.txt"]
 
 
 def test_an_old_environment_that_a_run_has_prepared_stays(build: Build, packages: Path, tmp_path: Path) -> None:

@@ -6,20 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import catalog, suites
+from orchestrator import catalog
+from orchestrator.catalog import workloads
+from orchestrator.catalog.selectors import expand, parse_selector
 from orchestrator.engines import WorkerPlace, interpreters
 from orchestrator.engines.client import Burst, Closed, Opened, Refused, WorkerClient
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine
 from orchestrator.model import Case
 from orchestrator.options import EngineOptions
-from orchestrator.plan import expand, parse_selector, select_cases
+from orchestrator.plan import select_cases
 from orchestrator.replicates import load
 from orchestrator.results import Stream
 
-WORKLOADS = suites.all_workloads()
+WORKLOADS = workloads.all_workloads()
 # The smoke suite leaves `forward` out for its time only.
-SMOKE = select_cases((), (*suites.suite("smoke").cases, "forward[net=mobilenet_v2,style=eager]"), WORKLOADS)
+SMOKE = select_cases((), (*workloads.suite("smoke").cases, "forward[net=mobilenet_v2,style=eager]"), WORKLOADS)
 # One case each of those that single reports are about, and no study.
 REPORTED = [
     expand(parse_selector(name, WORKLOADS), WORKLOADS[name])[0]

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog
+from orchestrator.catalog.version import Version
 from orchestrator.engines import interpreters
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import MARKER, VenvEngine
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.options import EngineOptions
-from orchestrator.versions import Version
 
 SIX = "six==1.17.0 --hash=sha256:4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274\n"
 

@@ -18,11 +18,11 @@ from types import SimpleNamespace
 import pytest
 
 from orchestrator import catalog, cli_images_kept
+from orchestrator.catalog.version import Version
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import MARKER, VenvEngine
 from orchestrator.images import environments
 from orchestrator.options import EngineOptions
-from orchestrator.versions import Version
 from tests.engines.packages import locked, own_pip, wheel
 from tests.unit.test_cli import called
 

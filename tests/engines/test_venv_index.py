@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog
+from orchestrator.catalog.version import Version
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.options import EngineOptions
-from orchestrator.versions import Version
 from tests.engines.packages import LOGIN, PASSWORD, Little, little_index, locked, own_pip, wheel
 
 

@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
 from orchestrator.crew import Crew
 from orchestrator.engines import ENGINES, Engine, Started, WorkerPlace
 from orchestrator.engines.channel import ChannelClosed
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.judge import judge_run
-from orchestrator.match import NO_CARDS, Fitting
 from orchestrator.measure import Measurement
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Plan
 from orchestrator.options import EngineOptions

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator import cards, claims, suites
+from orchestrator import cards
 from orchestrator.ask import Options, ask
 from orchestrator.cards import NOT_SEEN, NOT_WATCHED, again, choose, fit
+from orchestrator.catalog import claims, workloads
+from orchestrator.catalog.gpu_support import Fitting
 from orchestrator.errors import UsageError
 from orchestrator.machine.gpu import Gpu, GpuReading
-from orchestrator.match import Fitting
 from orchestrator.options import EngineOptions
 
 V100 = Gpu(0, "GPU-4d6a-11", "Tesla V100", "7.0", "550.54", 16_384, 300, True, None)
@@ -83,7 +84,7 @@ def test_every_card_that_is_named_has_to_fit():
 
 
 def test_claims_are_left_out_by_naming_others():
-    chosen = claims.choose(("predict-after-compile",), None, claims.all_claims(suites.all_workloads()))
+    chosen = claims.choose(("predict-after-compile",), None, claims.all_claims(workloads.all_workloads()))
     on_gpu = tuple(replace(claim, devices=("gpu",)) for claim in chosen)
     with pytest.raises(UsageError, match="Name claims about other versions, or measure them"):
         fitted(gpus=("2",), claims=on_gpu)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.crew import LOG_END, SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Crew, last_line, misfit
 from orchestrator.engines import Environment, Started, WorkerPlace
 from orchestrator.engines.client import SeenGpu, WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
-from orchestrator.match import Fitting, Match
 from orchestrator.model import CONTROL, EnvironmentFacts
 from tests.support.actors import Dressing, Stage
 from tests.support.builders import NEW, OLD, plan, run_directory

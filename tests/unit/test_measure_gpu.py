@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from orchestrator import measure
+from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.machine.gpu import Gpu, GpuReading
-from orchestrator.match import Fitting, Match
 from orchestrator.model import CardSpan, Disturbed, Watched
 from tests.support.actors import Part, Stage, play
 from tests.support.builders import NEW, OLD, case, plan

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.crew import Crew
 from orchestrator.judge import judge_run
 from orchestrator.machine.host import Meanwhile, Reading, Witness
-from orchestrator.match import Fitting, Match
 from orchestrator.measure import Measurement
 from orchestrator.model import BESIDE, Comparison, Ended, EnvironmentFacts, Lost, Plan
 from orchestrator.more import read_past

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import cards, catalog, more, pinned, suites
+from orchestrator import cards, catalog, more
+from orchestrator.catalog import pinned, workloads
 from orchestrator.engines import Outlook
 from orchestrator.engines.client import WorkerClient
 from orchestrator.errors import NothingSelected, UsageError
@@ -154,7 +155,7 @@ def dressed(run: RunDir, sources: dict[str, str] | None = None, **host: str) -> 
     environments = {
         version: EnvironmentFacts(version=version, kind="venv", identity="", lock="", python="") for version in VERSIONS
     }
-    own = sources or suites.source_hashes([suites.all_workloads()["power"]])
+    own = sources or workloads.source_hashes([workloads.all_workloads()["power"]])
     run.write_manifest(manifest(VERSIONS, host={**host_facts(), **host}, sources=own, environments=environments))
     return run
 
@@ -332,7 +333,7 @@ def with_own(tmp_path: Path) -> tuple[RunDir, Path]:
     asked = plan([case("sleeps")], VERSIONS, looks=(2,))
     run = play(tmp_path, asked, Stage({("sleeps", "2.0.0"): Part(noisy)})).run
     pinned.pin(mine, run.workloads)
-    sources = suites.source_hashes([suites.all_workloads(run.workloads)["sleeps"]])
+    sources = workloads.source_hashes([workloads.all_workloads(run.workloads)["sleeps"]])
     return dressed(run, sources), mine
 
 

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from orchestrator import suites
+from orchestrator.catalog import workloads
 from orchestrator.judge import judge_run
 from orchestrator.library import load_run
 from orchestrator.model import Ended, Finished
@@ -234,8 +234,8 @@ def test_a_workload_that_is_edited_while_it_is_measured_is_measured_as_it_was(mi
     done = load_run("run")
     assert {(arm.outcome, arm.rounds) for arm in done.arms} == {("measured", 3)}
     assert (mine / "changes.py").read_text() == "raise ValueError('edited')"
-    kept = suites.all_workloads(done.path / "workloads")
-    assert done.manifest.sources["changes"] == suites.source_hashes([kept["changes"]])["changes"]
+    kept = workloads.all_workloads(done.path / "workloads")
+    assert done.manifest.sources["changes"] == workloads.source_hashes([kept["changes"]])["changes"]
 
 
 def test_a_large_file_is_read_where_it_is_and_listed_in_the_plan(mine: Path, monkeypatch, capsys):

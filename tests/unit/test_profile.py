@@ -12,6 +12,9 @@ import pytest
 
 from orchestrator import profile as story
 from orchestrator.ask import Options
+from orchestrator.catalog.gpu_support import Fitting, Match
+from orchestrator.catalog.version import Version
+from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines import Outlook, Started, WorkerPlace
 from orchestrator.engines.channel import ProcessChannel
 from orchestrator.engines.client import WorkerClient
@@ -27,15 +30,12 @@ from orchestrator.errors import (
     UsageError,
 )
 from orchestrator.judge import judge_run
-from orchestrator.match import Fitting, Match
 from orchestrator.model import Case, EnvironmentFacts
 from orchestrator.options import EngineOptions
 from orchestrator.profile import ProfileOptions
 from orchestrator.profiles import Profiled
 from orchestrator.rundir import RunDir
-from orchestrator.suites import WORKLOADS
 from orchestrator.terminal.progress import Quiet
-from orchestrator.versions import Version
 from tests.contract import stub
 from tests.support.actors import offer
 from tests.support.builders import case

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog, ready
+from orchestrator.catalog.version import Version
 from orchestrator.engines import Outlook
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.ready import Ready, make_ready
 from orchestrator.terminal.progress import Quiet
-from orchestrator.versions import Version
 
 THREE = catalog.resolve(["1.14", "2.0", "2.13"])
 

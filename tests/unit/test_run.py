@@ -9,6 +9,7 @@ import pytest
 from orchestrator import errors, run
 from orchestrator.alternative import can_compare
 from orchestrator.ask import Options
+from orchestrator.catalog.version import Version
 from orchestrator.engines import Environment, Outlook
 from orchestrator.engines.choose import choose_engine
 from orchestrator.engines.setting import BuildLog
@@ -18,7 +19,6 @@ from orchestrator.model import Arm, EnvironmentFacts, Expectation, Finished, Iso
 from orchestrator.options import EngineOptions
 from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
-from orchestrator.versions import Version
 from tests.support import actors
 from tests.support.actors import Dressing, Part, Stage
 from tests.support.builders import arm, case, claim, comparison, unmeasured, version_pair

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from orchestrator.catalog.gpu_support import Match
 from orchestrator.engines import Outlook
 from orchestrator.errors import EngineUnavailable
 from orchestrator.finding import Finding
 from orchestrator.machine.gpu import Gpu
-from orchestrator.match import Match
 from orchestrator.setup import CPU_GB, Setup, Way, as_object, findings
 
 H100 = Gpu(

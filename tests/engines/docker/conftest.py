@@ -20,12 +20,12 @@ import docker
 import pytest
 
 from orchestrator import catalog
+from orchestrator.catalog.version import Version
 from orchestrator.engines import image
 from orchestrator.engines.container import RUN_LABEL
 from orchestrator.engines.docker import DockerEngine, DockerEnvironment, connect
 from orchestrator.engines.setting import BuildLog
 from orchestrator.options import EngineOptions
-from orchestrator.versions import Version
 
 HERE = Path(__file__).parent
 OWN = HERE / "workloads"

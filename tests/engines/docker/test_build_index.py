@@ -12,11 +12,11 @@ import docker
 import pytest
 from rich.console import Console
 
+from orchestrator.catalog.version import Version
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.ready import Ready, make_ready
 from orchestrator.terminal.progress import view
-from orchestrator.versions import Version
 from tests.engines.docker.conftest import MakeEngine, base_image, version
 from tests.engines.packages import LOGIN, PASSWORD, USER, Little, little_index, locked, own_pip, wheel
 

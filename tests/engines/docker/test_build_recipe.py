@@ -9,9 +9,9 @@ from pathlib import Path
 import docker
 import pytest
 
+from orchestrator.catalog.version import Version
 from orchestrator.engines import image
 from orchestrator.engines.setting import BuildLog
-from orchestrator.versions import Version
 from tests.engines.docker.conftest import MakeEngine, base_image
 from tests.engines.docker.test_build_index import private
 

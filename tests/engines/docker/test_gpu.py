@@ -17,6 +17,7 @@ import docker
 import pytest
 
 from orchestrator.ask import Options, ask
+from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines import WorkerPlace, container, image, security
 from orchestrator.engines.client import WorkerClient
 from orchestrator.engines.container import ContainerChannel, Spec, create
@@ -28,7 +29,6 @@ from orchestrator.measure import Ledger
 from orchestrator.options import EngineOptions
 from orchestrator.run import conduct, first_stretch, make_manifest
 from orchestrator.rundir import RunDir
-from orchestrator.suites import WORKLOADS
 from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version

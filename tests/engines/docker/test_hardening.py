@@ -12,11 +12,11 @@ from typing import Any
 import docker
 import pytest
 
+from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines import container, security
 from orchestrator.engines.container import ContainerChannel, Spec, create
 from orchestrator.engines.docker import DockerEnvironment, asking
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.suites import WORKLOADS
 from tests.conftest import run_command
 from tests.engines.docker.conftest import OWN
 

@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from orchestrator import catalog
+from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines import image
 from orchestrator.engines.docker import DockerEngine, DockerEnvironment
 from orchestrator.engines.setting import BuildLog
@@ -22,7 +23,6 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.run import prepare
 from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import View, view
-from orchestrator.versions import Flavour, Version
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version
 from tests.engines.docker.registry import registry as running_registry
 

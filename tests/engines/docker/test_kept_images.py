@@ -16,7 +16,7 @@ import docker
 import pytest
 
 from orchestrator import catalog
-from orchestrator.catalog import own
+from orchestrator.catalog import user_data
 from orchestrator.engines import container, image
 from orchestrator.engines.docker import DockerEnvironment
 from orchestrator.engines.setting import BuildLog
@@ -172,7 +172,7 @@ def test_a_base_that_was_locked_there_is_locked_here(
     there: docker.DockerClient, images: Images, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
 ) -> None:
     digest = "sha256:" + "1" * 64
-    own.write_digests({NAME: digest})
+    user_data.write_digests({NAME: digest})
     made = make(there)
     assert made.base == f"{NAME}@{digest}"
     assert made.labels[image.BASE_DIGEST] == digest
@@ -183,7 +183,7 @@ def test_a_base_that_was_locked_there_is_locked_here(
     assert done.returncode == 0, done.stderr
     assert f"{NAME} is {digest} from now on" in done.stderr
     assert ("ready: 1.14.0" if flags else f"ready with --base '{BASE}' or TFCOMPARE_BASE: 1.14.0") in done.stderr
-    assert own.digests() == {NAME: digest}
+    assert user_data.digests() == {NAME: digest}
 
 
 def test_an_archive_with_anything_else_in_it_is_not_loaded(

@@ -14,7 +14,7 @@ import docker
 import pytest
 
 from orchestrator import catalog
-from orchestrator.catalog import own
+from orchestrator.catalog import user_data
 from orchestrator.engines import image
 from orchestrator.engines.setting import BuildLog
 from tests.conftest import run_command
@@ -94,7 +94,7 @@ def test_a_tag_becomes_the_digest_that_the_registry_has_and_a_moved_tag_is_told_
     name = f"{registry.host}/base:3.7"
     assert (answer["image"], answer["digest"], answer["state"]) == (name, first, "new")
     assert answer["versions"] == ["1.14.0", "2.0.0"]
-    assert own.digests() == {name: first}
+    assert user_data.digests() == {name: first}
     assert f"written: {data / 'digests.toml'}" in said
 
     written = (data / "digests.toml").stat().st_mtime_ns
@@ -109,7 +109,7 @@ def test_a_tag_becomes_the_digest_that_the_registry_has_and_a_moved_tag_is_told_
     assert second in done.stdout
     assert f"CHANGED: {name} was {first}" in done.stderr
     assert "1.14.0 will be built anew" in done.stderr
-    assert own.digests() == {name: second}
+    assert user_data.digests() == {name: second}
 
 
 def test_a_digest_that_the_table_has_and_the_registry_too_is_left_to_the_table(
@@ -132,7 +132,7 @@ def test_what_a_registry_does_not_have_keeps_nothing_else_from_being_locked(regi
     answers, said = locked(tfcompare, "2.13,1.14", "--base", registry.base, code=5)
     assert [(answer["state"], answer["digest"]) for answer in answers] == [("failed", ""), ("new", digest)]
     assert f"the base image {registry.host}/base:3.11 is not in the registry" in said
-    assert own.digests() == {f"{registry.host}/base:3.7": digest}
+    assert user_data.digests() == {f"{registry.host}/base:3.7": digest}
 
 
 def test_a_registry_that_does_not_answer_is_told_apart_from_one_without_the_image(tfcompare: str) -> None:
@@ -140,7 +140,7 @@ def test_a_registry_that_does_not_answer_is_told_apart_from_one_without_the_imag
     assert answer["state"] == "failed"
     assert "the registry of the base image 127.0.0.1:1/base:3.7 was not reached" in said
     assert "Traceback" not in said
-    assert own.digests() == {}
+    assert user_data.digests() == {}
 
 
 def test_a_name_that_is_none_is_told_with_the_name(tfcompare: str) -> None:
@@ -153,7 +153,7 @@ def test_a_base_by_digest_is_pinned_already(tfcompare: str) -> None:
     digest = "sha256:" + "1" * 64
     [answer], said = locked(tfcompare, "1.14", "--base", f"127.0.0.1:1/base@{digest}")
     assert (answer["state"], answer["digest"], said) == ("pinned", digest, "")
-    assert own.digests() == {}
+    assert user_data.digests() == {}
 
 
 def test_a_registry_with_a_login_is_asked_with_the_engines_own_credentials(

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import docker
 
-from orchestrator import catalog, suites
+from orchestrator import catalog
+from orchestrator.catalog import workloads
 from orchestrator.engines.docker import DockerEnvironment
 from orchestrator.results import read_stream
 from tests.conftest import run_command
@@ -31,7 +32,7 @@ def test_smoke_suite_is_measured_and_documented(
     assert answer["schema"] == "tfcompare.comparison/1"
     assert answer["run"]["engine"] == "docker"
     assert {arm["version"] for arm in answer["arms"]} == {"1.14.0", "2.0.0"}
-    cases = len(suites.suite("smoke").cases)
+    cases = len(workloads.suite("smoke").cases)
     assert [(arm["outcome"], arm["rounds"]) for arm in answer["arms"]] == [("measured", 2)] * 2 * cases
 
     manifest = json.loads((out / "manifest.json").read_text())
@@ -43,7 +44,7 @@ def test_smoke_suite_is_measured_and_documented(
         assert manifest["workers"][number]["python"].startswith(f"{facts['python']}.")
     assert manifest["workers"]["1.14.0"]["tensorflow"] == "1.14.0"
     measured = {arm["workload"] for arm in answer["arms"]}
-    hashed = {name: hashlib.sha256((suites.BUILTIN / f"{name}.py").read_bytes()).hexdigest() for name in measured}
+    hashed = {name: hashlib.sha256((workloads.BUILTIN / f"{name}.py").read_bytes()).hexdigest() for name in measured}
     assert hashed.items() <= manifest["sources"].items()
     assert set(manifest["sources"]) == {"worker", *measured}
 

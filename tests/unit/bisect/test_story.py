@@ -15,6 +15,7 @@ from orchestrator.bisect.once import Once
 from orchestrator.bisect.search import Wanted
 from orchestrator.bisect.state import Question, State
 from orchestrator.bisect.story import Bisected, Hands
+from orchestrator.catalog.version import Version
 from orchestrator.engines import Environment, Outlook
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import (
@@ -29,7 +30,6 @@ from orchestrator.errors import (
 from orchestrator.model import EnvironmentFacts
 from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import Quiet, View
-from orchestrator.versions import Version
 from tests.support.actors import Dressing, Part, Stage, offer
 from tests.support.builders import arm, case, comparison, contrast, manifest, plan, version_pair
 from tests.unit.bisect.worlds import verdict_of

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.catalog.lock_on_demand import find_uv
 from orchestrator.engines import pythons
 from orchestrator.engines.pythons import OWN_LIST, OWN_LISTED, explain, find_ban
 from orchestrator.engines.setting import BuildLog
-from orchestrator.locking import find_uv
 from orchestrator.options import EngineOptions
 
 

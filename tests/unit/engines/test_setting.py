@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.catalog import own
+from orchestrator.catalog import user_data
 from orchestrator.engines.setting import BuildLog, cache, is_passed_on, worker_variables
 from orchestrator.errors import UsageError
 
@@ -45,7 +45,7 @@ def test_what_must_be_equal_in_every_version_is_set_and_not_taken_over(monkeypat
 
 
 @pytest.mark.parametrize(
-    ("variable", "folder"), [("TFCOMPARE_CACHE", cache), ("TFCOMPARE_DATA", own.folder)], ids=["cache", "data"]
+    ("variable", "folder"), [("TFCOMPARE_CACHE", cache), ("TFCOMPARE_DATA", user_data.folder)], ids=["cache", "data"]
 )
 def test_a_user_without_a_home_learns_what_to_set(monkeypatch: pytest.MonkeyPatch, variable: str, folder):
     def home() -> Path:

@@ -4,17 +4,17 @@ import os
 import time
 from pathlib import Path
 
-from orchestrator import catalog, locking
-from orchestrator.catalog import own
-from orchestrator.versions import Version
+from orchestrator import catalog
+from orchestrator.catalog import lock_on_demand, user_data
+from orchestrator.catalog.version import Version
 
 DAY_S = 86400
 
 
 def lock(number: str, used_days_ago: float = 0.0, requirements: str = "") -> Version:
     """As if it had been locked and used then."""
-    header = f"{locking.WRITTEN_BY}{locking.ON_FIRST_USE}{number}\n"
-    locking._keep(number, "3.11", (f"tf-nightly=={number}",), header + requirements, lambda text: None)
+    header = f"{lock_on_demand.WRITTEN_BY}{lock_on_demand.ON_FIRST_USE}{number}\n"
+    lock_on_demand._keep(number, "3.11", (f"tf-nightly=={number}",), header + requirements, lambda text: None)
     [version] = catalog.resolve([number], fewest=1)
     age(version, used_days_ago)
     return version
@@ -27,8 +27,8 @@ def age(version: Version, days: float) -> None:
 
 
 def table() -> str:
-    return own.table().read_text()
+    return user_data.table().read_text()
 
 
 def locks() -> list[str]:
-    return sorted(path.name for path in Path(own.locks()).iterdir())
+    return sorted(path.name for path in Path(user_data.locks()).iterdir())

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator import cli_schedule, locking
+from orchestrator import cli_schedule
+from orchestrator.catalog import lock_on_demand
 from orchestrator.engines import interpreters, venv
 from orchestrator.errors import UsageError
 from orchestrator.history import child
@@ -63,8 +64,8 @@ def test_pip_is_asked_without_what_lies_around(hostile: Path, monkeypatch):
         asked.append(words)
         return run([*words[: words.index("pip") + 1], "--version"], **given)
 
-    monkeypatch.setattr(locking.subprocess, "run", version_only)
-    assert locking._on_index("tf-nightly", "3.11") == []
+    monkeypatch.setattr(lock_on_demand.subprocess, "run", version_only)
+    assert lock_on_demand._on_index("tf-nightly", "3.11") == []
     assert asked
     assert not hostile.exists()
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import catalog, locking
-from orchestrator.catalog import own
+from orchestrator import catalog
+from orchestrator.catalog import lock_on_demand, user_data
 from orchestrator.errors import EngineUnavailable, UsageError
 from orchestrator.history import retire
 from tests.unit.history.locked import DAY_S, age, lock, locks, table
@@ -59,17 +59,18 @@ def test_a_clock_that_goes_backwards_keeps_more_and_not_less() -> None:
 
 def test_the_table_and_the_locks_of_all_others_stay_to_the_letter() -> None:
     lock(DAYS[0], 9)
-    own.write(own.table(), table() + "\n" + OWN)
+    user_data.write(user_data.table(), table() + "\n" + OWN)
     lock(DAYS[1], 9)
     lock(DAYS[2], 9)
-    own.write(own.table(), table() + "\n# the end\n")
+    user_data.write(user_data.table(), table() + "\n# the end\n")
     said: list[str] = []
     retired = retire.retire(1, said.append)
     assert retired.numbers == tuple(DAYS[:2])
     assert said == [f"old nightlies removed: {DAYS[0]}, {DAYS[1]}"]
     assert locks() == [f"{DAYS[2]}-cpu-py3.11.txt"]
     assert table() == (
-        f'{locking.HEAD}\n{OWN}\n[version."{DAYS[2]}"]\nkeras = ""\n\n[version."{DAYS[2]}".cpu]\npythons = ["3.11"]\n'
+        f'{lock_on_demand.HEAD}\n{OWN}\n[version."{DAYS[2]}"]\nkeras = ""\n\n'
+        f'[version."{DAYS[2]}".cpu]\npythons = ["3.11"]\n'
         f'requirements = [\n  "tf-nightly=={DAYS[2]}"\n]\n\n# the end\n'
     )
     assert [version.number for version in catalog.all_versions() if version.number > "2.9"][-2:] == ["2.98.0", DAYS[2]]
@@ -78,8 +79,8 @@ def test_the_table_and_the_locks_of_all_others_stay_to_the_letter() -> None:
 
 def test_a_table_of_which_all_is_gone_can_be_written_again() -> None:
     version = lock(DAYS[0])
-    locking.forget(version)
-    assert table() == locking.HEAD
+    lock_on_demand.forget(version)
+    assert table() == lock_on_demand.HEAD
     lock(DAYS[1])
     assert catalog.find(DAYS[1])
 
@@ -104,10 +105,10 @@ def test_an_entry_that_was_written_otherwise_is_left_alone_and_told() -> None:
     version = lock(DAYS[0], 9)
     lock(DAYS[1])
     written = table().replace(f'[version."{DAYS[0]}"]', f"[version.'{DAYS[0]}']")
-    own.write(own.table(), written)
+    user_data.write(user_data.table(), written)
     catalog.reread()
     with pytest.raises(UsageError, match=f"{DAYS[0]} is not written there as tfcompare writes it"):
-        locking.forget(version)
+        lock_on_demand.forget(version)
     said: list[str] = []
     assert retire.retire(1, said.append).numbers == ()
     assert "take it out by hand" in said[0]
@@ -121,7 +122,7 @@ def test_nothing_old_is_nothing_said() -> None:
 
 
 def test_a_table_that_cannot_be_read_fails_no_night() -> None:
-    own.write(own.table(), "[version.broken\n")
+    user_data.write(user_data.table(), "[version.broken\n")
     catalog.reread()
     said: list[str] = []
     assert retire.retire(1, said.append).numbers == ()

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import catalog, locking
+from orchestrator import catalog
+from orchestrator.catalog import lock_on_demand
 from orchestrator.errors import UsageError
 from orchestrator.history import tonight
 from orchestrator.history.tonight import Tonight, Unavailable
@@ -25,7 +26,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
     lock(OLDER)
     lock(NEWER)
     known = {OLDER: "tf-nightly", NEWER: "tf-nightly"}
-    monkeypatch.setattr(locking, "nightlies", lambda: known)
+    monkeypatch.setattr(lock_on_demand, "nightlies", lambda: known)
     yield known
     monkeypatch.undo()
     catalog.reread()
@@ -41,7 +42,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     def nightlies() -> dict[str, str]:
         raise UsageError(SILENT)
 
-    monkeypatch.setattr(locking, "nightlies", nightlies)
+    monkeypatch.setattr(lock_on_demand, "nightlies", nightlies)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,9 @@ def test_an_index_without_nightlies_for_this_python_costs_the_nightly_only(index
 
 def test_the_index_is_asked_once_and_only_if_a_name_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(locking, "nightlies", lambda: asked.append("it") or {OLDER: "tf-nightly", NEWER: "tf-nightly"})
+    monkeypatch.setattr(
+        lock_on_demand, "nightlies", lambda: asked.append("it") or {OLDER: "tf-nightly", NEWER: "tf-nightly"}
+    )
     resolved("2.13", "2.0", NEWER)
     assert asked == []
     resolved("2.13", "nightly", f"nightly-{YESTERDAY}")

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator import catalog
+from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines.image import BASE_DIGEST, BASE_ID, BASE_NAME, SPEC_LABEL, Recipe
 from orchestrator.images.inventory import Judged, Kept, State
-from orchestrator.versions import Flavour, Version
 
 MOMENT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 BASE = "python:3.7-slim"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import requests
 
-from orchestrator.catalog import own
+from orchestrator.catalog import user_data
 from orchestrator.engines.image import BASE_DIGEST, BASE_NAME, SPEC_LABEL
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.images import archive as archives
@@ -95,9 +95,9 @@ def test_a_base_known_by_digest_there_is_known_by_it_here(archive, tmp_path: Pat
     labels = recipe(base="python:3.9-slim", **{BASE_DIGEST: DIGEST}).labels
     packed = read(archive(([MADE.tag], labels)))
     assert adopt(packed, {f"python:3.9-slim@{DIGEST.replace('1', '2')}"}) == {}
-    assert own.digests() == {}, "a digest that is known here stays"
+    assert user_data.digests() == {}, "a digest that is known here stays"
     assert adopt(packed, {"python:3.9-slim", "python:3.7-slim"}) == {"python:3.9-slim": DIGEST}
-    assert own.digests() == {"python:3.9-slim": DIGEST}
+    assert user_data.digests() == {"python:3.9-slim": DIGEST}
     assert adopt(read(archive(([MADE.tag], MADE.labels))), {"python:3.7-slim"}) == {}
 
 

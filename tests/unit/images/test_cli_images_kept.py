@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.catalog import own
+from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
 from tests.conftest import run_command
 from tests.unit.test_cli import called
@@ -72,7 +72,7 @@ def test_a_digests_file_that_is_none_is_told_by_its_path(monkeypatch, capsys, tm
 def test_a_folder_that_cannot_be_written_is_told_by_its_path(monkeypatch):
     monkeypatch.setenv("TFCOMPARE_DATA", "/proc")
     with pytest.raises(UsageError, match=r"^/proc/tfcompare/.lock: cannot be written: .*TFCOMPARE_DATA"):
-        own.write_digests({"mine:1": "sha256:1"})
+        user_data.write_digests({"mine:1": "sha256:1"})
 
 
 def test_the_commands_are_known_without_the_client_of_the_engine():

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from orchestrator.catalog import lock_hash
+from orchestrator.catalog.version import Flavour
 from orchestrator.engines import container
 from orchestrator.images import tables
 from orchestrator.images.inside import Inside, parse
 from orchestrator.images.verify import Verified, compare, look, pins
 from orchestrator.terminal.text import drawn
-from orchestrator.versions import Flavour
 from tests.unit.images.scenes import flavour, recipe, version, with_locks
 
 HASH = "--hash=sha256:" + "1" * 64

@@ -7,7 +7,7 @@ from threading import Thread
 import pytest
 
 from orchestrator import catalog
-from orchestrator.catalog import own, table
+from orchestrator.catalog import table, user_data
 from orchestrator.errors import UsageError
 
 GOOD = """
@@ -99,7 +99,7 @@ requirements = ["tensorflow==2.0.1"]
 
 
 def test_a_version_in_the_users_own_table_is_a_version_like_any_other(folder: Path):
-    own.write(own.table(), MINE)
+    user_data.write(user_data.table(), MINE)
     catalog.reread()
     [version] = catalog.resolve(["2.0.1"], fewest=1)
     assert version.on("cpu")[0].lock == folder / "locks" / "2.0.1-cpu-py3.7.txt"
@@ -116,7 +116,7 @@ def test_a_version_in_the_users_own_table_is_a_version_like_any_other(folder: Pa
     ],
 )
 def test_it_must_not_contradict_the_table_that_comes_with_tfcompare(folder: Path, text: str, words: str):
-    own.write(own.table(), text)
+    user_data.write(user_data.table(), text)
     catalog.reread()
     with pytest.raises(UsageError, match=words):
         catalog.all_versions()
@@ -126,7 +126,7 @@ def test_a_digest_that_a_registry_named_takes_the_place_of_the_tables(folder: Pa
     [before] = catalog.resolve(["2.13"], fewest=1)
     assert before.on("gpu")[0].digest == ""
     digest = "sha256:" + "ab" * 32
-    own.write_digests({before.on("gpu")[0].image: digest})
+    user_data.write_digests({before.on("gpu")[0].image: digest})
     catalog.reread()
     [after] = catalog.resolve(["2.13"], fewest=1)
     assert after.on("gpu")[0].digest == digest
@@ -134,7 +134,7 @@ def test_a_digest_that_a_registry_named_takes_the_place_of_the_tables(folder: Pa
 
 
 def test_digests_that_cannot_be_read_are_told_with_their_file(folder: Path):
-    own.write(own.digests_file(), "= broken")
+    user_data.write(user_data.digests_file(), "= broken")
     catalog.reread()
     with pytest.raises(UsageError, match=r"digests.toml: .*images lock"):
         catalog.all_versions()
@@ -149,16 +149,16 @@ def test_a_table_that_is_not_utf_8_is_refused(tmp_path: Path):
 
 def test_digests_that_two_processes_find_are_all_kept(folder: Path, monkeypatch):
     """The other one writes between this one's reading and writing, unless it has to wait."""
-    read, other = own.digests, Thread(target=own.write_digests, args=({"theirs:1": "sha256:2"},))
+    read, other = user_data.digests, Thread(target=user_data.write_digests, args=({"theirs:1": "sha256:2"},))
 
     def interrupted() -> dict[str, str]:
-        monkeypatch.setattr(own, "digests", read)
+        monkeypatch.setattr(user_data, "digests", read)
         known = read()
         other.start()
         other.join(0.3)
         return known
 
-    monkeypatch.setattr(own, "digests", interrupted)
-    own.write_digests({"mine:1": "sha256:1"})
+    monkeypatch.setattr(user_data, "digests", interrupted)
+    user_data.write_digests({"mine:1": "sha256:1"})
     other.join()
-    assert own.digests() == {"mine:1": "sha256:1", "theirs:1": "sha256:2"}
+    assert user_data.digests() == {"mine:1": "sha256:1", "theirs:1": "sha256:2"}

@@ -7,8 +7,8 @@ from typing import Literal
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
+from orchestrator.catalog.version import Cuda, Version
 from orchestrator.machine.gpu import Gpu
-from orchestrator.versions import Cuda, Version
 
 # unknown: the table or the card does not say enough; it is tried.
 Fit = Literal["fine", "jit", "unsupported", "unknown"]

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import catalog
+from orchestrator.catalog.gpu_support import Fitting, Match, judge
+from orchestrator.catalog.version import Cuda, Version
 from orchestrator.machine.gpu import Gpu
-from orchestrator.match import Fitting, Match, judge
-from orchestrator.versions import Cuda, Version
 
 NEW_DRIVER = "580.65.06"
 CARDS = {

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.catalog import did_you_mean
+from orchestrator.catalog.imports import imported
 from orchestrator.errors import UsageError
-from orchestrator.imported import imported
 from orchestrator.model import Workload
 from workloads import contract
 

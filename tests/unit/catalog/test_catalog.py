@@ -7,8 +7,8 @@ import pytest
 from packaging.version import Version as Number
 
 from orchestrator import catalog
+from orchestrator.catalog.version import Flavour
 from orchestrator.errors import UsageError
-from orchestrator.versions import Flavour
 
 FLAVOURS = [
     pytest.param(flavour, id=f"{version.number}-{flavour.name}-py{flavour.python.number}")

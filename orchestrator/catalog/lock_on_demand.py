@@ -20,10 +20,10 @@ from pathlib import Path
 from packaging.version import Version as Number
 
 from orchestrator import catalog
-from orchestrator.catalog import own
+from orchestrator.catalog import user_data
 from orchestrator.catalog.table import FlavourTable
+from orchestrator.catalog.version import Version
 from orchestrator.errors import UsageError
-from orchestrator.versions import Version
 
 # Packages that come as source are built with these, without isolation.
 # The tensorboards of the versions here import pkg_resources, which setuptools 82 no longer has.
@@ -111,7 +111,7 @@ def _provided(name: str, say: Callable[[str], None], known: Mapping[str, str] | 
 def _used(version: Version) -> None:
     """A nightly's lock bears the time of its last use: those long unused may be removed one day."""
     for flavour in version.flavours:
-        if catalog.NIGHTLY.fullmatch(version.number) and flavour.lock.is_relative_to(own.locks()):
+        if catalog.NIGHTLY.fullmatch(version.number) and flavour.lock.is_relative_to(user_data.locks()):
             with suppress(OSError):
                 os.utime(flavour.lock)
 
@@ -125,7 +125,7 @@ def _lock_patch(number: str, say: Callable[[str], None]) -> None:
     if sibling is None or sibling.cpu is None:
         raise UsageError(
             f"{number}: no release {release} is in the table of versions, so nothing says what goes with it. "
-            f"Describe it in {own.table()}, like a version in {catalog.IMAGES / 'versions.toml'}"
+            f"Describe it in {user_data.table()}, like a version in {catalog.IMAGES / 'versions.toml'}"
         )
     say(f"{number}: locking it, as {release} is in the table")
     said = ""
@@ -180,7 +180,7 @@ def _requirements(flavour: FlavourTable, number: str, python: str, *, keep_keras
 def _resolved(number: str, python: str, wanted: tuple[str, ...], options: Sequence[str] = ()) -> str:
     tools = pip_lock(python)
     lock = Lock(
-        own.locks() / catalog.lock_name(number, "cpu", python),
+        user_data.locks() / catalog.lock_name(number, "cpu", python),
         ON_FIRST_USE + number, python, wanted, tools.requirements,
     )  # fmt: skip
     return resolve(lock, tools.path, options)
@@ -198,14 +198,14 @@ def _why_not(number: str, said: str) -> str:
 
 def _keep(number: str, python: str, wanted: tuple[str, ...], text: str, say: Callable[[str], None]) -> None:
     """Into the user's folder: the lock first, so that no table names one that is not there."""
-    with own.changing():
+    with user_data.changing():
         # Another run may have locked it meanwhile, and a table that has a version twice is none.
         catalog.reread()
         if catalog.find(number):
             return
-        path = own.write(own.locks() / catalog.lock_name(number, "cpu", python), text)
-        before = own.table().read_text() if own.table().exists() else HEAD
-        own.write(own.table(), before + _entry(number, python, wanted, text))
+        path = user_data.write(user_data.locks() / catalog.lock_name(number, "cpu", python), text)
+        before = user_data.table().read_text() if user_data.table().exists() else HEAD
+        user_data.write(user_data.table(), before + _entry(number, python, wanted, text))
     catalog.reread()
     say(f"{number}: locked for Python {python} in {path}")
 
@@ -222,7 +222,7 @@ def _entry(number: str, python: str, wanted: tuple[str, ...], text: str) -> str:
 def locked_on_first_use(version: Version) -> bool:
     """Whether all that there is of it in the user's folder was put there by this module, and so may be taken away."""
     return all(
-        flavour.lock.is_relative_to(own.locks())
+        flavour.lock.is_relative_to(user_data.locks())
         and flavour.lock.is_file()
         and flavour.lock.read_text().startswith(WRITTEN_BY + ON_FIRST_USE + version.number)
         for flavour in version.flavours
@@ -231,16 +231,17 @@ def locked_on_first_use(version: Version) -> bool:
 
 def forget(version: Version) -> None:
     """Takes what was locked on first use away again: the entry first, so that no table names a lock that is gone."""
-    with own.changing():
-        before = own.table().read_text()
+    with user_data.changing():
+        before = user_data.table().read_text()
         after = _without(before, version.number)
         expected = tomllib.loads(before)["version"]
         del expected[version.number]
         if tomllib.loads(after).get("version", {}) != expected:
             raise UsageError(
-                f"{own.table()}: {version.number} is not written there as tfcompare writes it; take it out by hand"
+                f"{user_data.table()}: {version.number} is not written there as tfcompare writes it; "
+                "take it out by hand"
             )
-        own.write(own.table(), after)
+        user_data.write(user_data.table(), after)
     catalog.reread()
     for flavour in version.flavours:
         flavour.lock.unlink(missing_ok=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import pinned, suites
+from orchestrator.catalog import pinned, workloads
+from orchestrator.catalog.imports import imported
 from orchestrator.errors import UsageError
-from orchestrator.imported import imported
 
 BUILD = "def build(tf, params):\n    return lambda: 1.0\n"
 
@@ -127,7 +127,7 @@ def test_what_tfcompare_itself_wrote_is_not_part_of_a_workload_folder(mine: Path
 
 
 def digest(folder: Path, name: str = "one") -> str:
-    return suites.source_hashes([suites.all_workloads(folder)[name]])[name]
+    return workloads.source_hashes([workloads.all_workloads(folder)[name]])[name]
 
 
 def test_a_workload_that_imports_nothing_keeps_the_digest_of_earlier_runs(mine: Path):

@@ -5,9 +5,9 @@ from textwrap import dedent
 
 import pytest
 
-from orchestrator import suites
+from orchestrator.catalog import workloads as suites
+from orchestrator.catalog.selectors import expand, parse_selector
 from orchestrator.errors import UsageError
-from orchestrator.plan import expand, parse_selector
 
 BUILD = "def build(tf, params):\n    return lambda: None\n"
 SELECTORS = [

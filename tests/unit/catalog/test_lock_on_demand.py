@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import catalog, locking
-from orchestrator.catalog import own
+from orchestrator import catalog
+from orchestrator.catalog import lock_on_demand, user_data
 from orchestrator.errors import UsageError
 from orchestrator.parallel import side_by_side
 
@@ -21,7 +21,7 @@ KNOWN = {
 
 def chosen(name: str, known: dict[str, str] = KNOWN) -> tuple[str, str, list[str]]:
     said: list[str] = []
-    package, number = locking.nearest(name, known, said.append)
+    package, number = lock_on_demand.nearest(name, known, said.append)
     return package, number, said
 
 
@@ -65,27 +65,32 @@ def test_no_nightly_at_all_is_told():
 
 
 def test_names_that_a_table_has_need_no_lock():
-    assert locking.provide(["1.14", "2.0.0", "all", "2.8..2.9"], _unheard) == ("1.14", "2.0.0", "all", "2.8..2.9")
+    assert lock_on_demand.provide(["1.14", "2.0.0", "all", "2.8..2.9"], _unheard) == (
+        "1.14",
+        "2.0.0",
+        "all",
+        "2.8..2.9",
+    )
 
 
 def test_a_patch_of_an_unknown_release_says_where_to_describe_it():
     with pytest.raises(UsageError, match=r"3.0.1: no release 3.0 is in the table .*versions.toml"):
-        locking.provide(["3.0.1"], _unheard)
+        lock_on_demand.provide(["3.0.1"], _unheard)
 
 
 def test_a_patch_takes_the_pins_of_its_release():
     release = catalog.shipped().version["2.3.4"].cpu
     assert release is not None
-    wanted = locking._requirements(release, "2.3.1", "3.7", keep_keras=True)
+    wanted = lock_on_demand._requirements(release, "2.3.1", "3.7", keep_keras=True)
     assert wanted == [text.replace("2.3.4", "2.3.1") for text in release.requirements]
 
 
 def test_on_another_python_it_takes_that_pythons_pyarrow_and_no_numpy():
     release = catalog.shipped().version["2.11.0"].cpu
     assert release is not None
-    wanted = locking._requirements(release, "2.11.1", "3.8", keep_keras=True)
+    wanted = lock_on_demand._requirements(release, "2.11.1", "3.8", keep_keras=True)
     assert wanted == ["tensorflow-cpu==2.11.1", "keras==2.11.0", "pyarrow==17.0.0"]
-    assert locking._pythons(release)[:2] == ["3.7", "3.6"]
+    assert lock_on_demand._pythons(release)[:2] == ["3.7", "3.6"]
 
 
 def _unheard(text: str) -> None:
@@ -102,15 +107,15 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
 
 def _keep(number: str) -> None:
-    locking._keep(number, "3.11", (f"tf-nightly=={number}",), "", lambda text: None)
+    lock_on_demand._keep(number, "3.11", (f"tf-nightly=={number}",), "", lambda text: None)
 
 
 @pytest.mark.usefixtures("own_folder")
 def test_a_version_that_two_runs_lock_at_once_stands_in_the_table_once():
     _keep("2.99.0.dev20990101")
-    before = own.table().read_text()
+    before = user_data.table().read_text()
     _keep("2.99.0.dev20990101")
-    assert own.table().read_text() == before
+    assert user_data.table().read_text() == before
 
 
 @pytest.mark.usefixtures("own_folder")
@@ -135,7 +140,7 @@ def test_versions_that_are_locked_at_once_are_all_in_the_table():
     ],
 )
 def test_why_an_index_does_not_answer_is_told_without_what_pip_calls_its_connections(said: str, cause: str):
-    assert locking._cause(said) == cause
+    assert lock_on_demand._cause(said) == cause
 
 
 def test_pip_which_lists_nightlies_is_a_dependency():

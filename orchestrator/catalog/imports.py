@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from orchestrator import pinned
+from orchestrator.catalog import pinned
 
 # Code that uses one of these may load a file by any name.
 DYNAMIC = frozenset({"exec", "__import__", "importlib", "imp", "pkgutil", "runpy", "zipimport"})

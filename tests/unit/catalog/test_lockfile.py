@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import catalog, lockfile
+from orchestrator import catalog
+from orchestrator.catalog import lockfile
+from orchestrator.catalog.lockfile import Pin
 from orchestrator.errors import UsageError
-from orchestrator.lockfile import Pin
 
 A, B = "a" * 64, "b" * 64
 LOCK = f"""# Written by: somebody

@@ -1,0 +1,156 @@
+"""Published statements about TensorFlow's speed, one file each, and the pairs of arms that test them."""
+
+import math
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from orchestrator import catalog
+from orchestrator.catalog.selectors import MARGIN, expand, parse_selector
+from orchestrator.catalog.workloads import WORKLOADS
+from orchestrator.errors import NothingSelected, UsageError
+from orchestrator.model import Case, Claim, Effect, Expectation, Metric, Pair, Workload
+
+CLAIMS = WORKLOADS / "claims"
+SUITES = ("seed", "reported")
+# How long the measuring for a whole suite of claims may take unless the user says otherwise.
+BUDGETS_S = {"seed": 1140.0}
+
+TIMES: tuple[Metric, ...] = ("steady", "first", "build")
+OF_TIMES: tuple[Effect, ...] = ("slower", "faster", "same")
+OF_COUNTS: tuple[Effect, ...] = ("more", "less", "same")
+
+Ratio = Annotated[float, Field(gt=1, allow_inf_nan=False)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ContrastTable(_Table):
+    """Across two versions of one `case`, or across two cases in one `version`."""
+
+    baseline: str
+    candidate: str
+    expected: Effect
+    version: str | None = None
+    case: str | None = None
+    published: Ratio | None = None
+    within: Ratio | None = None
+    metric: Metric = "steady"
+
+
+class HoldsTable(_Table):
+    version: str
+    case: str
+
+
+class ClaimTable(_Table):
+    title: str
+    source: str
+    suite: Literal["seed", "reported"]
+    statement: str
+    devices: tuple[Literal["cpu", "gpu"], ...] = Field(min_length=1)
+    withdrawn: bool = False
+    contrasts: tuple[ContrastTable, ...] = ()
+    holds: tuple[HoldsTable, ...] = ()
+
+
+def all_claims(workloads: dict[str, Workload], folder: Path = CLAIMS) -> dict[str, Claim]:
+    return {path.stem: read_claim(path, workloads) for path in sorted(folder.glob("*.toml"))}
+
+
+def choose(names: Sequence[str], suite: str | None, known: dict[str, Claim]) -> tuple[Claim, ...]:
+    """The claims named, or those of a suite, or all."""
+    if suite is not None and suite not in SUITES:
+        raise UsageError(f"--suite {suite!r}: claims come in the suites {' and '.join(SUITES)}")
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"unknown claim {name!r}{catalog.did_you_mean(name, known)}; `tfcompare list claims` shows them all"
+            )
+    named = [known[name] for name in dict.fromkeys(names)] or list(known.values())
+    chosen = tuple(claim for claim in named if suite in (None, claim.suite))
+    if not chosen:
+        raise NothingSelected(f"none of the claims named is in the suite {suite}")
+    return chosen
+
+
+def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
+    try:
+        table = ClaimTable.model_validate(tomllib.loads(path.read_text()))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read as TOML: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    if not table.contrasts and not table.holds:
+        raise UsageError(f"{path}: a claim needs [[contrasts]] or [[holds]] that test it")
+    try:
+        return Claim(
+            name=path.stem,
+            title=table.title,
+            source=table.source,
+            statement=table.statement.strip(),
+            suite=table.suite,
+            devices=table.devices,
+            withdrawn=table.withdrawn,
+            expectations=tuple(_expectation(one, workloads) for one in table.contrasts),
+            holds=tuple((_case(one.case, workloads).label, _version(one.version)) for one in table.holds),
+        )
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+def _expectation(table: ContrastTable, workloads: dict[str, Workload]) -> Expectation:
+    if (table.version is None) == (table.case is None):
+        raise UsageError("a contrast names a case, for two versions of it, or a version, for two cases in it")
+    if table.expected not in (OF_TIMES if table.metric in TIMES else OF_COUNTS):
+        raise UsageError(f"expected = {table.expected!r} cannot be said of {table.metric}")
+    if table.expected == "same" and table.published is not None:
+        raise UsageError("what is said to be the same has no published ratio; `within` says how near")
+    if table.expected != "same" and table.within is not None:
+        raise UsageError("`within` goes with expected = 'same'")
+    margin = table.within - 1 if table.within else least(table.published)
+    if table.case is not None:
+        case = _case(table.case, workloads)
+        pair = Pair(
+            kind="version", version=None, baseline=_version(table.baseline), candidate=_version(table.candidate),
+            case=case, workload=case.workload, params=case.params, metric=table.metric, margin=margin,
+        )  # fmt: skip
+    else:
+        assert table.version is not None
+        baseline, candidate = (_case(text, workloads) for text in (table.baseline, table.candidate))
+        pair = Pair(
+            kind="case", version=_version(table.version), baseline=baseline.label, candidate=candidate.label,
+            case=None, workload=candidate.workload, metric=table.metric, margin=margin,
+            params=tuple(item for item in candidate.params if item in baseline.params),
+        )  # fmt: skip
+    return Expectation(pair=pair, effect=table.expected, published=table.published)
+
+
+def least(published: float | None) -> float:
+    """How much of an effect must be seen, as a margin: half of what was published on the log scale, since machines
+    differ; without a figure, what counts as a difference at all. One rule for all claims: none can be tuned."""
+    return MARGIN if published is None else max(MARGIN, math.sqrt(published) - 1)
+
+
+def _case(text: str, workloads: dict[str, Workload]) -> Case:
+    selector = parse_selector(text, workloads)
+    found = expand(selector, workloads[selector.workload])
+    if len(found) != 1:
+        raise UsageError(f"{text} names {len(found)} cases: give every parameter one value")
+    return found[0]
+
+
+def _version(name: str) -> str:
+    return catalog.resolve([name], fewest=1)[0].number
+
+
+def cases_of(claims: Iterable[Claim], workloads: dict[str, Workload]) -> tuple[Case, ...]:
+    """Every case that the claims name, those of a workload together."""
+    labels = dict.fromkeys(label for claim in claims for label, _ in claim.arms)
+    return tuple(sorted((_case(label, workloads) for label in labels), key=lambda case: case.workload))

@@ -1,0 +1,63 @@
+"""Which cases a text like `predict[state=compiled]` selects."""
+
+import itertools
+import re
+from dataclasses import dataclass
+
+from orchestrator.catalog import did_you_mean
+from orchestrator.errors import UsageError
+from orchestrator.model import Case, Workload
+
+# What counts as a difference unless a claim or the user has a margin of their own.
+MARGIN = 0.05
+
+
+SELECTOR = re.compile(r"(?P<name>[\w.-]+)(\[(?P<params>[^\]]*)\])?")
+
+
+@dataclass(frozen=True)
+class Selector:
+    """A workload and the values that some of its parameters may take; the other parameters are free."""
+
+    workload: str
+    values: dict[str, tuple[str, ...]]
+
+
+def parse_selector(text: str, workloads: dict[str, Workload]) -> Selector:
+    """`name[param=v1|v2,param=v]`, checked against what the workload's file says."""
+    match = SELECTOR.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is no case selection; write name[param=value,...], e.g. predict[state=compiled]")
+    name = match["name"]
+    if name not in workloads:
+        raise UsageError(
+            f"unknown workload {name!r}{did_you_mean(name, workloads)}; `tfcompare list workloads` shows all"
+        )
+    known = workloads[name].params
+    values: dict[str, tuple[str, ...]] = {}
+    for part in filter(None, (match["params"] or "").split(",")):
+        param, equals, choice = (piece.strip() for piece in part.partition("="))
+        if not equals or param not in known:
+            raise UsageError(
+                f"{text}: {name} has no parameter {param!r}{did_you_mean(param, known)}; "
+                f"it has {', '.join(known) or 'none'}"
+            )
+        values[param] = tuple(value.strip() for value in choice.split("|"))
+        for value in values[param]:
+            if value not in known[param]:
+                raise UsageError(
+                    f"{text}: {param} cannot be {value!r}{did_you_mean(value, known[param])}; "
+                    f"it can be {', '.join(known[param])}"
+                )
+    return Selector(name, values)
+
+
+def expand(selector: Selector, workload: Workload) -> list[Case]:
+    """Every combination that a selector allows and the workload does not exclude."""
+    choices = [selector.values.get(param, values) for param, values in workload.params.items()]
+    combinations = (dict(zip(workload.params, values, strict=True)) for values in itertools.product(*choices))
+    return [
+        Case(workload.name, tuple(params.items()))
+        for params in combinations
+        if not any(rule.items() <= params.items() for rule in workload.exclude)
+    ]
