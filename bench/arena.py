@@ -20,7 +20,7 @@ from orchestrator.judge import judge_run
 from orchestrator.measure import Measurement
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Manifest, Plan
 from orchestrator.options import EngineOptions
-from orchestrator.plan import ALPHA, LOOKS, plan_pairs
+from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.run import first_stretch
 from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import Quiet

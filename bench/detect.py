@@ -27,7 +27,7 @@ from orchestrator import replicates
 from orchestrator.catalog.workloads import all_workloads
 from orchestrator.judge import Endings, compared, read_endings
 from orchestrator.model import Case, Contrast, Plan
-from orchestrator.plan import LOOKS, plan_pairs
+from orchestrator.plan.pairs import LOOKS, plan_pairs
 from orchestrator.replicates import Replicate
 from orchestrator.rundir import RunDir
 from workloads.contract import PILOT_ROUND

@@ -9,13 +9,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from orchestrator import catalog, results
-from orchestrator.ask import Options
 from orchestrator.engines import Environment, WorkerPlace
 from orchestrator.engines.client import Opened, WorkerClient
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine
 from orchestrator.model import Case, Finished
 from orchestrator.options import EngineOptions
+from orchestrator.plan.request import Options
 from orchestrator.run import run as run_comparison
 from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import Quiet

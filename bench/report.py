@@ -19,7 +19,7 @@ from orchestrator.catalog.selectors import MARGIN
 from orchestrator.catalog.workloads import all_workloads
 from orchestrator.machine.host import host_facts
 from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan
-from orchestrator.plan import ALPHA, LOOKS, plan_pairs
+from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results import check, compacted, read_stream
 from orchestrator.rundir import RunDir
 from workloads import contract

@@ -4,11 +4,11 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from orchestrator import catalog
-from orchestrator.ask import Options
 from orchestrator.catalog.version import Version
 from orchestrator.engines.venv import has_python
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.model import CONTROL, Plan
+from orchestrator.plan.request import Options
 
 # The run directory of the command that failed exists already, and the index was recorded without its login.
 DROPPED = ("--versions", "--out", "--index-url")

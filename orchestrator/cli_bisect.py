@@ -8,11 +8,11 @@ import typer
 from rich.console import Console
 
 from orchestrator import examples, flags
-from orchestrator.ask import Options
 from orchestrator.bisect import outlook, report, story
 from orchestrator.bisect.once import Once
 from orchestrator.bisect.state import Question, State
 from orchestrator.errors import UsageError
+from orchestrator.plan.request import Options
 from orchestrator.switches import (
     Base,
     CaBundle,

@@ -8,7 +8,6 @@ import typer
 from rich.console import Console
 
 from orchestrator import examples, flags, redact
-from orchestrator.ask import Options
 from orchestrator.catalog import claims
 from orchestrator.catalog import workloads as suites
 from orchestrator.cli_runs import show_profile
@@ -16,6 +15,7 @@ from orchestrator.errors import FoundSlower, UsageError
 from orchestrator.listing import draw_listing, list_claims
 from orchestrator.more import MoreOptions, more_rounds
 from orchestrator.next_step import next_line
+from orchestrator.plan.request import Options
 from orchestrator.profile import CALLS, TOP, ProfileOptions, profile
 from orchestrator.run import Done, forecast
 from orchestrator.run import run as run_comparison

@@ -15,7 +15,7 @@ from orchestrator import setup as setups
 from orchestrator.catalog.selectors import MARGIN
 from orchestrator.finding import STYLES, Finding, Level
 from orchestrator.machine.host import MOST_FOREIGN, MOST_STEAL, Facts, host_facts, moment
-from orchestrator.plan import ALPHA, LOOKS
+from orchestrator.plan.pairs import ALPHA, LOOKS
 from orchestrator.probe import Neighbour, Probe, measure
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import judge

@@ -29,7 +29,7 @@ from orchestrator.model import (
     Plan,
     Watched,
 )
-from orchestrator.plan import neighbour_pairs, reference_pairs
+from orchestrator.plan.pairs import neighbour_pairs, reference_pairs
 from orchestrator.replicates import Replicate, load
 from orchestrator.rundir import RunDir
 from orchestrator.stats.contrasts import Samples, compare

@@ -14,7 +14,7 @@ from orchestrator.engines import ENGINES
 from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.machine.host import Witness
 from orchestrator.model import BESIDE, Calibrated, Case, Comparison, Disturbed, Ended, Plan, Watched
-from orchestrator.plan import alternating, linked, round_order
+from orchestrator.plan.pairs import alternating, linked, round_order
 from orchestrator.rundir import RunDir
 from orchestrator.stats import calibrate
 from orchestrator.stats.calibrate import Pilot

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from orchestrator import cards, catalog
+from orchestrator import catalog
 from orchestrator.catalog import pinned
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import Fitting
@@ -30,7 +30,8 @@ from orchestrator.model import (
     Plan,
 )
 from orchestrator.options import EngineOptions
-from orchestrator.plan import looks_left
+from orchestrator.plan import gpus
+from orchestrator.plan.pairs import looks_left
 from orchestrator.replicates import Replicate, load
 from orchestrator.run import Done, conduct, prepare, verdict_on, workload_folder
 from orchestrator.rundir import RunDir
@@ -138,7 +139,7 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
         ahead = extension(options, plan, past)
         view.say(_outline(ahead, plan, len(cases)))
         versions = [version for version in catalog.all_versions() if version.number in plan.versions]
-        fitting = cards.again(plan.gpus, versions)
+        fitting = gpus.again(plan.gpus, versions)
         environments, failures = _environments(options, plan, manifest, fitting, directory, view, held)
         directory.record(ahead)
         for version, failure in failures.items():

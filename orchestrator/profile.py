@@ -8,8 +8,6 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.ask import Asked, Options, ask
-from orchestrator.cards import fit
 from orchestrator.catalog.lock_on_demand import provide
 from orchestrator.crew import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.engines import Environment
@@ -26,6 +24,8 @@ from orchestrator.errors import (
     UsageError,
 )
 from orchestrator.model import Case, Lost, Plan
+from orchestrator.plan.gpus import fit
+from orchestrator.plan.request import Asked, Options, ask
 from orchestrator.profile_stacks import collapsed, speedscope
 from orchestrator.profiles import Heading, Profile, Profiled, ProfiledArm, stem
 from orchestrator.run import make_manifest, pin_workloads, prepare_somewhere, workload_folder

@@ -9,8 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from orchestrator import alternative
-from orchestrator.ask import Asked, Options, ask
-from orchestrator.cards import fit
 from orchestrator.catalog import pinned
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
@@ -41,7 +39,9 @@ from orchestrator.model import (
     Manifest,
     Plan,
 )
-from orchestrator.plan import TREND_FROM
+from orchestrator.plan.gpus import fit
+from orchestrator.plan.pairs import TREND_FROM
+from orchestrator.plan.request import Asked, Options, ask
 from orchestrator.ready import Ready, make_ready
 from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import View

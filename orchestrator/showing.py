@@ -11,7 +11,7 @@ from orchestrator.flags import known_format
 from orchestrator.judge import judge_run
 from orchestrator.model import Comparison
 from orchestrator.next_step import next_line
-from orchestrator.plan import TREND_FROM, in_order
+from orchestrator.plan.pairs import TREND_FROM, in_order
 from orchestrator.reports import FORMATS, OBJECTS, PAGES, TABLES, table
 from orchestrator.reports.arrange import Arrangement, arrangement
 from orchestrator.reports.columns import known_columns

@@ -18,7 +18,6 @@ from pathlib import Path
 from rich.console import Console
 
 from orchestrator import catalog, files
-from orchestrator.ask import Options, ask
 from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine
@@ -27,6 +26,7 @@ from orchestrator.images.environments import remove
 from orchestrator.judge import judge_run
 from orchestrator.measure import Ledger
 from orchestrator.options import EngineOptions
+from orchestrator.plan.request import Options, ask
 from orchestrator.run import conduct, first_stretch, make_manifest
 from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import View, view

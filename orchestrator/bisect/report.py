@@ -12,7 +12,7 @@ from orchestrator.bisect.search import Finding, Found, Part
 from orchestrator.bisect.state import State
 from orchestrator.bisect.words import conclusions, share
 from orchestrator.model import VerdictName
-from orchestrator.plan import ALPHA
+from orchestrator.plan.pairs import ALPHA
 from orchestrator.reports.columns import MARKS, STYLES, Notes, interval, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.strip import Scale, cells_for

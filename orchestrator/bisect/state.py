@@ -13,10 +13,10 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator import files
-from orchestrator.ask import Options
 from orchestrator.bisect.search import Finding, Found, StepKind, search
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import STRICT, Case
+from orchestrator.plan.request import Options
 
 STATE_FILE = "bisect.json"
 

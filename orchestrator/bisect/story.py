@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from orchestrator import cards, catalog
+from orchestrator import catalog
 from orchestrator import run as running
-from orchestrator.ask import Options, ask, suite_of
 from orchestrator.bisect import state
 from orchestrator.bisect.candidates import is_nightly, releases_between, with_nightlies
 from orchestrator.bisect.learn import end_lost, learn, order, timed_out
@@ -31,7 +30,9 @@ from orchestrator.errors import (
 )
 from orchestrator.machine.host import host_facts, is_here
 from orchestrator.model import Case
-from orchestrator.plan import select_cases
+from orchestrator.plan import gpus
+from orchestrator.plan.pairs import select_cases
+from orchestrator.plan.request import Options, ask, suite_of
 from orchestrator.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
 from workloads import contract
@@ -246,7 +247,7 @@ def obstacle_to(options: Options, number: str, directory: RunDir, view: View) ->
     """Return why a version cannot be made ready, if it cannot: found here, it costs that version only, and no round."""
     try:
         (number,) = lock_on_demand.provide((number,), view.say)
-        options, asked = cards.fit(options, ask(replace(options, versions=(number,)), fewest=1))
+        options, asked = gpus.fit(options, ask(replace(options, versions=(number,)), fewest=1))
     except UsageError as error:
         return error
     _, engine = choose_engine(options.engine, options.isolation, options.environments, lambda text: None)

@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Any
 
 from orchestrator import catalog, files
-from orchestrator.ask import suite_name
 from orchestrator.errors import ArmsDied, EnvironmentFailed, InternalError, Interrupted, TfCompareError, UsageError
 from orchestrator.history import alarms, detect, judging, retire, schedule, tonight
 from orchestrator.history.child import Child, Ended
@@ -26,6 +25,7 @@ from orchestrator.history.store import Read, Store
 from orchestrator.library import Run, load_run
 from orchestrator.machine.host import host_facts
 from orchestrator.model import CONTROL
+from orchestrator.plan.request import suite_name
 from orchestrator.redact import mask_login
 
 MOST_NAMED = 3

@@ -19,7 +19,7 @@ from orchestrator.engines.image import BASE_DIGEST, BASE_NAME, SPEC_LABEL
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.images import sizes
 from orchestrator.images.inventory import Judged
-from orchestrator.plan import in_order
+from orchestrator.plan.pairs import in_order
 
 CHUNK_BYTES = 1 << 20
 MANIFEST = "manifest.json"

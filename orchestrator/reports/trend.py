@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.model import Arm, Case, Comparison, Contrast
-from orchestrator.plan import in_order
+from orchestrator.plan.pairs import in_order
 from orchestrator.reports import table
 from orchestrator.reports.columns import MARKS, STYLES, Notes, duration, interval, ratio
 from orchestrator.reports.grid import Grid

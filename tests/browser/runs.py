@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from orchestrator.model import Case, Ended, Finished, Plan, Workload
-from orchestrator.plan import plan_pairs
+from orchestrator.plan.pairs import plan_pairs
 from orchestrator.rundir import RunDir
 from tests.support.builders import MS, case, plan, rows, run_directory, workload, write_stream
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.ask import Options
 from orchestrator.model import Case
+from orchestrator.plan.request import Options
 from orchestrator.profile import ProfileOptions, profile, read
 from orchestrator.profiles import Profiled, Row, cumulative, grown, growth, own, split
 from orchestrator.reports.profile import Compared, as_object, compared, render

@@ -15,7 +15,7 @@ from orchestrator.engines.setting import BuildLog
 from orchestrator.engines.venv import VenvEngine
 from orchestrator.model import Case
 from orchestrator.options import EngineOptions
-from orchestrator.plan import select_cases
+from orchestrator.plan.pairs import select_cases
 from orchestrator.replicates import load
 from orchestrator.results import Stream
 

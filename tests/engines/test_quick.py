@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.plan import LOOKS
+from orchestrator.plan.pairs import LOOKS
 from tests.end_to_end import Answer, compare, contrast
 
 VERSIONS = "1.14,2.0,2.13"

@@ -24,7 +24,7 @@ from orchestrator.model import (
     Plan,
     Workload,
 )
-from orchestrator.plan import plan_pairs
+from orchestrator.plan.pairs import plan_pairs
 from orchestrator.results import Stream
 from orchestrator.rundir import RunDir
 from orchestrator.stats.paired import Estimate

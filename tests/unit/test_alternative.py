@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import alternative, catalog, run
-from orchestrator.ask import Options
 from orchestrator.catalog.version import Version
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.model import Expectation
+from orchestrator.plan.request import Options
 from tests.support.builders import claim
 
 VERSIONS = catalog.resolve(["1.14", "2.0", "2.13"])

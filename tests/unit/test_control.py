@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from orchestrator.model import CONTROL
-from orchestrator.plan import plan_pairs
+from orchestrator.plan.pairs import plan_pairs
 from tests.support.actors import Part, Stage, play
 from tests.support.builders import NEW, OLD, case, plan, workload
 

@@ -23,7 +23,7 @@ from orchestrator.doctor import (
     level,
 )
 from orchestrator.machine.host import Facts, Meanwhile
-from orchestrator.plan import ALPHA, LOOKS
+from orchestrator.plan.pairs import ALPHA, LOOKS
 from orchestrator.probe import Neighbour, Probe
 from orchestrator.stats.paired import Estimate
 

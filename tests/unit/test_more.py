@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import cards, catalog, more
+from orchestrator import catalog, more
 from orchestrator.catalog import pinned, workloads
 from orchestrator.engines import Outlook
 from orchestrator.engines.client import WorkerClient
@@ -17,7 +17,8 @@ from orchestrator.machine.host import host_facts
 from orchestrator.model import Calibrated, Disturbed, Ended, EnvironmentFacts, Extended, Finished, Machine
 from orchestrator.more import MoreOptions, extension, more_rounds, read_past
 from orchestrator.options import EngineOptions
-from orchestrator.plan import looks_left
+from orchestrator.plan import gpus
+from orchestrator.plan.pairs import looks_left
 from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Dressing, Part, Stage, offer, play
@@ -279,7 +280,7 @@ CARDS = tuple(Gpu(index, f"GPU-{index}", "NVIDIA H100", "9.0", "550.54", None, N
 
 
 def test_more_rounds_are_measured_on_the_same_gpus(tmp_path: Path, theatre: Theatre, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cards, "gpus", lambda: CARDS)
+    monkeypatch.setattr(gpus, "gpus", lambda: CARDS)
     run = first(tmp_path)
     run.write_plan(more.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
     theatre.stage.gpus = [{"name": "NVIDIA H100", "capability": "9.0"}]
@@ -288,7 +289,7 @@ def test_more_rounds_are_measured_on_the_same_gpus(tmp_path: Path, theatre: Thea
 
 
 def test_gpus_that_are_gone_end_it(tmp_path: Path, theatre: Theatre, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cards, "gpus", lambda: CARDS[:1])
+    monkeypatch.setattr(gpus, "gpus", lambda: CARDS[:1])
     run = first(tmp_path)
     run.write_plan(more.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
     with pytest.raises(UsageError, match="GPU-1 is no GPU of this machine; there are 0: NVIDIA H100 GPU-0"):

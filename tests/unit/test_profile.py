@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from orchestrator import profile as story
-from orchestrator.ask import Options
 from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import WORKLOADS
@@ -32,6 +31,7 @@ from orchestrator.errors import (
 from orchestrator.judge import judge_run
 from orchestrator.model import Case, EnvironmentFacts
 from orchestrator.options import EngineOptions
+from orchestrator.plan.request import Options
 from orchestrator.profile import ProfileOptions
 from orchestrator.profiles import Profiled
 from orchestrator.rundir import RunDir

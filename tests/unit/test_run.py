@@ -8,7 +8,6 @@ import pytest
 
 from orchestrator import errors, run
 from orchestrator.alternative import can_compare
-from orchestrator.ask import Options
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Environment, Outlook
 from orchestrator.engines.choose import choose_engine
@@ -17,6 +16,7 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSel
 from orchestrator.measure import Ledger
 from orchestrator.model import Arm, EnvironmentFacts, Expectation, Finished, Isolation
 from orchestrator.options import EngineOptions
+from orchestrator.plan.request import Options
 from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.support import actors

@@ -18,7 +18,7 @@ from orchestrator.history.detect import changes
 from orchestrator.history.lines import Coded, Line, Values, all_lines, has_value
 from orchestrator.history.model import Alarm, Change, Key, Value
 from orchestrator.history.schema import OF_SURROUNDINGS
-from orchestrator.plan import in_order
+from orchestrator.plan.pairs import in_order
 
 # What a run's folder is called; anything else is told, and not looked for.
 NAME = re.compile(r"\w[\w.+-]*")

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from orchestrator.model import Arm, Case, Comparison, Contrast
-from orchestrator.plan import TREND_FROM, in_order
+from orchestrator.plan.pairs import TREND_FROM, in_order
 from orchestrator.replicates import Replicate
 from orchestrator.reports.columns import MEASURES, duration, interval, ratio
 from orchestrator.reports.html.calls import ArmName, Course

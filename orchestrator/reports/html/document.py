@@ -12,7 +12,7 @@ import vl_convert
 
 from orchestrator.library import Run
 from orchestrator.model import Comparison, Contrast
-from orchestrator.plan import TREND_FROM
+from orchestrator.plan.pairs import TREND_FROM
 from orchestrator.reports import table, trend
 from orchestrator.reports.html import charts, facts
 from orchestrator.reports.html.calls import Calls

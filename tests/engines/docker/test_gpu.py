@@ -16,7 +16,6 @@ from pathlib import Path
 import docker
 import pytest
 
-from orchestrator.ask import Options, ask
 from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines import WorkerPlace, container, image, security
 from orchestrator.engines.client import WorkerClient
@@ -27,6 +26,7 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure import Ledger
 from orchestrator.options import EngineOptions
+from orchestrator.plan.request import Options, ask
 from orchestrator.run import conduct, first_stretch, make_manifest
 from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import Quiet

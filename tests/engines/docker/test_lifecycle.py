@@ -11,13 +11,13 @@ import docker
 import pytest
 
 from orchestrator import run as story
-from orchestrator.ask import Options
 from orchestrator.engines import WorkerPlace, container
 from orchestrator.engines.client import WorkerClient
 from orchestrator.engines.docker import DockerEnvironment
 from orchestrator.machine.host import spent_by
 from orchestrator.model import Case
 from orchestrator.options import EngineOptions
+from orchestrator.plan.request import Options
 from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
 from tests.engines.docker.conftest import OWN, MakeEngine, Start, containers, until

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from orchestrator import run as running
-from orchestrator.ask import Options
 from orchestrator.bisect import outlook, state, story
 from orchestrator.bisect.once import Once
 from orchestrator.bisect.search import Wanted
@@ -28,6 +27,7 @@ from orchestrator.errors import (
     UsageError,
 )
 from orchestrator.model import EnvironmentFacts
+from orchestrator.plan.request import Options
 from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import Quiet, View
 from tests.support.actors import Dressing, Part, Stage, offer

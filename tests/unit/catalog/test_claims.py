@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.ask import Options, ask
 from orchestrator.catalog import claims
 from orchestrator.catalog.workloads import all_workloads
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Claim, Plan
 from orchestrator.options import EngineOptions
+from orchestrator.plan.request import Options, ask
 from tests.support.builders import workload
 
 KNOWN = {"power": workload(params={"style": ("eager", "function")})}

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from orchestrator import cli_nightly
-from orchestrator.ask import Options, ask
 from orchestrator.errors import ContractBroken, Interrupted, UsageError
 from orchestrator.history import lock, tonight
 from orchestrator.history import night as nights
@@ -26,6 +25,7 @@ from orchestrator.history.series import key_of
 from orchestrator.history.store import Store
 from orchestrator.library import load_run
 from orchestrator.model import Finished
+from orchestrator.plan.request import Options, ask
 from tests.support.builders import MS, plan, rows, run_directory, write_stream
 from tests.unit.history.nights import history
 from tests.unit.reports.trends import RELEASES, written

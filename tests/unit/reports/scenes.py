@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 from orchestrator.model import Case, Comparison, Drift
-from orchestrator.plan import plan_pairs
+from orchestrator.plan.pairs import plan_pairs
 from tests.support.builders import NEW, OLD, arm, case, case_pair, contrast, manifest, plan, unmeasured, workload
 
 VERSIONS = ("1.14.0", "2.0.0", "2.13.0")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from orchestrator.model import Arm, Case, Comparison, Contrast, Drift
-from orchestrator.plan import plan_pairs
+from orchestrator.plan.pairs import plan_pairs
 from tests.support.builders import arm, case, case_pair, contrast, manifest, plan, unmeasured, version_pair, workload
 
 TF1, TF2, LATER = "1.14.0", "2.0.0", "2.13.0"

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from orchestrator.judge import judge_run
 from orchestrator.model import Case, Comparison
-from orchestrator.plan import in_order, neighbour_pairs
+from orchestrator.plan.pairs import in_order, neighbour_pairs
 from orchestrator.reports import html, trend
 from orchestrator.reports.html.text import shown as shown_text
 from orchestrator.rundir import RunDir

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from orchestrator import catalog
-from orchestrator.ask import Asked, Options
 from orchestrator.catalog.gpu_support import NO_CARDS, Fitting, Match, judge
 from orchestrator.catalog.version import Version
 from orchestrator.errors import UsageError
 from orchestrator.machine.gpu import Gpu, GpuReading, gpus, read_gpus
+from orchestrator.plan.request import Asked, Options
 
 NOT_SEEN = (
     "neither NVML nor nvidia-smi shows a GPU on this machine: no version was judged against one, and all that the "

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator import cards
-from orchestrator.ask import Options, ask
-from orchestrator.cards import NOT_SEEN, NOT_WATCHED, again, choose, fit
 from orchestrator.catalog import claims, workloads
 from orchestrator.catalog.gpu_support import Fitting
 from orchestrator.errors import UsageError
 from orchestrator.machine.gpu import Gpu, GpuReading
 from orchestrator.options import EngineOptions
+from orchestrator.plan import gpus as cards
+from orchestrator.plan.gpus import NOT_SEEN, NOT_WATCHED, again, choose, fit
+from orchestrator.plan.request import Options, ask
 
 V100 = Gpu(0, "GPU-4d6a-11", "Tesla V100", "7.0", "550.54", 16_384, 300, True, None)
 A100 = Gpu(1, "GPU-4d6a-22", "NVIDIA A100", "8.0", "550.54", 81_920, 400, True, False)

@@ -16,7 +16,7 @@ from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import CONTROL, Case, Claim, Isolation, Pair, Plan, Workload
 from orchestrator.options import EngineOptions
-from orchestrator.plan import ALPHA, LOOKS, LOOKS_AT_CLAIMS, plan_pairs, select_cases
+from orchestrator.plan.pairs import ALPHA, LOOKS, LOOKS_AT_CLAIMS, plan_pairs, select_cases
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.catalog.selectors import parse_selector
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Case
-from orchestrator.plan import alternating, linked, plan_pairs, round_order, select_cases
+from orchestrator.plan.pairs import alternating, linked, plan_pairs, round_order, select_cases
 from tests.support.builders import case, case_pair, version_pair, workload
 
 TRAIN = workload(

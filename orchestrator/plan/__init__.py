@@ -1,0 +1,1 @@
+"""What was asked of a run, checked, and what will be measured for it."""
