@@ -13,8 +13,8 @@ from orchestrator import catalog
 from orchestrator.catalog.workloads import all_workloads
 from orchestrator.crew import Crew
 from orchestrator.engines import Environment, Started, WorkerPlace
-from orchestrator.engines.setting import BuildLog
-from orchestrator.engines.venv import VenvEngine
+from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import TfCompareError
 from orchestrator.judge import judge_run
 from orchestrator.measure import Measurement

@@ -14,8 +14,9 @@ import docker
 
 from orchestrator import catalog
 from orchestrator.catalog.version import Flavour
-from orchestrator.engines import image, interpreters
-from orchestrator.engines.docker import connect
+from orchestrator.engines.docker import image
+from orchestrator.engines.docker.engine import connect
+from orchestrator.engines.venv import interpreters
 from orchestrator.errors import EngineUnavailable
 from orchestrator.judge import judge_run
 from orchestrator.model import Ended

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 
 from orchestrator import catalog, results
 from orchestrator.engines import Environment, WorkerPlace
-from orchestrator.engines.client import Opened, WorkerClient
-from orchestrator.engines.setting import BuildLog
-from orchestrator.engines.venv import VenvEngine
+from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.venv.engine import VenvEngine
+from orchestrator.engines.worker.client import Opened, WorkerClient
 from orchestrator.model import Case, Finished
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import Options

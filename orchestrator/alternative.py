@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from orchestrator import catalog
 from orchestrator.catalog.version import Version
-from orchestrator.engines.venv import has_python
+from orchestrator.engines.venv.engine import has_python
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.model import CONTROL, Plan
 from orchestrator.plan.request import Options

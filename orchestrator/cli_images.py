@@ -123,8 +123,8 @@ def _draw(found: "Sequence[Built]") -> None:
 
 
 def _sbom(version: Version, gpu: bool, base: str | None) -> str:
-    from orchestrator.engines.docker import asking, connect
-    from orchestrator.engines.image import recipe
+    from orchestrator.engines.docker.engine import asking, connect
+    from orchestrator.engines.docker.image import recipe
     from orchestrator.images.sbom import document
 
     flavour = _flavour(version, gpu)

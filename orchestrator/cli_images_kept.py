@@ -156,7 +156,7 @@ def save_images(file: ArchiveFile, versions: Versions = None, base: Base = None,
 
 @app.command("load", help=examples.IMAGES_LOAD)
 def load_images(file: ArchiveFile, base: Base = None, quiet: Quiet = False) -> None:
-    from orchestrator.engines.image import base_reference
+    from orchestrator.engines.docker.image import base_reference
     from orchestrator.images import archive, inventory, tables
 
     packed = archive.read(file)
@@ -186,7 +186,7 @@ def load_images(file: ArchiveFile, base: Base = None, quiet: Quiet = False) -> N
 @contextmanager
 def _engine(doing: str, timeout_s: float = 60) -> "Iterator[docker.DockerClient]":
     # Imported here: most commands need no engine, and its client is slow to import.
-    from orchestrator.engines.docker import asking, connect
+    from orchestrator.engines.docker.engine import asking, connect
 
     with closing(connect(timeout_s)) as client, asking(doing, EnvironmentFailed):
         yield client

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from orchestrator import catalog, examples, flags, redact
 from orchestrator.catalog import workloads
-from orchestrator.engines.setting import is_passed_on
+from orchestrator.engines.environment import is_passed_on
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.history import lock, schedule, schedulers, standing
 from orchestrator.history.child import PROGRAM

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
 from orchestrator.engines import Environment, WorkerPlace
-from orchestrator.engines.channel import ChannelClosed
-from orchestrator.engines.client import Ready, SeenGpu, WorkerClient, WorkerDied
+from orchestrator.engines.worker.channel import ChannelClosed
+from orchestrator.engines.worker.client import Ready, SeenGpu, WorkerClient, WorkerDied
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
 from orchestrator.model import CONTROL, Lost, Plan

@@ -11,7 +11,7 @@ from orchestrator import pacing
 from orchestrator.claims.verdict import judge_claims
 from orchestrator.crew import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.engines import ENGINES
-from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
+from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.machine.host import Witness
 from orchestrator.model import BESIDE, Calibrated, Case, Comparison, Disturbed, Ended, Plan, Watched
 from orchestrator.plan.pairs import alternating, linked, round_order

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.engines.channel import ChannelClosed, ChannelTimeout, ProcessChannel
+from orchestrator.engines.worker.channel import ChannelClosed, ChannelTimeout, ProcessChannel
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.machine import host
 from orchestrator.machine.host import Meanwhile, read_counters

@@ -12,7 +12,7 @@ from orchestrator.catalog.lock_on_demand import provide
 from orchestrator.crew import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.engines import Environment
 from orchestrator.engines.choose import choose_engine
-from orchestrator.engines.client import Died, Ready, Refused, WorkerDied
+from orchestrator.engines.worker.client import Died, Ready, Refused, WorkerDied
 from orchestrator.errors import (
     ArmsDied,
     ContractBroken,

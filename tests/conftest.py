@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from orchestrator.engines import interpreters
-from orchestrator.engines.docker import connect
+from orchestrator.engines.docker.engine import connect
+from orchestrator.engines.venv import interpreters
 from orchestrator.errors import EngineUnavailable
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from orchestrator.engines import interpreters  # noqa: E402
-from orchestrator.engines.client import Opened  # noqa: E402
+from orchestrator.engines.venv import interpreters  # noqa: E402
+from orchestrator.engines.worker.client import Opened  # noqa: E402
 from tests.contract.bench import Bench  # noqa: E402
 
 GOLDEN = ROOT / "tests" / "golden"

@@ -19,8 +19,8 @@ from rich.console import Console
 
 from orchestrator import catalog, files
 from orchestrator.catalog.version import Flavour, Version
-from orchestrator.engines.setting import BuildLog
-from orchestrator.engines.venv import VenvEngine
+from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EnvironmentFailed, TfCompareError
 from orchestrator.images.environments import remove
 from orchestrator.judge import judge_run

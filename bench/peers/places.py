@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import arena
-from orchestrator.engines.setting import worker_variables
-from orchestrator.engines.venv import cache_folder
+from orchestrator.engines.environment import worker_variables
+from orchestrator.engines.venv.engine import cache_folder
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent

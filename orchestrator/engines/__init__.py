@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from orchestrator.catalog.version import Version
-from orchestrator.engines.channel import Channel
-from orchestrator.engines.setting import BuildLog
+from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.worker.channel import Channel
 from orchestrator.model import EnvironmentFacts, Isolation, LargeFile
 from orchestrator.options import EngineOptions
 
@@ -90,13 +90,13 @@ class EngineInfo:
 
 def _docker(options: EngineOptions) -> Engine:
     # Imported here: docker's client is slow to import and not needed where virtual environments are used.
-    from orchestrator.engines.docker import DockerEngine
+    from orchestrator.engines.docker.engine import DockerEngine
 
     return DockerEngine(options)
 
 
 def _venv(options: EngineOptions) -> Engine:
-    from orchestrator.engines.venv import VenvEngine
+    from orchestrator.engines.venv.engine import VenvEngine
 
     return VenvEngine(options)
 

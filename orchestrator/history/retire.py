@@ -92,7 +92,7 @@ def _remove(versions: Sequence[Version]) -> Retired:
 def _remove_images(numbers: Collection[str]) -> tuple[int, dict[str, str]]:
     """The bytes freed, and by number why an image is still there. Without an engine there are no images."""
     # Its client is slow to import, and most nights have nothing to remove.
-    from orchestrator.engines.docker import asking, connect
+    from orchestrator.engines.docker.engine import asking, connect
     from orchestrator.images import inventory, prune
 
     try:

@@ -14,8 +14,8 @@ import requests
 from docker.errors import APIError
 
 from orchestrator.catalog import user_data
-from orchestrator.engines import failures
-from orchestrator.engines.image import BASE_DIGEST, BASE_NAME, SPEC_LABEL
+from orchestrator.engines import build_errors
+from orchestrator.engines.docker.image import BASE_DIGEST, BASE_NAME, SPEC_LABEL
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.images import sizes
 from orchestrator.images.inventory import Judged
@@ -144,7 +144,7 @@ def load(client: docker.DockerClient, path: Path, tell: Tell) -> None:
     except OSError as unread:
         raise UsageError(f"{path}: cannot be read: {unread.strerror}") from unread
     if error:
-        known = failures.of_image(error, "", base="", python="")
+        known = build_errors.of_image(error, "", base="", python="")
         why = f": {known}" if known and known.kind == "disk" else ""
         raise EnvironmentFailed(f"{path}: the engine could not load it{why} ({error.strip()})")
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.catalog.version import Version
-from orchestrator.engines.docker import DockerEngine, asking, connect
-from orchestrator.engines.setting import cache
+from orchestrator.engines.docker.engine import DockerEngine, asking, connect
+from orchestrator.engines.environment import cache
 from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
 from orchestrator.options import EngineOptions
 from orchestrator.ready import Ready, make_ready

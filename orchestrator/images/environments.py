@@ -8,10 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from orchestrator.catalog.version import Flavour, Version
-from orchestrator.engines import interpreters
 from orchestrator.engines.folder_lock import FolderLock, is_locked
-from orchestrator.engines.interpreters import Interpreter
-from orchestrator.engines.venv import MARKER, cache_folder, folder_of
+from orchestrator.engines.venv import interpreters
+from orchestrator.engines.venv.engine import MARKER, cache_folder, folder_of
+from orchestrator.engines.venv.interpreters import Interpreter
 
 
 def outdated(versions: Iterable[Version]) -> list[Path]:

@@ -4,7 +4,7 @@ import json
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from orchestrator.engines.events import Amount, Text, clean
+from orchestrator.engines.worker.events import Amount, Text, clean
 
 
 class Part(BaseModel):

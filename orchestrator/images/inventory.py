@@ -8,8 +8,8 @@ from typing import Literal
 import docker
 
 from orchestrator.catalog.version import Flavour, FlavourName, Version
-from orchestrator.engines import image
-from orchestrator.engines.image import BASE_NAME, SPEC_LABEL, Recipe
+from orchestrator.engines.docker import image
+from orchestrator.engines.docker.image import BASE_NAME, SPEC_LABEL, Recipe
 
 State = Literal["current", "stale", "unknown version"]
 # Of a recipe: version, flavour, Python.

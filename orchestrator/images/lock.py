@@ -9,7 +9,7 @@ import requests
 from docker.errors import APIError
 
 from orchestrator.catalog.version import Flavour, FlavourName, Version
-from orchestrator.engines import failures
+from orchestrator.engines import build_errors
 
 State = Literal["new", "unchanged", "CHANGED", "pinned", "failed"]
 
@@ -89,7 +89,7 @@ def resolve(client: docker.DockerClient, asked: Collection[Asked]) -> Iterator[A
 
 def why(image: str, said: str) -> str:
     """What the engine says, in the user's terms, and what to do."""
-    if found := failures.of_image(said, "", base=image, python=""):
+    if found := build_errors.of_image(said, "", base=image, python=""):
         return f"{found} ({' '.join(said.split())})"
     # What some registries say of an image that they do not have, too.
     advice = "; check its name, or log in with `docker login`" if "denied" in said.lower() else ""

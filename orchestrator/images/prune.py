@@ -10,7 +10,7 @@ import docker
 from docker.errors import APIError, ImageNotFound
 
 from orchestrator.catalog.version import Version
-from orchestrator.engines import container, nvidia
+from orchestrator.engines.docker import container, nvidia
 from orchestrator.images import environments, sizes
 from orchestrator.images.inventory import Inventory, Judged, Kept, kept, weigh
 

@@ -6,7 +6,7 @@ from uuid import NAMESPACE_URL, uuid5
 from orchestrator.catalog import lockfile
 from orchestrator.catalog.lockfile import Pin
 from orchestrator.catalog.version import Flavour
-from orchestrator.engines.image import Recipe
+from orchestrator.engines.docker.image import Recipe
 from orchestrator.errors import UsageError
 
 

@@ -15,11 +15,11 @@ from orchestrator import files as confined
 from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, Version
 from orchestrator.catalog.workloads import WORKLOADS
-from orchestrator.engines import container
-from orchestrator.engines.channel import ChannelClosed, ChannelTimeout
-from orchestrator.engines.docker import asking
-from orchestrator.engines.image import SPEC_LABEL, Recipe
-from orchestrator.engines.setting import cache
+from orchestrator.engines.docker import container
+from orchestrator.engines.docker.engine import asking
+from orchestrator.engines.docker.image import SPEC_LABEL, Recipe
+from orchestrator.engines.environment import cache
+from orchestrator.engines.worker.channel import ChannelClosed, ChannelTimeout
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.images.inside import Files, Imported, Inside, NoInventory, parse
 

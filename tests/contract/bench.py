@@ -8,9 +8,9 @@ from textwrap import dedent
 from typing import Any
 
 from orchestrator.catalog.workloads import WORKLOADS
-from orchestrator.engines.channel import ProcessChannel
-from orchestrator.engines.client import Burst, Closed, Died, Opened, Ready, Refused, WorkerClient
-from orchestrator.engines.setting import worker_variables
+from orchestrator.engines.environment import worker_variables
+from orchestrator.engines.worker.channel import ProcessChannel
+from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Ready, Refused, WorkerClient
 from orchestrator.model import Case
 from tests.contract import stub
 from workloads import contract

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import replicates, results
-from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerDied
+from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerDied
 from tests.contract.bench import PATIENCE_S, RUN, Bench
 
 # Where it happens, and what happens there.

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import replicates, results
-from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerDied
+from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerDied
 from tests.contract import stub
 from tests.contract.bench import PATIENCE_S, RUN, Bench
 from workloads import contract

@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from orchestrator import results
-from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused
+from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused
 from orchestrator.model import Case
 from orchestrator.profiles import Profile, split
 from tests.contract.bench import PATIENCE_S, Bench

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.engines import interpreters
-from orchestrator.engines.interpreters import Interpreter
+from orchestrator.engines.venv import interpreters
+from orchestrator.engines.venv.interpreters import Interpreter
 
 NUMBER = "3.7"
 RELEASE = "20990101"

@@ -14,7 +14,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote
 
-from orchestrator.engines import interpreters
+from orchestrator.engines.venv import interpreters
 
 USER, PASSWORD = "somebody@example", "p%ss w0rd/extremely:secret"
 LOGIN = f"{quote(USER, safe='')}:{quote(PASSWORD, safe='')}"

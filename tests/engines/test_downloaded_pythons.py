@@ -10,9 +10,10 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog.version import Version
-from orchestrator.engines import Outlook, interpreters
-from orchestrator.engines.setting import BuildLog
-from orchestrator.engines.venv import VenvEngine
+from orchestrator.engines import Outlook
+from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.venv import interpreters
+from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.options import EngineOptions
 from tests.engines.mirror import NUMBER, UNSET, bare_machine, local_python, make_mirror

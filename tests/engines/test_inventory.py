@@ -8,9 +8,9 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog.workloads import WORKLOADS
-from orchestrator.engines import interpreters
-from orchestrator.engines.setting import BuildLog
-from orchestrator.engines.venv import VenvEngine
+from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.venv import interpreters
+from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.images.verify import KERASES, pins
 from orchestrator.options import EngineOptions
 from tests.conftest import ROOT

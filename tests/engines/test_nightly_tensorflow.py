@@ -11,9 +11,9 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog import lock_on_demand, user_data
-from orchestrator.engines.docker import connect
-from orchestrator.engines.setting import BuildLog
-from orchestrator.engines.venv import VenvEngine, cache_folder
+from orchestrator.engines.docker.engine import connect
+from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.venv.engine import VenvEngine, cache_folder
 from orchestrator.history import retire, tonight
 from orchestrator.history.points import of_run
 from orchestrator.library import load_run

@@ -9,10 +9,11 @@ import pytest
 from orchestrator import catalog
 from orchestrator.catalog import workloads
 from orchestrator.catalog.selectors import expand, parse_selector
-from orchestrator.engines import WorkerPlace, interpreters
-from orchestrator.engines.client import Burst, Closed, Opened, Refused, WorkerClient
-from orchestrator.engines.setting import BuildLog
-from orchestrator.engines.venv import VenvEngine
+from orchestrator.engines import WorkerPlace
+from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.venv import interpreters
+from orchestrator.engines.venv.engine import VenvEngine
+from orchestrator.engines.worker.client import Burst, Closed, Opened, Refused, WorkerClient
 from orchestrator.model import Case
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import select_cases

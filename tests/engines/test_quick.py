@@ -104,8 +104,8 @@ def test_run_tells_engine_and_host(on_venv: Answer, on_docker: Answer) -> None:
 
 
 def test_quick_suite_leaves_no_container(on_docker: Answer, docker_base: str) -> None:
-    from orchestrator.engines.container import RUN_LABEL
-    from orchestrator.engines.docker import connect
+    from orchestrator.engines.docker.container import RUN_LABEL
+    from orchestrator.engines.docker.engine import connect
 
     label = f"{RUN_LABEL}={on_docker['run']['id']}"
     assert connect().api.containers(all=True, filters={"label": label}) == []

@@ -10,9 +10,9 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog.version import Version
-from orchestrator.engines import interpreters
-from orchestrator.engines.setting import BuildLog
-from orchestrator.engines.venv import MARKER, VenvEngine
+from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.venv import interpreters
+from orchestrator.engines.venv.engine import MARKER, VenvEngine
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.options import EngineOptions
 

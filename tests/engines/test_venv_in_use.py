@@ -19,8 +19,8 @@ import pytest
 
 from orchestrator import catalog, cli_images_kept
 from orchestrator.catalog.version import Version
-from orchestrator.engines.setting import BuildLog
-from orchestrator.engines.venv import MARKER, VenvEngine
+from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.venv.engine import MARKER, VenvEngine
 from orchestrator.images import environments
 from orchestrator.options import EngineOptions
 from tests.engines.packages import locked, own_pip, wheel

@@ -9,8 +9,8 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog.version import Version
-from orchestrator.engines.setting import BuildLog
-from orchestrator.engines.venv import VenvEngine
+from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.options import EngineOptions
 from tests.engines.packages import LOGIN, PASSWORD, Little, little_index, locked, own_pip, wheel

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.engines import interpreters
+from orchestrator.engines.venv import interpreters
 from tests.conftest import run_command
 from tests.end_to_end import compare, outcomes, parse
 

@@ -16,7 +16,7 @@ import pytest
 from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
 from orchestrator.crew import Crew
 from orchestrator.engines import ENGINES, Engine, Started, WorkerPlace
-from orchestrator.engines.channel import ChannelClosed
+from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.judge import judge_run
 from orchestrator.measure import Measurement

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.crew import LOG_END, SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Crew, last_line, misfit
 from orchestrator.engines import Environment, Started, WorkerPlace
-from orchestrator.engines.client import SeenGpu, WorkerClient
+from orchestrator.engines.worker.client import SeenGpu, WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
 from orchestrator.model import CONTROL, EnvironmentFacts

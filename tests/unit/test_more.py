@@ -9,7 +9,7 @@ import pytest
 from orchestrator import catalog, more
 from orchestrator.catalog import pinned, workloads
 from orchestrator.engines import Outlook
-from orchestrator.engines.client import WorkerClient
+from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.judge import judge_run
 from orchestrator.machine.gpu import Gpu

@@ -15,9 +15,9 @@ from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines import Outlook, Started, WorkerPlace
-from orchestrator.engines.channel import ProcessChannel
-from orchestrator.engines.client import WorkerClient
-from orchestrator.engines.setting import BuildLog, worker_variables
+from orchestrator.engines.environment import BuildLog, worker_variables
+from orchestrator.engines.worker.channel import ProcessChannel
+from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import (
     ArmsDied,
     ContractBroken,

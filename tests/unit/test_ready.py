@@ -9,7 +9,7 @@ import pytest
 from orchestrator import catalog, ready
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Outlook
-from orchestrator.engines.setting import BuildLog
+from orchestrator.engines.environment import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.ready import Ready, make_ready
 from orchestrator.terminal.progress import Quiet

@@ -11,7 +11,7 @@ from orchestrator.alternative import can_compare
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Environment, Outlook
 from orchestrator.engines.choose import choose_engine
-from orchestrator.engines.setting import BuildLog
+from orchestrator.engines.environment import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.measure import Ledger
 from orchestrator.model import Arm, EnvironmentFacts, Expectation, Finished, Isolation

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.engines.docker import DockerEnvironment
+from orchestrator.engines.docker.engine import DockerEnvironment
 from tests.conftest import run_command
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, Start, containers, stand_in
 

@@ -17,11 +17,12 @@ import docker
 import pytest
 
 from orchestrator.catalog.workloads import WORKLOADS
-from orchestrator.engines import WorkerPlace, container, image, security
-from orchestrator.engines.client import WorkerClient
-from orchestrator.engines.container import ContainerChannel, Spec, create
-from orchestrator.engines.docker import DockerEngine, DockerEnvironment
-from orchestrator.engines.setting import BuildLog
+from orchestrator.engines import WorkerPlace
+from orchestrator.engines.docker import container, image, security
+from orchestrator.engines.docker.container import ContainerChannel, Spec, create
+from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment
+from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure import Ledger

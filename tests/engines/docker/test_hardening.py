@@ -13,9 +13,9 @@ import docker
 import pytest
 
 from orchestrator.catalog.workloads import WORKLOADS
-from orchestrator.engines import container, security
-from orchestrator.engines.container import ContainerChannel, Spec, create
-from orchestrator.engines.docker import DockerEnvironment, asking
+from orchestrator.engines.docker import container, security
+from orchestrator.engines.docker.container import ContainerChannel, Spec, create
+from orchestrator.engines.docker.engine import DockerEnvironment, asking
 from orchestrator.errors import EnvironmentFailed
 from tests.conftest import run_command
 from tests.engines.docker.conftest import OWN

@@ -11,9 +11,10 @@ import docker
 import pytest
 
 from orchestrator import run as story
-from orchestrator.engines import WorkerPlace, container
-from orchestrator.engines.client import WorkerClient
-from orchestrator.engines.docker import DockerEnvironment
+from orchestrator.engines import WorkerPlace
+from orchestrator.engines.docker import container
+from orchestrator.engines.docker.engine import DockerEnvironment
+from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.machine.host import spent_by
 from orchestrator.model import Case
 from orchestrator.options import EngineOptions

@@ -16,7 +16,7 @@ from orchestrator.bisect.state import Question, State
 from orchestrator.bisect.story import Bisected, Hands
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Environment, Outlook
-from orchestrator.engines.setting import BuildLog
+from orchestrator.engines.environment import BuildLog
 from orchestrator.errors import (
     ArmsDied,
     ContractBroken,

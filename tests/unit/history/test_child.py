@@ -11,7 +11,8 @@ import pytest
 
 from orchestrator import cli_schedule
 from orchestrator.catalog import lock_on_demand
-from orchestrator.engines import interpreters, venv
+from orchestrator.engines.venv import engine as venv
+from orchestrator.engines.venv import interpreters
 from orchestrator.errors import UsageError
 from orchestrator.history import child
 from orchestrator.history.child import Child
@@ -74,7 +75,7 @@ def test_an_environment_is_built_without_what_lies_around(monkeypatch, tmp_path:
     commands: list[list[str]] = []
     monkeypatch.setattr(venv.VenvEngine, "_run", lambda self, version, argv, asking, log: commands.append(argv))
     monkeypatch.setattr(venv.lockfile, "check", lambda *locks: None)
-    monkeypatch.setattr(venv, "failures", SimpleNamespace(of_install=lambda *said, **more: ""))
+    monkeypatch.setattr(venv, "build_errors", SimpleNamespace(of_install=lambda *said, **more: ""))
     flavour: Any = SimpleNamespace(pip_lock=tmp_path / "pip.lock", lock=tmp_path / "x.lock")
     engine: Any = venv.VenvEngine(venv.EngineOptions())
     version: Any = SimpleNamespace(number="2.13.0")

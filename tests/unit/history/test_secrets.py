@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator import redact
 from orchestrator.cli_schedule import SERVE
-from orchestrator.engines.setting import worker_variables
+from orchestrator.engines.environment import worker_variables
 from orchestrator.history import lock, night, schedule
 from orchestrator.history import serve as serving
 from orchestrator.history.schedule import Schedule

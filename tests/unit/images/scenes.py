@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orchestrator import catalog
 from orchestrator.catalog.version import Flavour, Version
-from orchestrator.engines.image import BASE_DIGEST, BASE_ID, BASE_NAME, SPEC_LABEL, Recipe
+from orchestrator.engines.docker.image import BASE_DIGEST, BASE_ID, BASE_NAME, SPEC_LABEL, Recipe
 from orchestrator.images.inventory import Judged, Kept, State
 
 MOMENT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from orchestrator.catalog import user_data
-from orchestrator.engines.image import BASE_DIGEST, BASE_NAME, SPEC_LABEL
+from orchestrator.engines.docker.image import BASE_DIGEST, BASE_NAME, SPEC_LABEL
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.images import archive as archives
 from orchestrator.images.archive import adopt, read, save

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines import interpreters, venv
+from orchestrator.engines.environment import BuildLog
 from orchestrator.engines.folder_lock import FolderLock
-from orchestrator.engines.interpreters import Interpreter
-from orchestrator.engines.setting import BuildLog
-from orchestrator.engines.venv import MARKER, VenvEngine, folder_of
+from orchestrator.engines.venv import engine as venv
+from orchestrator.engines.venv import interpreters
+from orchestrator.engines.venv.engine import MARKER, VenvEngine, folder_of
+from orchestrator.engines.venv.interpreters import Interpreter
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.images import environments
 from orchestrator.options import EngineOptions

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.engines.image import BASE_DIGEST, BASE_ID
+from orchestrator.engines.docker.image import BASE_DIGEST, BASE_ID
 from orchestrator.images import tables
 from orchestrator.images.inventory import judge, place, weigh
 from orchestrator.terminal.text import drawn

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.engines import image, nvidia
+from orchestrator.engines.docker import image, nvidia
 from orchestrator.images import sizes, tables
 from orchestrator.images.prune import Garbage, Spared, orphans, part
 from orchestrator.terminal.text import drawn

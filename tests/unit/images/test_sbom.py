@@ -7,7 +7,7 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from orchestrator.engines.image import Recipe
+from orchestrator.engines.docker.image import Recipe
 from orchestrator.errors import UsageError
 from orchestrator.images.sbom import document, pins
 from tests.unit.images.scenes import flavour, recipe, with_locks

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.catalog import lock_hash
 from orchestrator.catalog.version import Flavour
-from orchestrator.engines import container
+from orchestrator.engines.docker import container
 from orchestrator.images import tables
 from orchestrator.images.inside import Inside, parse
 from orchestrator.images.verify import Verified, compare, look, pins

@@ -1,0 +1,247 @@
+"""Why a build failed and what to do about it, told from the words of Docker and pip; nothing here asks anybody."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal[
+    "base-gone", "base-digest", "base-refused", "base-certificate", "registry-names", "registry-unreachable",
+    "registry-limit", "no-python", "other-machine", "hash", "missing", "source", "index-refused", "index-certificate",
+    "index-names", "index-other", "index-unreachable", "disk", "memory",
+]  # fmt: skip
+
+# Begins what our own index server (index/proxy.py) says in the log of a build.
+MARK = "index: "
+UNKNOWN = "Run it again with -v to see the log as it goes"
+# What Docker says when a step of the recipe failed, and not the getting of its base.
+STEP = re.compile(r"returned a non-zero code")
+
+
+@dataclass(frozen=True)
+class Failure:
+    kind: Kind
+    what: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.what}. {self.advice}"
+
+
+@dataclass(frozen=True)
+class _Sign:
+    kind: Kind
+    words: str
+    what: str
+    advice: str
+
+    def read(self, text: str, names: Mapping[str, str]) -> Failure | None:
+        found = re.search(self.words, text, re.IGNORECASE)
+        if found is None:
+            return None
+        known = {**names, **{name: value or "" for name, value in found.groupdict().items()}}
+        return Failure(self.kind, self.what.format(**known), self.advice.format(**known))
+
+
+ANOTHER = (
+    "Name another with --base (a mirror's, one of your own, one that `tfcompare images load` brought), "
+    "or take --engine venv"
+)
+
+ANYWHERE = (
+    _Sign(
+        "disk",
+        r"no space left on device|disk quota exceeded|not enough free space",
+        "the disk is full",
+        "Free some ({holds}) and run it again: what was finished is kept, and nothing half made is used",
+    ),
+)
+
+# Of what the registry or the engine says about a base.
+BASE = (
+    _Sign(
+        "base-digest",
+        r"verification failed for digest",
+        "the registry serves something else under the digest of the base image {base}",
+        "Do not trust it: try again, or take it from another registry with --base",
+    ),
+    _Sign(
+        "other-machine",
+        r"no matching manifest for (?P<machine>\S+)|exec format error",
+        "the base image {base} is not for this kind of processor",
+        ANOTHER,
+    ),
+    _Sign(
+        "registry-limit",
+        r"toomanyrequests|too many requests|pull rate limit",
+        "the registry of the base image {base} allows no more pulls for now",
+        "Wait, `docker login`, or name a mirror's with --base",
+    ),
+    _Sign(
+        "base-refused",
+        r"unauthorized|authentication required|no basic auth credentials|403 forbidden",
+        "the registry does not give out the base image {base} without a login",
+        "`docker login` to it, or name another with --base",
+    ),
+    _Sign(
+        "base-gone",
+        r"manifest unknown|manifest for .* not found|name unknown|repository .* not found|"
+        r"repository does not exist|no such image",
+        "the base image {base} is not in the registry",
+        ANOTHER,
+    ),
+    _Sign(
+        "base-certificate",
+        r"x509:|certificate signed by unknown authority|certificate verify failed",
+        "the Docker engine does not trust the certificate of the registry of the base image {base}",
+        "Give the engine its authority (/etc/docker/certs.d/HOST/ca.crt, or the system's certificates and a restart of "
+        "Docker); --ca-bundle is for the package index only",
+    ),
+    _Sign(
+        "registry-names",
+        r"no such host|server misbehaving|temporary failure in name resolution|dial tcp: lookup",
+        "the registry of the base image {base} was not reached: its name cannot be resolved",
+        "Check the network and the DNS of the Docker engine. Without a network: a local base with --base, "
+        "`tfcompare images load`, or --engine venv",
+    ),
+    _Sign(
+        "registry-unreachable",
+        r"dial tcp|tls handshake|i/o timeout|connection re(fused|set)|deadline exceeded|\beof\b|proxyconnect|"
+        r"request canceled",
+        "the registry of the base image {base} was not reached",
+        "Check the network and the proxies of the Docker engine, name a local base or a mirror's with --base, "
+        "or take --engine venv",
+    ),
+    _Sign(
+        "no-python",
+        r"exec: \"?/bin/sh|stat /bin/sh",
+        "the base image {base} has no shell, so no Python either that builds could use",
+        "Name one with Python {python}, its venv and its pip with --base",
+    ),
+)
+
+# Of what pip, or a step of the recipe, printed.
+STEPS = (
+    _Sign(
+        "no-python",
+        r"python[\d.]*: (command )?not found|no module named '?(venv|pip|ensurepip)\b",
+        "the base image {base} has no Python that builds could use (python3 with venv and pip)",
+        "Name one with Python {python} with --base",
+    ),
+    _Sign(
+        "other-machine",
+        r"exec format error",
+        "the base image {base} is not for this kind of processor",
+        ANOTHER,
+    ),
+    _Sign(
+        "index-other",
+        MARK + r"(?P<host>\S+) is not served",
+        "the pip of the base image {base} is set to ask {host}",
+        "With --index-url or --wheelhouse nothing else is asked: name a base without settings of pip with --base",
+    ),
+    # Before the hashes: a transfer that broke off has another hash too.
+    _Sign(
+        "index-unreachable",
+        MARK + r"(?P<host>\S+) broke off",
+        "the package index {host} broke off in the middle of a file",
+        "Run it again; what was finished is kept",
+    ),
+    _Sign(
+        "hash",
+        r"do not match the hashes",
+        "the index served another file than the lock names",
+        "Do not trust it, or lock the version anew",
+    ),
+    _Sign(
+        "index-certificate",
+        r"certificate_verify_failed|certificate verify failed|sslcertverificationerror",
+        "a certificate on the way to the package index is not trusted",
+        "Name your proxy's or your mirror's authority with --ca-bundle FILE",
+    ),
+    _Sign(
+        "index-refused",
+        MARK + r"(?P<host>\S+) answered 40[137]|http error 40[13]|40[13] (client )?error|credentials not correct",
+        "the package index refuses to serve without a login, or to this one",
+        "Put user and password into --index-url (rather: into TFCOMPARE_INDEX_URL) or into ~/.netrc",
+    ),
+    _Sign(
+        "index-names",
+        r"temporary failure in name resolution|name or service not known|failed to resolve|"
+        r"no address associated with hostname|nameresolutionerror",
+        "the package index was not reached: its name cannot be resolved",
+        "Check this machine's network and DNS, or name a mirror with --index-url. Without a network: --wheelhouse DIR, "
+        "or `tfcompare images load`",
+    ),
+    _Sign(
+        "index-unreachable",
+        r"newconnectionerror|connecttimeout|read timed out|readtimeouterror|connection (refused|reset|aborted|broken)|"
+        r"remote end closed connection|cannot connect to proxy|network is unreachable|no route to host|"
+        + MARK
+        + r"\S+ (was not reached|answered 5\d\d)",
+        "the package index was not reached",
+        "Check the network and the proxies, or name a mirror with --index-url or a folder of wheels with --wheelhouse",
+    ),
+    _Sign(
+        "missing",
+        r"(?:no matching distribution found for|could not find a version that satisfies the requirement) "
+        r"(?P<name>[^\s;(]+)",
+        "{origin} has no file of {name} for this Python",
+        "{fill}",
+    ),
+    _Sign(
+        "source",
+        r"(?:failed building wheel for|could not build wheels for|failed to build) (?P<name>[\w.-]+)",
+        "{name} comes as source and could not be built",
+        "Lock the version anew with a wheel of it in a --wheelhouse, or name a base that has what it needs with --base",
+    ),
+    _Sign(
+        "memory",
+        r"returned a non-zero code: 137|\bkilled\b",
+        "it was killed, most likely because memory ran out",
+        "Build fewer at once (`tfcompare images build --at-once 1`), or give it more memory",
+    ),
+)
+
+
+def of_image(error: str, log: str, *, base: str, python: str, wheelhouse: Path | None = None) -> Failure | None:
+    """Of a build or a pull by Docker: `error` is what the engine said last, `log` the end of what was printed."""
+    names = {
+        "base": base,
+        "python": python,
+        "holds": "`tfcompare images prune` and `docker system df` show what images hold",
+        **_origin(wheelhouse),
+    }
+    failed_step = STEP.search(error) is not None
+    text = f"{log}\n{error}" if failed_step else error
+    found = _first((*ANYWHERE, *(STEPS if failed_step else BASE)), text, names)
+    if found and found.kind == "base-gone" and "@" in base:
+        return Failure(
+            "base-digest",
+            f"the registry has no image of the digest of {base}, or not any more",
+            "`tfcompare images lock` asks the registry for the digest that it has now; or name another with --base",
+        )
+    return found
+
+
+def of_install(log: str, *, folder: Path, wheelhouse: Path | None = None) -> Failure | None:
+    """Of an install by pip on this machine, into an environment in `folder`."""
+    holds = f"environments that are not used any more can be removed from {folder}"
+    return _first((*ANYWHERE, *STEPS), log, {"base": "", "python": "", "holds": holds, **_origin(wheelhouse)})
+
+
+def _origin(wheelhouse: Path | None) -> dict[str, str]:
+    """What a package that is missing is missing from."""
+    if wheelhouse:
+        fill = "Put it there (docs/images.md says how), or name an index with --index-url too"
+        return {"origin": f"the wheelhouse {wheelhouse}", "fill": fill}
+    fill = (
+        "It was withdrawn, or a mirror lacks it: name another with --index-url, put it into a --wheelhouse, "
+        "or lock the version anew"
+    )
+    return {"origin": "the index", "fill": fill}
+
+
+def _first(signs: tuple[_Sign, ...], text: str, names: Mapping[str, str]) -> Failure | None:
+    return next((failure for sign in signs if (failure := sign.read(text, names))), None)

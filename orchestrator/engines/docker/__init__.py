@@ -1,0 +1,1 @@
+"""Versions as images, workers in hardened containers."""

@@ -1,0 +1,330 @@
+"""One hardened container and the lines to the worker inside it."""
+
+import os
+import re
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import docker
+import requests
+import urllib3
+from docker.errors import APIError, DockerException, NotFound
+from docker.types import LogConfig, Mount
+
+from orchestrator import files as confined
+from orchestrator.engines.docker import host_paths, limits, nvidia, security
+from orchestrator.engines.environment import worker_variables
+from orchestrator.engines.worker.channel import ChannelClosed, Lines, describe_exit
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.model import GpuRequest, LargeFile
+
+ROOT = "/tfcompare"
+# The one writable place inside besides the results; it is memory.
+SCRATCH = "/tmp"  # noqa: S108
+RUN_LABEL = "tfcompare.run"
+OWNER_LABEL = "tfcompare.owner"
+# Older marks have no user.
+OWNER_MARK = re.compile(r"(?P<here>.*?)(:(?P<uid>\d+))?:(?P<pid>\d+):(?P<started>\w+)")
+UNKNOWN = "unknown"
+PIDS_LIMIT = 8192
+MEMORY_SHARE = 0.9
+# How long a worker has for leaving in order before it is killed.
+LEAVE_S = 2.0
+# How long a container may take to end after its output has.
+END_S = 5.0
+POLL_S = 0.1
+
+STDOUT, STDERR = 1, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """What one worker's container is asked to be; `program` is a file of workloads/."""
+
+    image: str
+    version: str
+    run: str
+    workloads: Path
+    own_workloads: Path | None
+    results: Path
+    gpu: GpuRequest | None
+    # What the GPUs are called in such a request; all of them if none is named.
+    devices: tuple[str, ...] = ()
+    jit: Path | None = None
+    large: tuple[LargeFile, ...] = ()
+    cpus: tuple[int, ...] | None = None
+    memory_mb: int | None = None
+    program: str = "worker.py"
+
+
+def owner() -> str:
+    """Mark this process, so that a later run can tell a container in use from one that was left behind."""
+    pid = os.getpid()
+    try:
+        started = _read_start(pid)
+    except OSError:
+        started = UNKNOWN
+    return f"{_here()}:{os.getuid()}:{pid}:{started}"
+
+
+def abandoned(mark: str, state: str) -> bool:
+    """Whether a container's owner has ended. Owners of another machine, boot or process namespace cannot be seen from
+    here: their containers are left alone while they run, and a worker ends by itself once its host has ended."""
+    match = OWNER_MARK.fullmatch(mark)
+    here = _here()
+    if match is None or here == UNKNOWN or match["here"] != here:
+        return state in ("exited", "dead")
+    if match["uid"] not in (None, str(os.getuid())):
+        return False
+    return _has_ended(int(match["pid"]), match["started"], own=match["uid"] is not None)
+
+
+def _here() -> str:
+    """Where a process number means something."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return UNKNOWN
+
+
+def _has_ended(pid: int, started: str, *, own: bool) -> bool:
+    """Whether a process is certain to have ended; one that cannot be read may still run."""
+    try:
+        return _read_start(pid) != started
+    except FileNotFoundError:
+        # With hidepid=2 the processes of other users look like none, the first one too.
+        return own or os.access("/proc/1/stat", os.R_OK)
+    except OSError:
+        return False
+
+
+def _read_start(pid: int) -> str:
+    """Return when a process was started, in ticks since the boot; "gone" for one that has ended."""
+    state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    # A zombie only waits to be counted.
+    return "gone" if state in "ZX" else fields[18]
+
+
+def create(client: docker.DockerClient, spec: Spec) -> str:
+    """The id of a created container: no network, read-only, no capabilities, one writable folder; with a GPU another,
+    for the code that its driver makes."""
+    # Mounts, not binds: an engine that does not see a folder says so, where a bind makes an empty one.
+    mounted = host_paths.mounts(client)
+
+    def mount(name: str, source: Path, *, read_only: bool = True) -> Mount:
+        place = host_paths.source(source, mounted, read_only=read_only)
+        return Mount(f"{ROOT}/{name}", str(place), type="bind", read_only=read_only)
+
+    info = client.info()
+    user = security.find_user()
+    mounts = [mount("workloads", spec.workloads)]
+    if spec.own_workloads:
+        mounts.append(mount("own", spec.own_workloads))
+        mounts += [mount(f"own/{file.name}", Path(file.path)) for file in spec.large]
+    for name, folder in (("results", spec.results), ("jit", spec.jit)):
+        if folder:
+            _hand_over(folder, user)
+            mounts.append(mount(name, folder, read_only=False))
+    # The engine's memory: Docker's may be a virtual machine with less than this machine has.
+    memory = spec.memory_mb * 2**20 if spec.memory_mb else int(info["MemTotal"] * MEMORY_SHARE)
+    cpus = spec.cpus or limits.find_granted(info["NCPU"])
+    host_config = client.api.create_host_config(
+        mounts=mounts,
+        network_mode="none",
+        read_only=True,
+        cap_drop=["ALL"],
+        security_opt=security.find_options(info),
+        pids_limit=PIDS_LIMIT,
+        mem_limit=memory,
+        # Without swap of its own: a worker that swaps measures the disk.
+        memswap_limit=memory,
+        cpuset_cpus=",".join(map(str, cpus)) if cpus else None,
+        tmpfs={SCRATCH: "rw,nosuid,nodev,mode=1777"},
+        # What the worker says is read here; the engine need not write it to its disk during a measurement.
+        log_config=LogConfig(type="none"),
+        **nvidia.options(spec.gpu, spec.devices),
+    )
+    created = client.api.create_container(
+        image=spec.image,
+        command=["python3", f"{ROOT}/workloads/{spec.program}"],
+        user=f"{user[0]}:{user[1]}",
+        working_dir=SCRATCH,
+        environment={
+            **worker_variables(),
+            "HOME": SCRATCH,
+            **nvidia.variables(spec.gpu, spec.devices),
+            **(nvidia.jit_variables(f"{ROOT}/jit") if spec.jit else {}),
+        },
+        stdin_open=True,
+        labels={RUN_LABEL: spec.run, OWNER_LABEL: owner(), "tfcompare.version": spec.version},
+        host_config=host_config,
+    )
+    return str(created["Id"])
+
+
+def _hand_over(folder: Path, user: tuple[int, int]) -> None:
+    """Give root's folder, and what earlier workers left in it, to whom the worker runs as."""
+    if os.getuid() or not folder.is_dir():
+        return
+    # By descriptors: another container may hold the folder of a card, and could put a link into the way.
+    for _, folders, files, within in os.fwalk(folder):
+        os.chown(within, *user)
+        for name in (*folders, *files):
+            os.chown(name, *user, dir_fd=within, follow_symlinks=False)
+
+
+class Log:
+    """A worker's log. Text that cannot be written is dropped and ends no worker; a warning says so once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._warned = False
+
+    def write(self, text: bytes) -> None:
+        try:
+            with open(self._path, "ab", buffering=0, opener=confined.append_opener) as log:
+                log.write(text)
+        except OSError as error:
+            if not self._warned:
+                print(f"warning: {self._path}: {error.strerror}; lines of this log are missing", file=sys.stderr)
+            self._warned = True
+
+
+class ContainerChannel:
+    """Attached to a container's stdin and stdout; its stderr goes to a log. An engine that is gone is told from a
+    worker that is gone: EngineUnavailable."""
+
+    def __init__(self, client: docker.DockerClient, container: str, version: str, log: Path) -> None:
+        self._api = client.api
+        self._container = container
+        self._log = Log(log)
+        self._lines = Lines()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        try:
+            raw = self._api.attach_socket(container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
+            # docker-py wraps the socket for reading only; writing needs what is beneath. The answer holds it open too.
+            self._socket: socket.socket = getattr(raw, "_sock", raw)
+            self._answer = getattr(raw, "_response", raw)
+            self._socket.settimeout(None)
+            self._api.start(container)
+        except APIError as error:
+            self.close()
+            raise EnvironmentFailed(f"its container does not start: {error.explanation}", version=version) from error
+        except (DockerException, requests.RequestException, OSError) as error:
+            self.close()
+            raise EngineUnavailable(
+                f"the Docker engine stopped answering while {version} was started: {error}"
+            ) from error
+        self._reader.start()
+
+    def _read(self) -> None:
+        try:
+            while frame := self._frame():
+                stream, payload = frame
+                if stream == STDOUT:
+                    self._lines.feed(payload)
+                elif stream == STDERR:
+                    self._log.write(payload)
+        except OSError:
+            pass
+        self._lines.end()
+
+    def _frame(self) -> tuple[int, bytes] | None:
+        """One frame of the engine's stream: a byte that says which, three of nothing, four of length, the payload."""
+        header = self._exactly(8)
+        if header is None:
+            return None
+        stream, length = struct.unpack(">BxxxL", header)
+        payload = self._exactly(length)
+        return None if payload is None else (stream, payload)
+
+    def _exactly(self, count: int) -> bytes | None:
+        parts = bytearray()
+        while len(parts) < count:
+            part = self._socket.recv(count - len(parts))
+            if not part:
+                return None
+            parts += part
+        return bytes(parts)
+
+    def send(self, line: str) -> None:
+        try:
+            self._socket.sendall(line.encode())
+        except OSError as error:
+            raise ChannelClosed(self._ending()) from error
+
+    def receive(self, timeout_s: float) -> str:
+        line = self._lines.take(timeout_s)
+        if line is None:
+            raise ChannelClosed(self._ending())
+        return line
+
+    @cached_property
+    def pid(self) -> int | None:
+        """The worker's process group as this machine counts it; None if the engine runs elsewhere."""
+        with suppress(DockerException, requests.RequestException, OSError):
+            pid = int(self._api.inspect_container(self._container)["State"]["Pid"])
+            # A number of another machine or namespace may be any process here.
+            if self._container in Path(f"/proc/{pid}/cgroup").read_text():
+                return pid
+        return None
+
+    def _ending(self) -> str:
+        until = time.monotonic() + END_S
+        try:
+            while (state := self._api.inspect_container(self._container)["State"])["Running"]:
+                if time.monotonic() >= until:
+                    return "closed its output but still runs"
+                time.sleep(POLL_S)
+        except NotFound:
+            return "lost: somebody removed its container"
+        except (DockerException, requests.RequestException) as error:
+            raise EngineUnavailable(f"the Docker engine stopped answering during the run: {error}") from error
+        # A replicate that ran out of memory leaves its mark too, whatever ends the container later.
+        if state["OOMKilled"] and state["ExitCode"] == 128 + signal.SIGKILL:
+            return "out of memory: the container's limit was reached"
+        return describe_exit(state["ExitCode"])
+
+    def close(self) -> None:
+        if self._reader.is_alive():
+            # The end of its stdin ends a worker in order; a kill could cut off what it writes last.
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_WR)
+            self._reader.join(LEAVE_S)
+        if hasattr(self, "_socket"):
+            # Wakes the reading thread, which a bare close would leave waiting for ever.
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError, ValueError, urllib3.exceptions.HTTPError):
+                self._answer.close()
+            self._socket.close()
+        remove(self._api, self._container)
+
+
+def remove(api: Any, container: str) -> None:
+    with suppress(DockerException, requests.RequestException):
+        api.remove_container(container, force=True, v=True)
+
+
+def left_behind(client: docker.DockerClient) -> list[str]:
+    """The containers of runs whose process is gone: a killed host cannot clean up after itself."""
+    left = client.api.containers(all=True, filters={"label": OWNER_LABEL})
+    return [entry["Id"] for entry in left if abandoned(entry["Labels"][OWNER_LABEL], entry["State"])]
+
+
+def reap(client: docker.DockerClient) -> int:
+    """Removes what was left behind."""
+    dead = left_behind(client)
+    for container in dead:
+        remove(client.api, container)
+    return len(dead)

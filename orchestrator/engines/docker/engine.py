@@ -1,0 +1,218 @@
+"""Versions in Docker images, workers in hardened containers; the only engine with GPUs."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import docker
+import requests
+import urllib3
+from docker.errors import APIError, DockerException
+
+from orchestrator.catalog import lock_hash, lockfile
+from orchestrator.catalog.version import Flavour, FlavourName, Version
+from orchestrator.catalog.workloads import WORKLOADS
+from orchestrator.engines import Outlook, Started, WorkerPlace
+from orchestrator.engines.docker import container, image, limits, nvidia, security
+from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.index.proxy import Index
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError, UsageError
+from orchestrator.model import EnvironmentFacts
+from orchestrator.options import EngineOptions
+
+# How long a registry may take to say whether it has an image.
+REGISTRY_S = 15
+
+# docker-py wraps the errors of plain requests, and lets those of streams through as they are.
+UNANSWERED = (DockerException, requests.RequestException, urllib3.exceptions.HTTPError)
+
+
+def connect(timeout_s: float = 60) -> docker.DockerClient:
+    """A client of the engine that DOCKER_HOST or the default socket names; raises EngineUnavailable."""
+    try:
+        client = docker.from_env(timeout=timeout_s)
+        client.ping()
+    except (*UNANSWERED, OSError) as error:
+        raise EngineUnavailable(
+            f"no Docker engine answers ({_root_cause(error)})", "start it, set DOCKER_HOST, or take --engine venv"
+        ) from error
+    return client
+
+
+@contextmanager
+def asking(doing: str, refused: type[TfCompareError], version: str = "") -> Iterator[None]:
+    """Raises `refused` where the engine says no, and EngineUnavailable where it says nothing any more."""
+    try:
+        yield
+    except APIError as error:
+        said = str(error.explanation or error)
+        blind = "bind source path does not exist" in said
+        advice = "the engine does not see this machine's folders, so DOCKER_HOST must name one that runs here"
+        raise refused(
+            f"{doing}: the Docker engine refuses: {said}", advice if blind else "", version=version
+        ) from error
+    except UNANSWERED as error:
+        cause = _root_cause(error)
+        raise EngineUnavailable(f"{doing}: the Docker engine stopped answering ({cause})", version=version) from error
+
+
+def _root_cause(error: BaseException) -> str:
+    text = str(error)
+    if "Permission denied" in text:
+        return "permission denied on its socket: is this user in the docker group?"
+    if "No such file" in text:
+        return "its socket is not there"
+    if "Connection refused" in text:
+        return "its socket is there, but nobody listens"
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+class Clients:
+    """A client per thread: a client's connections are not shared safely, and the control arm starts beside its twin."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+        self._open = ExitStack()
+
+    def of_thread(self) -> docker.DockerClient:
+        if not hasattr(self._local, "client"):
+            self._local.client = self._open.enter_context(closing(connect()))
+        client: docker.DockerClient = self._local.client
+        return client
+
+    def close(self) -> None:
+        self._open.close()
+
+
+@dataclass(frozen=True)
+class DockerEnvironment:
+    clients: Clients
+    facts: EnvironmentFacts
+    options: EngineOptions
+    devices: tuple[str, ...] = ()
+
+    @property
+    def client(self) -> docker.DockerClient:
+        return self.clients.of_thread()
+
+    def start(self, place: WorkerPlace, stream: Path) -> Started:
+        client = self.client
+        spec = container.Spec(
+            image=self.facts.identity,
+            version=self.facts.version,
+            run=place.run,
+            workloads=WORKLOADS,
+            own_workloads=place.own_workloads,
+            large=place.large,
+            results=place.results,
+            gpu=self.options.gpu_request if self.options.gpu else None,
+            devices=self.devices,
+            jit=nvidia.jit_folder(self.facts.identity, self.options.cards) if self.options.gpu else None,
+            cpus=self.options.cpus,
+            memory_mb=self.options.memory_mb,
+        )
+        with asking("its container could not be made", EnvironmentFailed, self.facts.version):
+            made = container.create(client, spec)
+        channel = container.ContainerChannel(client, made, self.facts.version, place.log)
+        own = (f"{container.ROOT}/own",) if place.own_workloads else ()
+        return Started(channel, (f"{container.ROOT}/workloads/suite", *own), f"{container.ROOT}/results/{stream.name}")
+
+
+class DockerEngine:
+    def __init__(self, options: EngineOptions) -> None:
+        self._options = options
+        self._flavour: FlavourName = "gpu" if options.gpu else "cpu"
+        self._clients = Clients()
+        # Why a base cannot be had; many versions share one, and its registry may take seconds to answer.
+        self._missing: dict[str, str] = {}
+        self._ca_bundle = b""
+        if options.ca_bundle:
+            try:
+                self._ca_bundle = options.ca_bundle.read_bytes()
+            except OSError as error:
+                raise UsageError(f"--ca-bundle {options.ca_bundle}: {error.strerror}") from error
+        self._index = Index(options.index_url, options.wheelhouse, options.ca_bundle)
+
+    def check(self) -> str:
+        with closing(connect()) as client, asking("looking at the engine", EngineUnavailable):
+            info = client.info()
+            security.check(client, info)
+            self._options.check_limits(limits.find_cpus(info["NCPU"]), info["MemTotal"] // 2**20)
+            container.reap(client)
+            if self._options.gpu:
+                nvidia.check(client, self._options.gpu_request, self._options.cards, info)
+        return f"Docker {info['ServerVersion']} on {info['OperatingSystem']}"
+
+    def outlook(self, version: Version) -> Outlook:
+        try:
+            with (
+                closing(connect(timeout_s=REGISTRY_S)) as client,
+                asking("looking for its image", EnvironmentFailed, version.number),
+            ):
+                made = image.recipe(client, version, self._choose(version), self._options.base)
+                if image.existing(client, made):
+                    return Outlook("ready", f"ready ({made.tag})")
+                if made.base not in self._missing:
+                    self._missing[made.base] = image.base_missing(client, made.base)
+        except EnvironmentFailed as error:
+            return Outlook("impossible", str(error))
+        if missing := self._missing[made.base]:
+            return Outlook("impossible", missing)
+        return Outlook("to build", f"to be built from {made.base}")
+
+    def prepare(self, version: Version, log: BuildLog) -> DockerEnvironment:
+        flavour = self._choose(version)
+        client = self._clients.of_thread()
+        with asking("its image could not be had", EnvironmentFailed, version.number):
+            made = image.recipe(client, version, flavour, self._options.base)
+            identity = image.existing(client, made)
+            if identity is None and self._options.base:
+                image.fetch(client, version.number, made.base, flavour.python.number, log)
+                # Now that its base is here, it may be another one.
+                made = image.recipe(client, version, flavour, self._options.base)
+                identity = image.existing(client, made)
+            if identity is None:
+                lockfile.check(flavour.pip_lock, flavour.lock)
+                identity = image.build(client, made, self._source(log), log)
+            devices, asked = self._devices(client)
+        facts = EnvironmentFacts(
+            version=version.number,
+            kind="docker",
+            identity=identity,
+            lock=lock_hash(flavour),
+            python=flavour.python.number,
+            details={"tag": made.tag, "base": made.base, "spec": made.spec, "flavour": flavour.name, **asked},
+        )
+        return DockerEnvironment(self._clients, facts, self._options, devices)
+
+    def _devices(self, client: docker.DockerClient) -> tuple[tuple[str, ...], dict[str, str]]:
+        """What the engine is asked to put into each container, and how it is told in the run's record."""
+        options = self._options
+        if not options.gpu:
+            return (), {}
+        devices = nvidia.names(options.gpu_request, options.cards, client.info())
+        return devices, {"gpu_request": options.gpu_request, "gpus": ", ".join(devices) or "all"}
+
+    def _source(self, log: BuildLog) -> image.Source:
+        asking = self._index.variables(log)
+        # Our own index server keeps to the certificates that were named; the build itself then meets none.
+        return image.Source(asking, b"" if asking else self._ca_bundle, self._index.wheelhouse)
+
+    def _choose(self, version: Version) -> Flavour:
+        flavours = version.on(self._flavour)
+        if not flavours:
+            raise EnvironmentFailed(
+                f"the table of versions has no {self._flavour} flavour of it", version=version.number
+            )
+        return flavours[0]
+
+    def storage(self) -> tuple[str, Path] | None:
+        with closing(connect()) as client, asking("looking for its folder", EngineUnavailable):
+            root = Path(str(client.info().get("DockerRootDir", "")))
+        return ("images", root) if root.is_absolute() and root.exists() else None
+
+    def close(self) -> None:
+        self._index.close()
+        self._clients.close()

@@ -1,0 +1,106 @@
+"""Where the Docker engine sees a folder, for a tfcompare that runs in a container of that same engine: what such a
+container mounts lies elsewhere outside, and what it does not mount is nowhere.
+"""
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import docker
+from docker.errors import NotFound
+
+from orchestrator.engines.environment import cache
+from orchestrator.errors import EnvironmentFailed
+
+MOUNTS = Path("/proc/self/mountinfo")
+# Files that the engine puts into every container; a name of its own, or the host's network, changes nothing of that.
+OWN_ID = re.compile(r"/containers/([0-9a-f]{64})/(?:hostname|hosts|resolv\.conf) ")
+
+
+def mounts(client: docker.DockerClient) -> dict[Path, Path] | None:
+    """What of this container's folders lies where outside; None outside of any of this engine's containers."""
+    try:
+        found = OWN_ID.search(MOUNTS.read_text(errors="replace"))
+    except OSError:
+        return None
+    if found is None:
+        return None
+    try:
+        told = client.api.inspect_container(found[1])
+    except NotFound:
+        # Of another engine: this one runs in here, or elsewhere.
+        return None
+    return {Path(mount["Destination"]): Path(mount["Source"]) for mount in told["Mounts"] if mount.get("Source")}
+
+
+def seen(path: Path, mounted: Mapping[Path, Path] | None) -> Path | None:
+    """Where the engine has it, or nowhere."""
+    path = path.resolve()
+    if mounted is None:
+        return path
+    for folder in (path, *path.parents):
+        if folder in mounted:
+            return mounted[folder] / path.relative_to(folder)
+    return None
+
+
+def source(path: Path, mounted: Mapping[Path, Path] | None, *, read_only: bool) -> Path:
+    """What to mount for a folder; one that is only read may be a copy where the engine sees it, and where whoever the
+    worker runs as may read it."""
+    found = seen(path, mounted)
+    if path.is_file() and not _readable(path):
+        raise EnvironmentFailed(f"{path}: workers of root run as another user, who cannot read it; chmod o+r {path}")
+    if found and (not read_only or path.is_file() or _readable(path)):
+        return found
+    if read_only and (found := seen(_copy(path), mounted)):
+        return found
+    raise EnvironmentFailed(
+        f"the Docker engine does not see {path if not read_only else cache()}: tfcompare runs in a container, and that "
+        "folder is in no volume of it. Mount one there, as docker-compose.yml does"
+    )
+
+
+def _readable(path: Path) -> bool:
+    """Whether root's workers, which are not root, can read it."""
+    if os.getuid():
+        return True
+    within = [one for one in (path, *path.rglob("*")) if one.exists() and "__pycache__" not in one.parts]
+    needed = {one: 0o005 if one.is_dir() else 0o004 for one in within}
+    return all(one.stat().st_mode & bits == bits for one, bits in needed.items())
+
+
+def _copy(folder: Path) -> Path:
+    """Named by what is in it, so that it is made once."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    digest = hashlib.sha256()
+    for path in files:
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(folder)} {len(content)}\n".encode() + content)
+    whole = cache() / "seen" / digest.hexdigest()[:16]
+    if whole.is_dir():
+        return whole
+    partial = whole.with_name(f".{whole.name}.{secrets.token_hex(4)}")
+    try:
+        for path in files:
+            place = partial / path.relative_to(folder)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, place)
+            place.chmod(0o644)
+        for inner in (partial, *(path for path in partial.rglob("*") if path.is_dir())):
+            inner.chmod(0o755)
+        # Somebody else may have been quicker, with the same.
+        with suppress(FileExistsError):
+            os.rename(partial, whole)
+    except OSError as error:
+        if not whole.is_dir():
+            raise EnvironmentFailed(
+                f"cannot write {whole}: {error.strerror}; TFCOMPARE_CACHE names another place"
+            ) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return whole

@@ -1,0 +1,219 @@
+"""A version's image: its recipe, the hash that names it, and its build by the classic builder."""
+
+import hashlib
+import io
+import json
+import os
+import tarfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import docker
+import requests
+from docker.errors import APIError, ImageNotFound
+
+from orchestrator import catalog
+from orchestrator.catalog import lockfile, user_data
+from orchestrator.catalog.version import Flavour, Version
+from orchestrator.engines import build_errors
+from orchestrator.engines.environment import BuildLog
+from orchestrator.errors import EnvironmentFailed
+
+SPEC_LABEL = "tfcompare.spec"
+BASE_ID = "tfcompare.base"
+# Not a part of the recipe: whoever builds an image first, the others take it.
+BUILDER = "tfcompare.builder"
+BASE_NAME = "org.opencontainers.image.base.name"
+BASE_DIGEST = "org.opencontainers.image.base.digest"
+# The classic builder takes these without an ARG, and keeps them out of the image and of its cache's keys.
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a build's packages come from: what makes its pip ask our own index server, if anything; certificates."""
+
+    asking: dict[str, str] = field(default_factory=dict)
+    ca_bundle: bytes = b""
+    wheelhouse: Path | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    version: str
+    base: str
+    files: dict[str, bytes]
+    spec: str
+    labels: dict[str, str]
+
+    @property
+    def tag(self) -> str:
+        flavour = self.labels["tfcompare.flavour"]
+        return f"tfcompare:{self.version}-{flavour}-{self.spec[:12]}"
+
+
+def builder() -> str:
+    """Name this user with their data folder, by its hash: a label goes with an image that is saved or pushed."""
+    folder = os.path.realpath(user_data.folder())
+    return f"{os.getuid()}-{hashlib.sha256(folder.encode()).hexdigest()[:12]}"
+
+
+def base_reference(flavour: Flavour, override: str | None) -> str:
+    if override:
+        name = override.replace("{python}", flavour.python.number)
+        digest = user_data.digests().get(name)
+        return f"{name}@{digest}" if digest else name
+    # By digest where somebody has verified one: a tag may move, and a base that moved is another environment.
+    return f"{flavour.image}@{flavour.digest}" if flavour.digest else flavour.image
+
+
+def recipe(client: docker.DockerClient, version: Version, flavour: Flavour, override: str | None) -> Recipe:
+    base = base_reference(flavour, override)
+    files = {
+        "Dockerfile": catalog.DOCKERFILE.read_bytes(),
+        "pip.txt": lockfile.content(flavour.pip_lock),
+        "lock.txt": lockfile.content(flavour.lock),
+    }
+    # A base without a digest is told from the next of its name by its id.
+    local = _base_id(client, base) if override and "@" not in base else ""
+    digest = hashlib.sha256(f"{base} {local}".encode())
+    for name, content in files.items():
+        digest.update(f"\n{name} {len(content)}\n".encode() + content)
+    spec = digest.hexdigest()
+    labels = {
+        SPEC_LABEL: spec,
+        "tfcompare.version": version.number,
+        "tfcompare.flavour": flavour.name,
+        "tfcompare.lock": catalog.lock_hash(flavour),
+        "tfcompare.python": flavour.python.number,
+        "org.opencontainers.image.title": f"tfcompare TensorFlow {version.number}",
+        "org.opencontainers.image.version": version.number,
+        "org.opencontainers.image.revision": spec,
+        BASE_NAME: base.partition("@")[0],
+        BASE_DIGEST: base.partition("@")[2],
+        BASE_ID: local,
+    }
+    return Recipe(version.number, base, files, spec, labels)
+
+
+def _base_id(client: docker.DockerClient, reference: str) -> str:
+    """The id of a base, from the newest image that was built on it where it is no longer here, or never was: what was
+    built or loaded can be run without its base."""
+    if here := _local_id(client, reference):
+        return here
+    built = client.api.images(filters={"label": [SPEC_LABEL, f"{BASE_NAME}={reference}"]})
+    known = [(entry["Created"], entry["Labels"][BASE_ID]) for entry in built if entry["Labels"].get(BASE_ID)]
+    return str(max(known)[1]) if known else ""
+
+
+def _local_id(client: docker.DockerClient, reference: str) -> str:
+    try:
+        return str(client.images.get(reference).id)
+    except ImageNotFound:
+        return ""
+
+
+def base_missing(client: docker.DockerClient, reference: str) -> str:
+    """Why a build could not begin from this base: it is neither here nor in a registry that answers. Or nothing."""
+    try:
+        if not _local_id(client, reference):
+            client.images.get_registry_data(reference)
+    except (APIError, requests.RequestException) as error:
+        said = str(getattr(error, "explanation", "") or error).strip()
+        return f"its base {reference} is neither here nor to be had from its registry ({said})"
+    return ""
+
+
+def fetch(client: docker.DockerClient, version: str, reference: str, python: str, log: BuildLog) -> None:
+    """Pulls a base unless it is here. A base of the user's choice is hashed by its id: pulled by the build itself, it
+    would have another hash the next time."""
+    if _local_id(client, reference):
+        return
+    log.line(f"pulling {reference}")
+    try:
+        said = _follow(client.api.pull(reference, stream=True, decode=True), log)
+    except APIError as error:
+        said = str(error.explanation or error)
+    if said:
+        raise _failure(version, said, build_errors.of_image(said, "", base=reference, python=python), log)
+
+
+def existing(client: docker.DockerClient, recipe: Recipe) -> str | None:
+    """The id of the image that was built from exactly this recipe."""
+    try:
+        image = client.images.get(recipe.tag)
+    except ImageNotFound:
+        return None
+    return str(image.id) if image.labels.get(SPEC_LABEL) == recipe.spec else None
+
+
+def build(client: docker.DockerClient, recipe: Recipe, source: Source, log: BuildLog) -> str:
+    log.line(f"building {recipe.tag} from {recipe.base}")
+    proxies = {name: value for name, value in os.environ.items() if name.upper() in PROXIES}
+    try:
+        steps = client.api.build(
+            fileobj=_context({**recipe.files, "Dockerfile": _labelled(recipe), "ca.pem": source.ca_bundle}),
+            custom_context=True,
+            tag=recipe.tag,
+            buildargs={
+                "BASE": recipe.base,
+                "GPUS": "all" if recipe.labels["tfcompare.flavour"] == "gpu" else "void",
+                **(source.asking or proxies),
+            },
+            # The builder then reaches the index the way this machine does: its DNS, its VPN, its own proxies.
+            network_mode="host",
+            rm=True,
+            forcerm=True,
+            decode=True,
+        )
+        said = _follow(steps, log)
+    except APIError as error:
+        said = str(error.explanation or error)
+    if said:
+        python = recipe.labels["tfcompare.python"]
+        found = build_errors.of_image(said, log.end, base=recipe.base, python=python, wheelhouse=source.wheelhouse)
+        raise _failure(recipe.version, said, found, log)
+    return str(client.images.get(recipe.tag).id)
+
+
+def _labelled(recipe: Recipe) -> bytes:
+    """With its labels in one line: of labels that it is given, the builder makes a container and a layer each."""
+    given = {**recipe.labels, BUILDER: builder()}
+    labels = " ".join(f"{name}={json.dumps(value)}" for name, value in sorted(given.items()))
+    return recipe.files["Dockerfile"] + f"\nLABEL {labels}\n".encode()
+
+
+def _follow(steps: Iterable[dict[str, Any]], log: BuildLog) -> str:
+    """Logs a build or a pull as it goes, without the bars of its downloads; the error that it ended with, if any."""
+    error = ""
+    # To its end, or its connection would be left open.
+    for step in steps:
+        error = step.get("error", error)
+        text = step.get("stream") or ("" if step.get("progressDetail") else step.get("status")) or step.get("error", "")
+        for line in text.splitlines():
+            log.line(f"{step['id']}: {line}" if "id" in step else line)
+    return error
+
+
+def _context(files: dict[str, bytes]) -> io.BytesIO:
+    """Nothing in the tar but names and contents: times and owners would defeat the builder's cache."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, content in sorted(files.items()):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    buffer.seek(0)
+    return buffer
+
+
+def _failure(version: str, said: str, found: build_errors.Failure | None, log: BuildLog) -> EnvironmentFailed:
+    head = "its image could not be built"
+    log_end = f"{log.tail()}\nThe whole log is {log.path}"
+    if found is None:
+        return EnvironmentFailed(f"{head} ({said.strip()}). {build_errors.UNKNOWN}", version=version, detail=log_end)
+    if build_errors.STEP.search(said):
+        return EnvironmentFailed(f"{head}: {found}", version=version, detail=log_end)
+    return EnvironmentFailed(f"{head}: {found.what} ({said.strip()}). {found.advice}", version=version)

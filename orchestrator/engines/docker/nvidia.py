@@ -1,0 +1,176 @@
+"""How a Docker engine is asked for GPUs, and whether it can hand them out: NVIDIA's runtime, a device request, or CDI.
+
+A folder an image and card keeps what the card's driver makes of PTX, for later containers and later runs.
+"""
+
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import docker
+import requests
+from docker.errors import APIError, DockerException
+from docker.types import DeviceRequest
+
+from orchestrator.engines.venv.engine import cache_folder
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.machine.gpu import Gpu
+from orchestrator.model import GpuRequest
+
+KIND = "nvidia.com/gpu="
+# The driver's own bound is 1 GiB on new drivers and 256 MiB on old ones, and TensorFlow's kernels take more.
+CACHE_BYTES = 4 * 2**30
+
+
+def options(request: GpuRequest | None, devices: Sequence[str] = ()) -> dict[str, Any]:
+    """The part of a container's host config; without devices, all that there are."""
+    if request == "runtime":
+        return {"runtime": "nvidia"}
+    if request == "device":
+        wanted = {"device_ids": list(devices)} if devices else {"count": -1}
+        return {"device_requests": [DeviceRequest(capabilities=[["gpu"]], **wanted)]}
+    if request == "cdi":
+        return {"device_requests": [DeviceRequest(driver="cdi", device_ids=list(devices) or [f"{KIND}all"])]}
+    return {}
+
+
+def variables(request: GpuRequest | None, devices: Sequence[str] = ()) -> dict[str, str]:
+    if request is None:
+        return {}
+    # The runtime reads these; images that are no NVIDIA images do not set them. What CDI has put in place, an engine
+    # whose usual runtime is NVIDIA's must not put there again.
+    visible = "void" if request == "cdi" else ",".join(devices) or "all"
+    return {"NVIDIA_VISIBLE_DEVICES": visible, "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+
+
+def names(request: GpuRequest, cards: Sequence[Gpu], info: dict[str, Any]) -> tuple[str, ...]:
+    """What the cards are called in a request of this kind; raises EngineUnavailable for one that CDI does not list."""
+    if request != "cdi":
+        return tuple(card.key for card in cards)
+    listed = _discovered(info)
+    return tuple(_cdi_name(card, listed) for card in cards)
+
+
+def _cdi_name(card: Gpu, listed: tuple[str, ...] | None) -> str:
+    by_index = f"{KIND}{card.index}"
+    if listed is None:
+        # Every specification has names by index; those by UUID are younger.
+        return by_index
+    for name in (f"{KIND}{card.uuid}", by_index):
+        if name in listed:
+            return name
+    there = ", ".join(name for name in listed if name.startswith(KIND)) or "none of NVIDIA's"
+    raise EngineUnavailable(
+        f"--gpu-request cdi: this Docker engine knows no device {by_index} for {card.title}; it knows {there}. "
+        "Write them anew with `nvidia-ctk cdi generate`"
+    )
+
+
+def _discovered(info: dict[str, Any]) -> tuple[str, ...] | None:
+    """The CDI devices that an engine lists; None where it is too old to list any."""
+    found = info.get("DiscoveredDevices")
+    return None if found is None else tuple(str(one.get("ID")) for one in found if one.get("Source") == "cdi")
+
+
+def check(client: docker.DockerClient, request: GpuRequest, cards: Sequence[Gpu], info: dict[str, Any]) -> None:
+    """Raises EngineUnavailable where the engine cannot hand out GPUs in the way that is asked for."""
+    if request == "runtime" and "nvidia" not in (info.get("Runtimes") or ()):
+        raise EngineUnavailable(
+            "--gpu: this Docker engine has no runtime named nvidia. Install the NVIDIA Container Toolkit and run "
+            "`nvidia-ctk runtime configure --runtime=docker`, or ask for a device with --gpu-request device or cdi"
+        )
+    if request == "device" and (refusal := _device_refusal(client)):
+        raise EngineUnavailable(
+            f"--gpu: this Docker engine cannot hand out a GPU device ({refusal}). "
+            "Install the NVIDIA Container Toolkit and restart Docker"
+        )
+    if request == "cdi" and (refusal := cdi_refusal(info)):
+        raise EngineUnavailable(f"--gpu: this Docker engine cannot hand out a GPU by CDI: {refusal}")
+    names(request, cards, info)
+
+
+def cdi_refusal(info: dict[str, Any]) -> str:
+    """Why the engine has no NVIDIA device by CDI, as far as it says so; or nothing."""
+    if not info.get("CDISpecDirs"):
+        return (
+            f"version {info.get('ServerVersion')} has no CDI, or it is switched off. It takes Docker 25 or newer with "
+            '{"features": {"cdi": true}} in its daemon.json, from 28.2 on without'
+        )
+    listed = _discovered(info)
+    if listed is not None and not any(name.startswith(KIND) for name in listed):
+        folders = ", ".join(info["CDISpecDirs"])
+        return (
+            f"it finds no {KIND[:-1]} in {folders}. `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` writes one"
+        )
+    return ""
+
+
+def _device_refusal(client: docker.DockerClient) -> str:
+    """What the engine says to a GPU request, asked with an image of nothing: with a GPU driver it only misses the
+    program, without one it refuses the device first."""
+    empty = io.BytesIO()
+    with tarfile.open(fileobj=empty, mode="w"):
+        pass
+    # Without a name: two runs that ask at the same time have an image each.
+    imported = client.api.import_image_from_data(empty.getvalue())
+    image_id = json.loads(imported.splitlines()[-1])["status"]
+    made = ""
+    try:
+        host_config = client.api.create_host_config(network_mode="none", **options("device"))
+        made = client.api.create_container(image_id, ["/none"], host_config=host_config)["Id"]
+        client.api.start(made)
+    except APIError as error:
+        said = str(error.explanation)
+        return said if any(word in said for word in ("device driver", "CDI", "nvidia-container-cli")) else ""
+    finally:
+        if made:
+            with suppress(DockerException, requests.RequestException):
+                client.api.remove_container(made, force=True, v=True)
+        client.api.remove_image(image_id, force=True)
+    return ""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A folder of code that a driver made, and the image that it was made for."""
+
+    path: Path
+    image: str
+    bytes: int
+
+
+def jit_root() -> Path:
+    return cache_folder().parent / "jit"
+
+
+def jit_folder(image: str, cards: Sequence[Gpu]) -> Path:
+    """For what the drivers of these cards make of an image's PTX; made if it is not there. Owned by this user, as who
+    the container runs, where a volume of the engine's would be root's."""
+    keys = ",".join(card.key for card in cards) or "any"
+    key = keys if len(cards) < 2 else hashlib.sha256(keys.encode()).hexdigest()[:32]
+    folder = jit_root() / f"{image.removeprefix('sha256:')[:12]}-{key}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentFailed(
+            f"cannot write {folder}: {error.strerror}; TFCOMPARE_CACHE names another place"
+        ) from error
+    return folder
+
+
+def jit_variables(folder: str) -> dict[str, str]:
+    return {"CUDA_CACHE_PATH": folder, "CUDA_CACHE_MAXSIZE": str(CACHE_BYTES)}
+
+
+def jit_kept() -> Iterator[Kept]:
+    """All such folders, for who frees disk space; the image is the beginning of its id."""
+    root = jit_root()
+    for path in sorted(root.iterdir()) if root.is_dir() else ():
+        size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+        yield Kept(path, path.name.partition("-")[0], size)

@@ -1,0 +1,125 @@
+"""Where packages come from when the user says so: an index with its login, or a folder of wheels."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+
+import requests
+from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
+from urllib3.exceptions import HTTPError
+
+from orchestrator.engines.index.simple_api import Link, links
+from orchestrator.errors import UsageError
+
+TIMEOUT_S = (15, 60)
+RETRIES = Retry(total=3, backoff_factor=0.3, status_forcelist=(429, 500, 502, 503, 504), raise_on_status=False)
+
+
+class Trouble(Exception):
+    """Why an index did not serve, in words that tell nothing of its address but the host."""
+
+
+class Upstream:
+    """The index that was named."""
+
+    def __init__(self, url: str, ca_bundle: Path | None) -> None:
+        parts = _address(url)
+        if ca_bundle and not ca_bundle.is_file():
+            raise UsageError(f"--ca-bundle {ca_bundle}: there is no such file")
+        self.host = parts.hostname or ""
+        self._auth = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+        self._root = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+        self._verify = str(ca_bundle) if ca_bundle else None
+        self._session = requests.Session()
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, HTTPAdapter(max_retries=RETRIES, pool_maxsize=16))
+
+    def links(self, project: str) -> tuple[Link, ...]:
+        """What it offers of a project: nothing, if it does not know it; raises Trouble."""
+        with self._get(f"{self._root}/{project}/", {"Accept": "text/html"}) as response:
+            if response.status_code == HTTPStatus.NOT_FOUND:
+                return ()
+            self._check(response)
+            try:
+                return links(response.text, response.url)
+            except (OSError, HTTPError) as error:
+                raise Trouble(f"{self.host} was not reached: {reason(error)}") from error
+
+    def file(self, link: Link) -> requests.Response:
+        """Its bytes are in `raw`, still to be read; raises Trouble."""
+        response = self._get(link.url, {"Accept-Encoding": "identity"})
+        try:
+            self._check(response)
+        except Trouble:
+            response.close()
+            raise
+        return response
+
+    def _get(self, url: str, headers: Mapping[str, str]) -> requests.Response:
+        # Its login is for itself only: files may lie on another host.
+        auth = self._auth if urlsplit(url)[:2] == urlsplit(self._root)[:2] else None
+        try:
+            return self._session.get(
+                url, headers=headers, auth=auth, verify=self._verify, timeout=TIMEOUT_S, stream=True
+            )
+        except (OSError, HTTPError) as error:
+            raise Trouble(f"{self.host} was not reached: {reason(error)}") from error
+
+    def _check(self, response: requests.Response) -> None:
+        if response.status_code != HTTPStatus.OK:
+            raise Trouble(f"{self.host} answered {response.status_code} {response.reason}")
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def _address(url: str) -> SplitResult:
+    """Nothing of a wrong one is repeated: there may be a password in it."""
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fine = False
+    if not fine:
+        raise UsageError("--index-url: it is an address like https://HOST/simple, with or without USER:PASSWORD@")
+    return parts
+
+
+class Wheelhouse:
+    """A folder of wheels and source packages."""
+
+    def __init__(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise UsageError(f"--wheelhouse {folder}: there is no such folder; it is to hold the wheels of the locks")
+        self._folder = folder
+        if not any(map(project_of, self._names())):
+            raise UsageError(f"--wheelhouse {folder}: there is no package in it; docs/images.md says how to fill one")
+
+    def files(self, project: str) -> dict[Link, Path]:
+        found = [self._folder / name for name in self._names() if project_of(name) == project]
+        return {Link(path.name, path.resolve().as_uri()): path for path in found}
+
+    def _names(self) -> list[str]:
+        return sorted(path.name for path in self._folder.iterdir() if path.is_file())
+
+
+def project_of(filename: str) -> str:
+    """The project, as indexes spell it, that a file is of; nothing where it is no package."""
+    parse = parse_wheel_filename if filename.endswith(".whl") else parse_sdist_filename
+    with suppress(InvalidWheelFilename, InvalidSdistFilename):
+        return str(parse(filename)[0])
+    return ""
+
+
+def reason(error: BaseException) -> str:
+    """The innermost cause: what is around it only repeats addresses."""
+    while True:
+        wrapped = [getattr(error, "reason", None), *error.args]
+        inner = next((one for one in wrapped if isinstance(one, BaseException)), None)
+        if inner is None:
+            return (str(error) or type(error).__name__).splitlines()[0]
+        error = inner

@@ -1,0 +1,1 @@
+"""Versions as cached virtual environments, workers as processes."""

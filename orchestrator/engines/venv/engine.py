@@ -1,0 +1,252 @@
+"""Versions in virtual environments of this machine, for where no Docker engine answers; CPU only.
+
+An environment is kept under the user's cache, named by its lock, its installer and its Python. A file lock keeps two
+runs from building the same one and everybody from removing one that is in use, and a marker that is written last tells
+a whole environment from half a one.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from orchestrator import files
+from orchestrator.catalog import lock_hash, lockfile
+from orchestrator.catalog.version import Flavour, Version
+from orchestrator.catalog.workloads import BUILTIN, WORKLOADS
+from orchestrator.engines import Outlook, Started, WorkerPlace, build_errors
+from orchestrator.engines.venv import interpreters, pythons
+from orchestrator.engines.worker.channel import ProcessChannel
+from orchestrator.engines.folder_lock import FolderLock
+from orchestrator.engines.index.proxy import OVERRULED, Index
+from orchestrator.engines.venv.interpreters import Interpreter
+from orchestrator.engines.environment import BuildLog, cache, worker_variables
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.model import EnvironmentFacts
+from orchestrator.options import EngineOptions
+
+MARKER = "tfcompare.json"
+# How often a process that waits for a lock tries again, and after how long it reports that: `images prune` looks at
+# locks by taking them for a moment.
+TRY_S, PATIENCE_S = 0.1, 1.0
+
+
+def cache_folder() -> Path:
+    return cache() / "environments"
+
+
+@dataclass(frozen=True)
+class VenvEnvironment:
+    path: Path
+    facts: EnvironmentFacts
+    options: EngineOptions
+    home: Path
+    # Keeps the environment from being removed until the engine is closed, or this object is dropped.
+    lock: FolderLock | None = field(default=None, repr=False, compare=False)
+
+    def start(self, place: WorkerPlace, stream: Path) -> Started:
+        # HOME is the environment's own: a user's keras.json must not steer one version and not another.
+        env = {**worker_variables(), "HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
+        argv = [str(self.path / "bin" / "python"), str(WORKLOADS / "worker.py")]
+        try:
+            channel = ProcessChannel(argv, env, place.log, self.options.cpus, self.options.memory_mb)
+        except OSError as error:
+            raise EnvironmentFailed(
+                f"{argv[0]} does not start ({error.strerror})", f"remove {self.path} and run again",
+                version=self.facts.version,
+            ) from error  # fmt: skip
+        own = (str(place.own_workloads.resolve()),) if place.own_workloads else ()
+        return Started(channel, (str(BUILTIN), *own), str(stream.resolve()))
+
+
+class VenvEngine:
+    def __init__(self, options: EngineOptions) -> None:
+        self._options = options
+        self._index = Index(options.index_url, options.wheelhouse, options.ca_bundle)
+        self._downloads = pythons.Downloads(options)
+        self._held = ExitStack()
+
+    def check(self) -> str:
+        if self._options.gpu:
+            raise EngineUnavailable(
+                "--gpu needs the docker engine: virtual environments are for the CPU. Start Docker, or leave --gpu out"
+            )
+        memory_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+        self._options.check_limits(os.sched_getaffinity(0), memory_mb)
+        return f"virtual environments, kept in {cache_folder()}"
+
+    def outlook(self, version: Version) -> Outlook:
+        flavour, interpreter = _choose(version)
+        if interpreter is None:
+            if ban := pythons.find_ban(self._options):
+                return Outlook("impossible", interpreters.missing(_numbers(version), ban))
+            return Outlook("to build", "to be installed", pythons.describe(flavour.python.number))
+        if (folder_of(flavour, interpreter) / MARKER).exists():
+            return Outlook("ready", f"ready (Python {interpreter.version})")
+        return Outlook("to build", f"to be installed (Python {interpreter.version}, {interpreter.path})")
+
+    def prepare(self, version: Version, log: BuildLog) -> VenvEnvironment:
+        flavour, interpreter = _choose(version)
+        if interpreter is None:
+            interpreter = self._download(version, flavour.python.number, log)
+        path = folder_of(flavour, interpreter)
+        lock = self._lock(path, lambda: self._build(version, flavour, interpreter, path, log), version, log)
+        identity = identify(path, interpreter)
+        facts = EnvironmentFacts(
+            version=version.number,
+            kind="venv",
+            identity=identity,
+            lock=lock_hash(flavour),
+            python=interpreter.version,
+            details={"path": str(path), "interpreter": str(interpreter.path)},
+        )
+        return VenvEnvironment(path, facts, self._options, self._find_home(path), lock)
+
+    def _lock(self, path: Path, build: Callable[[], None], version: Version, log: BuildLog) -> FolderLock | None:
+        """Return the shared lock of an environment, built unless it is ready; None if a ready one cannot be locked."""
+        try:
+            lock = FolderLock(path)
+            try:
+                _share(lock, path, build, log)
+            except BaseException:
+                lock.release()
+                raise
+        except OSError as error:
+            # What is ready needs no lock: a shared cache may be read-only, and then this user cannot remove it either.
+            if not (path / MARKER).exists():
+                raise _unwritable(version.number, path.parent, error) from error
+            return None
+        self._held.callback(lock.release)
+        return lock
+
+    def _find_home(self, path: Path) -> Path:
+        """Return the environment's own home, or a temporary one where it cannot be written."""
+        home = path / "home"
+        with suppress(OSError):
+            home.mkdir(exist_ok=True)
+        if os.access(home, os.W_OK):
+            return home
+        return Path(self._held.enter_context(TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True)))
+
+    def _download(self, version: Version, number: str, log: BuildLog) -> Interpreter:
+        if ban := pythons.find_ban(self._options):
+            message = interpreters.missing(_numbers(version), ban)
+            raise EnvironmentFailed(message, version=version.number, lacks_python=True)
+        try:
+            return self._downloads.install(number, log)
+        except pythons.NotDownloaded as error:
+            message = f"Python {number} could not be downloaded ({error})"
+            raise EnvironmentFailed(message, version=version.number, lacks_python=True) from error
+
+    def _build(self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog) -> None:
+        lockfile.check(flavour.pip_lock, flavour.lock)
+        python = str(path / "bin" / "python")
+        # -I keeps the working directory off the path; Pythons before 3.11 have no -P.
+        pip = [python, "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--require-hashes"]
+        asking = self._index.variables(log)
+        if self._options.ca_bundle and not asking:
+            pip += ["--cert", str(self._options.ca_bundle)]
+        try:
+            shutil.rmtree(path, ignore_errors=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._run(version, [str(interpreter.path), "-I", "-m", "venv", str(path)], asking, log)
+            self._run(version, [*pip, "-r", str(flavour.pip_lock)], asking, log)
+            # Locks are whole, so nothing is left to resolve; without isolation, so that the few source packages are
+            # built with the locked setuptools and not with one fetched unlocked.
+            locked = [*pip, "--no-deps", "--no-build-isolation", "-r", str(flavour.lock)]
+            self._run(version, locked, asking, log)
+            marker = {"version": version.number, "lock": flavour.lock.name, "build": interpreter.build}
+            (path / MARKER).write_text(json.dumps(marker))
+        except OSError as error:
+            raise _unwritable(version.number, path, error) from error
+
+    def _run(self, version: Version, argv: list[str], asking: dict[str, str], log: BuildLog) -> None:
+        dropped = {"VIRTUAL_ENV", *(OVERRULED if asking else ())}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        env = {name: value for name, value in kept.items() if name not in dropped} | asking
+        if (code := log.run(argv, env)) == 0:
+            return
+        head = "its environment could not be installed"
+        found = build_errors.of_install(log.end, folder=cache_folder(), wheelhouse=self._index.wheelhouse)
+        told = f"{head}: {found}" if found else f"{head} ({argv[0]} ended with {code}). {build_errors.UNKNOWN}"
+        raise EnvironmentFailed(told, version=version.number, detail=f"{log.tail()}\nThe whole log is {log.path}")
+
+    def storage(self) -> tuple[str, Path]:
+        return "environments", cache_folder()
+
+    def close(self) -> None:
+        self._index.close()
+        self._held.close()
+
+
+def _share(lock: FolderLock, path: Path, build: Callable[[], None], log: BuildLog) -> None:
+    """Take the shared lock of an environment that is ready, after building it alone or waiting until others have."""
+    ready = path / MARKER
+    begun = time.monotonic()
+    told = False
+    while not (lock.share() and ready.exists()):
+        if lock.refusal and not ready.exists():
+            raise lock.refusal
+        if not ready.exists() and lock.exclude():
+            # It may have become ready just before the lock was taken.
+            if not ready.exists():
+                build()
+            continue
+        if not told and time.monotonic() - begun > PATIENCE_S:
+            log.line(f"another process installs or uses {path.name}; waiting for it")
+            told = True
+        time.sleep(TRY_S)
+
+
+def _choose(version: Version) -> tuple[Flavour, Interpreter | None]:
+    """The first flavour whose Python is here."""
+    flavours = version.on("cpu")
+    for flavour in flavours:
+        if interpreter := interpreters.find(flavour.python.number):
+            return flavour, interpreter
+    return flavours[0], None
+
+
+def has_python(version: Version) -> bool:
+    """Return whether a Python that this version runs on is on this machine."""
+    return _choose(version)[1] is not None
+
+
+def _numbers(version: Version) -> tuple[str, ...]:
+    return tuple(flavour.python.number for flavour in version.on("cpu"))
+
+
+def folder_of(flavour: Flavour, interpreter: Interpreter) -> Path:
+    key = hashlib.sha256(f"{lock_hash(flavour)} {interpreter.version} {interpreter.prefix}".encode()).hexdigest()
+    return cache_folder() / f"{flavour.lock.stem}-{key[:16]}"
+
+
+def identify(path: Path, interpreter: Interpreter) -> str:
+    """Return what tells an environment from others: its folder and, where it is no longer the one of the install, the
+    build of its Python. An environment links to that Python, so a new build needs no new install."""
+    try:
+        marker = json.loads((path / MARKER).read_text())
+    except ValueError:
+        marker = {}
+    if "build" not in marker:
+        # Installed by an earlier version: this build counts as the one of the install from now on.
+        with suppress(OSError):
+            files.write_atomically(path / MARKER, json.dumps({**marker, "build": interpreter.build}).encode())
+    if marker.get("build", interpreter.build) == interpreter.build:
+        return path.name
+    return f"{path.name}-{hashlib.sha256(interpreter.build.encode()).hexdigest()[:8]}"
+
+
+def _unwritable(version: str, path: Path, error: OSError) -> EnvironmentFailed:
+    found = build_errors.of_install(error.strerror or "", folder=cache_folder())
+    if found:
+        return EnvironmentFailed(f"cannot write {path}: {found}", version=version)
+    return EnvironmentFailed(
+        f"cannot write {path}: {error.strerror}", "TFCOMPARE_CACHE names another folder", version=version
+    )

@@ -1,0 +1,126 @@
+"""Finds Python interpreters: on PATH, under pyenv, those that uv manages, and those that tfcompare installed."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from orchestrator.engines.environment import cache as cache_folder
+
+# `venv` is there and does nothing useful on a Debian without python3-venv: ensurepip is what it lacks.
+PROBE = (
+    "import sys, venv, ensurepip; print('%d.%d.%d' % sys.version_info[:3]); "
+    "print(sys.base_prefix); print(' '.join(sys.version.split()))"
+)
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    path: Path
+    version: str
+    prefix: str
+    # Its whole version, with the date and the compiler of its build.
+    build: str = ""
+
+
+@dataclass(frozen=True)
+class Unusable:
+    path: Path
+    reason: str
+
+
+@cache
+def find(number: str) -> Interpreter | None:
+    """A working interpreter of Python `number` (like 3.7), or None."""
+    return next((found for found in _probed(number) if isinstance(found, Interpreter)), None)
+
+
+def missing(numbers: tuple[str, ...], ban: str = "") -> str:
+    """Why none of these Pythons can be used, and how to get one; `ban` is what forbids to download one."""
+    forbidden = f"; {ban} forbids downloading it" if ban else ""
+    allow = ", allow downloads" if ban else ""
+    return (
+        f"it needs Python {' or '.join(numbers)}, and none was found on PATH, under pyenv, among uv's or tfcompare's"
+        f"{describe_broken(numbers)}{forbidden}. "
+        f"Get one with `pyenv install {numbers[0]}`{allow}, or use --engine docker"
+    )
+
+
+def describe_broken(numbers: tuple[str, ...]) -> str:
+    """Return which of these Pythons exist and do not work, and why; or ''."""
+    broken = [found for number in numbers for found in _probed(number) if isinstance(found, Unusable)]
+    return "".join(f"; {found.path} cannot be used: {found.reason}" for found in broken[:2])
+
+
+def forget() -> None:
+    """Search again next time: something was installed."""
+    find.cache_clear()
+    probe.cache_clear()
+
+
+def _probed(number: str) -> Iterator[Interpreter | Unusable]:
+    seen: set[Path] = set()
+    for path in _candidates(number):
+        if path in seen:
+            continue
+        seen.add(path)
+        found = probe(path)
+        if isinstance(found, Unusable) or found.version.startswith(number + "."):
+            yield found
+
+
+def _candidates(number: str) -> Iterator[Path]:
+    folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    names = (f"python{number}", "python3", "python")
+    yield from (folder / name for name in names[:1] for folder in folders if (folder / name).is_file())
+    yield from _managed(_pyenv_versions(), f"{number}.*", number)
+    yield from _managed(_uv_pythons(), f"cpython-{number}.*", number)
+    yield from _managed(own_pythons(), f"cpython-{number}.*", number)
+    yield from (folder / name for name in names[1:] for folder in folders if (folder / name).is_file())
+
+
+def _managed(root: Path, pattern: str, number: str) -> Iterator[Path]:
+    """The newest patch release first."""
+    found = [path for path in root.glob(pattern) if (path / "bin" / f"python{number}").exists()]
+
+    def patch(path: Path) -> tuple[int, ...]:
+        numeral = path.name.removeprefix("cpython-").split("-")[0]
+        return tuple(int(part) for part in numeral.split(".") if part.isdigit())
+
+    yield from (path / "bin" / f"python{number}" for path in sorted(found, key=patch, reverse=True))
+
+
+def _home() -> Path:
+    # Unlike Path.home, this does not fail for a user without a home; nothing is found there then.
+    return Path(os.path.expanduser("~"))
+
+
+def _pyenv_versions() -> Path:
+    return Path(os.environ.get("PYENV_ROOT", _home() / ".pyenv")) / "versions"
+
+
+def _uv_pythons() -> Path:
+    data = Path(os.environ.get("XDG_DATA_HOME", _home() / ".local" / "share"))
+    return Path(os.environ.get("UV_PYTHON_INSTALL_DIR", data / "uv" / "python"))
+
+
+def own_pythons() -> Path:
+    """Return the folder of the Pythons that tfcompare has downloaded."""
+    return cache_folder() / "pythons"
+
+
+@cache
+def probe(path: Path) -> Interpreter | Unusable:
+    """Runs it: pyenv's shims are on PATH for versions that are not active, and then only print an error."""
+    try:
+        done = subprocess.run([path, "-I", "-c", PROBE], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Unusable(path, str(error))
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or ["it fails without a word"]
+        # Python names its error last, pyenv's shims say first what is the matter.
+        return Unusable(path, next((line for line in reversed(said) if "Error" in line), said[0]).strip())
+    version, prefix, build = done.stdout.split("\n")[:3]
+    return Interpreter(path, version, prefix, build)

@@ -1,0 +1,104 @@
+"""Install Pythons that this machine lacks: uv downloads them into a folder in tfcompare's cache."""
+
+import os
+import re
+from pathlib import Path
+
+from orchestrator.catalog.lock_on_demand import find_uv
+from orchestrator.engines.venv import interpreters
+from orchestrator.engines.venv.interpreters import Interpreter
+from orchestrator.engines.environment import BuildLog, hold_lock
+from orchestrator.options import EngineOptions
+
+# The archives for Linux on x86-64 have 21 MB (3.8), 28 MB (3.7) and 31 MB (3.11).
+SIZE_MB = 30
+# uv lists no build of Python 3.7 any more; this list names the last one, which is still published.
+OWN_LIST = Path(__file__).with_name("pythons.json")
+OWN_LISTED = ("3.7",)
+FLAG, VARIABLE = "--no-python-downloads", "UV_PYTHON_DOWNLOADS"
+FORBIDDING = ("never", "manual", "false")
+LIST_VARIABLE = "UV_PYTHON_DOWNLOADS_JSON_URL"
+# Of uv's variables, those that say where downloads come from and how; no other may change what is installed.
+KEPT = {
+    LIST_VARIABLE, "UV_PYTHON_INSTALL_MIRROR", "UV_ASTRAL_MIRROR_URL", "UV_OFFLINE", "UV_INSECURE_HOST",
+    "UV_SYSTEM_CERTS", "UV_NATIVE_TLS", "UV_HTTP_TIMEOUT", "UV_HTTP_CONNECT_TIMEOUT", "UV_HTTP_RETRIES",
+}  # fmt: skip
+CAUSE = re.compile(r"(?:cause|Caused by): (?P<text>.+)", re.IGNORECASE)
+# Of no use in a short reason; the log has them.
+DETAILS = re.compile(r" for url \(.*\)|: https?://\S*| \(os error \d+\)|failed to lookup address information: ")
+
+
+class NotDownloaded(Exception):
+    """Why a Python was not installed, in a few words."""
+
+
+def find_ban(options: EngineOptions) -> str:
+    """Return the flag or the variable that forbids downloads, or ''."""
+    if not options.python_downloads:
+        return FLAG
+    value = os.environ.get(VARIABLE, "")
+    return f"{VARIABLE}={value}" if value.lower() in FORBIDDING else ""
+
+
+def describe(number: str) -> str:
+    return f"Python {number} would be downloaded (about {SIZE_MB} MB)"
+
+
+class Downloads:
+    """The downloads of one engine; each Python is tried once."""
+
+    def __init__(self, options: EngineOptions) -> None:
+        self._options = options
+        self._failed: dict[str, str] = {}
+
+    def install(self, number: str, log: BuildLog) -> Interpreter:
+        """Download Python `number` unless another process has done it meanwhile; raise NotDownloaded."""
+        folder = interpreters.own_pythons()
+        try:
+            with hold_lock(folder / f".{number}.lock", log, f"Python {number} is being downloaded; waiting for it"):
+                interpreters.forget()
+                return interpreters.find(number) or self._download_once(number, folder, log)
+        except OSError as error:
+            raise NotDownloaded(f"{folder} cannot be written: {error.strerror}") from error
+
+    def _download_once(self, number: str, folder: Path, log: BuildLog) -> Interpreter:
+        if number not in self._failed:
+            try:
+                return self._download(number, folder, log)
+            except NotDownloaded as error:
+                self._failed[number] = str(error)
+        raise NotDownloaded(self._failed[number])
+
+    def _download(self, number: str, folder: Path, log: BuildLog) -> Interpreter:
+        uv = find_uv()
+        if uv is None:
+            raise NotDownloaded("uv is not installed")
+        log.announce(f"downloading Python {number} (about {SIZE_MB} MB) into {folder}")
+        if log.run(_command(uv, number, folder), self._variables()) != 0:
+            raise NotDownloaded(explain(log.end))
+        interpreters.forget()
+        if found := interpreters.find(number):
+            return found
+        raise NotDownloaded(f"the build does not run on this machine{interpreters.describe_broken((number,))}")
+
+    def _variables(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("UV_") or name in KEPT}
+        bundle = self._options.ca_bundle
+        return {**kept, "SSL_CERT_FILE": str(bundle.absolute())} if bundle else kept
+
+
+def _command(uv: str, number: str, folder: Path) -> list[str]:
+    command = [uv, "python", "install", number, "--install-dir", str(folder)]
+    command += ["--no-bin", "--no-registry", "--no-config", "--no-cache", "--no-progress"]
+    if number in OWN_LISTED and LIST_VARIABLE not in os.environ:
+        command += ["--python-downloads-json-url", OWN_LIST.as_uri()]
+    return command
+
+
+def explain(output: str) -> str:
+    """Return the cause that uv names last, without addresses."""
+    if "No download found" in output:
+        return "there is no build for this machine"
+    causes = [match["text"] for match in CAUSE.finditer(output)]
+    last = causes[-1] if causes else (output.strip().splitlines() or ["uv fails without a message"])[-1]
+    return DETAILS.sub("", last.removeprefix("error: ")).strip()

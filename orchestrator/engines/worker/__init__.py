@@ -1,0 +1,1 @@
+"""How the host speaks with a worker, wherever that runs."""

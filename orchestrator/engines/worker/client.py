@@ -1,0 +1,242 @@
+"""The host's end of the worker protocol: one method a command, typed answers."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from orchestrator.engines.worker import events
+from orchestrator.engines.worker.channel import Channel, ChannelClosed, ChannelTimeout
+from orchestrator.engines.worker.events import (
+    AnyEvent,
+    ByeEvent,
+    ClosedEvent,
+    DiedEvent,
+    ErrorEvent,
+    FailedEvent,
+    MeasuredEvent,
+    OddEvent,
+    OpenedEvent,
+    ProbedEvent,
+    ProfiledEvent,
+    ReadyEvent,
+    RefusedEvent,
+)
+from orchestrator.model import Case
+from workloads import contract
+
+# The worker keeps an order's own deadline; the host waits this much longer before it ends the worker itself.
+GRACE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Refused:
+    reason: str
+
+
+@dataclass(frozen=True)
+class Died:
+    """The replicate is dead, the worker lives."""
+
+    how: str
+    reason: str
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class Opened:
+    first_ns: int
+    second_ns: int
+    steps: int
+    threads: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Burst:
+    """The wall time of each call, and the CPU time of all of them."""
+
+    walls_ns: tuple[int, ...]
+    cpu_ns: int
+
+
+@dataclass(frozen=True)
+class Closed:
+    rows: int
+
+
+@dataclass(frozen=True)
+class SeenGpu:
+    """A GPU as TensorFlow sees it."""
+
+    name: str
+    capability: str
+
+    def __str__(self) -> str:
+        return self.name + (f" (compute capability {self.capability})" if self.capability else "")
+
+
+@dataclass(frozen=True)
+class Ready:
+    facts: dict[str, Any]
+    import_ns: int
+
+
+Wanted = TypeVar("Wanted", bound=events.Event)
+
+
+class WorkerDied(Exception):
+    """The worker itself is gone, and every replicate in it."""
+
+
+class WorkerClient:
+    def __init__(self, channel: Channel, version: str) -> None:
+        self.channel = channel
+        self.version = version
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process, which leads its group; None where the engine hides it, as in a container."""
+        return getattr(self.channel, "pid", None)
+
+    def hello(
+        self, *, run: str, device: str, threads: Sequence[int] | None, folders: Sequence[str], results: str,
+        timeout_s: float, fork: bool = True,
+    ) -> Ready:  # fmt: skip
+        event = self._ask(
+            {
+                "kind": "hello",
+                "protocol": contract.PROTOCOL,
+                "fingerprint": contract.FINGERPRINT,
+                "run": run,
+                "version": self.version,
+                "device": device,
+                "threads": list(threads or ()),
+                "fork": fork,
+                "folders": list(folders),
+                "results": results,
+            },
+            timeout_s,
+        )
+        if isinstance(event, FailedEvent):
+            raise WorkerDied(f"{event.stage} failed: {event.message}")
+        ready = self._expect(event, ReadyEvent)
+        return Ready(dict(ready.facts), ready.import_ns)
+
+    def gpus(self, timeout_s: float) -> list[SeenGpu]:
+        event = self._ask({"kind": "probe", "timeout_s": timeout_s}, timeout_s + GRACE_S)
+        if isinstance(event, DiedEvent):
+            raise WorkerDied(f"asking TensorFlow for its GPUs ended the process: {event.reason}")
+        return [SeenGpu(gpu.name, gpu.capability) for gpu in self._expect(event, ProbedEvent).gpus]
+
+    def open(
+        self, case: Case, *, replicate: int, round: int, position: int, seed: int, warmup: int, timeout_s: float
+    ) -> Opened | Refused | Died:
+        order = {
+            "kind": "open",
+            "replicate": replicate,
+            "case": case.label,
+            "workload": case.workload,
+            "params": dict(case.params),
+            "round": round,
+            "position": position,
+            "seed": seed,
+            "warmup": warmup,
+            "timeout_s": timeout_s,
+        }
+        event = self._order(order, timeout_s, OpenedEvent)
+        if not isinstance(event, OpenedEvent):
+            return event
+        return Opened(event.first_ns, event.second_ns, event.steps, tuple(event.threads))
+
+    def burst(self, replicate: int, calls: int, timeout_s: float, least_s: float = 0.0) -> Burst | Died:
+        """So many calls, and more of them where they are so short that less than `least_s` has passed."""
+        order = {"kind": "burst", "replicate": replicate, "calls": calls, "timeout_s": timeout_s, "least_s": least_s}
+        event = self._order(order, timeout_s, MeasuredEvent)
+        if isinstance(event, MeasuredEvent):
+            return Burst(tuple(event.walls_ns), event.cpu_ns)
+        return _only_died(event)
+
+    def close_replicate(self, replicate: int, timeout_s: float) -> Closed | Died:
+        order = {"kind": "close", "replicate": replicate, "timeout_s": timeout_s}
+        event = self._order(order, timeout_s, ClosedEvent)
+        return Closed(event.rows) if isinstance(event, ClosedEvent) else _only_died(event)
+
+    def profile(
+        self, case: Case, *, replicate: int, calls: int, seed: int, timeout_s: float
+    ) -> dict[str, Any] | Refused | Died:
+        """Where the time of so many calls went, as the worker tells it; the replicate has ended by then."""
+        order = {
+            "kind": "profile",
+            "replicate": replicate,
+            "case": case.label,
+            "workload": case.workload,
+            "params": dict(case.params),
+            "seed": seed,
+            "calls": calls,
+            "timeout_s": timeout_s,
+        }
+        event = self._order(order, timeout_s, ProfiledEvent)
+        return dict(event.profile) if isinstance(event, ProfiledEvent) else event
+
+    def quit(self) -> bool:
+        """Whether the worker closed its stream and left in order."""
+        try:
+            return isinstance(self._ask({"kind": "quit"}, GRACE_S), ByeEvent)
+        except WorkerDied:
+            return False
+        finally:
+            self.channel.close()
+
+    def _order(self, order: dict[str, Any], timeout_s: float, wanted: type[Wanted]) -> Wanted | Refused | Died:
+        """What a replicate answers. An answer that cannot be true costs the replicate, and no other."""
+        number = order["replicate"]
+        try:
+            event = self._parsed(order, timeout_s + GRACE_S)
+            if getattr(event, "replicate", number) != number:
+                raise OddEvent(f"{event.kind}.replicate: another number than the one asked")
+        except OddEvent as odd:
+            if order["kind"] not in ("close", "profile"):
+                self._forget(number)
+            return Died("contract", f"its answer to {order['kind']} cannot be true: {odd}")
+        if isinstance(event, RefusedEvent):
+            return Refused(event.reason)
+        if isinstance(event, DiedEvent):
+            return Died(event.how, event.reason, event.log)
+        return self._expect(event, wanted)
+
+    def _forget(self, number: int) -> None:
+        """End a replicate whose rows will not count; the worker may have ended it by itself."""
+        with suppress(OddEvent):
+            self._parsed({"kind": "close", "replicate": number, "timeout_s": GRACE_S}, 2 * GRACE_S)
+
+    def _ask(self, command: dict[str, Any], timeout_s: float) -> AnyEvent:
+        try:
+            return self._parsed(command, timeout_s)
+        except OddEvent as odd:
+            self.channel.close()
+            raise WorkerDied(f"broke the contract: {odd}") from odd
+
+    def _parsed(self, command: dict[str, Any], timeout_s: float) -> AnyEvent:
+        try:
+            self.channel.send(contract.encode(command))
+            return events.parse(self.channel.receive(timeout_s))
+        except ChannelClosed as closed:
+            raise WorkerDied(str(closed)) from closed
+        except ChannelTimeout as timeout:
+            self.channel.close()
+            raise WorkerDied(f"timeout: no answer to {command['kind']} within {timeout_s:.0f} s; ended") from timeout
+        except contract.ContractError as error:
+            self.channel.close()
+            raise WorkerDied(f"broke the contract: {events.clean(str(error))}") from error
+
+    def _expect(self, event: AnyEvent, wanted: type[Wanted]) -> Wanted:
+        if isinstance(event, wanted):
+            return event
+        self.channel.close()
+        said = f": {event.message}" if isinstance(event, ErrorEvent) else ""
+        raise WorkerDied(f"broke the contract: {event.kind} instead of {wanted.kind_name()}{said}")
+
+
+def _only_died(event: Refused | Died) -> Died:
+    """A replicate that is open has nothing left to refuse."""
+    return event if isinstance(event, Died) else Died("contract", f"it refused after it was opened: {event.reason}")

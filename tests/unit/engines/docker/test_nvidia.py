@@ -1,0 +1,148 @@
+"""What an engine is asked for, and what it is told to be missing, from what engines say of themselves."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.engines.docker import nvidia
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.machine.gpu import Gpu
+
+FIRST = Gpu(0, "GPU-4d6a", "NVIDIA A100", "8.0", "550.54", 81_920, 400, True, False)
+SECOND = replace(FIRST, index=1, uuid="GPU-9f31")
+OLD = {"ServerVersion": "20.10.24", "Runtimes": {"runc": {}}}
+# As engines answer from 25 and from 28.2 on.
+SWITCHED_OFF = {**OLD, "ServerVersion": "25.0.3", "CDISpecDirs": []}
+WITHOUT_LIST = {**OLD, "ServerVersion": "27.3.1", "CDISpecDirs": ["/etc/cdi", "/var/run/cdi"]}
+
+
+def listing(*names: str, source: str = "cdi") -> dict:
+    found = [{"Source": source, "ID": name} for name in names]
+    return {**WITHOUT_LIST, "ServerVersion": "28.3.0", "DiscoveredDevices": found}
+
+
+BY_INDEX = listing("nvidia.com/gpu=0", "nvidia.com/gpu=1", "nvidia.com/gpu=all")
+BY_BOTH = listing("nvidia.com/gpu=0", "nvidia.com/gpu=GPU-4d6a", "nvidia.com/gpu=1", "nvidia.com/gpu=all")
+
+
+def requested(request: str, *devices: str) -> dict:
+    [only] = nvidia.options(request, devices)["device_requests"]
+    return only
+
+
+def test_the_runtime_reads_its_cards_from_a_variable():
+    assert nvidia.options("runtime", ("GPU-4d6a",)) == {"runtime": "nvidia"}
+    variables = {"NVIDIA_VISIBLE_DEVICES": "GPU-4d6a,GPU-9f31", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+    assert nvidia.variables("runtime", ("GPU-4d6a", "GPU-9f31")) == variables
+    assert nvidia.variables("runtime")["NVIDIA_VISIBLE_DEVICES"] == "all"
+
+
+def test_a_device_is_requested_by_uuid_and_all_by_their_number():
+    one = requested("device", "GPU-4d6a")
+    assert (one["DeviceIDs"], one["Count"], one["Capabilities"]) == (["GPU-4d6a"], 0, [["gpu"]])
+    every = requested("device")
+    assert (every["DeviceIDs"], every["Count"]) == ([], -1)
+    assert nvidia.variables("device", ("GPU-4d6a",))["NVIDIA_VISIBLE_DEVICES"] == "GPU-4d6a"
+
+
+def test_cdi_is_a_driver_of_its_own_and_keeps_the_runtime_out():
+    one = requested("cdi", "nvidia.com/gpu=0")
+    assert (one["Driver"], one["DeviceIDs"], one["Count"]) == ("cdi", ["nvidia.com/gpu=0"], 0)
+    assert requested("cdi")["DeviceIDs"] == ["nvidia.com/gpu=all"]
+    assert nvidia.variables("cdi", ("nvidia.com/gpu=0",))["NVIDIA_VISIBLE_DEVICES"] == "void"
+
+
+def test_without_a_gpu_nothing_is_asked():
+    assert (nvidia.options(None), nvidia.variables(None)) == ({}, {})
+
+
+@pytest.mark.parametrize("request_", ["runtime", "device"])
+def test_a_card_goes_by_its_uuid_or_else_its_number(request_: str):
+    assert nvidia.names(request_, (FIRST, replace(SECOND, uuid=None)), OLD) == ("GPU-4d6a", "1")
+
+
+def test_cdi_goes_by_the_uuid_where_the_engine_lists_it():
+    assert nvidia.names("cdi", (FIRST, SECOND), BY_BOTH) == ("nvidia.com/gpu=GPU-4d6a", "nvidia.com/gpu=1")
+    assert nvidia.names("cdi", (FIRST, SECOND), BY_INDEX) == ("nvidia.com/gpu=0", "nvidia.com/gpu=1")
+    assert nvidia.names("cdi", (SECOND,), WITHOUT_LIST) == ("nvidia.com/gpu=1",)
+    assert nvidia.names("cdi", (), WITHOUT_LIST) == ()
+
+
+def test_a_card_that_cdi_does_not_list_is_named_with_those_that_it_does():
+    with pytest.raises(
+        EngineUnavailable, match=r"no device nvidia.com/gpu=1 for GPU 1 \(NVIDIA A100\); it knows nvidia"
+    ):
+        nvidia.check(None, "cdi", (SECOND,), listing("nvidia.com/gpu=0"))
+
+
+@pytest.mark.parametrize(
+    ("info", "words"),
+    [
+        (OLD, ("version 20.10.24 has no CDI", "Docker 25", "daemon.json")),
+        (SWITCHED_OFF, ("version 25.0.3", "switched off")),
+        (listing(), ("finds no nvidia.com/gpu in /etc/cdi, /var/run/cdi", "nvidia-ctk cdi generate")),
+        (listing("vendor.com/device=0"), ("finds no nvidia.com/gpu",)),
+        (listing("nvidia.com/gpu=0", source="else"), ("finds no nvidia.com/gpu",)),
+    ],
+)
+def test_an_engine_without_cdi_is_refused_with_what_it_lacks(info: dict, words: tuple[str, ...]):
+    with pytest.raises(EngineUnavailable) as refused:
+        nvidia.check(None, "cdi", (), info)
+    for word in ("--gpu: this Docker engine cannot hand out a GPU by CDI", *words):
+        assert word in str(refused.value)
+
+
+@pytest.mark.parametrize("info", [WITHOUT_LIST, BY_INDEX, BY_BOTH])
+def test_an_engine_with_cdi_is_taken(info: dict):
+    nvidia.check(None, "cdi", (FIRST, SECOND), info)
+
+
+def test_an_engine_without_the_runtime_is_refused_and_one_with_it_is_taken():
+    with pytest.raises(EngineUnavailable, match="no runtime named nvidia"):
+        nvidia.check(None, "runtime", (FIRST,), OLD)
+    nvidia.check(None, "runtime", (FIRST,), {**OLD, "Runtimes": {"nvidia": {}}})
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path))
+    return tmp_path / "tfcompare" / "jit"
+
+
+IMAGE = "sha256:0123456789abcdef"
+
+
+def test_code_is_kept_by_image_and_card(cache: Path):
+    assert nvidia.jit_folder(IMAGE, (FIRST,)) == cache / "0123456789ab-GPU-4d6a"
+    folders = {
+        nvidia.jit_folder(image, cards)
+        for image in (IMAGE, "sha256:fedcba")
+        for cards in ((), (FIRST,), (SECOND,), (FIRST, SECOND))
+    }
+    assert len(folders) == 8
+    assert all(folder.is_dir() for folder in folders)
+
+
+def test_code_of_many_cards_has_a_name_that_a_folder_can_have(cache: Path):
+    many = tuple(replace(FIRST, uuid=f"GPU-{number:032x}") for number in range(16))
+    assert len(nvidia.jit_folder(IMAGE, many).name) < 64
+
+
+def test_what_is_kept_is_told_with_its_image_and_its_size(cache: Path):
+    assert list(nvidia.jit_kept()) == []
+    folder = nvidia.jit_folder(IMAGE, (FIRST,))
+    (folder / "1" / "a").mkdir(parents=True)
+    (folder / "1" / "a" / "code").write_bytes(b"x" * 1000)
+    assert list(nvidia.jit_kept()) == [nvidia.Kept(folder, "0123456789ab", 1000)]
+
+
+def test_a_cache_that_cannot_be_written_says_which(cache: Path):
+    cache.parent.mkdir(parents=True)
+    cache.write_text("in the way")
+    with pytest.raises(EnvironmentFailed, match=r"cannot write .*jit.*TFCOMPARE_CACHE"):
+        nvidia.jit_folder(IMAGE, (FIRST,))
+
+
+def test_the_driver_is_told_where_and_how_much():
+    assert nvidia.jit_variables("/there") == {"CUDA_CACHE_PATH": "/there", "CUDA_CACHE_MAXSIZE": "4294967296"}

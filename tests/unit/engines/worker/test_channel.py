@@ -1,0 +1,222 @@
+"""Lines are whole however they arrive, and an ended worker says how it ended."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.engines.worker.channel import ChannelClosed, ChannelTimeout, Lines, ProcessChannel, describe_exit
+
+PATIENCE_S = 30.0
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (0, "exit code 0"),
+        (1, "exit code 1"),
+        (127, "exit code 127"),
+        (128, "exit code 128"),
+        (-9, "killed by SIGKILL (often the kernel, out of memory)"),
+        (137, "killed by SIGKILL (often the kernel, out of memory)"),
+        (-11, "killed by SIGSEGV"),
+        (139, "killed by SIGSEGV"),
+        (143, "killed by SIGTERM"),
+        (255, "exit code 255"),
+    ],
+)
+def test_an_exit_code_in_words(code: int, words: str):
+    """Popen says -9 and a shell or a container 137; both are the same signal."""
+    assert describe_exit(code) == words
+
+
+CHUNKS = {
+    "at once": [b"one\ntwo\n"],
+    "byte by byte": [bytes([byte]) for byte in b"one\ntwo\n"],
+    "across": [b"on", b"e\ntw", b"o\n"],
+    "empty chunks": [b"", b"one\n", b"", b"two\n", b""],
+}
+
+
+@pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
+def test_lines_are_cut_where_they_end_and_not_where_chunks_do(chunks: list[bytes]):
+    lines = Lines()
+    for chunk in chunks:
+        lines.feed(chunk)
+    assert [lines.take(0), lines.take(0)] == ["one", "two"]
+    with pytest.raises(ChannelTimeout):
+        lines.take(0)
+
+
+def test_a_line_of_megabytes_comes_as_one():
+    """A profile is one; copied anew with each chunk it would take minutes."""
+    lines, chunk = Lines(), b"x" * 2**14
+    for _ in range(2**13):
+        lines.feed(chunk)
+    lines.feed(b"\nnext\n")
+    assert len(lines.take(0) or "") == 2**27
+    assert lines.take(0) == "next"
+
+
+def test_a_letter_that_is_cut_in_two_is_whole_again():
+    lines = Lines()
+    for byte in "µ\n".encode():
+        lines.feed(bytes([byte]))
+    assert lines.take(0) == "µ"
+
+
+def test_what_is_no_utf8_arrives_and_says_so():
+    lines = Lines()
+    lines.feed(b"\xff\n")
+    assert lines.take(0) == "\N{REPLACEMENT CHARACTER}"
+
+
+def test_the_end_stays_the_end():
+    """Every later reader learns of it too; half a line before it is no line."""
+    lines = Lines()
+    lines.feed(b"last\nhalf")
+    lines.end()
+    assert [lines.take(0), lines.take(0), lines.take(0)] == ["last", None, None]
+
+
+ECHO = "import sys\nfor line in sys.stdin: print(line.strip().upper(), flush=True)"
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator:
+    started = []
+
+    def run(source: str) -> ProcessChannel:
+        started.append(ProcessChannel([sys.executable, "-c", source], {}, tmp_path / "log"))
+        return started[-1]
+
+    yield run
+    for channel in started:
+        channel.close()
+
+
+def test_a_process_is_talked_to_in_lines(start):
+    channel = start(ECHO)
+    channel.send("hello\n")
+    assert channel.receive(PATIENCE_S) == "HELLO"
+
+
+def test_a_process_that_ends_is_known_by_its_ending(start):
+    with pytest.raises(ChannelClosed, match=r"^exit code 3$"):
+        start("raise SystemExit(3)").receive(PATIENCE_S)
+    with pytest.raises(ChannelClosed, match=r"^killed by SIGSEGV$"):
+        start("import os; os.kill(os.getpid(), 11)").receive(PATIENCE_S)
+
+
+def test_what_a_process_said_before_its_end_is_heard_first(start):
+    channel = start("print('a'); print('b'); raise SystemExit(3)")
+    assert [channel.receive(PATIENCE_S), channel.receive(PATIENCE_S)] == ["a", "b"]
+    with pytest.raises(ChannelClosed, match="exit code 3"):
+        channel.receive(PATIENCE_S)
+
+
+def test_a_process_that_says_nothing_is_a_timeout(start):
+    with pytest.raises(ChannelTimeout):
+        start("input()").receive(0.01)
+
+
+def test_its_stderr_goes_to_the_log(start, tmp_path: Path):
+    channel = start("import sys; print('careful', file=sys.stderr); input()")
+    channel.close()
+    assert (tmp_path / "log").read_text().startswith("careful\n")
+
+
+def test_what_it_leaves_in_its_temporary_folder_goes_with_it(start):
+    channel = start("import tempfile; print(tempfile.mkstemp()[1]); input()")
+    left = Path(channel.receive(PATIENCE_S))
+    assert left.exists()
+    channel.close()
+    assert not left.parent.exists()
+
+
+def test_a_program_that_is_not_there_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(OSError, match="no/such/python"):
+        ProcessChannel(["no/such/python"], {}, tmp_path / "log")
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
+def test_sending_to_the_dead_tells_how_they_died(start):
+    channel = start("raise SystemExit(3)")
+    with pytest.raises(ChannelClosed):
+        channel.receive(PATIENCE_S)
+    with pytest.raises(ChannelClosed, match="exit code 3"):
+        channel.send("are you there?\n")
+
+
+STUBBORN = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    os.close(1)
+    time.sleep(600)
+print(os.getpid(), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_closing_ends_the_whole_group_and_may_be_done_twice(start):
+    """A child of the worker holds no pipe of ours open and does not outlive it."""
+    channel = start(STUBBORN)
+    group = int(channel.receive(PATIENCE_S))
+    channel.close()
+    channel.close()
+    assert group == channel.pid
+    # A signal is sent at once and obeyed a little later.
+    for _ in range(1000):
+        if not members(group):
+            break
+        time.sleep(0.01)
+    assert members(group) == []
+
+
+def members(group: int) -> list[int]:
+    """The living processes of a group."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, own, *_ = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(own) == group and state not in "ZX":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def test_a_worker_is_in_a_group_of_its_own_so_that_ctrl_c_is_for_the_host_alone(start):
+    channel = start("import os; print(os.getpgrp(), os.getpid())")
+    group, own = channel.receive(PATIENCE_S).split()
+    assert group == own
+    assert int(group) != os.getpgrp()
+
+
+# Leaves a process in a session of its own behind, which keeps the pipe open.
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+    os._exit(0)
+"""
+
+
+def test_closing_does_not_wait_for_a_daemon_that_a_worker_left_behind(tmp_path: Path):
+    channel = ProcessChannel([sys.executable, "-c", DAEMON], dict(os.environ), tmp_path / "log")
+    daemon = int(channel.receive(PATIENCE_S))
+    begun = time.monotonic()
+    channel.close()
+    channel.close()
+    assert time.monotonic() - begun < 30
+    os.kill(daemon, signal.SIGKILL)
+    channel._reader.join(PATIENCE_S)
+    assert channel._stdout.closed
