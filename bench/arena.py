@@ -16,13 +16,13 @@ from orchestrator.engines import Environment, Started, WorkerPlace
 from orchestrator.engines.environment import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import TfCompareError
-from orchestrator.judge import judge_run
 from orchestrator.measure import Measurement
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Manifest, Plan
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.rundir import RunDir
 from orchestrator.run import first_stretch
-from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from workloads import contract
 

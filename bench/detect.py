@@ -23,13 +23,13 @@ from tempfile import TemporaryDirectory
 from scipy import stats
 
 from bench import arena
-from orchestrator import replicates
 from orchestrator.catalog.workloads import all_workloads
-from orchestrator.judge import Endings, compared, read_endings
 from orchestrator.model import Case, Contrast, Plan
 from orchestrator.plan.pairs import LOOKS, plan_pairs
-from orchestrator.replicates import Replicate
-from orchestrator.rundir import RunDir
+from orchestrator.results import replicates
+from orchestrator.results.comparison import Endings, compared, read_endings
+from orchestrator.results.replicates import Replicate
+from orchestrator.results.rundir import RunDir
 from workloads.contract import PILOT_ROUND
 
 VERSION = "2.13"

@@ -18,9 +18,9 @@ from orchestrator.engines.docker import image
 from orchestrator.engines.docker.engine import connect
 from orchestrator.engines.venv import interpreters
 from orchestrator.errors import EngineUnavailable
-from orchestrator.judge import judge_run
 from orchestrator.model import Ended
-from orchestrator.rundir import RunDir
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.rundir import RunDir
 
 VERSIONS = ("1.14.0", "2.0.0", "2.13.0")
 BUILD_TIMES, WARM_RUNS = 1.2, 3

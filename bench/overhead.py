@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from orchestrator import catalog, results
+from orchestrator import catalog
 from orchestrator.engines import Environment, WorkerPlace
 from orchestrator.engines.environment import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
@@ -16,8 +16,9 @@ from orchestrator.engines.worker.client import Opened, WorkerClient
 from orchestrator.model import Case, Finished
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import Options
+from orchestrator.results import streams
+from orchestrator.results.rundir import RunDir
 from orchestrator.run import run as run_comparison
-from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 
 OWN = Path(__file__).parent / "workloads"
@@ -118,7 +119,7 @@ def measured_share(scratch: Path) -> tuple[float, float]:
     path = run_comparison(options, Quiet()).path
     directory = RunDir.open(path)
     (finished,) = [entry for entry in directory.entries() if isinstance(entry, Finished)]
-    inside = sum(sum(results.read_stream(stream.path)[0]["wall_ns"].to_pylist()) for stream in directory.streams())
+    inside = sum(sum(streams.read_stream(stream.path)[0]["wall_ns"].to_pylist()) for stream in directory.streams())
     return inside / 1e9 / finished.seconds, finished.seconds
 
 

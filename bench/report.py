@@ -20,8 +20,8 @@ from orchestrator.catalog.workloads import all_workloads
 from orchestrator.machine.host import host_facts
 from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
-from orchestrator.results import check, compacted, read_stream
-from orchestrator.rundir import RunDir
+from orchestrator.results.rundir import RunDir
+from orchestrator.results.streams import check, compacted, read_stream
 from workloads import contract
 
 VERSIONS = ("1.14.0", "2.0.0", "2.3.4", "2.8.4", "2.13.0", "2.20.0")

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orchestrator.library import Run, load_run
+    from orchestrator.results.run import Run, load_run
 
 __all__ = ["Run", "load_run"]
 
@@ -11,7 +11,7 @@ __all__ = ["Run", "load_run"]
 def __getattr__(name: str) -> Any:
     # Not before it is asked for: every other module of this package passes through here.
     if name in __all__:
-        from orchestrator import library
+        from orchestrator.results import run
 
-        return getattr(library, name)
+        return getattr(run, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -186,8 +186,8 @@ def import_run(
     ] = None,
 ) -> None:
     from orchestrator.history.points import of_run
-    from orchestrator.library import load_run
-    from orchestrator.rundir import RunDir
+    from orchestrator.results.run import load_run
+    from orchestrator.results.rundir import RunDir
 
     day = _day("--night", night)
     store = _open(history)

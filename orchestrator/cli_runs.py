@@ -10,9 +10,7 @@ from rich.console import Console
 
 from orchestrator import catalog, doctor, examples, flags, setup
 from orchestrator.catalog.lock_on_demand import provide
-from orchestrator.changes import compare_runs
 from orchestrator.errors import ContractBroken, EnvironmentFailed, FoundSlower
-from orchestrator.library import load_run
 from orchestrator.listing import draw_listing, find_listing
 from orchestrator.options import EngineOptions
 from orchestrator.profile import PROFILE_FILE
@@ -20,6 +18,8 @@ from orchestrator.profile import read as read_profile
 from orchestrator.profiles import Profiled
 from orchestrator.reports import changes as changes_report
 from orchestrator.reports import profile as profile_report
+from orchestrator.results.compare_runs import compare_runs
+from orchestrator.results.run import load_run
 from orchestrator.showing import shown
 from orchestrator.switches import Base, Columns, FailOn, Format, Gpu, NoPythonDownloads, Only, Sort, known_fail_on
 from orchestrator.terminal.text import draw, plain

@@ -14,8 +14,8 @@ from orchestrator.engines.worker.client import Ready, SeenGpu, WorkerClient, Wor
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
 from orchestrator.model import CONTROL, Lost, Plan
-from orchestrator.results import Stream
-from orchestrator.rundir import RunDir
+from orchestrator.results.rundir import RunDir
+from orchestrator.results.streams import Stream
 
 START_TIMEOUT_S = 180.0
 # While a driver makes a version's code for its card: half an hour was reported, and an hour and a half for four cards.

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator import pacing
-from orchestrator.claims.verdict import judge_claims
 from orchestrator.crew import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.engines import ENGINES
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.machine.host import Witness
 from orchestrator.model import BESIDE, Calibrated, Case, Comparison, Disturbed, Ended, Plan, Watched
 from orchestrator.plan.pairs import alternating, linked, round_order
-from orchestrator.rundir import RunDir
+from orchestrator.results.claims import judge_claims
+from orchestrator.results.rundir import RunDir
 from orchestrator.stats import calibrate
 from orchestrator.stats.calibrate import Pilot
 from orchestrator.terminal.progress import View

@@ -13,7 +13,6 @@ from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import Fitting
 from orchestrator.engines import ENGINES, Environment
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
-from orchestrator.judge import judge_run
 from orchestrator.machine.host import host_facts, is_here
 from orchestrator.measure import Ledger, Stretch, undecided
 from orchestrator.model import (
@@ -32,9 +31,10 @@ from orchestrator.model import (
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.plan.pairs import looks_left
-from orchestrator.replicates import Replicate, load
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.replicates import Replicate, load
+from orchestrator.results.rundir import RunDir
 from orchestrator.run import Done, conduct, prepare, verdict_on, workload_folder
-from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import View
 from workloads import contract
 

@@ -12,7 +12,7 @@ from orchestrator.machine.host import is_here
 from orchestrator.model import Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan
 from orchestrator.more import MoreOptions, extension, is_closed, open_cases, read_past, same_sources
 from orchestrator.options import LONGEST_S
-from orchestrator.rundir import RunDir
+from orchestrator.results.rundir import RunDir
 
 # For rounds that take longer than those before.
 RESERVE = 1.25

@@ -28,8 +28,8 @@ from orchestrator.plan.gpus import fit
 from orchestrator.plan.request import Asked, Options, ask
 from orchestrator.profile_stacks import collapsed, speedscope
 from orchestrator.profiles import Heading, Profile, Profiled, ProfiledArm, stem
+from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.run import make_manifest, pin_workloads, prepare_somewhere, workload_folder
-from orchestrator.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
 
 CALLS, TOP = 20, 15

@@ -26,7 +26,6 @@ from orchestrator.errors import (
     NothingSelected,
     TfCompareError,
 )
-from orchestrator.judge import judge_run
 from orchestrator.machine.host import host_facts, moment
 from orchestrator.measure import Ledger, Measurement, Stretch
 from orchestrator.model import (
@@ -43,7 +42,8 @@ from orchestrator.plan.gpus import fit
 from orchestrator.plan.pairs import TREND_FROM
 from orchestrator.plan.request import Asked, Options, ask
 from orchestrator.ready import Ready, make_ready
-from orchestrator.rundir import RunDir
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View
 from workloads import contract
 

@@ -8,14 +8,14 @@ from rich.console import Console, RenderableType
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.flags import known_format
-from orchestrator.judge import judge_run
 from orchestrator.model import Comparison
 from orchestrator.next_step import next_line
 from orchestrator.plan.pairs import TREND_FROM, in_order
 from orchestrator.reports import FORMATS, OBJECTS, PAGES, TABLES, table
 from orchestrator.reports.arrange import Arrangement, arrangement
 from orchestrator.reports.columns import known_columns
-from orchestrator.rundir import RunDir
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.output_file import check, write
 from orchestrator.terminal.std_streams import write_utf8
 from orchestrator.terminal.text import draw, drawn, harmless, plain

@@ -16,9 +16,9 @@ from bench.peers import pyperf
 from bench.peers.asv import AFTER, BEFORE, Asv
 from bench.peers.places import Places, Suite
 from bench.peers.pyperf import Pyperf
-from orchestrator.judge import judge_run
 from orchestrator.model import Case
-from orchestrator.rundir import RunDir
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.rundir import RunDir
 
 # In percent, asked of every tool beside its own default: a threshold of 5 finds no difference of 5.
 THRESHOLD = 2

@@ -6,7 +6,7 @@ from orchestrator.bisect.search import Finding, Wanted, turned
 from orchestrator.bisect.state import Skipped
 from orchestrator.errors import ArmsDied, NothingSelected, TfCompareError
 from orchestrator.model import Arm, Comparison, Contrast, Ended
-from orchestrator.rundir import RunDir
+from orchestrator.results.rundir import RunDir
 
 
 def learn(

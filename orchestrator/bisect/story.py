@@ -33,7 +33,7 @@ from orchestrator.model import Case
 from orchestrator.plan import gpus
 from orchestrator.plan.pairs import select_cases
 from orchestrator.plan.request import Options, ask, suite_of
-from orchestrator.rundir import RunDir, refuse_strangers
+from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
 from workloads import contract
 

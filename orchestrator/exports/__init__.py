@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator import flat
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.exports import (
@@ -21,7 +20,8 @@ from orchestrator.exports import (
     places,
     pyperf,
 )
-from orchestrator.library import Run
+from orchestrator.results import tables
+from orchestrator.results.run import Run
 from orchestrator.terminal import output_file
 
 # One text each, without the last line's end.
@@ -61,8 +61,8 @@ def check(to: str, table: str | None = None, output: Path | None = None) -> None
         raise UsageError(f"unknown format {to!r}{did_you_mean(to, known)}; it is {', '.join(known)}")
     if table is not None and to not in TABLED:
         raise UsageError(f"--table goes with --to {' or '.join(TABLED)}; leave it out with --to {to}")
-    if table is not None and table not in flat.TABLES:
-        raise UsageError(f"no table {table!r}{did_you_mean(table, flat.TABLES)}; it is {', '.join(flat.TABLES)}")
+    if table is not None and table not in tables.TABLES:
+        raise UsageError(f"no table {table!r}{did_you_mean(table, tables.TABLES)}; it is {', '.join(tables.TABLES)}")
     if output and to not in FOLDERS:
         output_file.check(output)
 

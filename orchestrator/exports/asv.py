@@ -11,8 +11,8 @@ from typing import Any
 from orchestrator.exports.figures import Name, python_of, quartiles, steady_ns
 from orchestrator.exports.places import new_folder, write_json
 from orchestrator.exports.text import file_name, key
-from orchestrator.library import Run
 from orchestrator.model import CONTROL, Arm, Case
+from orchestrator.results.run import Run
 from orchestrator.stats.paired import Estimate
 
 MACHINE_FORMAT, BENCHMARKS_FORMAT, RESULTS_FORMAT = 1, 2, 2

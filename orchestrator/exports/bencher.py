@@ -4,8 +4,8 @@ import json
 
 from orchestrator.exports.figures import quartiles, steady_ns
 from orchestrator.exports.text import key
-from orchestrator.library import Run
 from orchestrator.reports.summary import by_candidate
+from orchestrator.results.run import Run
 
 LONGEST_NAME = 1024
 

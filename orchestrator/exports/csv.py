@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.csv
 
-from orchestrator.library import Run
+from orchestrator.results.run import Run
 from orchestrator.terminal.text import harmless
 
 TABLE = "arms"

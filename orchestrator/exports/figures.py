@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from orchestrator.library import Run
 from orchestrator.model import Contrast
 from orchestrator.reports.columns import interval, ratio
+from orchestrator.results.run import Run
 
 # Case label and version.
 Name = tuple[str, str]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from orchestrator.exports.figures import quartiles, steady_ns, told
 from orchestrator.exports.text import key
-from orchestrator.library import Run
 from orchestrator.reports.summary import by_candidate
+from orchestrator.results.run import Run
 from orchestrator.terminal.text import harmless
 
 # The action puts names between backticks into a Markdown table.

@@ -1,7 +1,7 @@
 """The object that `report --format json` prints; docs/schema/ says what is in it."""
 
-from orchestrator.library import Run
 from orchestrator.reports import OBJECTS
+from orchestrator.results.run import Run
 
 
 def render(run: Run) -> str:

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from orchestrator.exports.figures import told
-from orchestrator.library import Run
 from orchestrator.model import Arm, Comparison, Contrast
+from orchestrator.results.run import Run
 from orchestrator.terminal.text import harmless
 
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from orchestrator.exports.figures import python_of, verdict
-from orchestrator.library import Run
 from orchestrator.model import Arm, Comparison, Contrast
 from orchestrator.reports.claims import judged_claims, subject_of, summary
 from orchestrator.reports.columns import MARKS, duration, interval, ratio
 from orchestrator.reports.table import facts
+from orchestrator.results.run import Run
 from orchestrator.terminal.text import clipped, harmless
 
 MOST_ROWS = 20

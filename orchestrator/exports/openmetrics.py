@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from orchestrator.library import Run
 from orchestrator.model import Arm, Contrast, Plan, VerdictName
+from orchestrator.results.run import Run
 from orchestrator.terminal.text import harmless
 
 OUTCOMES = ("measured", "refused", "died")

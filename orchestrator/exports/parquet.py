@@ -5,10 +5,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 
-from orchestrator import flat
 from orchestrator.exports.places import whole
-from orchestrator.library import Run
-from orchestrator.rundir import RunDir
+from orchestrator.results import tables
+from orchestrator.results.run import Run
+from orchestrator.results.rundir import RunDir
 from workloads import contract
 
 TABLE = "calls"
@@ -18,7 +18,7 @@ def write(run: Run, path: Path, table: str = TABLE) -> tuple[Path, ...]:
     """Calls go stream by stream: all together they may be too large for the memory."""
     if table == "calls":
         schema = contract.arrow_schema(pa)
-        parts = flat.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates)
+        parts = tables.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates)
     else:
         found = run.to_arrow(table)
         schema, parts = found.schema, iter([found])

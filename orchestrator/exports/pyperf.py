@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from orchestrator import flat
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports.figures import Name, python_of, told
 from orchestrator.exports.places import new_folder, write_json
 from orchestrator.exports.text import file_name, key
-from orchestrator.library import Run
 from orchestrator.model import CONTROL, Contrast
-from orchestrator.replicates import Replicate
 from orchestrator.reports.summary import by_candidate
-from orchestrator.results import labels
-from orchestrator.rundir import RunDir
+from orchestrator.results import tables
+from orchestrator.results.replicates import Replicate
+from orchestrator.results.run import Run
+from orchestrator.results.rundir import RunDir
+from orchestrator.results.streams import labels
 from orchestrator.terminal.text import harmless
 
 FORMAT = "1.0"
@@ -62,7 +62,7 @@ def write(run: Run, folder: Path) -> tuple[Path, ...]:
 def _calls(run: Run) -> dict[Name, list[Calls]]:
     known = {(one.version, one.number): one for one in run.replicates}
     found: dict[Name, list[Calls]] = defaultdict(list)
-    for table in flat.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates):
+    for table in tables.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates):
         for calls in _by_replicate(table, known):
             found[calls.replicate.case, calls.replicate.version].append(calls)
     return found

@@ -22,11 +22,11 @@ from orchestrator.history.model import ROUNDS, Event, Key, Night, Point, Segment
 from orchestrator.history.points import of_run
 from orchestrator.history.series import all_series, has_value, key_of
 from orchestrator.history.store import Read, Store
-from orchestrator.library import Run, load_run
 from orchestrator.machine.host import host_facts
 from orchestrator.model import CONTROL
 from orchestrator.plan.request import suite_name
 from orchestrator.redact import mask_login
+from orchestrator.results.run import Run, load_run
 
 MOST_NAMED = 3
 # Flags that change what is measured or in what, next to device and engine.

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from datetime import date
 
-from orchestrator.changes import WORKER
 from orchestrator.history.model import Outcome, Point, Stage, Surroundings
-from orchestrator.judge import samples
-from orchestrator.library import Run
 from orchestrator.model import CONTROL, Arm, Contrast, Manifest
+from orchestrator.results.compare_runs import WORKER
+from orchestrator.results.comparison import samples
+from orchestrator.results.run import Run
 from orchestrator.stats.paired import estimate
 
 UNKNOWN = "unknown"

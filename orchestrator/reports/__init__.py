@@ -6,9 +6,9 @@ from pathlib import Path
 
 from rich.console import RenderableType
 
-from orchestrator.library import Run
 from orchestrator.model import Comparison
 from orchestrator.reports import claims, json, seed, table, trend
+from orchestrator.results.run import Run
 
 
 @dataclass(frozen=True)

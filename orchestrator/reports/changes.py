@@ -6,7 +6,6 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.changes import ALPHA, Change, Changes
 from orchestrator.model import VerdictName
 from orchestrator.reports.columns import MARKS, MEASURES, NARROW_BAR_CELLS, STYLES, Notes, axis, bar, interval, ratio
 from orchestrator.reports.grid import Grid
@@ -14,6 +13,7 @@ from orchestrator.reports.json import pair_object, run_object
 from orchestrator.reports.summary import short_names
 from orchestrator.reports.table import below
 from orchestrator.reports.table import differences as names_of_pairs
+from orchestrator.results.compare_runs import ALPHA, Change, Changes
 from orchestrator.terminal.text import plain
 
 SCHEMA = "tfcompare.changes/1"

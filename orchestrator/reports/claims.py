@@ -10,12 +10,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.claims.verdict import Answer, Finding, Judged, judge_claims
 from orchestrator.errors import UsageError
 from orchestrator.model import Comparison, Contrast, Expectation, Pair, params_label
 from orchestrator.reports import table
 from orchestrator.reports.columns import MEASURES, Notes, interval, ratio
 from orchestrator.reports.json import run_object
+from orchestrator.results.claims import Answer, Finding, Judged, judge_claims
 from orchestrator.terminal.text import drawn, plain
 
 SCHEMA = "tfcompare.claims/1"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from orchestrator.model import Case, Ended, Finished, Plan, Workload
 from orchestrator.plan.pairs import plan_pairs
-from orchestrator.rundir import RunDir
+from orchestrator.results.rundir import RunDir
 from tests.support.builders import MS, case, plan, rows, run_directory, workload, write_stream
 
 VERSIONS = ("1.14.0", "2.0.0", "2.13.0")

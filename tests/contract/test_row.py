@@ -5,8 +5,8 @@ from typing import get_args, get_origin
 
 import pytest
 
-from orchestrator import results
-from orchestrator.results import Row
+from orchestrator.results import streams
+from orchestrator.results.streams import Row
 from workloads import contract
 
 KINDS = {"label": str, "int32": int, "int64": int}
@@ -36,7 +36,7 @@ def test_each_field_has_the_kind_and_nullability_of_the_table(field: contract.Fi
 
 @pytest.mark.parametrize("field", NUMERIC, ids=lambda field: field.name)
 def test_each_number_has_bounds_that_its_arrow_type_can_hold(field: contract.Field):
-    lowest, highest = results.bounds(field.name)
+    lowest, highest = streams.bounds(field.name)
     assert 0 <= lowest < highest <= GREATEST[field.type]
 
 

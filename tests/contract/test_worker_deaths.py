@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import replicates, results
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerDied
+from orchestrator.results import replicates, streams
 from tests.contract.bench import PATIENCE_S, RUN, Bench
 
 # Where it happens, and what happens there.
@@ -223,7 +223,7 @@ def test_a_worker_that_is_killed_in_a_burst_leaves_every_replicate_that_it_had_c
     os.kill(bench.channel.pid, signal.SIGKILL)
     with pytest.raises(WorkerDied, match="killed by SIGKILL"):
         bench.client.gpus(PATIENCE_S)
-    loaded = replicates.load([results.Stream.at(bench.stream)], RUN)
+    loaded = replicates.load([streams.Stream.at(bench.stream)], RUN)
     assert [replicate.number for replicate in loaded.replicates] == closed
     assert loaded.broken == ()
 

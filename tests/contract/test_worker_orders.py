@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import replicates, results
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerDied
+from orchestrator.results import replicates, streams
 from tests.contract import stub
 from tests.contract.bench import PATIENCE_S, RUN, Bench
 from workloads import contract
@@ -34,14 +34,14 @@ def test_from_hello_to_quit_a_replicate_becomes_rows_that_the_host_reads(bench: 
     """Every phase stands in the stream in order, with its steps, its traces and its checksum."""
     number = bench.measure(round=4)
     assert bench.client.quit()
-    table, cut = results.read_stream(bench.stream)
+    table, cut = streams.read_stream(bench.stream)
     assert not cut
-    rows = results.check(bench.stream, table, RUN).to_pylist()
+    rows = streams.check(bench.stream, table, RUN).to_pylist()
     assert [row["phase"] for row in rows] == ["build", "first", "second", "warmup", "steady", "steady", "steady"]
     assert [row["ordinal"] for row in rows] == list(range(7))
     assert [row["burst"] for row in rows] == [0, 0, 0, 0, 1, 1, 1]
     assert {(row["replicate"], row["round"], row["case"], row["steps"]) for row in rows} == {(number, 4, "good", 2)}
-    (replicate,) = replicates.load([results.Stream.at(bench.stream)], RUN).replicates
+    (replicate,) = replicates.load([streams.Stream.at(bench.stream)], RUN).replicates
     assert replicate.version == stub.VERSION
     assert replicate.traces == 1
     assert replicate.checksum
@@ -52,7 +52,7 @@ def test_from_hello_to_quit_a_replicate_becomes_rows_that_the_host_reads(bench: 
 def test_a_worker_whose_host_is_gone_closes_its_stream_and_ends(bench: Bench):
     bench.measure()
     bench.channel.close()
-    table, cut = results.read_stream(bench.stream)
+    table, cut = streams.read_stream(bench.stream)
     assert (table.num_rows, cut) == (7, False)
 
 
@@ -64,7 +64,7 @@ def test_two_replicates_are_open_at_once_and_their_bursts_alternate(bench: Bench
     assert bench.close(two) == Closed(rows=8)
     assert bench.close(one) == Closed(rows=8)
     assert bench.client.quit()
-    rows = results.read_stream(bench.stream)[0].to_pylist()
+    rows = streams.read_stream(bench.stream)[0].to_pylist()
     assert [row["replicate"] for row in rows] == [two] * 8 + [one] * 8
     for number in (one, two):
         assert [row["burst"] for row in rows if row["replicate"] == number] == [0, 0, 0, 0, 1, 1, 2, 2]
@@ -88,7 +88,7 @@ def test_the_same_seed_gives_every_replicate_the_same_numbers(bench: Bench):
         bench.close(number)
     bench.client.quit()
     first, same, other = (
-        found.checksum for found in replicates.load([results.Stream.at(bench.stream)], RUN).replicates
+        found.checksum for found in replicates.load([streams.Stream.at(bench.stream)], RUN).replicates
     )
     assert first == same != other
 
@@ -238,7 +238,7 @@ def test_a_worker_that_may_not_fork_is_its_replicate_itself(fresh: Bench):
     assert f"built by {pid}" in fresh.log.read_text()
     with pytest.raises(WorkerDied, match="has had its one replicate"):
         fresh.open("good")
-    (replicate,) = replicates.load([results.Stream.at(fresh.stream)], RUN).replicates
+    (replicate,) = replicates.load([streams.Stream.at(fresh.stream)], RUN).replicates
     assert replicate.number == number
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from orchestrator import results
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused
 from orchestrator.model import Case
 from orchestrator.profiles import Profile, split
+from orchestrator.results import streams
 from tests.contract.bench import PATIENCE_S, Bench
 
 PROFILE = TypeAdapter(Profile)
@@ -113,7 +113,7 @@ def test_no_row_comes_of_it_and_the_worker_measures_on(bench: Bench):
     number = bench.measure()
     assert isinstance(profile(bench, "good"), dict)
     assert bench.client.quit()
-    table, cut = results.read_stream(bench.stream)
+    table, cut = streams.read_stream(bench.stream)
     assert not cut
     assert {row["replicate"] for row in table.to_pylist()} == {number}
 

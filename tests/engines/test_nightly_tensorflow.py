@@ -16,8 +16,8 @@ from orchestrator.engines.environment import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine, cache_folder
 from orchestrator.history import retire, tonight
 from orchestrator.history.points import of_run
-from orchestrator.library import load_run
 from orchestrator.options import EngineOptions
+from orchestrator.results.run import load_run
 from tests.conftest import run_command
 from tests.engines.docker.conftest import stand_in
 from tests.engines.packages import locked, own_pip, wheel

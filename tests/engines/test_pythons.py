@@ -17,8 +17,8 @@ from orchestrator.engines.worker.client import Burst, Closed, Opened, Refused, W
 from orchestrator.model import Case
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import select_cases
-from orchestrator.replicates import load
-from orchestrator.results import Stream
+from orchestrator.results.replicates import load
+from orchestrator.results.streams import Stream
 
 WORKLOADS = workloads.all_workloads()
 # The smoke suite leaves `forward` out for its time only.

@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from orchestrator import replicates, results
-from orchestrator.library import load_run
 from orchestrator.reports import json as report
+from orchestrator.results import replicates, streams
+from orchestrator.results.run import load_run
 from tests.contract.bench import RUN
 from workloads import contract
 
@@ -43,14 +43,14 @@ def test_it_was_written_under_this_contract(golden: Path):
 
 
 def test_every_row_is_one_that_row_allows(golden: Path):
-    table, cut = results.read_stream(golden)
+    table, cut = streams.read_stream(golden)
     assert not cut
-    rows = results.check(golden, table, RUN).to_pylist()
-    assert [results.Row.model_validate(row).model_dump() for row in rows] == rows
+    rows = streams.check(golden, table, RUN).to_pylist()
+    assert [streams.Row.model_validate(row).model_dump() for row in rows] == rows
 
 
 def test_it_holds_two_rounds_of_two_cases(golden: Path):
-    loaded = replicates.load([results.Stream.at(golden)], RUN)
+    loaded = replicates.load([streams.Stream.at(golden)], RUN)
     assert loaded.problems == loaded.broken == ()
     assert [(found.round, found.case, found.traces) for found in loaded.replicates] == [
         (1, "golden[style=function,size=3]", 1),
@@ -63,7 +63,7 @@ def test_it_holds_two_rounds_of_two_cases(golden: Path):
 
 def test_both_say_the_same_but_for_what_a_machine_measures():
     """Checksums too: an old numpy and a new one digest the same output alike."""
-    oldest, newest = (results.read_stream(stream(name))[0].drop_columns(sorted(MEASURED)) for name in NAMES)
+    oldest, newest = (streams.read_stream(stream(name))[0].drop_columns(sorted(MEASURED)) for name in NAMES)
     assert oldest.to_pylist() == newest.to_pylist()
 
 
@@ -71,7 +71,7 @@ def test_one_that_was_interrupted_gives_its_whole_replicates(golden: Path, tmp_p
     whole = golden.read_bytes()
     cut = tmp_path / "cut.arrow.partial"
     cut.write_bytes(whole[: len(whole) - len(whole) // 8])
-    loaded = replicates.load([results.Stream.at(cut)], RUN)
+    loaded = replicates.load([streams.Stream.at(cut)], RUN)
     assert [found.number for found in loaded.replicates] == [1, 2, 3]
     assert loaded.problems == ("cut.arrow.partial was not closed by its worker: read up to its last whole replicate",)
 

@@ -18,12 +18,12 @@ from orchestrator.crew import Crew
 from orchestrator.engines import ENGINES, Engine, Started, WorkerPlace
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.judge import judge_run
 from orchestrator.measure import Measurement
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Plan
 from orchestrator.options import EngineOptions
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.rundir import RunDir
 from orchestrator.run import first_stretch
-from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.support.builders import MS, rows, run_directory
 from workloads import contract

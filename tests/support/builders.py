@@ -25,8 +25,8 @@ from orchestrator.model import (
     Workload,
 )
 from orchestrator.plan.pairs import plan_pairs
-from orchestrator.results import Stream
-from orchestrator.rundir import RunDir
+from orchestrator.results.rundir import RunDir
+from orchestrator.results.streams import Stream
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import seed_percent
 from workloads import contract

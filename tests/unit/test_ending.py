@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.model import Finished
-from orchestrator.rundir import RunDir
+from orchestrator.results.rundir import RunDir
 from tests.conftest import ROOT, run_command
 from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
 

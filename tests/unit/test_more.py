@@ -11,7 +11,6 @@ from orchestrator.catalog import pinned, workloads
 from orchestrator.engines import Outlook
 from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.judge import judge_run
 from orchestrator.machine.gpu import Gpu
 from orchestrator.machine.host import host_facts
 from orchestrator.model import Calibrated, Disturbed, Ended, EnvironmentFacts, Extended, Finished, Machine
@@ -19,7 +18,8 @@ from orchestrator.more import MoreOptions, extension, more_rounds, read_past
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.plan.pairs import looks_left
-from orchestrator.rundir import RunDir
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Dressing, Part, Stage, offer, play
 from tests.support.builders import NEW, OLD, case, manifest, plan

@@ -8,11 +8,11 @@ from textwrap import dedent
 import pytest
 
 from orchestrator.catalog import workloads
-from orchestrator.judge import judge_run
-from orchestrator.library import load_run
 from orchestrator.model import Ended, Finished
 from orchestrator.next_step import as_budget, flag_values, next_line, own_workloads, round_s
-from orchestrator.rundir import RunDir
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.run import load_run
+from orchestrator.results.rundir import RunDir
 from tests.contract import stub
 from tests.support.actors import Part, Stage, offer, play
 from tests.support.builders import NEW, OLD, arm, case, comparison, manifest, plan

@@ -28,13 +28,13 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
-from orchestrator.judge import judge_run
 from orchestrator.model import Case, EnvironmentFacts
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import Options
 from orchestrator.profile import ProfileOptions
 from orchestrator.profiles import Profiled
-from orchestrator.rundir import RunDir
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.contract import stub
 from tests.support.actors import offer

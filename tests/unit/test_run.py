@@ -17,7 +17,7 @@ from orchestrator.measure import Ledger
 from orchestrator.model import Arm, EnvironmentFacts, Expectation, Finished, Isolation
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import Options
-from orchestrator.rundir import RunDir
+from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.support import actors
 from tests.support.actors import Dressing, Part, Stage

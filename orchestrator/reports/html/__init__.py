@@ -7,8 +7,8 @@ altair, vl-convert and jinja2 take their time to come.
 
 from pathlib import Path
 
-from orchestrator.library import Run, load_run
 from orchestrator.reports.html.calls import Calls
+from orchestrator.results.run import Run, load_run
 
 __all__ = ["Calls", "page", "render"]
 

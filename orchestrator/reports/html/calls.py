@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from orchestrator.results import figures, is_label, labels
+from orchestrator.results.streams import figures, is_label, labels
 from workloads import contract
 
 # A power of two, so that what was summed up over few calls can be summed up further.

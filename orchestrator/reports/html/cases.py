@@ -9,12 +9,12 @@ from typing import Any
 
 from orchestrator.model import Arm, Case, Comparison, Contrast
 from orchestrator.plan.pairs import TREND_FROM, in_order
-from orchestrator.replicates import Replicate
 from orchestrator.reports.columns import MEASURES, duration, interval, ratio
 from orchestrator.reports.html.calls import ArmName, Course
 from orchestrator.reports.html.rows import Cell, Column, Names, Row, arm_row, params
 from orchestrator.reports.html.text import rounded, shown
 from orchestrator.reports.summary import by_candidate
+from orchestrator.results.replicates import Replicate
 
 COLUMNS = (
     Column("version", "Version"),

@@ -10,7 +10,6 @@ import altair
 import jinja2
 import vl_convert
 
-from orchestrator.library import Run
 from orchestrator.model import Comparison, Contrast
 from orchestrator.plan.pairs import TREND_FROM
 from orchestrator.reports import table, trend
@@ -31,6 +30,7 @@ from orchestrator.reports.html.rows import (
 )
 from orchestrator.reports.html.text import rounded, script_data, shown
 from orchestrator.reports.summary import sentences
+from orchestrator.results.run import Run
 
 FOLDER = Path(__file__).parent
 NOTHING_MEASURED = "Nothing was compared."

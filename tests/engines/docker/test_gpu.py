@@ -28,8 +28,8 @@ from orchestrator.machine.gpu import Gpu
 from orchestrator.measure import Ledger
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import Options, ask
+from orchestrator.results.rundir import RunDir
 from orchestrator.run import conduct, first_stretch, make_manifest
-from orchestrator.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version

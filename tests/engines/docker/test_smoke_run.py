@@ -9,7 +9,7 @@ import docker
 from orchestrator import catalog
 from orchestrator.catalog import workloads
 from orchestrator.engines.docker.engine import DockerEnvironment
-from orchestrator.results import read_stream
+from orchestrator.results.streams import read_stream
 from tests.conftest import run_command
 from tests.engines.docker.conftest import containers, version
 

@@ -28,7 +28,7 @@ from orchestrator.errors import (
 )
 from orchestrator.model import EnvironmentFacts
 from orchestrator.plan.request import Options
-from orchestrator.rundir import RunDir
+from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet, View
 from tests.support.actors import Dressing, Part, Stage, offer
 from tests.support.builders import arm, case, comparison, contrast, manifest, plan, version_pair

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.library import Run, load_run
+from orchestrator.results.run import Run, load_run
 from tests.unit.exports.runs import everything
 
 

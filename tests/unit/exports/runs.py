@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from orchestrator.library import Run
 from orchestrator.model import Case, Comparison, Disturbed, Ended, Finished
-from orchestrator.rundir import RunDir
+from orchestrator.results.run import Run
+from orchestrator.results.rundir import RunDir
 from tests.support.builders import MS, case, plan, rows, run_directory, write_stream
 
 VERSIONS = OLD, MID, NEW = ("1.14.0", "2.0.0", "2.13.0")

@@ -15,7 +15,7 @@ from asv.results import Results, format_benchmark_result, iter_results
 from asv_runner.statistics import get_err
 
 from orchestrator.exports import asv
-from orchestrator.library import Run, load_run
+from orchestrator.results.run import Run, load_run
 from tests.support.builders import case, comparison, manifest, plan, run_directory, unmeasured
 from tests.unit.exports.runs import BATCH, CASES, EAGER, FIT, JIT, MID, NEW, OLD, ROUNDS, VERSIONS, calls, of_scene
 

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from orchestrator.exports.bencher import LONGEST_NAME, render
-from orchestrator.library import Run
+from orchestrator.results.run import Run
 from tests.unit.exports.runs import BATCH, EAGER, JIT, MID, NEW, OLD, of_scene
 from tests.unit.reports import scenes
 

@@ -7,7 +7,7 @@ import pytest
 from orchestrator import exports
 from orchestrator.errors import UsageError
 from orchestrator.exports import DEFAULT_NAME, FILES, TEXTS, check, export
-from orchestrator.library import Run, load_run
+from orchestrator.results.run import Run, load_run
 from tests.conftest import ROOT
 from tests.unit.exports.runs import everything
 
@@ -114,7 +114,7 @@ def test_a_file_is_replaced_only_once_it_is_whole(run: Run, tmp_path: Path, monk
         yield calls
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(exports.parquet.flat, "streams_of_calls", full)
+    monkeypatch.setattr(exports.parquet.tables, "streams_of_calls", full)
     with pytest.raises(UsageError, match="No space left on device"):
         export(run, "parquet", output=path)
     assert path.read_text() == "older"

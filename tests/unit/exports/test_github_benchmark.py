@@ -5,7 +5,7 @@ import json
 import pytest
 
 from orchestrator.exports.github_benchmark import render
-from orchestrator.library import Run
+from orchestrator.results.run import Run
 from tests.support.builders import case
 from tests.unit.exports.runs import EAGER, FIT, MID, OLD, POISONS, of_scene
 from tests.unit.reports import scenes

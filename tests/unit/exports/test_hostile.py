@@ -15,7 +15,7 @@ import pytest
 from asv.results import iter_results
 
 from orchestrator.exports import FILES, TEXTS, export
-from orchestrator.library import load_run
+from orchestrator.results.run import load_run
 from tests.support.builders import case, plan, rows, run_directory, write_stream
 from tests.unit.exports.runs import OLD, POISONS, ROUNDS, hostile_directory, of_scene
 from tests.unit.reports import scenes

@@ -7,7 +7,7 @@ import junitparser.xunit2
 import pytest
 
 from orchestrator.exports import export
-from orchestrator.library import Run
+from orchestrator.results.run import Run
 from tests.support.builders import arm, case, comparison, contrast, plan, unmeasured, version_pair
 from tests.unit.exports.runs import BATCH, EAGER, FIT, FUNCTION, JIT, MID, NEW, OLD, of_scene
 from tests.unit.reports import scenes

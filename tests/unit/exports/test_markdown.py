@@ -7,7 +7,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from orchestrator.exports.markdown import MOST_ROWS, code, render
-from orchestrator.library import Run
+from orchestrator.results.run import Run
 from tests.support.builders import arm, case, comparison, contrast, manifest, plan
 from tests.unit.exports.runs import BATCH, EAGER, JIT, MID, NEW, OLD, POISONS, of_scene
 from tests.unit.reports import scenes

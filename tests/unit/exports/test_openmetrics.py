@@ -8,7 +8,7 @@ from prometheus_client.openmetrics import parser
 from prometheus_client.samples import Sample
 
 from orchestrator.exports.openmetrics import render
-from orchestrator.library import Run
+from orchestrator.results.run import Run
 from tests.support.builders import NEW as CANDIDATE
 from tests.support.builders import case, comparison, contrast, version_pair
 from tests.unit.exports.runs import BATCH, EAGER, FIT, JIT, MID, NEW, OLD, POISONS, of_scene

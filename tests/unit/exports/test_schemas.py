@@ -8,8 +8,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from orchestrator.exports import export
-from orchestrator.library import Run
 from orchestrator.model import Comparison
+from orchestrator.results.run import Run
 from tests.conftest import ROOT
 from tests.unit.exports.runs import POISONS, of_scene
 from tests.unit.reports import scenes

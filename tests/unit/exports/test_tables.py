@@ -12,8 +12,8 @@ import pytest
 
 from orchestrator.exports import export
 from orchestrator.exports.csv import render
-from orchestrator.flat import TABLES
-from orchestrator.library import Run
+from orchestrator.results.run import Run
+from orchestrator.results.tables import TABLES
 from tests.support.builders import case, comparison, plan, unmeasured
 from tests.unit.exports.runs import EAGER, MID, OLD, ROUNDS, VERSIONS, of_scene
 from workloads import contract

@@ -23,9 +23,9 @@ from orchestrator.history.model import Night, Point, Told
 from orchestrator.history.night import NightOptions, night
 from orchestrator.history.series import key_of
 from orchestrator.history.store import Store
-from orchestrator.library import load_run
 from orchestrator.model import Finished
 from orchestrator.plan.request import Options, ask
+from orchestrator.results.run import load_run
 from tests.support.builders import MS, plan, rows, run_directory, write_stream
 from tests.unit.history.nights import history
 from tests.unit.reports.trends import RELEASES, written

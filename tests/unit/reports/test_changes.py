@@ -7,9 +7,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from orchestrator.changes import Change, Changes, Difference
-from orchestrator.library import Run
 from orchestrator.reports import changes
+from orchestrator.results.compare_runs import Change, Changes, Difference
+from orchestrator.results.run import Run
 from orchestrator.terminal.text import drawn
 from tests.support.builders import contrast
 from tests.support.kept import kept

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.library import Run
 from orchestrator.model import Comparison
 from orchestrator.reports import html
 from orchestrator.reports.columns import MARKS
 from orchestrator.reports.html.rows import OTHERS
 from orchestrator.reports.html.text import rounded, script_data, shown
 from orchestrator.reports.summary import sentences
+from orchestrator.results.run import Run
 from tests.browser import runs
 from tests.support.builders import MS, OLD, arm, case, comparison, manifest, plan, rows, run_directory, write_stream
 from tests.unit.reports import scenes

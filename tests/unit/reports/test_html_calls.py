@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.reports.html.calls import MOST_POINTS, Calls, Course
-from orchestrator.results import read_stream
+from orchestrator.results.streams import read_stream
 from tests.support.builders import MS, NEW, OLD, Row, case, rows, write_stream
 
 OF = case(style="eager")

@@ -10,12 +10,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.cells import cell_len
 
-from orchestrator.judge import judge_run
 from orchestrator.model import Case, Comparison
 from orchestrator.plan.pairs import in_order, neighbour_pairs
 from orchestrator.reports import html, trend
 from orchestrator.reports.html.text import shown as shown_text
-from orchestrator.rundir import RunDir
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.rundir import RunDir
 from orchestrator.showing import Shown
 from orchestrator.terminal.text import drawn
 from tests.conftest import ROOT
@@ -152,7 +152,7 @@ def test_the_page_has_the_trend_of_each_case_as_charts(directory: Path):
 
 
 def test_the_page_of_few_versions_has_none():
-    from orchestrator.library import Run
+    from orchestrator.results.run import Run
 
     page = html.render(Run(Path("run"), scenes.everything(), ()), html.Calls())
     assert 'data-kind="trend"' not in page

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator.errors import ContractBroken
-from orchestrator.results import Stream, as_arrow, as_numpy, check, figures, is_label, labels, read_stream
+from orchestrator.results.streams import Stream, as_arrow, as_numpy, check, figures, is_label, labels, read_stream
 
 MOST_NAMED = 3
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.errors import UsageError
-from orchestrator.judge import samples
-from orchestrator.library import Run, load_run
 from orchestrator.model import Contrast, Pair, VerdictName
+from orchestrator.results.comparison import samples
+from orchestrator.results.run import Run, load_run
 from orchestrator.stats.contrasts import FALSE_DISCOVERIES, of_many
 from orchestrator.stats.paired import Estimate, estimate
 from orchestrator.stats.verdict import against

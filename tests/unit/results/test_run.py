@@ -8,12 +8,13 @@ import pyarrow as pa
 import pytest
 
 import orchestrator
-from orchestrator import flat, load_run
+from orchestrator import load_run
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.judge import judge_run
-from orchestrator.library import Run
 from orchestrator.model import Arm, Contrast, Manifest, Plan
-from orchestrator.rundir import RunDir
+from orchestrator.results import tables
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.run import Run
+from orchestrator.results.rundir import RunDir
 from tests.conftest import ROOT
 from tests.support.builders import case, plan, rows, run_directory, write_stream
 from tests.unit.exports.runs import EAGER, MID, OLD, ROUNDS, VERSIONS, everything
@@ -44,9 +45,9 @@ def test_the_documented_example_runs_as_it_stands(
 
 
 def test_every_column_of_every_table_is_documented():
-    columns = {*flat.ARM.names, *flat.CONTRAST.names, *flat.REPLICATE.names, *contract.arrow_schema(pa).names}
+    columns = {*tables.ARM.names, *tables.CONTRAST.names, *tables.REPLICATE.names, *contract.arrow_schema(pa).names}
     assert {name for name in columns if f"`{name}`" not in PAGE} == set()
-    assert {name for name in flat.TABLES if f"`{name}`" not in PAGE} == set()
+    assert {name for name in tables.TABLES if f"`{name}`" not in PAGE} == set()
 
 
 def test_every_public_part_of_a_run_is_documented(made: RunDir):
@@ -80,7 +81,7 @@ def test_a_run_is_frozen(made: RunDir):
         run.path = Path("elsewhere")
 
 
-@pytest.mark.parametrize("table", flat.TABLES)
+@pytest.mark.parametrize("table", tables.TABLES)
 def test_every_table_is_one_of_arrow_and_of_pandas(made: RunDir, table: str):
     run = load_run(made.path)
     arrow, frame = run.to_arrow(table), run.to_pandas(table)

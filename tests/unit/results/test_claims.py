@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.claims.verdict import judge_claims
 from orchestrator.model import Claim, Comparison, Contrast, Expectation
+from orchestrator.results.claims import judge_claims
 from orchestrator.stats.contrasts import compare
 from tests.support.builders import NEW, OLD, arm, case, claim, comparison, contrast, plan, unmeasured, version_pair
 

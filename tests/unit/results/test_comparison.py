@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import judge
-from orchestrator.judge import Endings, compare_threads, judge_run, read_endings
 from orchestrator.model import Arm, CardSpan, Comparison, Disturbed, Ended, EnvironmentFacts, Finished, Lost, Watched
-from orchestrator.rundir import RunDir
+from orchestrator.results import comparison as judge
+from orchestrator.results.comparison import Endings, compare_threads, judge_run, read_endings
+from orchestrator.results.rundir import RunDir
 from tests.support.builders import MS, NEW, OLD, case, manifest, plan, rows, run_directory, write_stream
 
 A, B = case("a"), case("b")

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from orchestrator import flat
-from orchestrator.library import load_run
 from orchestrator.model import Disturbed, Drift, Ended, Finished
-from orchestrator.replicates import Replicate
-from orchestrator.rundir import RunDir
+from orchestrator.results import tables
+from orchestrator.results.replicates import Replicate
+from orchestrator.results.run import load_run
+from orchestrator.results.rundir import RunDir
 from tests.support.builders import (
     MS,
     NEW,
@@ -57,12 +57,12 @@ def run(tmp_path: Path) -> RunDir:
 
 
 def test_arms_are_a_row_each_with_a_column_a_parameter():
-    arms = flat.arms(
+    arms = tables.arms(
         comparison(
             arms=(arm(EAGER, OLD, drift=Drift(rise=math.log(1.5))), unmeasured(FIT, NEW, "refused", "no such loop"))
         )
     )
-    assert arms.column_names == ["workload", "case", *PARAMETERS, *flat.ARM.names]
+    assert arms.column_names == ["workload", "case", *PARAMETERS, *tables.ARM.names]
     assert arms.schema.field("median_ms").type == pa.float64()
     measured, refused = arms.to_pylist()
     assert (measured["workload"], measured["case"], measured["version"]) == ("power", "power[style=eager]", OLD)
@@ -76,10 +76,10 @@ def test_arms_are_a_row_each_with_a_column_a_parameter():
 def test_contrasts_are_a_row_each_and_those_inside_a_version_have_no_case():
     other = case("power", style="function")
     across, inside = version_pair(EAGER), case_pair(EAGER, other)
-    table = flat.contrasts(
+    table = tables.contrasts(
         comparison(contrasts=(contrast(across, 2.0, "slower"), contrast(inside, None, "inconclusive", "it broke")))
     )
-    assert table.column_names == ["workload", "case", "param_style", *flat.CONTRAST.names]
+    assert table.column_names == ["workload", "case", "param_style", *tables.CONTRAST.names]
     first, second = table.to_pylist()
     assert (first["case"], first["version"], first["baseline"], first["candidate"]) == (EAGER.label, None, OLD, NEW)
     assert (first["ratio"], first["verdict"], first["reason"], first["exploratory"]) == (2.0, "slower", None, False)
@@ -90,8 +90,8 @@ def test_contrasts_are_a_row_each_and_those_inside_a_version_have_no_case():
 
 def test_replicates_are_those_that_count(run: RunDir):
     found = load_run(run.path)
-    table = flat.replicates(found.plan, found.replicates)
-    assert table.column_names == ["workload", "case", *PARAMETERS, *flat.REPLICATE.names]
+    table = tables.replicates(found.plan, found.replicates)
+    assert table.column_names == ["workload", "case", *PARAMETERS, *tables.REPLICATE.names]
     counted = table.group_by(["case", "version"]).aggregate([("round", "list")]).to_pylist()
     assert {(one["case"], one["version"]): sorted(one["round_list"]) for one in counted} == {
         (EAGER.label, OLD): [1, 2, 3], (FIT.label, OLD): [1, 2, 3], (EAGER.label, NEW): [1, 2, 3],
@@ -105,13 +105,13 @@ def test_replicates_are_those_that_count(run: RunDir):
 
 def test_every_field_of_a_replicate_has_a_column():
     assert {name if name != "number" else "replicate" for name in Replicate._fields} - {"case"} == set(
-        flat.REPLICATE.names
+        tables.REPLICATE.names
     )
 
 
 def test_calls_are_every_row_of_the_replicates_that_count(run: RunDir):
     found = load_run(run.path)
-    table = flat.calls(run, found.plan, found.replicates)
+    table = tables.calls(run, found.plan, found.replicates)
     assert table.schema.equals(contract.arrow_schema(pa), check_metadata=True)
     assert set(table["replicate"].to_pylist()) == {one.number for one in found.replicates}
     assert table.num_rows == len(found.replicates) * 6
@@ -121,7 +121,7 @@ def test_calls_are_every_row_of_the_replicates_that_count(run: RunDir):
 
 def test_the_medians_of_the_calls_are_what_the_replicates_have(run: RunDir):
     found = load_run(run.path)
-    table = flat.calls(run, found.plan, found.replicates)
+    table = tables.calls(run, found.plan, found.replicates)
     steady = table.filter(pc.equal(table["phase"].cast(pa.string()), "steady"))
     medians = steady.group_by("replicate").aggregate([("wall_ns", "approximate_median")]).to_pylist()
     assert {one["replicate"]: one["wall_ns_approximate_median"] for one in medians} == {
@@ -131,7 +131,7 @@ def test_the_medians_of_the_calls_are_what_the_replicates_have(run: RunDir):
 
 def test_streams_of_calls_come_one_by_one(run: RunDir):
     found = load_run(run.path)
-    streams = flat.streams_of_calls(run, found.plan, found.replicates)
+    streams = tables.streams_of_calls(run, found.plan, found.replicates)
     assert set(next(streams)["version"].to_pylist()) == {OLD}
     assert set(next(streams)["version"].to_pylist()) == {NEW}
     assert next(streams, None) is None
@@ -141,7 +141,7 @@ def test_a_stream_that_breaks_the_contract_is_left_out_and_told(run: RunDir):
     (run.results / f"{NEW}-1.arrow").write_bytes(b"no stream")
     found = load_run(run.path)
     assert "is no Arrow stream" in found.warnings[0]
-    assert set(flat.calls(run, found.plan, found.replicates)["version"].to_pylist()) == {OLD}
+    assert set(tables.calls(run, found.plan, found.replicates)["version"].to_pylist()) == {OLD}
 
 
 def test_a_stream_that_was_cut_gives_the_calls_up_to_its_last_flush(run: RunDir):
@@ -150,31 +150,31 @@ def test_a_stream_that_was_cut_gives_the_calls_up_to_its_last_flush(run: RunDir)
     path.write_bytes(path.read_bytes()[:-200])
     found = load_run(run.path)
     assert len(found.replicates) == len(whole.replicates) - 1
-    assert flat.calls(run, found.plan, found.replicates).num_rows == len(found.replicates) * 6
+    assert tables.calls(run, found.plan, found.replicates).num_rows == len(found.replicates) * 6
 
 
 def test_the_rows_of_a_case_that_the_plan_does_not_name_still_have_its_workload(run: RunDir):
     found = load_run(run.path)
     stranger = found.replicates[0]._replace(case="other[a=b]")
-    (row,) = flat.replicates(found.plan, [stranger]).to_pylist()
+    (row,) = tables.replicates(found.plan, [stranger]).to_pylist()
     assert (row["workload"], row["case"]) == ("other", "other[a=b]")
 
 
 def test_a_run_with_nothing_in_it_has_the_same_tables_without_rows(tmp_path: Path):
     run = run_directory(tmp_path / "run", plan([EAGER]))
     found = load_run(run.path)
-    replicates = flat.replicates(found.plan, found.replicates)
-    assert (replicates.num_rows, replicates.column_names) == (0, ["workload", "case", *flat.REPLICATE.names])
-    calls = flat.calls(run, found.plan, found.replicates)
+    replicates = tables.replicates(found.plan, found.replicates)
+    assert (replicates.num_rows, replicates.column_names) == (0, ["workload", "case", *tables.REPLICATE.names])
+    calls = tables.calls(run, found.plan, found.replicates)
     assert calls.num_rows == 0
     assert calls.schema.equals(contract.arrow_schema(pa))
-    assert flat.arms(found.comparison).num_rows == 2
+    assert tables.arms(found.comparison).num_rows == 2
 
 
 @pytest.mark.parametrize("scene", [scenes.everything, scenes.hostile, scenes.exploratory])
 def test_every_scene_is_a_table_of_its_arms_and_one_of_its_contrasts(scene):
     found = scene()
-    arms, contrasts = flat.arms(found), flat.contrasts(found)
+    arms, contrasts = tables.arms(found), tables.contrasts(found)
     assert arms["version"].to_pylist() == [one.version for one in found.arms]
     assert arms["median_ms"].to_pylist() == [one.median_ms for one in found.arms]
     assert contrasts["candidate"].to_pylist() == [one.pair.candidate for one in found.contrasts]

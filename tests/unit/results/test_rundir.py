@@ -11,8 +11,8 @@ import pytest
 from orchestrator import files
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import Calibrated, Discarded, Ended, Finished, Lost
-from orchestrator.results import read_stream
-from orchestrator.rundir import RunDir
+from orchestrator.results.rundir import RunDir
+from orchestrator.results.streams import read_stream
 from tests.support.builders import case, manifest, plan, rows, run_directory, write_stream
 
 ENTRIES = [

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from orchestrator.errors import ContractBroken
 from orchestrator.model import Ended, Entry, Finished, Machine, Plan
-from orchestrator.replicates import Read, Replicate
+from orchestrator.results.replicates import Read, Replicate
 
 
 @dataclass

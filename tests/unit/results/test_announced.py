@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.judge import gather
 from orchestrator.model import Ended, Finished, Machine
-from orchestrator.results import Stream
-from orchestrator.rundir import RunDir
+from orchestrator.results.comparison import gather
+from orchestrator.results.rundir import RunDir
+from orchestrator.results.streams import Stream
 from tests.support.builders import NEW, OLD, Row, case, plan, rows, run_directory, write_rows
 
 A, B = case("a"), case("b")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from orchestrator import flat
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.judge import gather, judge
 from orchestrator.model import Arm, Comparison, Contrast, Manifest, Plan
-from orchestrator.replicates import Replicate
-from orchestrator.rundir import RunDir
+from orchestrator.results import tables
+from orchestrator.results.comparison import gather, judge
+from orchestrator.results.replicates import Replicate
+from orchestrator.results.rundir import RunDir
 
 if TYPE_CHECKING:
     import pandas
@@ -50,13 +50,13 @@ class Run:
 
     def to_arrow(self, what: str = "calls") -> pa.Table:
         """A table of `arms`, `contrasts`, `replicates` or `calls`; see docs/library.md for their columns."""
-        if what not in flat.TABLES:
-            raise UsageError(f"no table {what!r}{did_you_mean(what, flat.TABLES)}; it is {', '.join(flat.TABLES)}")
+        if what not in tables.TABLES:
+            raise UsageError(f"no table {what!r}{did_you_mean(what, tables.TABLES)}; it is {', '.join(tables.TABLES)}")
         if what == "calls":
-            return flat.calls(RunDir.open(self.path), self.plan, self.replicates)
+            return tables.calls(RunDir.open(self.path), self.plan, self.replicates)
         if what == "replicates":
-            return flat.replicates(self.plan, self.replicates)
-        return flat.arms(self.comparison) if what == "arms" else flat.contrasts(self.comparison)
+            return tables.replicates(self.plan, self.replicates)
+        return tables.arms(self.comparison) if what == "arms" else tables.contrasts(self.comparison)
 
     def to_pandas(self, what: str = "calls") -> "pandas.DataFrame":
         """The same for pandas, which has to be installed beside tfcompare."""

@@ -23,10 +23,11 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator import files, results
+from orchestrator import files
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import Discarded, Ended, Entry, Manifest, Plan
-from orchestrator.results import Stream, compacted
+from orchestrator.results import streams
+from orchestrator.results.streams import Stream, compacted
 
 T = TypeVar("T")
 
@@ -236,7 +237,7 @@ class RunDir:
 
     def _keep(self, stream: Stream) -> None:
         try:
-            data = files.read(self.path, stream.path, results.MOST_BYTES)
+            data = files.read(self.path, stream.path, streams.MOST_BYTES)
         except files.Refused as refused:
             self._discard(stream, f"{stream.path} is not used: {refused.strerror}", of_stream=True)
             return

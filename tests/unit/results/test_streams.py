@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from orchestrator import replicates, results
-from orchestrator.replicates import Loaded
-from orchestrator.results import Stream
+from orchestrator.results import replicates, streams
+from orchestrator.results.replicates import Loaded
+from orchestrator.results.streams import Stream
 from tests.support.builders import MS, NEW, RUN, case, rows, write_stream
 from workloads import contract
 
@@ -102,7 +102,7 @@ def test_what_is_nullable_may_be_null_on_any_row(tmp_path: Path, name: str):
 
 @pytest.mark.parametrize("field", [field for field in contract.FIELDS if field.type != "label"], ids=lambda f: f.name)
 def test_the_bounds_themselves_are_allowed(tmp_path: Path, field: contract.Field):
-    for bound in results.bounds(field.name):
+    for bound in streams.bounds(field.name):
         batch = rows(**{field.name: bound})
         assert load(write_stream(tmp_path / "a.arrow", [batch])).broken == ()
 
@@ -226,7 +226,7 @@ def test_a_broken_stream_does_not_lose_the_others(tmp_path: Path):
 def test_no_row_that_is_good_is_ever_validated_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     batches = [rows(replicate=number, steady=(MS,) * 100) for number in range(20)]
     stream = write_stream(tmp_path / "a.arrow", batches)
-    monkeypatch.setattr(results.Row, "model_validate", lambda row: pytest.fail("a row was validated"))
+    monkeypatch.setattr(streams.Row, "model_validate", lambda row: pytest.fail("a row was validated"))
     assert len(load(stream).replicates) == 20
 
 
@@ -261,7 +261,7 @@ def test_a_replicate_has_one_build_row(tmp_path: Path, count: int, words: str):
 
 
 def test_a_file_that_no_worker_would_write_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(results, "MOST_BYTES", 1000)
+    monkeypatch.setattr(streams, "MOST_BYTES", 1000)
     stream = write_stream(tmp_path / "a.arrow", [rows()])
     assert "it has more than 0 MiB" in told(stream)
 
@@ -269,11 +269,11 @@ def test_a_file_that_no_worker_would_write_is_not_read(tmp_path: Path, monkeypat
 def test_a_closed_stream_is_compacted_to_one_batch_that_says_the_same(tmp_path: Path):
     batches = [rows(case(style=name), replicate=number) for number, name in enumerate("abc", 1)]
     stream = write_stream(tmp_path / "a.arrow", batches)
-    before, told = results.read_stream(stream)[0], load(stream)
-    stream.write_bytes(results.compacted(stream, stream.read_bytes()))
+    before, told = streams.read_stream(stream)[0], load(stream)
+    stream.write_bytes(streams.compacted(stream, stream.read_bytes()))
     with pa.ipc.open_stream(stream.read_bytes()) as reader:
         assert [batch.num_rows for batch in reader] == [sum(map(len, batches))]
-    assert results.read_stream(stream)[0].to_pylist() == before.to_pylist()
+    assert streams.read_stream(stream)[0].to_pylist() == before.to_pylist()
     assert load(stream) == told
 
 
@@ -281,4 +281,4 @@ def test_a_closed_stream_is_compacted_to_one_batch_that_says_the_same(tmp_path: 
 def test_a_stream_that_is_not_whole_is_kept_as_it_is(tmp_path: Path, content: str):
     whole = write_stream(tmp_path / "a.arrow", [rows()] * 2).read_bytes()
     data = b"hello" if content == "text" else whole[:-200]
-    assert results.compacted(tmp_path / "a.arrow", data) == data
+    assert streams.compacted(tmp_path / "a.arrow", data) == data

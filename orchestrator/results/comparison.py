@@ -9,7 +9,6 @@ from statistics import median
 
 import pyarrow as pa
 
-from orchestrator.announced import of_journal
 from orchestrator.model import (
     CONTROL,
     Arm,
@@ -30,8 +29,9 @@ from orchestrator.model import (
     Watched,
 )
 from orchestrator.plan.pairs import neighbour_pairs, reference_pairs
-from orchestrator.replicates import Replicate, load
-from orchestrator.rundir import RunDir
+from orchestrator.results.announced import of_journal
+from orchestrator.results.replicates import Replicate, load
+from orchestrator.results.rundir import RunDir
 from orchestrator.stats.contrasts import Samples, compare
 from orchestrator.stats.drift import drift
 from workloads import contract

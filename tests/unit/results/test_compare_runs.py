@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.changes import Change, Changes, compare_runs
 from orchestrator.errors import UsageError
 from orchestrator.model import Finished, Plan
+from orchestrator.results.compare_runs import Change, Changes, compare_runs
 from tests.support.builders import MS, NEW, OLD, case, case_pair, manifest, plan, rows, run_directory, write_stream
 
 A, B = case("a"), case("b")

@@ -1,1 +1,0 @@
-"""What came of each claim."""
