@@ -11,18 +11,18 @@ from pathlib import Path
 
 from orchestrator import catalog
 from orchestrator.catalog.workloads import all_workloads
-from orchestrator.crew import Crew
 from orchestrator.engines import Environment, Started, WorkerPlace
 from orchestrator.engines.environment import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import TfCompareError
-from orchestrator.measure import Measurement
+from orchestrator.measure.rounds import Measurement
+from orchestrator.measure.run import first_stretch
+from orchestrator.measure.workers import Crew
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Manifest, Plan
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
-from orchestrator.run import first_stretch
 from orchestrator.terminal.progress import Quiet
 from workloads import contract
 

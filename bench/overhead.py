@@ -13,12 +13,12 @@ from orchestrator.engines import Environment, WorkerPlace
 from orchestrator.engines.environment import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.engines.worker.client import Opened, WorkerClient
+from orchestrator.measure.run import run as run_comparison
 from orchestrator.model import Case, Finished
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import Options
 from orchestrator.results import streams
 from orchestrator.results.rundir import RunDir
-from orchestrator.run import run as run_comparison
 from orchestrator.terminal.progress import Quiet
 
 OWN = Path(__file__).parent / "workloads"

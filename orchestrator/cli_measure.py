@@ -13,12 +13,12 @@ from orchestrator.catalog import workloads as suites
 from orchestrator.cli_runs import show_profile
 from orchestrator.errors import FoundSlower, UsageError
 from orchestrator.listing import draw_listing, list_claims
-from orchestrator.more import MoreOptions, more_rounds
+from orchestrator.measure.resume import MoreOptions, more_rounds
+from orchestrator.measure.run import Done, forecast
+from orchestrator.measure.run import run as run_comparison
 from orchestrator.next_step import next_line
 from orchestrator.plan.request import Options
 from orchestrator.profile import CALLS, TOP, ProfileOptions, profile
-from orchestrator.run import Done, forecast
-from orchestrator.run import run as run_comparison
 from orchestrator.showing import Shown, shown
 from orchestrator.switches import (
     Base,

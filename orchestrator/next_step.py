@@ -9,8 +9,8 @@ from pathlib import Path
 from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.errors import UsageError
 from orchestrator.machine.host import is_here
+from orchestrator.measure.resume import MoreOptions, extension, is_closed, open_cases, read_past, same_sources
 from orchestrator.model import Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan
-from orchestrator.more import MoreOptions, extension, is_closed, open_cases, read_past, same_sources
 from orchestrator.options import LONGEST_S
 from orchestrator.results.rundir import RunDir
 

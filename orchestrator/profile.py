@@ -9,7 +9,6 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.catalog.lock_on_demand import provide
-from orchestrator.crew import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.engines import Environment
 from orchestrator.engines.choose import choose_engine
 from orchestrator.engines.worker.client import Died, Ready, Refused, WorkerDied
@@ -23,13 +22,14 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
+from orchestrator.measure.run import make_manifest, pin_workloads, prepare_somewhere, workload_folder
+from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.model import Case, Lost, Plan
 from orchestrator.plan.gpus import fit
 from orchestrator.plan.request import Asked, Options, ask
 from orchestrator.profile_stacks import collapsed, speedscope
 from orchestrator.profiles import Heading, Profile, Profiled, ProfiledArm, stem
 from orchestrator.results.rundir import RunDir, refuse_strangers
-from orchestrator.run import make_manifest, pin_workloads, prepare_somewhere, workload_folder
 from orchestrator.terminal.progress import View
 
 CALLS, TOP = 20, 15

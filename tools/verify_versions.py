@@ -23,12 +23,12 @@ from orchestrator.engines.environment import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EnvironmentFailed, TfCompareError
 from orchestrator.images.environments import remove
-from orchestrator.measure import Ledger
+from orchestrator.measure.rounds import Ledger
+from orchestrator.measure.run import conduct, first_stretch, make_manifest
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import Options, ask
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
-from orchestrator.run import conduct, first_stretch, make_manifest
 from orchestrator.terminal.progress import View, view
 
 RECORD = catalog.IMAGES / "verified.json"

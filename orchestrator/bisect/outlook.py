@@ -8,8 +8,8 @@ from orchestrator.bisect.state import State
 from orchestrator.engines import CPU_GB
 from orchestrator.engines.choose import choose_engine
 from orchestrator.machine.host import free_gb
+from orchestrator.measure.run import REPLICATE_S
 from orchestrator.plan.pairs import LOOKS
-from orchestrator.run import REPLICATE_S
 from orchestrator.terminal.progress import View
 
 # Until three versions side by side have imported TensorFlow.

@@ -9,7 +9,6 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 
 from orchestrator import catalog
-from orchestrator import run as running
 from orchestrator.bisect import state
 from orchestrator.bisect.candidates import is_nightly, releases_between, with_nightlies
 from orchestrator.bisect.learn import end_lost, learn, order, timed_out
@@ -29,6 +28,7 @@ from orchestrator.errors import (
     UsageError,
 )
 from orchestrator.machine.host import host_facts, is_here
+from orchestrator.measure import run as running
 from orchestrator.model import Case
 from orchestrator.plan import gpus
 from orchestrator.plan.pairs import select_cases

@@ -11,8 +11,8 @@ from orchestrator.catalog.version import Version
 from orchestrator.engines.docker.engine import DockerEngine, asking, connect
 from orchestrator.engines.environment import cache
 from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
+from orchestrator.measure.prepare import Ready, make_ready
 from orchestrator.options import EngineOptions
-from orchestrator.ready import Ready, make_ready
 from orchestrator.terminal.progress import View
 
 

@@ -14,16 +14,16 @@ import pyarrow as pa
 import pytest
 
 from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
-from orchestrator.crew import Crew
 from orchestrator.engines import ENGINES, Engine, Started, WorkerPlace
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.measure import Measurement
+from orchestrator.measure.rounds import Measurement
+from orchestrator.measure.run import first_stretch
+from orchestrator.measure.workers import Crew
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Plan
 from orchestrator.options import EngineOptions
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
-from orchestrator.run import first_stretch
 from orchestrator.terminal.progress import Quiet
 from tests.support.builders import MS, rows, run_directory
 from workloads import contract

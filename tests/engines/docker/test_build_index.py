@@ -15,7 +15,7 @@ from rich.console import Console
 from orchestrator.catalog.version import Version
 from orchestrator.engines.environment import BuildLog
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.ready import Ready, make_ready
+from orchestrator.measure.prepare import Ready, make_ready
 from orchestrator.terminal.progress import view
 from tests.engines.docker.conftest import MakeEngine, base_image, version
 from tests.engines.packages import LOGIN, PASSWORD, USER, Little, little_index, locked, own_pip, wheel

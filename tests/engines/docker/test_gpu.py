@@ -25,11 +25,11 @@ from orchestrator.engines.environment import BuildLog
 from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
-from orchestrator.measure import Ledger
+from orchestrator.measure.rounds import Ledger
+from orchestrator.measure.run import conduct, first_stretch, make_manifest
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import Options, ask
 from orchestrator.results.rundir import RunDir
-from orchestrator.run import conduct, first_stretch, make_manifest
 from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version

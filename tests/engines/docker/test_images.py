@@ -20,8 +20,8 @@ from orchestrator.engines.docker import image
 from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment
 from orchestrator.engines.environment import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.measure.run import prepare
 from orchestrator.results.rundir import RunDir
-from orchestrator.run import prepare
 from orchestrator.terminal.progress import View, view
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version
 from tests.engines.docker.registry import registry as running_registry

@@ -10,12 +10,12 @@ from typing import Any
 import docker
 import pytest
 
-from orchestrator import run as story
 from orchestrator.engines import WorkerPlace
 from orchestrator.engines.docker import container
 from orchestrator.engines.docker.engine import DockerEnvironment
 from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.machine.host import spent_by
+from orchestrator.measure import run as story
 from orchestrator.model import Case
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import Options

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import run as running
 from orchestrator.bisect import outlook, state, story
 from orchestrator.bisect.once import Once
 from orchestrator.bisect.search import Wanted
@@ -26,6 +25,7 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
+from orchestrator.measure import run as running
 from orchestrator.model import EnvironmentFacts
 from orchestrator.plan.request import Options
 from orchestrator.results.rundir import RunDir

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import catalog, more
+from orchestrator import catalog
 from orchestrator.catalog import pinned, workloads
 from orchestrator.engines import Outlook
 from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.machine.gpu import Gpu
 from orchestrator.machine.host import host_facts
+from orchestrator.measure import resume
+from orchestrator.measure.resume import MoreOptions, extension, more_rounds, read_past
 from orchestrator.model import Calibrated, Disturbed, Ended, EnvironmentFacts, Extended, Finished, Machine
-from orchestrator.more import MoreOptions, extension, more_rounds, read_past
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.plan.pairs import looks_left
@@ -257,7 +258,7 @@ def test_another_machine_takes_no_part_in_a_run(tmp_path: Path, theatre: Theatre
 def test_an_environment_that_has_become_another_is_left_out_and_told(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
     theatre.identity = "rebuilt"
-    with pytest.raises(more.EnvironmentFailed, match="its environment was  and is rebuilt; run anew"):
+    with pytest.raises(resume.EnvironmentFailed, match="its environment was  and is rebuilt; run anew"):
         more_rounds(MoreOptions(run=run.path), Quiet())
     assert not any(isinstance(entry, Extended) for entry in run.entries())
 
@@ -271,7 +272,7 @@ def test_two_do_not_measure_into_one_run_at_once(tmp_path: Path, theatre: Theatr
 def test_limits_of_the_plan_hold_for_more_rounds_too(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
     asked = run.read_plan()
-    run.write_plan(more.replace(asked, cpus=(0,), memory_mb=4096))
+    run.write_plan(resume.replace(asked, cpus=(0,), memory_mb=4096))
     more_rounds(MoreOptions(run=run.path, rounds=2, environments=EngineOptions(base="b")), Quiet())
     assert (theatre.options.cpus, theatre.options.memory_mb, theatre.options.base) == ((0,), 4096, "b")
 
@@ -282,7 +283,7 @@ CARDS = tuple(Gpu(index, f"GPU-{index}", "NVIDIA H100", "9.0", "550.54", None, N
 def test_more_rounds_are_measured_on_the_same_gpus(tmp_path: Path, theatre: Theatre, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gpus, "gpus", lambda: CARDS)
     run = first(tmp_path)
-    run.write_plan(more.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
+    run.write_plan(resume.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
     theatre.stage.gpus = [{"name": "NVIDIA H100", "capability": "9.0"}]
     more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
     assert (theatre.options.gpu, theatre.options.gpus, theatre.options.cards) == (True, ("GPU-1",), CARDS[1:])
@@ -291,7 +292,7 @@ def test_more_rounds_are_measured_on_the_same_gpus(tmp_path: Path, theatre: Thea
 def test_gpus_that_are_gone_end_it(tmp_path: Path, theatre: Theatre, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gpus, "gpus", lambda: CARDS[:1])
     run = first(tmp_path)
-    run.write_plan(more.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
+    run.write_plan(resume.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
     with pytest.raises(UsageError, match="GPU-1 is no GPU of this machine; there are 0: NVIDIA H100 GPU-0"):
         more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from orchestrator import measure
 from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.machine.gpu import Gpu, GpuReading
+from orchestrator.measure import rounds
 from orchestrator.model import CardSpan, Disturbed, Watched
 from tests.support.actors import Part, Stage, play
 from tests.support.builders import NEW, OLD, case, plan
@@ -94,17 +94,17 @@ def test_a_case_that_is_refused_leaves_the_warming_to_the_next(tmp_path: Path):
 
 def test_warming_takes_nothing_of_the_budget_and_has_a_deadline_of_its_own(tmp_path: Path, monkeypatch):
     told: list[float] = []
-    real = measure.Measurement._open
+    real = rounds.Measurement._open
 
     def opening(self, case, version, number, position, warmup, timeout_s=None):
         told.append(timeout_s)
         return real(self, case, version, number, position, warmup, timeout_s)
 
-    monkeypatch.setattr(measure.Measurement, "_open", opening)
+    monkeypatch.setattr(rounds.Measurement, "_open", opening)
     begun = time.monotonic() - 1000
     played = play(tmp_path, on_gpu(A, looks=(2,), budget_s=60.0), Stage(gpus=SEEN), jit(NEW), started=begun)
     assert played.ending == ""
-    assert told[0] == measure.SLOW_START_TIMEOUT_S
+    assert told[0] == rounds.SLOW_START_TIMEOUT_S
     assert set(told[1:]) == {None}
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from orchestrator.catalog.gpu_support import Fitting, Match
-from orchestrator.crew import Crew
 from orchestrator.machine.host import Meanwhile, Reading, Witness
-from orchestrator.measure import Measurement
+from orchestrator.measure.resume import read_past
+from orchestrator.measure.rounds import Measurement
+from orchestrator.measure.run import first_stretch
+from orchestrator.measure.workers import Crew
 from orchestrator.model import BESIDE, Comparison, Ended, EnvironmentFacts, Lost, Plan
-from orchestrator.more import read_past
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
-from orchestrator.run import first_stretch
 from orchestrator.terminal.progress import Quiet
 from tests.contract import stub
 from tests.support.builders import NEW, OLD, case, case_pair, plan, run_directory, version_pair

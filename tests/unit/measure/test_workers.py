@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator.catalog.gpu_support import Fitting, Match
-from orchestrator.crew import LOG_END, SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Crew, last_line, misfit
 from orchestrator.engines import Environment, Started, WorkerPlace
 from orchestrator.engines.worker.client import SeenGpu, WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
+from orchestrator.measure.workers import LOG_END, SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Crew, last_line, misfit
 from orchestrator.model import CONTROL, EnvironmentFacts
 from tests.support.actors import Dressing, Stage
 from tests.support.builders import NEW, OLD, plan, run_directory
@@ -153,7 +153,7 @@ def test_no_more_workers_start_at_once_than_there_are_cpus_for_them(tmp_path: Pa
             widths.append(width)
             super().__init__(width)
 
-    monkeypatch.setattr("orchestrator.crew.ThreadPoolExecutor", Pool)
+    monkeypatch.setattr("orchestrator.measure.workers.ThreadPoolExecutor", Pool)
     monkeypatch.setattr("os.cpu_count", lambda: 64)
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2, 3, 4})
     versions = [f"{number}.0.0" for number in range(9)]

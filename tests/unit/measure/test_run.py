@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import errors, run
-from orchestrator.alternative import can_compare
+from orchestrator import errors
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Environment, Outlook
 from orchestrator.engines.choose import choose_engine
 from orchestrator.engines.environment import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
-from orchestrator.measure import Ledger
+from orchestrator.measure import run
+from orchestrator.measure.alternative import can_compare
+from orchestrator.measure.rounds import Ledger
 from orchestrator.model import Arm, EnvironmentFacts, Expectation, Finished, Isolation
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import Options

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator import pacing
-from orchestrator.crew import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.engines import ENGINES
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.machine.host import Witness
+from orchestrator.measure import pacing
+from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.model import BESIDE, Calibrated, Case, Comparison, Disturbed, Ended, Plan, Watched
 from orchestrator.plan.pairs import alternating, linked, round_order
 from orchestrator.results.claims import judge_claims

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import catalog, ready
+from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Outlook
 from orchestrator.engines.environment import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.ready import Ready, make_ready
+from orchestrator.measure import prepare
+from orchestrator.measure.prepare import Ready, make_ready
 from orchestrator.terminal.progress import Quiet
 
 THREE = catalog.resolve(["1.14", "2.0", "2.13"])
@@ -84,8 +85,8 @@ def test_no_more_at_a_time_than_asked_for(tmp_path: Path, at_once: int):
 
 def test_usually_as_many_as_there_are_cores_and_never_many(monkeypatch: pytest.MonkeyPatch):
     for cores, many in ((1, 1), (2, 2), (64, 4)):
-        monkeypatch.setattr(ready.os, "sched_getaffinity", lambda pid, cores=cores: set(range(cores)))
-        assert ready.usual_at_once() == many
+        monkeypatch.setattr(prepare.os, "sched_getaffinity", lambda pid, cores=cores: set(range(cores)))
+        assert prepare.usual_at_once() == many
 
 
 def test_an_engine_that_is_gone_is_gone_for_all(tmp_path: Path):
@@ -96,7 +97,7 @@ def test_an_engine_that_is_gone_is_gone_for_all(tmp_path: Path):
 def test_an_interrupt_ends_what_is_being_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     stopped: list[str] = []
     monkeypatch.setattr(BuildLog, "stop", lambda self: stopped.append(self.path.name))
-    monkeypatch.setattr(ready, "side_by_side", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(prepare, "side_by_side", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         make_ready(THREE, Engine(), tmp_path, Quiet())
     assert stopped == ["build-1.14.0.log", "build-2.0.0.log", "build-2.13.0.log"]

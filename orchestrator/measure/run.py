@@ -8,13 +8,11 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from orchestrator import alternative
 from orchestrator.catalog import pinned
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
 from orchestrator.catalog.lock_on_demand import provide
 from orchestrator.catalog.version import Version
-from orchestrator.crew import Crew
 from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.engines.choose import choose_engine, find_candidates
 from orchestrator.errors import (
@@ -27,7 +25,10 @@ from orchestrator.errors import (
     TfCompareError,
 )
 from orchestrator.machine.host import host_facts, moment
-from orchestrator.measure import Ledger, Measurement, Stretch
+from orchestrator.measure import alternative
+from orchestrator.measure.prepare import Ready, make_ready
+from orchestrator.measure.rounds import Ledger, Measurement, Stretch
+from orchestrator.measure.workers import Crew
 from orchestrator.model import (
     CONTROL,
     Comparison,
@@ -41,7 +42,6 @@ from orchestrator.model import (
 from orchestrator.plan.gpus import fit
 from orchestrator.plan.pairs import TREND_FROM
 from orchestrator.plan.request import Asked, Options, ask
-from orchestrator.ready import Ready, make_ready
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View

@@ -279,7 +279,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("orchestrator.measure.time", SimpleNamespace(monotonic=lambda: made.now))
+    monkeypatch.setattr("orchestrator.measure.rounds.time", SimpleNamespace(monotonic=lambda: made.now))
     return made
 
 

@@ -14,7 +14,8 @@ from orchestrator.catalog.gpu_support import Fitting
 from orchestrator.engines import ENGINES, Environment
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.machine.host import host_facts, is_here
-from orchestrator.measure import Ledger, Stretch, undecided
+from orchestrator.measure.rounds import Ledger, Stretch, undecided
+from orchestrator.measure.run import Done, conduct, prepare, verdict_on, workload_folder
 from orchestrator.model import (
     CONTROL,
     Calibrated,
@@ -34,7 +35,6 @@ from orchestrator.plan.pairs import looks_left
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
-from orchestrator.run import Done, conduct, prepare, verdict_on, workload_folder
 from orchestrator.terminal.progress import View
 from workloads import contract
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator import pacing
+from orchestrator.measure import pacing
 
 
 @pytest.mark.parametrize(

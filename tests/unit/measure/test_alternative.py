@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator import alternative, catalog, run
+from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.errors import EnvironmentFailed
+from orchestrator.measure import alternative, run
 from orchestrator.model import Expectation
 from orchestrator.plan.request import Options
 from tests.support.builders import claim

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator.measure import patient
+from orchestrator.measure.rounds import patient
 from orchestrator.model import Calibrated, Expectation, Plan
 from tests.support.actors import Part, Stage, play
 from tests.support.builders import NEW, case, claim, plan, version_pair

@@ -1,0 +1,1 @@
+"""The story of a run: environments are prepared, workers started, rounds measured."""
