@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import catalog, doctor, examples, flags, setup
+from orchestrator import catalog, examples, flags
 from orchestrator.catalog.lock_on_demand import provide
+from orchestrator.doctor import environment, noise
 from orchestrator.errors import ContractBroken, EnvironmentFailed, FoundSlower
 from orchestrator.listing import draw_listing, find_listing
 from orchestrator.options import EngineOptions
@@ -121,15 +122,15 @@ def examine_machine(
     say = Console(stderr=True)
     names = provide(flags.names(versions), lambda text: say.print(plain(text), soft_wrap=True))
     options = EngineOptions(gpu=gpu, base=base, python_downloads=not no_python_downloads)
-    found = setup.look(catalog.resolve(names, fewest=1), options)
+    found = environment.look(catalog.resolve(names, fewest=1), options)
     examination = None
     if probe:
         say.print(plain(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
-        examination = doctor.examine(seconds, cpus)
+        examination = noise.examine(seconds, cpus)
     if format == "json":
-        print(json.dumps(doctor.as_object(examination, found), indent=2))
+        print(json.dumps(noise.as_object(examination, found), indent=2))
     else:
-        draw(lambda width: doctor.layout(examination, width, found))
+        draw(lambda width: noise.layout(examination, width, found))
     if found.unable:
         raise EnvironmentFailed(f"cannot run here: {', '.join(found.unable)}; what to do stands beside each")
 

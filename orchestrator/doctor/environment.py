@@ -7,9 +7,9 @@ from typing import Any
 from orchestrator import catalog
 from orchestrator.catalog.gpu_support import Match, judge
 from orchestrator.catalog.version import Version
+from orchestrator.doctor.finding import Finding
 from orchestrator.engines import CPU_GB, ENGINES, GPU_GB, Engine, Outlook
 from orchestrator.errors import EngineUnavailable
-from orchestrator.finding import Finding
 from orchestrator.machine.gpu import Gpu, gpus
 from orchestrator.machine.host import free_gb
 from orchestrator.options import EngineOptions

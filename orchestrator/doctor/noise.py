@@ -11,12 +11,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator import setup as setups
 from orchestrator.catalog.selectors import MARGIN
-from orchestrator.finding import STYLES, Finding, Level
+from orchestrator.doctor import environment as setups
+from orchestrator.doctor.aa_probe import Neighbour, Probe, measure
+from orchestrator.doctor.finding import STYLES, Finding, Level
 from orchestrator.machine.host import MOST_FOREIGN, MOST_STEAL, Facts, host_facts, moment
 from orchestrator.plan.pairs import ALPHA, LOOKS
-from orchestrator.probe import Neighbour, Probe, measure
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import judge
 from orchestrator.terminal.text import plain

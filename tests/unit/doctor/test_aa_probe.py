@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import probe
-from orchestrator.doctor import interval
+from orchestrator.doctor import aa_probe
+from orchestrator.doctor.aa_probe import Neighbour, Probe, busiest, measure, read_processes
+from orchestrator.doctor.noise import interval
 from orchestrator.errors import EnvironmentFailed, UsageError
-from orchestrator.probe import Neighbour, Probe, busiest, measure, read_processes
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def body(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def take(program: str) -> None:
         path = tmp_path / "body.py"
         path.write_text(program)
-        monkeypatch.setattr(probe, "BODY", path)
+        monkeypatch.setattr(aa_probe, "BODY", path)
 
     return take
 
@@ -47,7 +47,7 @@ def stranger() -> Iterator[subprocess.Popen[str]]:
 
 
 def test_it_makes_three_rounds_at_least_and_measures_both_arms(found: Probe):
-    assert found.estimate.rounds >= probe.FEWEST_ROUNDS
+    assert found.estimate.rounds >= aa_probe.FEWEST_ROUNDS
     assert all(0 < milliseconds < math.inf for milliseconds in found.call_ms)
     assert found.seconds > 0
 
@@ -68,7 +68,7 @@ def test_its_processes_stay_on_the_cpus_that_it_is_given(body, tmp_path: Path):
     cpu = max(os.sched_getaffinity(0))
     seen = tmp_path / "seen"
     body(
-        f"import os, runpy\nrunpy.run_path({str(probe.BODY)!r}, run_name='__main__')\n"
+        f"import os, runpy\nrunpy.run_path({str(aa_probe.BODY)!r}, run_name='__main__')\n"
         f"print(sorted(os.sched_getaffinity(0)), file=open({str(seen)!r}, 'a'))"
     )
     assert measure(0.0, (cpu,)).cpus == (cpu,)
@@ -99,7 +99,7 @@ def test_a_process_that_dies_ends_the_probe_and_the_error_says_how(body, program
 def test_a_process_that_gives_no_answer_ends_the_probe_and_itself(
     body, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(probe, "ANSWER_S", 1.0)
+    monkeypatch.setattr(aa_probe, "ANSWER_S", 1.0)
     seen = tmp_path / "seen"
     body(f"import os, time; print(os.getpid(), file=open({str(seen)!r}, 'a')); time.sleep(600)")
     with pytest.raises(EnvironmentFailed, match="gave no answer for 1 s"):

@@ -11,20 +11,11 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from orchestrator import doctor
-from orchestrator.doctor import (
-    Examination,
-    Finding,
-    Level,
-    as_object,
-    examine,
-    findings,
-    layout,
-    level,
-)
+from orchestrator.doctor import noise
+from orchestrator.doctor.aa_probe import Neighbour, Probe
+from orchestrator.doctor.noise import Examination, Finding, Level, as_object, examine, findings, layout, level
 from orchestrator.machine.host import Facts, Meanwhile
 from orchestrator.plan.pairs import ALPHA, LOOKS
-from orchestrator.probe import Neighbour, Probe
 from orchestrator.stats.paired import Estimate
 
 HOST: Facts = {
@@ -193,7 +184,7 @@ def test_problems_come_first():
 
 
 def test_more_rounds_see_smaller_slowdowns():
-    first, budgeted, last = doctor.visible(equal_arms(0.03)).values()
+    first, budgeted, last = noise.visible(equal_arms(0.03)).values()
     assert first > budgeted > last > 0
 
 

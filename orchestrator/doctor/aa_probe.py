@@ -19,7 +19,7 @@ from orchestrator.options import check_cpus
 from orchestrator.plan.pairs import round_order
 from orchestrator.stats.paired import Estimate, estimate
 
-BODY = Path(__file__).with_name("probed.py")
+BODY = Path(__file__).with_name("aa_probe_child.py")
 ARMS = ("A", "A again")
 FEWEST_ROUNDS = 3
 # Together a fifth of a second an arm, about what a replicate of the quick suite spends on its calls.

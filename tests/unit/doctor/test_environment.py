@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.catalog.gpu_support import Match
+from orchestrator.doctor.environment import CPU_GB, Setup, Way, as_object, findings
+from orchestrator.doctor.finding import Finding
 from orchestrator.engines import Outlook
 from orchestrator.errors import EngineUnavailable
-from orchestrator.finding import Finding
 from orchestrator.machine.gpu import Gpu
-from orchestrator.setup import CPU_GB, Setup, Way, as_object, findings
 
 H100 = Gpu(
     index=0, uuid="GPU-1", name="H100", capability="9.0", driver="550.54", memory_mb=80_000, power_limit_w=700,
