@@ -9,11 +9,11 @@ from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.flags import known_format
 from orchestrator.model import Comparison
-from orchestrator.next_step import next_line
 from orchestrator.plan.pairs import TREND_FROM, in_order
 from orchestrator.reports import FORMATS, OBJECTS, PAGES, TABLES, table
-from orchestrator.reports.arrange import Arrangement, arrangement
 from orchestrator.reports.columns import known_columns
+from orchestrator.reports.filter_sort import Arrangement, arrangement
+from orchestrator.reports.next_step import next_line
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.output_file import check, write

@@ -14,8 +14,8 @@ from orchestrator.bisect.state import State
 from orchestrator.bisect.words import conclusions, share
 from orchestrator.reports.columns import MARKS, interval, ratio
 from orchestrator.reports.html import charts, document
-from orchestrator.reports.html.parts import asset, policy
-from orchestrator.reports.html.text import rounded, shown
+from orchestrator.reports.html.assets import asset, policy
+from orchestrator.reports.html.escape import rounded, shown
 from orchestrator.terminal import output_file
 
 PAGE = "report.html"

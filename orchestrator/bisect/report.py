@@ -15,7 +15,7 @@ from orchestrator.model import VerdictName
 from orchestrator.plan.pairs import ALPHA
 from orchestrator.reports.columns import MARKS, STYLES, Notes, interval, ratio
 from orchestrator.reports.grid import Grid
-from orchestrator.reports.strip import Scale, cells_for
+from orchestrator.reports.ratio_plot import Scale, cells_for
 from orchestrator.reports.table import below
 from orchestrator.terminal.text import plain
 

@@ -18,7 +18,7 @@ from orchestrator.history.plot import BORDER, GAP, MARKS, MISSING, plot, sparkli
 from orchestrator.history.rows import ALPHA, Row, bounds
 from orchestrator.reports.columns import STYLES, Notes, ratio
 from orchestrator.reports.grid import Grid
-from orchestrator.reports.strip import cells_for
+from orchestrator.reports.ratio_plot import cells_for
 from orchestrator.reports.summary import split_params
 from orchestrator.reports.table import below
 from orchestrator.terminal.text import plain

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from orchestrator.errors import UsageError
 from orchestrator.model import CONTROL, Arm, Case, Comparison, Contrast
+from orchestrator.reports.column_blocks import Cell, Part, Piece, Rows, fits, flat, lines, stacked, table
 from orchestrator.reports.columns import COLUMNS, MARKS, STYLES, Notes
-from orchestrator.reports.pieces import Cell, Part, Piece, Rows, fits, flat, lines, stacked, table
 from orchestrator.reports.table import facts, warned
 from orchestrator.terminal.text import drawn, plain
 

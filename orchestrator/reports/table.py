@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.model import Arm, Comparison, Contrast
-from orchestrator.reports.arrange import Arrangement
 from orchestrator.reports.columns import LONGEST, Column, Notes, choose, legend
+from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.summary import LONGEST as LONGEST_NAME
 from orchestrator.reports.summary import by_candidate, sentences, split_params

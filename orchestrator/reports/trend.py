@@ -14,7 +14,7 @@ from orchestrator.reports import table
 from orchestrator.reports.columns import MARKS, STYLES, Notes, duration, interval, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import run_object
-from orchestrator.reports.strip import Scale, cells_for
+from orchestrator.reports.ratio_plot import Scale, cells_for
 from orchestrator.reports.summary import by_candidate
 from orchestrator.terminal.text import plain
 

@@ -18,7 +18,7 @@ from orchestrator.history.site import Built, case, feed, overview, words
 from orchestrator.history.site.overview import Row
 from orchestrator.history.site.sources import Place, Sources, runs_at
 from orchestrator.history.store import Store
-from orchestrator.reports.html import parts
+from orchestrator.reports.html import assets
 from orchestrator.terminal.text import harmless
 
 FOLDER = Path(__file__).parent
@@ -124,10 +124,10 @@ def _environment() -> jinja2.Environment:
         finalize=_shown,
     )
     environment.filters["utc"] = lambda at: f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    style = parts.asset("page.css") + (FOLDER / "site.css").read_text(encoding="utf-8")
+    style = assets.asset("page.css") + (FOLDER / "site.css").read_text(encoding="utf-8")
     script = (FOLDER / "site.js").read_text(encoding="utf-8")
     environment.globals |= {
-        "policy": parts.policy(style, script),
+        "policy": assets.policy(style, script),
         # This package's own files.
         "style": Markup(style),  # noqa: S704
         "script": Markup(script),  # noqa: S704

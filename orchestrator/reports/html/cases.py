@@ -11,8 +11,8 @@ from orchestrator.model import Arm, Case, Comparison, Contrast
 from orchestrator.plan.pairs import TREND_FROM, in_order
 from orchestrator.reports.columns import MEASURES, duration, interval, ratio
 from orchestrator.reports.html.calls import ArmName, Course
+from orchestrator.reports.html.escape import rounded, shown
 from orchestrator.reports.html.rows import Cell, Column, Names, Row, arm_row, params
-from orchestrator.reports.html.text import rounded, shown
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.replicates import Replicate
 

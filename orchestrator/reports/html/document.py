@@ -14,9 +14,10 @@ from orchestrator.model import Comparison, Contrast
 from orchestrator.plan.pairs import TREND_FROM
 from orchestrator.reports import table, trend
 from orchestrator.reports.html import charts, facts
+from orchestrator.reports.html.assets import asset, policy
 from orchestrator.reports.html.calls import Calls
 from orchestrator.reports.html.cases import COLUMNS, sections
-from orchestrator.reports.html.parts import asset, policy
+from orchestrator.reports.html.escape import rounded, script_data, shown
 from orchestrator.reports.html.rows import (
     ARM_COLUMNS,
     CONTRAST_COLUMNS,
@@ -28,7 +29,6 @@ from orchestrator.reports.html.rows import (
     arm_rows,
     contrast_rows,
 )
-from orchestrator.reports.html.text import rounded, script_data, shown
 from orchestrator.reports.summary import sentences
 from orchestrator.results.run import Run
 

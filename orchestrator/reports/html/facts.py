@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator.model import Comparison, Manifest
-from orchestrator.reports.html.text import shown
+from orchestrator.reports.html.escape import shown
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from orchestrator.model import Arm, Case, Comparison, Contrast, Pair, Params
 from orchestrator.reports.columns import MARKS, MEASURES, duration, interval, ratio
-from orchestrator.reports.html.text import rounded, shown
+from orchestrator.reports.html.escape import rounded, shown
 from orchestrator.reports.summary import by_candidate
 
 # What stands in a verdict's place where there is none, with its mark.

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from orchestrator.model import Case, Comparison
 from orchestrator.plan.pairs import in_order, neighbour_pairs
 from orchestrator.reports import html, trend
-from orchestrator.reports.html.text import shown as shown_text
+from orchestrator.reports.html.escape import shown as shown_text
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.showing import Shown

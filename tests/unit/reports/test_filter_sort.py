@@ -5,7 +5,7 @@ import pytest
 from orchestrator.errors import UsageError
 from orchestrator.model import Comparison
 from orchestrator.reports import table
-from orchestrator.reports.arrange import KINDS, SORTS, Arrangement, arrangement
+from orchestrator.reports.filter_sort import KINDS, SORTS, Arrangement, arrangement
 from tests.support.builders import NEW, OLD, arm, case, case_pair, contrast, manifest, plan, unmeasured
 
 QUICK, SLOW, SAME = (case("predict", model=name) for name in ("b-quick", "a-slow", "c-same"))

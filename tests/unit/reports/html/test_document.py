@@ -17,8 +17,8 @@ import pytest
 from orchestrator.model import Comparison
 from orchestrator.reports import html
 from orchestrator.reports.columns import MARKS
+from orchestrator.reports.html.escape import rounded, script_data, shown
 from orchestrator.reports.html.rows import OTHERS
-from orchestrator.reports.html.text import rounded, script_data, shown
 from orchestrator.reports.summary import sentences
 from orchestrator.results.run import Run
 from tests.browser import runs

@@ -1,6 +1,6 @@
 """A large run's page: how large it is, and what it takes to write it.
 
-`python -m tests.unit.reports.test_html_size CASES` writes a run of so many cases and tells both.
+`python -m tests.unit.reports.html.test_document_size CASES` writes a run of so many cases and tells both.
 """
 
 import multiprocessing

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from orchestrator.reports.strip import MOST_CELLS, Scale, cells_for
+from orchestrator.reports.ratio_plot import MOST_CELLS, Scale, cells_for
 
 
 def scale(*ratios: float, cells: int = 41) -> Scale:

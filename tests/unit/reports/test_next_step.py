@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.catalog import workloads
 from orchestrator.model import Ended, Finished
-from orchestrator.next_step import as_budget, flag_values, next_line, own_workloads, round_s
+from orchestrator.reports.next_step import as_budget, flag_values, next_line, own_workloads, round_s
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.run import load_run
 from orchestrator.results.rundir import RunDir
