@@ -17,9 +17,9 @@ from orchestrator.exports import (
     markdown,
     openmetrics,
     parquet,
-    places,
     pyperf,
 )
+from orchestrator.exports import files as places
 from orchestrator.results import tables
 from orchestrator.results.run import Run
 from orchestrator.terminal import output_file

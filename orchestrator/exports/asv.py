@@ -8,9 +8,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from orchestrator.exports.figures import Name, python_of, quartiles, steady_ns
-from orchestrator.exports.places import new_folder, write_json
-from orchestrator.exports.text import file_name, key
+from orchestrator.exports.common import Name, python_of, quartiles, steady_ns
+from orchestrator.exports.escape import file_name, key
+from orchestrator.exports.files import new_folder, write_json
 from orchestrator.model import CONTROL, Arm, Case
 from orchestrator.results.run import Run
 from orchestrator.stats.paired import Estimate

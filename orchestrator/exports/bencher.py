@@ -2,8 +2,8 @@
 
 import json
 
-from orchestrator.exports.figures import quartiles, steady_ns
-from orchestrator.exports.text import key
+from orchestrator.exports.common import quartiles, steady_ns
+from orchestrator.exports.escape import key
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.run import Run
 

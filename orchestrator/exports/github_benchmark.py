@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 
-from orchestrator.exports.figures import quartiles, steady_ns, told
-from orchestrator.exports.text import key
+from orchestrator.exports.common import quartiles, steady_ns, told
+from orchestrator.exports.escape import key
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import harmless

@@ -6,7 +6,7 @@ from datetime import UTC
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from orchestrator.exports.figures import told
+from orchestrator.exports.common import told
 from orchestrator.model import Arm, Comparison, Contrast
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import harmless

@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from orchestrator.exports.figures import python_of, verdict
+from orchestrator.exports.common import python_of, verdict
 from orchestrator.model import Arm, Comparison, Contrast
 from orchestrator.reports.claims import judged_claims, subject_of, summary
 from orchestrator.reports.columns import MARKS, duration, interval, ratio

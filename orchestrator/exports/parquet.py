@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 
-from orchestrator.exports.places import whole
+from orchestrator.exports.files import whole
 from orchestrator.results import tables
 from orchestrator.results.run import Run
 from orchestrator.results.rundir import RunDir

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.exports.figures import Name, python_of, told
-from orchestrator.exports.places import new_folder, write_json
-from orchestrator.exports.text import file_name, key
+from orchestrator.exports.common import Name, python_of, told
+from orchestrator.exports.escape import file_name, key
+from orchestrator.exports.files import new_folder, write_json
 from orchestrator.model import CONTROL, Contrast
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results import tables
