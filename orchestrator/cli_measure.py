@@ -17,7 +17,7 @@ from orchestrator.measure.resume import MoreOptions, more_rounds
 from orchestrator.measure.run import Done, forecast
 from orchestrator.measure.run import run as run_comparison
 from orchestrator.plan.request import Options
-from orchestrator.profile import CALLS, TOP, ProfileOptions, profile
+from orchestrator.profiling.run import CALLS, TOP, ProfileOptions, profile
 from orchestrator.reports.next_step import next_line
 from orchestrator.showing import Shown, shown
 from orchestrator.switches import (

@@ -14,11 +14,11 @@ from orchestrator.doctor import environment, noise
 from orchestrator.errors import ContractBroken, EnvironmentFailed, FoundSlower
 from orchestrator.listing import draw_listing, find_listing
 from orchestrator.options import EngineOptions
-from orchestrator.profile import PROFILE_FILE
-from orchestrator.profile import read as read_profile
-from orchestrator.profiles import Profiled
+from orchestrator.profiling import report as profile_report
+from orchestrator.profiling.model import Profiled
+from orchestrator.profiling.run import PROFILE_FILE
+from orchestrator.profiling.run import read as read_profile
 from orchestrator.reports import changes as changes_report
-from orchestrator.reports import profile as profile_report
 from orchestrator.results.compare_runs import compare_runs
 from orchestrator.results.run import load_run
 from orchestrator.showing import shown

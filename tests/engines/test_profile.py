@@ -6,9 +6,9 @@ import pytest
 
 from orchestrator.model import Case
 from orchestrator.plan.request import Options
-from orchestrator.profile import ProfileOptions, profile, read
-from orchestrator.profiles import Profiled, Row, cumulative, grown, growth, own, split
-from orchestrator.reports.profile import Compared, as_object, compared, render
+from orchestrator.profiling.model import Profiled, Row, cumulative, grown, growth, own, split
+from orchestrator.profiling.report import Compared, as_object, compared, render
+from orchestrator.profiling.run import ProfileOptions, profile, read
 from orchestrator.terminal.progress import Quiet
 
 TRAIN = "train_loop[loop={},api=tf.keras,mode=eager,input=numpy,model=small,data=small]"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.model import Case
-from orchestrator.profiles import Frame, Function, Heading, Node, Profile, Profiled, ProfiledArm, Spent, Stacks
+from orchestrator.profiling.model import Frame, Function, Heading, Node, Profile, Profiled, ProfiledArm, Spent, Stacks
 from tests.support.builders import MS, NEW, OLD, RUN
 
 CALLS = 10

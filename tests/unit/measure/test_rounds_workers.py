@@ -19,7 +19,7 @@ from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.contract import stub
 from tests.support.builders import NEW, OLD, case, case_pair, plan, run_directory, version_pair
-from tests.unit.test_profile import Environment
+from tests.unit.profiling.test_run import Environment
 
 CASES = tuple(case("tick", n=name) for name in "abc")
 PAIRS = (*(version_pair(one) for one in CASES), *(case_pair(CASES[0], one) for one in CASES[1:]))

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator import profile as story
 from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import WORKLOADS
@@ -31,8 +30,9 @@ from orchestrator.errors import (
 from orchestrator.model import Case, EnvironmentFacts
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import Options
-from orchestrator.profile import ProfileOptions
-from orchestrator.profiles import Profiled
+from orchestrator.profiling import run as story
+from orchestrator.profiling.model import Profiled
+from orchestrator.profiling.run import ProfileOptions
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.profiles import Frame, ProfiledArm, Stacks
+from orchestrator.profiling.model import Frame, ProfiledArm, Stacks
 
 SPEEDSCOPE = "https://www.speedscope.app/file-format-schema.json"
 

@@ -27,8 +27,8 @@ from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.model import Case, Lost, Plan
 from orchestrator.plan.gpus import fit
 from orchestrator.plan.request import Asked, Options, ask
-from orchestrator.profile_stacks import collapsed, speedscope
-from orchestrator.profiles import Heading, Profile, Profiled, ProfiledArm, stem
+from orchestrator.profiling.flamegraph import collapsed, speedscope
+from orchestrator.profiling.model import Heading, Profile, Profiled, ProfiledArm, stem
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.model import Case
-from orchestrator.profiles import (
+from orchestrator.profiling.model import (
     Figure,
     Profile,
     Profiled,

@@ -4,7 +4,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.model import Case
-from orchestrator.profiles import (
+from orchestrator.profiling.model import (
     Figure,
     Frame,
     Node,

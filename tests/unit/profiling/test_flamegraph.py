@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from orchestrator.profile_stacks import collapsed, speedscope
-from orchestrator.profiles import Frame, Node, Stacks
+from orchestrator.profiling.flamegraph import collapsed, speedscope
+from orchestrator.profiling.model import Frame, Node, Stacks
 from tests.support.builders import case
 from tests.support.profiled import STACKS, arm, profile
 

@@ -6,8 +6,8 @@ import pytest
 from rich.cells import cell_len
 
 from orchestrator.model import Case
-from orchestrator.profiles import Profiled
-from orchestrator.reports import profile as report
+from orchestrator.profiling import report
+from orchestrator.profiling.model import Profiled
 from tests.support.builders import NEW, OLD, case
 from tests.support.kept import kept
 from tests.support.profiled import arm, function, profile, profiled
