@@ -8,8 +8,8 @@ import typer
 from rich.console import Console
 
 from orchestrator import examples, flags
-from orchestrator.bisect import outlook, report, story
-from orchestrator.bisect.once import Once
+from orchestrator.bisect import estimate, report, run
+from orchestrator.bisect.quiet_view import Once
 from orchestrator.bisect.state import Question, State
 from orchestrator.errors import UsageError
 from orchestrator.plan.request import Options
@@ -136,28 +136,28 @@ def bisect(
     with view(errors, quiet=quiet, verbose=verbose) as live:
         watching = Once(live)
         folder, known = _begun(question, resume, out, watching)
-        plan = outlook.lines(known, watching) if known.found.wanted else []
+        plan = estimate.lines(known, watching) if known.found.wanted else []
         if dry_run:
             print("\n".join(plan))
             return
         for line in plan:
             watching.say(line)
-        done = story.bisect(folder, known, watching, steps)
+        done = run.bisect(folder, known, watching, steps)
     _show(done, format, errors, quiet)
 
 
 def _begun(question: Question | None, resume: Path | None, out: Path | None, watching: View) -> tuple[Path, State]:
     if question is None:
         assert resume is not None
-        folder, known = resume, story.again(resume)
+        folder, known = resume, run.again(resume)
     else:
-        folder, known = story.begin(question, out, watching)
+        folder, known = run.begin(question, out, watching)
     if known.steps:
         watching.say(f"{folder}: {len(known.measured)} steps are done already, and are not measured again")
     return folder, known
 
 
-def _show(done: story.Bisected, format: str, errors: Console, quiet: bool) -> None:
+def _show(done: run.Bisected, format: str, errors: Console, quiet: bool) -> None:
     if format == "json":
         print(json.dumps(report.as_object(done.state, done.found), indent=2))
     else:

@@ -1,1 +1,1 @@
-"""Which version made a contrast change: search.py decides, story.py measures, state.py keeps, report.py shows."""
+"""Which version made a contrast change: search.py decides, run.py measures, state.py keeps, report.py shows."""

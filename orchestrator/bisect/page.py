@@ -7,11 +7,11 @@ from typing import Any
 import jinja2
 import vl_convert
 
-from orchestrator.bisect.chain import joined
+from orchestrator.bisect.joined_ratios import joined
 from orchestrator.bisect.report import facts, visited
 from orchestrator.bisect.search import Found
 from orchestrator.bisect.state import State
-from orchestrator.bisect.words import conclusions, share
+from orchestrator.bisect.wording import conclusions, share
 from orchestrator.reports.columns import MARKS, interval, ratio
 from orchestrator.reports.html import charts, document
 from orchestrator.reports.html.assets import asset, policy

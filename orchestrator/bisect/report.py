@@ -7,10 +7,10 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.bisect.chain import Joined, joined
+from orchestrator.bisect.joined_ratios import Joined, joined
 from orchestrator.bisect.search import Finding, Found, Part
 from orchestrator.bisect.state import State
-from orchestrator.bisect.words import conclusions, share
+from orchestrator.bisect.wording import conclusions, share
 from orchestrator.model import VerdictName
 from orchestrator.plan.pairs import ALPHA
 from orchestrator.reports.columns import MARKS, STYLES, Notes, interval, ratio

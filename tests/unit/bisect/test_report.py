@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from orchestrator.bisect import page, report
 from orchestrator.bisect.search import Finding, Found, Wanted, search
 from orchestrator.bisect.state import Question, Skipped, State, Step
-from orchestrator.bisect.words import announced, conclusions
+from orchestrator.bisect.wording import announced, conclusions
 from orchestrator.plan.request import Options
 from orchestrator.terminal.text import drawn
 from tests.conftest import ROOT

@@ -11,10 +11,10 @@ from pathlib import Path
 from orchestrator import catalog
 from orchestrator.bisect import state
 from orchestrator.bisect.candidates import is_nightly, releases_between, with_nightlies
-from orchestrator.bisect.learn import end_lost, learn, order, timed_out
+from orchestrator.bisect.findings import end_lost, learn, order, timed_out
 from orchestrator.bisect.search import Found, Wanted
 from orchestrator.bisect.state import Question, Skipped, State, Step
-from orchestrator.bisect.words import announced
+from orchestrator.bisect.wording import announced
 from orchestrator.catalog import lock_on_demand
 from orchestrator.catalog import workloads as suites
 from orchestrator.engines.choose import choose_engine

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from orchestrator.bisect.chain import joined
+from orchestrator.bisect.joined_ratios import joined
 from orchestrator.bisect.search import Finding
 from tests.unit.bisect.worlds import finding
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.bisect import outlook, state, story
-from orchestrator.bisect.once import Once
+from orchestrator.bisect import estimate, run, state
+from orchestrator.bisect.quiet_view import Once
+from orchestrator.bisect.run import Bisected, Hands
 from orchestrator.bisect.search import Wanted
 from orchestrator.bisect.state import Question, State
-from orchestrator.bisect.story import Bisected, Hands
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Environment, Outlook
 from orchestrator.engines.environment import BuildLog
@@ -90,8 +90,8 @@ def searched(
     folder: Path, question: Question = QUESTION, view: View | None = None, most: int | None = None
 ) -> Bisected:
     view = view or Quiet()
-    path, known = story.begin(question, folder, view)
-    return story.bisect(path, known, view, most)
+    path, known = run.begin(question, folder, view)
+    return run.bisect(path, known, view, most)
 
 
 def change(done: Bisected) -> list[tuple[str, str]]:
@@ -107,7 +107,7 @@ def test_the_version_is_found_and_every_step_is_a_run_that_can_be_reported(unmad
     steps = [line for line in heard.lines if line.startswith("step ")]
     assert steps[0] == "step 1: do 1.14.0 and 2.3.4 differ?"
     assert "2.0.0, in the middle of the 4 versions between them" in steps[1]
-    assert len(steps) == len(done.state.measured) <= outlook.most_likely(4)
+    assert len(steps) == len(done.state.measured) <= estimate.most_likely(4)
     for step in done.state.measured:
         judged = running.judge_run(RunDir.open(done.path / step.run))
         assert set(judged.plan.versions) == set(step.versions)
@@ -124,7 +124,7 @@ def test_what_all_steps_have_in_common_is_said_once(unmade, tmp_path: Path):
 def test_a_search_that_is_done_is_told_again_without_measuring(unmade, stage, tmp_path: Path):
     first = searched(tmp_path / "hunt")
     played = len(stage.log)
-    again = story.bisect(tmp_path / "hunt", story.again(tmp_path / "hunt"), Quiet())
+    again = run.bisect(tmp_path / "hunt", run.again(tmp_path / "hunt"), Quiet())
     assert again.found == first.found
     assert searched(tmp_path / "hunt").found == first.found
     assert len(stage.log) == played
@@ -224,13 +224,13 @@ def test_so_many_steps_and_no_more_are_taken_and_the_rest_is_left_open(unmade, t
 def test_a_folder_holds_one_search(unmade, tmp_path: Path):
     searched(tmp_path / "hunt", most=1)
     with pytest.raises(UsageError, match="was asked otherwise"):
-        story.begin(replace(QUESTION, bad="2.2"), tmp_path / "hunt", Quiet())
+        run.begin(replace(QUESTION, bad="2.2"), tmp_path / "hunt", Quiet())
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
     with pytest.raises(UsageError, match="is not empty"):
-        story.begin(QUESTION, tmp_path / "full", Quiet())
+        run.begin(QUESTION, tmp_path / "full", Quiet())
     with pytest.raises(UsageError, match="holds no search"):
-        story.again(tmp_path / "full")
+        run.again(tmp_path / "full")
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_what_it_rests_on_must_be_what_it_was(unmade, tmp_path: Path, changed: d
     done = searched(tmp_path / "hunt", most=1)
     state.write(tmp_path / "hunt", replace(done.state, **changed))
     with pytest.raises(UsageError, match=told):
-        story.again(tmp_path / "hunt")
+        run.again(tmp_path / "hunt")
 
 
 def test_a_state_that_is_not_ours_breaks_the_contract(unmade, tmp_path: Path):
@@ -253,7 +253,7 @@ def test_a_state_that_is_not_ours_breaks_the_contract(unmade, tmp_path: Path):
     path = tmp_path / "hunt" / state.STATE_FILE
     path.write_text(json.dumps({**json.loads(path.read_text()), "more": 1}))
     with pytest.raises(ContractBroken, match="not what this tfcompare writes"):
-        story.again(tmp_path / "hunt")
+        run.again(tmp_path / "hunt")
 
 
 def test_a_state_comes_back_as_it_was_written(unmade, tmp_path: Path):
@@ -267,18 +267,18 @@ def test_a_state_comes_back_as_it_was_written(unmade, tmp_path: Path):
 )
 def test_a_search_is_about_one_case(selected: tuple[str, ...], told: str):
     with pytest.raises(UsageError, match=told):
-        story.begin(replace(QUESTION, run=Options(selected=selected)), None, Quiet())
+        run.begin(replace(QUESTION, run=Options(selected=selected)), None, Quiet())
 
 
 def test_an_end_is_one_version():
     with pytest.raises(UsageError, match="name one each"):
-        story.begin(replace(QUESTION, good="1.14..2.0"), None, Quiet())
+        run.begin(replace(QUESTION, good="1.14..2.0"), None, Quiet())
 
 
 def test_the_outlook_says_how_many_steps_and_what_is_to_be_made(unmade):
     heard = Heard()
-    _, known = story.begin(QUESTION, None, heard)
-    plan_line, installs = outlook.lines(known, heard)
+    _, known = run.begin(QUESTION, None, heard)
+    plan_line, installs = estimate.lines(known, heard)
     assert "1.14.0 to 2.3.4, 4 versions between them: about 4 steps to a single change" in plan_line
     assert installs.startswith("1 of 6 versions are not ready")
     assert heard.lines == ["engine: actors"]
@@ -313,7 +313,7 @@ def world(logs: Mapping[str, float], *, rounds: list[int | None] | None = None, 
 
 
 def begun(folder: Path, candidates: tuple[str, ...], **changes) -> State:
-    _, known = story.begin(QUESTION, folder, Quiet())
+    _, known = run.begin(QUESTION, folder, Quiet())
     question = replace(known.question, good=candidates[0], bad=candidates[-1], **changes)
     return replace(known, question=question, candidates=candidates)
 
@@ -324,7 +324,7 @@ def test_after_the_release_the_nightlies_between_the_two_are_searched(unmade, tm
     logs = {version: (1.0 if version in ("2.21.0", *days[5:]) else 0.0) for version in (*releases, *days)}
     hands = replace(world(logs), nightlies=lambda: (*days, "2.22.0.dev20260301"))
     known = begun(tmp_path, releases, nightlies=True)
-    done = story.bisect(tmp_path / "hunt", known, Quiet(), hands=hands)
+    done = run.bisect(tmp_path / "hunt", known, Quiet(), hands=hands)
     assert change(done) == [("2.21.0.dev20260105", "2.21.0.dev20260106")]
     assert done.state.deepened
 
@@ -334,7 +334,7 @@ def test_where_no_nightly_is_left_the_release_is_the_answer_and_that_is_said(unm
     hands = replace(world(logs), nightlies=lambda: ("2.22.0.dev20260301",))
     known = begun(tmp_path, tuple(logs), nightlies=True)
     heard = Heard()
-    done = story.bisect(tmp_path / "hunt", known, heard, hands=hands)
+    done = run.bisect(tmp_path / "hunt", known, heard, hands=hands)
     assert change(done) == [("1.15.5", "2.0.0")]
     assert "the index has no nightly between 1.15.5 and 2.0.0: old ones are removed" in heard.lines[-1]
     assert done.state.notes == (heard.lines[-1],)
@@ -345,7 +345,7 @@ def test_rounds_that_decide_nothing_are_followed_by_more_of_them(unmade, tmp_pat
     logs = dict.fromkeys(RELEASES, 0.0) | {"2.3.4": 1.0}
     known = begun(tmp_path, RELEASES)
     hands = world(logs, rounds=rounds, blind_rounds=4)
-    done = story.bisect(tmp_path / "hunt", known, Quiet(), hands=hands)
+    done = run.bisect(tmp_path / "hunt", known, Quiet(), hands=hands)
     assert change(done) == [("2.2.3", "2.3.4")]
     assert rounds[:2] == [3, 6]
 
@@ -357,5 +357,5 @@ def test_rounds_that_decide_nothing_are_followed_by_more_of_them(unmade, tmp_pat
 def test_a_step_has_a_budget_and_more_rounds_have_more_of_it(rounds, budget_s, usual: tuple, more: tuple):
     options = replace(QUESTION.run, rounds=rounds, budget_s=budget_s)
     for kind, expected in (("split", usual), ("again", more)):
-        found = story.how(options, Wanted(kind, ("1.14.0", "2.3.4")))
+        found = run.how(options, Wanted(kind, ("1.14.0", "2.3.4")))
         assert (found.rounds, found.budget_s) == expected
