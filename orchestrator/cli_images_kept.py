@@ -42,21 +42,21 @@ def list_images(
     format: Format = "table",
 ) -> None:
     flags.known_format(format)
-    from orchestrator.images import inventory, tables
+    from orchestrator.images import inventory, report
 
     with _engine("listing images") as client:
         found = inventory.take(client, catalog.all_versions(), base)
     if format == "json":
-        print(json.dumps(tables.objects(found, missing=all), indent=2))
+        print(json.dumps(report.objects(found, missing=all), indent=2))
         return
-    draw(lambda width: tables.of_images(found, missing=all))
+    draw(lambda width: report.of_images(found, missing=all))
     _tell_other_base(found, base)
 
 
 @app.command("verify", help=examples.IMAGES_VERIFY)
 def verify_images(versions: Versions = None, base: Base = None, format: Format = "table", quiet: Quiet = False) -> None:
     flags.known_format(format)
-    from orchestrator.images import inventory, tables
+    from orchestrator.images import inventory, report
     from orchestrator.images.verify import verify
 
     named = _named(versions)
@@ -70,7 +70,7 @@ def verify_images(versions: Versions = None, base: Base = None, format: Format =
     if format == "json":
         print(json.dumps([one.as_object() for one in found], indent=2))
     else:
-        draw(lambda width: tables.of_checks(found))
+        draw(lambda width: report.of_checks(found))
     if wrong := [one.image for one in found if not one.ok]:
         raise EnvironmentFailed(
             f"{', '.join(wrong)}: not what was built; something has changed it, or the build was not whole. "
@@ -87,14 +87,14 @@ def prune_images(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     base: Base = None,
 ) -> None:
-    from orchestrator.images import inventory, prune, sizes, tables
+    from orchestrator.images import inventory, prune, report, sizes
 
     with _engine("looking for what can be freed") as client:
         versions = catalog.all_versions()
         images = inventory.take(client, versions, base)
         garbage = prune.find(client, images, versions, base, all=all, cache=environments)
         if garbage or garbage.spared:
-            draw(lambda width: tables.of_garbage(garbage))
+            draw(lambda width: report.of_garbage(garbage))
         if not garbage:
             print("nothing to free")
             return
@@ -118,7 +118,7 @@ def lock_bases(
     format: Format = "table",
 ) -> None:
     flags.known_format(format)
-    from orchestrator.images import lock, tables
+    from orchestrator.images import lock, report
 
     asked = lock.bases(_named(versions) or catalog.all_versions(), "gpu" if gpu else "cpu", base, user_data.digests())
     if not asked:
@@ -132,7 +132,7 @@ def lock_bases(
     if format == "json":
         print(json.dumps([one.as_object() for one in answers], indent=2))
     else:
-        draw(lambda width: tables.of_answers(answers))
+        draw(lambda width: report.of_answers(answers))
     if found:
         _say(f"written: {path}")
     _tell_moved([one for one in answers if one.state == "CHANGED"])
@@ -157,7 +157,7 @@ def save_images(file: ArchiveFile, versions: Versions = None, base: Base = None,
 @app.command("load", help=examples.IMAGES_LOAD)
 def load_images(file: ArchiveFile, base: Base = None, quiet: Quiet = False) -> None:
     from orchestrator.engines.docker.image import base_reference
-    from orchestrator.images import archive, inventory, tables
+    from orchestrator.images import archive, inventory, report
 
     packed = archive.read(file)
     with _engine(f"loading {file}", PATIENCE_S) as client:
@@ -173,7 +173,7 @@ def load_images(file: ArchiveFile, base: Base = None, quiet: Quiet = False) -> N
         found = inventory.take(client, catalog.all_versions(), base or other).only(tags)
     for name, digest in adopted.items():
         _say(f"{name} is {digest} from now on, as where the images were made ({user_data.digests_file()})", quiet)
-    draw(lambda width: tables.of_images(found, missing=False))
+    draw(lambda width: report.of_images(found, missing=False))
     if absent := tags.difference(*(one.image.tags for one in found.images)):
         raise EnvironmentFailed(f"{file}: the engine took it, but does not have {', '.join(sorted(absent))}")
     ready = dict.fromkeys(one.image.version for one in found.current())

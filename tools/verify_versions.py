@@ -22,7 +22,7 @@ from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines.environment import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EnvironmentFailed, TfCompareError
-from orchestrator.images.environments import remove
+from orchestrator.images.venv_cache import remove
 from orchestrator.measure.rounds import Ledger
 from orchestrator.measure.run import conduct, first_stretch, make_manifest
 from orchestrator.options import EngineOptions

@@ -15,7 +15,7 @@ from orchestrator import catalog
 from orchestrator.catalog import lock_on_demand
 from orchestrator.catalog.version import Version
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError
-from orchestrator.images import environments, sizes
+from orchestrator.images import sizes, venv_cache
 
 KEEP = 3
 # An engine that is slow to answer holds up the end of a night no longer than this.
@@ -76,9 +76,9 @@ def _remove(versions: Sequence[Version]) -> Retired:
     for version in versions:
         if version.number in spared:
             continue
-        for folder in [folder for flavour in version.flavours for folder in environments.made_of(flavour)]:
-            size = environments.size(folder)
-            if environments.remove(folder):
+        for folder in [folder for flavour in version.flavours for folder in venv_cache.made_of(flavour)]:
+            size = venv_cache.size(folder)
+            if venv_cache.remove(folder):
                 freed += size
             else:
                 spared[version.number] = f"{folder.name} is in use, or not ours to remove"

@@ -11,7 +11,8 @@ from docker.errors import APIError, ImageNotFound
 
 from orchestrator.catalog.version import Version
 from orchestrator.engines.docker import container, nvidia
-from orchestrator.images import environments, sizes
+from orchestrator.images import sizes
+from orchestrator.images import venv_cache as environments
 from orchestrator.images.inventory import Inventory, Judged, Kept, kept, weigh
 
 

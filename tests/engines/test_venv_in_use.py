@@ -21,7 +21,7 @@ from orchestrator import catalog, cli_images_kept
 from orchestrator.catalog.version import Version
 from orchestrator.engines.environment import BuildLog
 from orchestrator.engines.venv.engine import MARKER, VenvEngine
-from orchestrator.images import environments
+from orchestrator.images import venv_cache
 from orchestrator.options import EngineOptions
 from tests.engines.packages import locked, own_pip, wheel
 from tests.unit.test_cli import called
@@ -123,7 +123,7 @@ def test_prune_leaves_what_another_process_has_prepared_until_that_closes_it(
     assert (holder.path / MARKER).exists()
     assert "nothing to free" in printed
     assert f"environment {holder.path.name}: it is in use" in printed
-    assert not environments.remove(holder.path), "a run that begins between the question and the answer"
+    assert not venv_cache.remove(holder.path), "a run that begins between the question and the answer"
     assert holder.order("close") == "closed"
     assert "freed about" in prune()
     assert not holder.path.exists()
@@ -149,8 +149,8 @@ def test_two_processes_use_it_at_once_and_the_last_one_frees_it(holder: Holder, 
         assert own.prepare(made, quiet(tmp_path / "log")).path == holder.path
         assert not (tmp_path / "log").exists(), "nothing is installed, and nobody waits"
         holder.order("close")
-        assert not environments.remove(holder.path)
-    assert environments.remove(holder.path)
+        assert not venv_cache.remove(holder.path)
+    assert venv_cache.remove(holder.path)
 
 
 def test_an_install_waits_until_no_process_uses_what_it_replaces(holder: Holder, made: Version, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_an_install_waits_until_no_process_uses_what_it_replaces(holder: Holder,
         thread.join(WAIT_S)
         assert (holder.path / MARKER).exists()
         assert not (holder.path / "kept").exists()
-        assert not environments.remove(holder.path), "who has installed it uses it"
+        assert not venv_cache.remove(holder.path), "who has installed it uses it"
 
 
 def test_an_environment_whose_install_failed_is_free(made: Version, tmp_path: Path) -> None:
@@ -178,4 +178,4 @@ def test_an_environment_whose_install_failed_is_free(made: Version, tmp_path: Pa
         with pytest.raises(Exception, match="has no file of little-one"):
             own.prepare(made, quiet(tmp_path / "log"))
         [half] = [path for path in (tmp_path / "cache" / "tfcompare" / "environments").iterdir() if path.is_dir()]
-        assert environments.remove(half)
+        assert venv_cache.remove(half)

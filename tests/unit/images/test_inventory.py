@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.engines.docker.image import BASE_DIGEST, BASE_ID
-from orchestrator.images import tables
+from orchestrator.images import report
 from orchestrator.images.inventory import judge, place, weigh
 from orchestrator.terminal.text import drawn
 from tests.unit.images.scenes import BASE, flavour, judged, kept, recipe, version
@@ -90,14 +90,14 @@ def test_an_image_leads_back_to_its_place_in_the_table():
 
 def test_the_table_and_the_objects_tell_the_same():
     found = weigh([kept(NOW), kept(recipe(spec="b" * 64, lock="other"))], {KEY: NOW}, VERSIONS)
-    [first, second, *missing] = tables.objects(found, missing=True)
+    [first, second, *missing] = report.objects(found, missing=True)
     assert (first["state"], second["state"], second["why"]) == ("current", "stale", "its lock is another one now")
     assert (first["tag"], first["size"], first["created"]) == (NOW.tag, 10**9, "2026-01-02T03:04:00+00:00")
     assert {entry["state"] for entry in missing} == {"not built"}
-    assert len(tables.objects(found, missing=False)) == 2
-    text = drawn(lambda width: tables.of_images(found, missing=True))
+    assert len(report.objects(found, missing=False)) == 2
+    text = drawn(lambda width: report.of_images(found, missing=True))
     assert "1.0 GB" in text
     assert "not built" in text
-    assert drawn(lambda width: tables.of_images(weigh([], {}, VERSIONS), missing=False)) == (
+    assert drawn(lambda width: report.of_images(weigh([], {}, VERSIONS), missing=False)) == (
         "no image of tfcompare's is here"
     )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.images import tables
+from orchestrator.images import report
 from orchestrator.images.lock import Answer, bases, why
 from orchestrator.terminal.text import drawn
 from tests.unit.images.scenes import version
@@ -46,7 +46,7 @@ def test_a_base_of_ones_own_has_only_the_digest_that_was_locked_before():
 def test_an_answer_is_new_or_as_known_or_loudly_another(one: Answer, state: str):
     assert one.state == state
     assert one.as_object()["state"] == state
-    text = drawn(lambda width: tables.of_answers([one, replace(one, wrong="")]))
+    text = drawn(lambda width: report.of_answers([one, replace(one, wrong="")]))
     assert state in text
 
 

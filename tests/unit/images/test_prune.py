@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.engines.docker import image, nvidia
-from orchestrator.images import sizes, tables
+from orchestrator.images import report, sizes
 from orchestrator.images.prune import Garbage, Spared, orphans, part
 from orchestrator.terminal.text import drawn
 from tests.unit.images.scenes import judged, kept, recipe
@@ -87,7 +87,7 @@ def test_the_table_tells_what_goes_and_what_stays(tmp_path):
         environments=((tmp_path / "1.0.0-cpu-py3.7-0123", 500_000_000),),
         spared=(Spared(name="tfcompare:x", why="the running container busy uses it"),),
     )
-    text = drawn(lambda width: tables.of_garbage(garbage))
+    text = drawn(lambda width: report.of_garbage(garbage))
     assert garbage
     assert "its lock is another one now" in text
     assert "2 containers" in text
@@ -96,7 +96,7 @@ def test_the_table_tells_what_goes_and_what_stays(tmp_path):
     assert "frees about 1.5 GB" in text
     nothing = replace(garbage, images=(), containers=(), environments=())
     assert not nothing
-    assert drawn(lambda width: tables.of_garbage(nothing)) == (
+    assert drawn(lambda width: report.of_garbage(nothing)) == (
         "left alone: tfcompare:x: the running container busy uses it"
     )
 
@@ -110,4 +110,4 @@ def test_code_that_a_driver_made_goes_with_the_last_image_that_it_was_made_for(t
     )
     assert garbage
     assert garbage.frees == 7
-    assert "driver's code ba9876543210-GPU-1" in drawn(lambda width: tables.of_garbage(garbage))
+    assert "driver's code ba9876543210-GPU-1" in drawn(lambda width: report.of_garbage(garbage))

@@ -19,7 +19,7 @@ from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.engine import MARKER, VenvEngine, folder_of
 from orchestrator.engines.venv.interpreters import Interpreter
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.images import environments
+from orchestrator.images import venv_cache
 from orchestrator.options import EngineOptions
 from tests.unit.images.scenes import flavour, version
 
@@ -84,11 +84,11 @@ def test_a_ready_environment_is_used_where_its_lock_can_only_be_read(shared: Pat
     monkeypatch.setattr(venv, "_choose", lambda version: (FLAVOUR, found))
     with closing(VenvEngine(EngineOptions())) as engine:
         assert engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log", print)).path == shared
-        assert environments.in_use(shared), "for its owner"
+        assert venv_cache.in_use(shared), "for its owner"
         (shared / MARKER).unlink()
         with pytest.raises(EnvironmentFailed, match=r"cannot write .*: Read-only file system"):
             engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log", print))
-    assert not environments.in_use(shared)
+    assert not venv_cache.in_use(shared)
 
 
 def test_a_ready_environment_is_used_where_the_file_system_has_no_locks(cache: Path, monkeypatch: pytest.MonkeyPatch):
@@ -122,7 +122,7 @@ def test_another_build_of_the_same_python_is_another_environment_without_an_inst
 
 
 def test_nothing_is_outdated_where_there_is_nothing(cache: Path):
-    assert environments.outdated(VERSIONS) == []
+    assert venv_cache.outdated(VERSIONS) == []
 
 
 def test_the_environment_of_a_lock_is_kept_and_that_of_another_is_not(cache: Path):
@@ -130,30 +130,30 @@ def test_the_environment_of_a_lock_is_kept_and_that_of_another_is_not(cache: Pat
     other = make(kept.with_name(f"{FLAVOUR.lock.stem}-0123456789abcdef"))
     unknown = make(cache / "9.9.9-cpu-py3.11-0123456789abcdef")
     (cache / "a-file").write_text("")
-    assert environments.outdated(VERSIONS) == [other, unknown]
-    assert environments.outdated([]) == sorted([kept, other, unknown])
+    assert venv_cache.outdated(VERSIONS) == [other, unknown]
+    assert venv_cache.outdated([]) == sorted([kept, other, unknown])
 
 
 def test_an_environment_whose_python_is_gone_is_outdated(cache: Path):
     gone = make(wanted(), "/nowhere/python3")
-    assert environments.outdated(VERSIONS) == [gone]
+    assert venv_cache.outdated(VERSIONS) == [gone]
 
 
 def test_a_python_that_does_not_answer_now_may_answer_later(cache: Path):
     made = make(cache / "2.13.0-cpu-py3.11-0123456789abcdef", "/bin/false")
-    assert made not in environments.outdated(VERSIONS)
+    assert made not in venv_cache.outdated(VERSIONS)
 
 
 def test_its_size_is_what_it_takes_on_the_disk(cache: Path):
     made = make(cache / "one")
     (made / "data").write_bytes(os.urandom(100_000))
     (made / "same").hardlink_to(made / "data")
-    assert 100_000 <= environments.size(made) < 200_000
+    assert 100_000 <= venv_cache.size(made) < 200_000
 
 
 def test_it_is_removed_whole(cache: Path):
     made = make(cache / "one")
-    assert environments.remove(made)
+    assert venv_cache.remove(made)
     assert not made.exists()
 
 
@@ -161,7 +161,7 @@ def test_one_that_is_being_installed_stays(cache: Path):
     made = make(cache / "one")
     with (cache / "one.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        assert not environments.remove(made)
+        assert not venv_cache.remove(made)
     assert made.exists()
 
 
@@ -169,21 +169,21 @@ def test_one_that_was_prepared_stays_and_counts_as_in_use(cache: Path):
     made = make(cache / "one")
     lock = FolderLock(made)
     assert lock.share()
-    assert environments.in_use(made)
-    assert not environments.remove(made)
+    assert venv_cache.in_use(made)
+    assert not venv_cache.remove(made)
     lock.release()
-    assert not environments.in_use(made)
-    assert environments.remove(made)
+    assert not venv_cache.in_use(made)
+    assert venv_cache.remove(made)
 
 
 def test_a_removal_that_is_cut_short_leaves_nothing_that_looks_ready(cache: Path, monkeypatch: pytest.MonkeyPatch):
     made = make(cache / "one")
     (made / MARKER).write_text("{}")
-    monkeypatch.setattr(environments.shutil, "rmtree", lambda *place, **how: None)
-    assert not environments.remove(made)
+    monkeypatch.setattr(venv_cache.shutil, "rmtree", lambda *place, **how: None)
+    assert not venv_cache.remove(made)
     assert made.exists()
     assert not (made / MARKER).exists()
-    assert not environments.in_use(made)
+    assert not venv_cache.in_use(made)
 
 
 def test_what_another_user_has_made_is_left_alone(cache: Path, monkeypatch: pytest.MonkeyPatch):
@@ -193,8 +193,8 @@ def test_what_another_user_has_made_is_left_alone(cache: Path, monkeypatch: pyte
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
     monkeypatch.setattr(os, "open", refuse)
-    assert not environments.in_use(made)
-    assert not environments.remove(made)
+    assert not venv_cache.in_use(made)
+    assert not venv_cache.remove(made)
     assert made.exists()
 
 
@@ -202,7 +202,7 @@ def test_a_link_to_an_environment_elsewhere_is_not_emptied(cache: Path):
     made = make(cache / "one")
     (made / MARKER).write_text("{}")
     (cache / "link").symlink_to(made)
-    assert not environments.remove(cache / "link")
+    assert not venv_cache.remove(cache / "link")
     assert (made / MARKER).exists()
 
 
@@ -211,15 +211,15 @@ def test_one_that_a_worker_runs_in_stays(cache: Path):
     process = subprocess.Popen([made / "bin" / "python", "60"])
     try:
         # A program has no command line yet in the moment that it starts.
-        while not environments.in_use(made):
+        while not venv_cache.in_use(made):
             assert process.poll() is None
-        assert not environments.in_use(cache / "on")
-        assert not environments.remove(made)
+        assert not venv_cache.in_use(cache / "on")
+        assert not venv_cache.remove(made)
         assert made.exists()
     finally:
         process.kill()
         process.wait()
-    assert environments.remove(made)
+    assert venv_cache.remove(made)
 
 
 @pytest.mark.parametrize("by", ["its own path", "a link", "a relative path"])
@@ -233,7 +233,7 @@ def test_a_worker_is_seen_by_whatever_path_it_was_started(cache: Path, monkeypat
         while not (Path("/proc") / str(process.pid) / "cmdline").read_bytes().endswith(b"60\0"):
             assert process.poll() is None
         for path in (made, cache / "link" / "one", Path("one")):
-            assert environments.in_use(path), path
+            assert venv_cache.in_use(path), path
     finally:
         process.kill()
         process.wait()
