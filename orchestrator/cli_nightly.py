@@ -129,8 +129,9 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     # What only a night needs: a second of imports that `nightly status` does without.
-    from orchestrator.history import message, night, schedule
-    from orchestrator.history import notify as notifying
+    from orchestrator.nightly import message, night
+    from orchestrator.nightly import notify as notifying
+    from orchestrator.nightly.schedule import units
 
     errors = Console(stderr=True)
 
@@ -151,7 +152,7 @@ def run(
         rounds=rounds,
         limit_s=flags.seconds("--limit", limit),
         again=again,
-        due=schedule.time_of_day(due, "--due") if due else None,
+        due=units.time_of_day(due, "--due") if due else None,
         keep_nightlies=keep_nightlies,
     )
     targets = notifying.targets(notify or (), notify_file, os.environ, say)

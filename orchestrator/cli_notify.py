@@ -15,7 +15,7 @@ app = typer.Typer()
 
 @app.command("notify-test", help=examples.NIGHTLY_NOTIFY_TEST)
 def notify_test(notify: Notify = None, notify_file: NotifyFile = None, quiet: Quiet = False) -> None:
-    from orchestrator.history import notify as notifying
+    from orchestrator.nightly import notify as notifying
 
     errors = Console(stderr=True)
 

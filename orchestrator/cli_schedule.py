@@ -15,12 +15,14 @@ from orchestrator import catalog, examples, flags, redact
 from orchestrator.catalog import workloads
 from orchestrator.engines.environment import is_passed_on
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.history import lock, schedule, schedulers, standing
-from orchestrator.history.child import PROGRAM
 from orchestrator.history.place import VARIABLE, place
-from orchestrator.history.schedule import Planned, Schedule
-from orchestrator.history.schedulers import Entry, Scheduler
-from orchestrator.history.standing import Standing
+from orchestrator.nightly import lock
+from orchestrator.nightly.schedule import status as standing
+from orchestrator.nightly.schedule import systemd_cron, units
+from orchestrator.nightly.schedule.status import Standing
+from orchestrator.nightly.schedule.systemd_cron import Entry, Scheduler
+from orchestrator.nightly.schedule.units import Planned, Schedule
+from orchestrator.nightly.subprocess_run import PROGRAM
 from orchestrator.switches import INDEX_VARIABLE, Format
 from orchestrator.terminal.text import harmless, lines
 
@@ -62,12 +64,12 @@ def install(
     even_if_edited: EvenIfEdited = False,
     yes: Yes = False,
 ) -> None:
-    wanted, notes = _schedule(context, at, missed, env_file, schedule.zone(os.environ.get("TZ")))
+    wanted, notes = _schedule(context, at, missed, env_file, units.zone(os.environ.get("TZ")))
     _refuse_secrets(redact.without_secrets(context.args))
-    chosen = schedulers.named(scheduler)
+    chosen = systemd_cron.named(scheduler)
     _known(chosen, chosen.entry(), even_if_edited)
     others = [
-        one for one in schedulers.every() if one.title != chosen.title and _known(one, one.entry(), even_if_edited)
+        one for one in systemd_cron.every() if one.title != chosen.title and _known(one, one.entry(), even_if_edited)
     ]
     for where, text in chosen.drawn(wanted).items():
         print(f"{where}:\n")
@@ -83,7 +85,7 @@ def install(
         other.uninstall()
         print(f"removed, since {chosen.title} does this now: what {other.title} had")
     now = standing.now()
-    following = schedule.next_after(now, schedule.time_of_day(at))
+    following = units.next_after(now, units.time_of_day(at))
     print(f"the next night begins {following:%Y-%m-%d %H:%M %Z}, in {standing.span(following - now)}")
 
 
@@ -117,7 +119,7 @@ def status(
 
 @app.command("uninstall", help=examples.NIGHTLY_UNINSTALL)
 def uninstall(even_if_edited: EvenIfEdited = False) -> None:
-    found = [(one, entry) for one in schedulers.every() if (entry := _known(one, one.entry(), even_if_edited))]
+    found = [(one, entry) for one in systemd_cron.every() if (entry := _known(one, one.entry(), even_if_edited))]
     for one, entry in found:
         one.uninstall()
         print(f"removed: {', '.join(where for where in entry.parts if where not in entry.gone)}")
@@ -131,14 +133,14 @@ def uninstall(even_if_edited: EvenIfEdited = False) -> None:
 
 @app.command("serve", help=examples.NIGHTLY_SERVE, context_settings=PASSED_ALONG)
 def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up") -> None:
-    from orchestrator.history import serve as serving
+    from orchestrator.nightly.schedule import serve as serving
 
     wanted, _ = _schedule(context, at, missed, None)
 
     def say(text: str) -> None:
         print(harmless(text), flush=True)
 
-    about = schedule.as_text(wanted.planned)
+    about = units.as_text(wanted.planned)
     with lock.hold(name=SERVE, about=about):
         try:
             serving.serve(wanted, say)
@@ -150,7 +152,7 @@ def _schedule(
     context: typer.Context, at: str, missed: str, env_file: Path | None, zone: str = ""
 ) -> tuple[Schedule, list[str]]:
     """What was asked for, and what a person has to know of it."""
-    begins = schedule.time_of_day(at)
+    begins = units.time_of_day(at)
     words = tuple(context.args)
     asked = _params_of_run(context, words)
     if env_file is not None and not env_file.is_file():
@@ -165,7 +167,7 @@ def _schedule(
     notes += _readable_by_others([env_file, asked["notify_file"]])
     planned = Planned(
         at=f"{begins:%H:%M}",
-        missed=schedule.missed(missed),
+        missed=units.missed(missed),
         flags=given.words,
         history=str(history),
         host=str(host_facts()["id"]),
@@ -203,7 +205,7 @@ def _refuse_secrets(given: redact.CommandLine) -> None:
 def _variables(given: redact.CommandLine) -> dict[str, str]:
     """Return the secrets of a command line as the variables that mean the same."""
     # It takes its time to import.
-    from orchestrator.history.notify import VARIABLE as NOTIFY_VARIABLE
+    from orchestrator.nightly.notify import VARIABLE as NOTIFY_VARIABLE
 
     variables = {}
     if given.notify:
@@ -273,7 +275,7 @@ def _known(one: Scheduler, entry: Entry | None, even_if_edited: bool) -> Entry |
 def _standings() -> Iterable[Standing]:
     now = standing.now()
     running = lock.holder()
-    for one in schedulers.every():
+    for one in systemd_cron.every():
         entry = one.entry()
         if entry is None:
             continue
@@ -283,7 +285,7 @@ def _standings() -> Iterable[Standing]:
         )
         if entry.planned:
             yield standing.standing(entry.planned, one.title, _events(entry.planned), running, now, wrong)
-    if (serving := lock.holder(name=SERVE)) and (planned := schedule.from_text(serving.about)):
+    if (serving := lock.holder(name=SERVE)) and (planned := units.from_text(serving.about)):
         by = f"`tfcompare nightly serve` (pid {serving.pid})"
         yield standing.standing(planned, by, _events(planned), running, now)
 

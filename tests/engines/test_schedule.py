@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.history import schedule
-from orchestrator.history.schedulers import Cron
+from orchestrator.nightly.schedule import units as schedule
+from orchestrator.nightly.schedule.systemd_cron import Cron
 from tests.conftest import run_command
-from tests.unit.history.plans import wanted
+from tests.unit.nightly.plans import wanted
 
 FLAGS = ("--versions", "2.13,1.14", "--suite", "seed")
 OTHERS = "# mine\nMAILTO=''\n0 5 31 2 * echo 100\\% 'caf\u00e9'\n\n"

@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from orchestrator.history.message import compose, summary, trial
 from orchestrator.history.model import Told
-from tests.unit.history.told import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
+from orchestrator.nightly.message import compose, summary, trial
+from tests.unit.nightly.told import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
 
 HOSTILE = "<img src=x onerror=alert(1)>&`*_[x](javascript:1)\x1b[31m\u202e @everyone\nRecovered: 99"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from orchestrator import files
 from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
-from orchestrator.history import schedule, standing
-from orchestrator.history.schedule import POLITE_S, Missed, Schedule
+from orchestrator.nightly.schedule import status, units
+from orchestrator.nightly.schedule.units import POLITE_S, Missed, Schedule
 
 # Clocks are set, machines sleep: the time is looked at again and again, and never waited for in one piece.
 STEP_S = 20.0
@@ -31,14 +31,14 @@ def serve(
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
     """Until it is interrupted."""
-    at = schedule.time_of_day(wanted.planned.at)
+    at = units.time_of_day(wanted.planned.at)
     # What was due before anybody waited for it was not missed.
-    begun = _begun() or schedule.due(clock(), at)
+    begun = _begun() or units.due(clock(), at)
     _keep(begun)
     say(_waiting(clock(), wanted))
     while True:
         now = clock()
-        night = schedule.due(now, at)
+        night = units.due(now, at)
         if night > begun:
             begun = night
             _kept(begun)
@@ -48,7 +48,7 @@ def serve(
             # The clock was far ahead, and would keep us waiting until it is there again. By an hour it may go back.
             begun = night
             _kept(begun)
-        until = schedule.next_after(clock(), at).timestamp() - clock().timestamp()
+        until = units.next_after(clock(), at).timestamp() - clock().timestamp()
         pause(max(0.1, min(STEP_S, until)))
 
 
@@ -60,13 +60,13 @@ def _kept(night: date) -> None:
 
 def _wanted(now: datetime, night: date, wanted: Schedule) -> bool:
     missed: Missed = wanted.planned.missed
-    late = now - datetime.combine(night, schedule.time_of_day(wanted.planned.at))
+    late = now - datetime.combine(night, units.time_of_day(wanted.planned.at))
     return missed == "catch-up" or late <= ON_TIME
 
 
 def _waiting(now: datetime, wanted: Schedule) -> str:
-    following = schedule.next_after(now, schedule.time_of_day(wanted.planned.at))
-    return f"the next night begins {following:%Y-%m-%d %H:%M %Z}, in {standing.span(following - now.astimezone())}"
+    following = units.next_after(now, units.time_of_day(wanted.planned.at))
+    return f"the next night begins {following:%Y-%m-%d %H:%M %Z}, in {status.span(following - now.astimezone())}"
 
 
 def _spent(wanted: Schedule, night: date) -> str:
@@ -88,7 +88,7 @@ def _spent(wanted: Schedule, night: date) -> str:
             ended = _waited(process, wanted.belt_s)
     except OSError as error:
         return f"{night}: could not be run: {error.filename}: {error.strerror}"
-    took = standing.span(timedelta(seconds=time.monotonic() - begun))
+    took = status.span(timedelta(seconds=time.monotonic() - begun))
     return f"{night}: {ended} after {took}; {log}"
 
 

@@ -13,10 +13,10 @@ import pytest
 
 from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
-from orchestrator.history.lock import hold, holder
+from orchestrator.nightly.lock import hold, holder
 
 HOLDS = (
-    "import sys, time; from pathlib import Path; from orchestrator.history.lock import hold\n"
+    "import sys, time; from pathlib import Path; from orchestrator.nightly.lock import hold\n"
     "with hold(Path(sys.argv[1]), about='elsewhere'): print('held', flush=True); time.sleep(60)"
 )
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.history.lock import Holder
 from orchestrator.history.model import Night
-from orchestrator.history.standing import lines, span, standing
-from tests.unit.history.plans import PLANNED
+from orchestrator.nightly.lock import Holder
+from orchestrator.nightly.schedule.status import lines, span, standing
+from tests.unit.nightly.plans import PLANNED
 
 NOW = datetime(2026, 11, 4, 12).astimezone()
 BEGAN = datetime(2026, 11, 4, 2, 30).astimezone()

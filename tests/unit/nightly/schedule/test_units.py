@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.history import schedule, standing
-from orchestrator.history.schedule import END, MARK, Torn
-from tests.unit.history.plans import PLANNED, planned, wanted
+from orchestrator.nightly.schedule import status
+from orchestrator.nightly.schedule import units as schedule
+from orchestrator.nightly.schedule.units import END, MARK, Torn
+from tests.unit.nightly.plans import PLANNED, planned, wanted
 
 AWKWARD = ("--versions", "2.13", "--notify", "json://${LOGIN}@here/100%?a=\"b\"&c='d'\\e", "--workload", "power[a=b c]")
 
@@ -298,7 +299,7 @@ def test_the_zone_is_what_tz_names():
 def test_the_next_night_is_counted_in_the_zone_of_its_schedule():
     there = planned(zone="America/New_York")
     now = datetime(2026, 11, 23, 4, tzinfo=UTC)
-    found = standing.standing(there, "cron", (), None, now)
+    found = status.standing(there, "cron", (), None, now)
     assert found.next == datetime(2026, 11, 23, 7, 30, tzinfo=UTC)
     assert f"{found.next:%H:%M %Z}" == "02:30 EST"
     assert found.wrong == ("the night of 2026-11-22 left no result",)

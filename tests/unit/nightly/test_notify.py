@@ -21,13 +21,13 @@ from typer.testing import CliRunner
 
 from orchestrator import cli_notify
 from orchestrator.errors import UsageError
-from orchestrator.history import notify
-from orchestrator.history.message import compose
 from orchestrator.history.model import Told
-from orchestrator.history.notify import Target, send, targets, try_out
+from orchestrator.nightly import notify
+from orchestrator.nightly.message import compose
+from orchestrator.nightly.notify import Target, send, targets, try_out
 from orchestrator.redact import WITH_HOST, mask_url
-from tests.unit.history.places import Place, mail, web
-from tests.unit.history.told import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
+from tests.unit.nightly.places import Place, mail, web
+from tests.unit.nightly.told import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
 
 SECRET = "hunter2"
 HOST = socket.gethostname()

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.history import serve
-from orchestrator.history.schedule import Schedule
-from tests.unit.history.plans import wanted
+from orchestrator.nightly.schedule import serve
+from orchestrator.nightly.schedule.units import Schedule
+from tests.unit.nightly.plans import wanted
 
 
 class World:
@@ -110,7 +110,7 @@ def test_a_program_that_cannot_be_run_is_told_and_waited_for_again(world):
 
 
 def test_a_night_that_hangs_is_ended(world, monkeypatch, tmp_path):
-    monkeypatch.setattr("orchestrator.history.schedule.BELT_S", 1)
+    monkeypatch.setattr("orchestrator.nightly.schedule.units.BELT_S", 1)
     ended = tmp_path / "ended"
     program = ("/bin/sh", "-c", f"trap 'touch {ended}; exit 1' TERM; while :; do sleep 0.1; done")
     world.until = datetime(2026, 11, 4, 12)
@@ -133,8 +133,8 @@ SERVES = """
 import sys
 from datetime import datetime
 from orchestrator import cli
-from orchestrator.history import serve
-from tests.unit.history.plans import wanted
+from orchestrator.nightly.schedule import serve
+from tests.unit.nightly.plans import wanted
 import signal
 signal.signal(signal.SIGTERM, cli._interrupt)
 program = ("/bin/sh", "-c", "trap 'echo asked to end; exit 0' TERM; echo begun; while :; do sleep 0.1; done")

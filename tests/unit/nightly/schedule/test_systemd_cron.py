@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.history import lock, schedule, schedulers
 from orchestrator.history.model import Night
-from orchestrator.history.schedulers import Cron, Systemd
 from orchestrator.history.store import Store
-from tests.unit.history.plans import PLANNED, wanted
+from orchestrator.nightly import lock
+from orchestrator.nightly.schedule import systemd_cron, units
+from orchestrator.nightly.schedule.systemd_cron import Cron, Systemd
+from tests.unit.nightly.plans import PLANNED, wanted
 from tests.unit.test_cli import called
 
 SYSTEMCTL = """#!/bin/sh
@@ -54,7 +55,7 @@ class Machine:
         self.set(NOTES=str(self.notes), REFUSED="never asked for", DENIED="", HOME=str(folder / "home here"))
         self.set(TFCOMPARE_DATA=str(folder / "my data"), XDG_CONFIG_HOME=str(folder / "config"))
         monkeypatch.delenv("TFCOMPARE_HISTORY", raising=False)
-        monkeypatch.setattr(schedulers, "SYSTEM_UNITS", folder / "system")
+        monkeypatch.setattr(systemd_cron, "SYSTEM_UNITS", folder / "system")
         monkeypatch.chdir(folder)
 
     def set(self, **variables: str) -> None:
@@ -168,7 +169,7 @@ def test_lines_of_a_crontab_come_and_go_and_what_was_there_stays(with_cron):
     assert with_cron.files() == ["nightly.begun", "nightly.sh"]
     assert one.script.stat().st_mode & 0o777 == 0o700
     # So that the night before it was installed is not caught up.
-    assert one.begun.read_text().strip() == str(schedule.due(datetime.now(), schedule.time_of_day("02:30")))
+    assert one.begun.read_text().strip() == str(units.due(datetime.now(), units.time_of_day("02:30")))
     once = with_cron.table
     one.install(wanted())
     assert with_cron.table == once
@@ -201,7 +202,7 @@ def test_a_crontab_that_is_refused_leaves_nothing_behind(with_cron):
 def test_a_crontab_that_lost_one_of_two_marks_is_left_alone(with_cron):
     one = Cron()
     one.install(wanted())
-    (with_cron.notes / "table").write_text(with_cron.table.replace(schedule.END, ""))
+    (with_cron.notes / "table").write_text(with_cron.table.replace(units.END, ""))
     for do in (one.entry, one.uninstall, lambda: one.install(wanted())):
         with pytest.raises(UsageError, match=r"one of the two marks.*crontab -e"):
             do()
@@ -223,27 +224,27 @@ def test_a_part_that_is_gone_is_told_and_put_back(with_cron, call):
 
 def test_the_first_scheduler_that_answers_is_taken(with_systemd):
     system = os.getuid() == 0
-    assert schedulers.named(None).title == Systemd(system=system).title
+    assert systemd_cron.named(None).title == Systemd(system=system).title
     with_systemd.has("crontab", CRONTAB)
-    assert schedulers.named("cron").title == Cron().title
+    assert systemd_cron.named("cron").title == Cron().title
     with_systemd.set(REFUSED="show-environment")
-    assert schedulers.named(None).title == Cron().title
+    assert systemd_cron.named(None).title == Cron().title
     with pytest.raises(UsageError, match=r"does not answer \(Failed to do it: Access denied\)"):
-        schedulers.named("systemd")
+        systemd_cron.named("systemd")
 
 
 def test_where_nothing_can_call_it_that_is_said(machine):
     words = "there is no systemctl; there is no crontab. `tfcompare nightly serve` waits by itself"
     with pytest.raises(UsageError, match=words):
-        schedulers.named(None)
+        systemd_cron.named(None)
     with pytest.raises(UsageError, match="--scheduler 'at': it is systemd or cron"):
-        schedulers.named("at")
+        systemd_cron.named("at")
 
 
 def test_whoever_may_not_use_cron_is_told_so(with_cron):
     with_cron.set(DENIED="You (somebody) are not allowed to use this program (crontab)")
     with pytest.raises(UsageError, match=r"crontab -l: You \(somebody\) are not allowed"):
-        schedulers.named("cron")
+        systemd_cron.named("cron")
 
 
 def test_install_shows_all_that_it_will_write_and_writes_nothing_unasked(with_cron, call):
@@ -380,7 +381,7 @@ def test_a_quiet_status_is_an_exit_code(with_cron, call):
 
 
 def test_one_who_waits_for_nights_is_told_with_its_plan(with_cron, call):
-    planned = schedule.as_text(PLANNED)
+    planned = units.as_text(PLANNED)
     with lock.hold(name="nightly-serve", about=planned):
         out = call("status")[1]
         assert f"every night at 02:30, by `tfcompare nightly serve` (pid {os.getpid()})" in out

@@ -14,9 +14,9 @@ from orchestrator.catalog import lock_on_demand
 from orchestrator.engines.venv import engine as venv
 from orchestrator.engines.venv import interpreters
 from orchestrator.errors import UsageError
-from orchestrator.history import child
-from orchestrator.history.child import Child
-from tests.unit.history.plans import wanted
+from orchestrator.nightly import subprocess_run
+from orchestrator.nightly.subprocess_run import Child
+from tests.unit.nightly.plans import wanted
 
 INTRUDERS = ("typer", "rich", "numpy", "docker", "orchestrator")
 
@@ -44,15 +44,15 @@ def test_a_night_imports_nothing_from_the_working_directory(hostile: Path, tmp_p
 
 def test_a_schedule_without_an_installed_program_starts_python_in_the_same_way(hostile: Path, monkeypatch):
     monkeypatch.setattr(cli_schedule.sys, "executable", str(hostile.parent / "bin" / "python"))
-    assert cli_schedule._program() == child.PROGRAM
-    done = subprocess.run([*wanted(child.PROGRAM).program, "--help"], capture_output=True, text=True)
+    assert cli_schedule._program() == subprocess_run.PROGRAM
+    done = subprocess.run([*wanted(subprocess_run.PROGRAM).program, "--help"], capture_output=True, text=True)
     assert (done.returncode, hostile.exists()) == (0, False)
     assert "nightly" in done.stdout
 
 
 def test_an_interpreter_is_looked_at_without_what_lies_around(hostile: Path):
     interpreters.probe.cache_clear()
-    found = interpreters.probe(Path(child.PROGRAM[0]).resolve())
+    found = interpreters.probe(Path(subprocess_run.PROGRAM[0]).resolve())
     assert isinstance(found, interpreters.Interpreter)
     assert not hostile.exists()
 
@@ -90,7 +90,7 @@ def test_an_environment_is_built_without_what_lies_around(monkeypatch, tmp_path:
 
 def test_variables_reach_it_and_stay_out_of_its_arguments(tmp_path: Path, monkeypatch):
     shows = "import json, os, sys; print(json.dumps([sys.argv, os.environ['TFCOMPARE_INDEX_URL']]), file=sys.stderr)"
-    monkeypatch.setattr(child, "PROGRAM", (child.PROGRAM[0], "-P", "-c", shows))
+    monkeypatch.setattr(subprocess_run, "PROGRAM", (subprocess_run.PROGRAM[0], "-P", "-c", shows))
     monkeypatch.setenv("TFCOMPARE_INDEX_URL", "https://of.the.shell/simple")
     secret = {"TFCOMPARE_INDEX_URL": "https://me:planted@mirror/simple"}
     ended = Child(tmp_path / "log", 60, lambda line: None, secret).run(["run"])
@@ -106,7 +106,7 @@ def test_a_night_goes_on_when_nobody_listens_any_more(tmp_path: Path, monkeypatc
     def say(text: str) -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(child, "PROGRAM", (sys.executable, "-c", TALKS))
+    monkeypatch.setattr(subprocess_run, "PROGRAM", (sys.executable, "-c", TALKS))
     ended = Child(tmp_path / "log", 30, say).run([])
     assert (ended.exit_code, ended.hung) == (0, False)
     assert len((tmp_path / "log").read_text().splitlines()) == 4000
@@ -114,7 +114,7 @@ def test_a_night_goes_on_when_nobody_listens_any_more(tmp_path: Path, monkeypatc
 
 def test_a_night_goes_on_when_its_log_is_full_and_says_so_once(tmp_path: Path, monkeypatch):
     said: list[str] = []
-    monkeypatch.setattr(child, "PROGRAM", (sys.executable, "-c", TALKS))
+    monkeypatch.setattr(subprocess_run, "PROGRAM", (sys.executable, "-c", TALKS))
     log = tmp_path / "log"
     log.symlink_to("/dev/full")
     ended = Child(log, 30, said.append).run([])

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from orchestrator import redact
-from orchestrator.history import schedule
-from orchestrator.history.lock import Holder
 from orchestrator.history.model import Event, Night
-from orchestrator.history.schedule import Planned
+from orchestrator.nightly.lock import Holder
+from orchestrator.nightly.schedule import units
+from orchestrator.nightly.schedule.units import Planned
 
 # cron looks every hour for a night that was missed, and a night says nothing before its lock.
 GRACE = timedelta(minutes=75)
@@ -59,15 +59,15 @@ def standing(
 ) -> Standing:
     nights = [event for event in events if isinstance(event, Night) and event.host == planned.host and event.at <= now]
     last = max(nights, key=lambda night: night.at, default=None)
-    at = schedule.time_of_day(planned.at)
+    at = units.time_of_day(planned.at)
     there = now.astimezone(planned.tz)
     return Standing(
         planned=planned,
         by=by,
-        next=schedule.next_after(there, at, planned.tz),
+        next=units.next_after(there, at, planned.tz),
         last=last,
         running=running,
-        wrong=(*wrong, *_of_last(planned, last, schedule.due(there, at), running, now)),
+        wrong=(*wrong, *_of_last(planned, last, units.due(there, at), running, now)),
     )
 
 
@@ -75,7 +75,7 @@ def _of_last(planned: Planned, last: Night | None, due: date, running: Holder | 
     if last and last.outcome in ("failed", "hung"):
         said = f": {last.said[0]}" if last.said else ""
         return [f"the night of {last.night} {'failed' if last.outcome == 'failed' else 'hung and was ended'}{said}"]
-    at = schedule.time_of_day(planned.at)
+    at = units.time_of_day(planned.at)
     began = datetime.combine(due, at, planned.tz).astimezone()
     if running or now < began + GRACE or began < planned.since:
         return []

@@ -14,16 +14,19 @@ from typing import Any
 
 from orchestrator import catalog, files
 from orchestrator.errors import ArmsDied, EnvironmentFailed, InternalError, Interrupted, TfCompareError, UsageError
-from orchestrator.history import alarms, detect, judging, retire, schedule, tonight
-from orchestrator.history.child import Child, Ended
+from orchestrator.history import alarms, detect, judging
 from orchestrator.history.lines import all_lines
-from orchestrator.history.lock import hold
 from orchestrator.history.model import ROUNDS, Event, Key, Night, Point, Segment, Stage, Told
 from orchestrator.history.points import of_run
 from orchestrator.history.series import all_series, has_value, key_of
 from orchestrator.history.store import Read, Store
 from orchestrator.machine.host import host_facts
 from orchestrator.model import CONTROL
+from orchestrator.nightly import cleanup
+from orchestrator.nightly import versions as tonight
+from orchestrator.nightly.lock import hold
+from orchestrator.nightly.schedule import units
+from orchestrator.nightly.subprocess_run import Child, Ended
 from orchestrator.plan.request import suite_name
 from orchestrator.redact import mask_login
 from orchestrator.results.run import Run, load_run
@@ -132,7 +135,7 @@ def _broken_off(options: NightOptions, evening: Evening, error: BaseException) -
 def _date(options: NightOptions, now: datetime) -> date:
     """Return the day on which a night was due: one that is caught up after midnight is yesterday's."""
     local = now.astimezone()
-    return schedule.due(local, options.due) if options.due else local.date()
+    return units.due(local, options.due) if options.due else local.date()
 
 
 def measured_already(events: Sequence[Event], options: NightOptions, host: str, today: date) -> Night | None:
@@ -166,7 +169,7 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
         warnings += more
     judged = _judged(evening, points)
     if evening.resolved.names:
-        retire.retire(options.keep_nightlies, say)
+        cleanup.retire(options.keep_nightlies, say)
     end = Night(
         at=datetime.now(UTC),
         night=evening.date,

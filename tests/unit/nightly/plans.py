@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from orchestrator.history.schedule import Planned, Schedule
+from orchestrator.nightly.schedule.units import Planned, Schedule
 
 PLANNED = Planned(
     at="02:30",

@@ -14,8 +14,8 @@ from typing import Protocol
 from orchestrator import files
 from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
-from orchestrator.history import schedule
-from orchestrator.history.schedule import END, UNIT, Planned, Schedule, Torn, Written
+from orchestrator.nightly.schedule import units as schedule
+from orchestrator.nightly.schedule.units import END, UNIT, Planned, Schedule, Torn, Written
 
 SERVICE, TIMER = f"{UNIT}.service", f"{UNIT}.timer"
 SYSTEM_UNITS = Path("/etc/systemd/system")

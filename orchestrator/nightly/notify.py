@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.errors import UsageError
-from orchestrator.history.message import MOST, Message, compose, trial
 from orchestrator.history.model import Told
+from orchestrator.nightly.message import MOST, Message, compose, trial
 from orchestrator.redact import mask_url
 
 if TYPE_CHECKING:

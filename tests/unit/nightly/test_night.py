@@ -15,15 +15,16 @@ import pytest
 
 from orchestrator import cli_nightly
 from orchestrator.errors import ContractBroken, Interrupted, UsageError
-from orchestrator.history import lock, tonight
-from orchestrator.history import night as nights
-from orchestrator.history.child import Child, Ended
 from orchestrator.history.detect import CONFIRM_TIMES
 from orchestrator.history.model import Night, Point, Told
-from orchestrator.history.night import NightOptions, night
 from orchestrator.history.series import key_of
 from orchestrator.history.store import Store
 from orchestrator.model import Finished
+from orchestrator.nightly import lock
+from orchestrator.nightly import night as nights
+from orchestrator.nightly import versions as tonight
+from orchestrator.nightly.night import NightOptions, night
+from orchestrator.nightly.subprocess_run import Child, Ended
 from orchestrator.plan.request import Options, ask
 from orchestrator.results.run import load_run
 from tests.support.builders import MS, plan, rows, run_directory, write_stream

@@ -15,12 +15,13 @@ import pytest
 from orchestrator import redact
 from orchestrator.cli_schedule import SERVE
 from orchestrator.engines.environment import worker_variables
-from orchestrator.history import lock, night, schedule
-from orchestrator.history import serve as serving
-from orchestrator.history.schedule import Schedule
-from orchestrator.history.schedulers import Cron, Systemd
-from tests.unit.history.plans import planned, wanted
-from tests.unit.history.test_schedulers import CRONTAB, FLAGS, SYSTEMCTL, Machine, call, machine
+from orchestrator.nightly import lock, night
+from orchestrator.nightly.schedule import serve as serving
+from orchestrator.nightly.schedule import units
+from orchestrator.nightly.schedule.systemd_cron import Cron, Systemd
+from orchestrator.nightly.schedule.units import Schedule
+from tests.unit.nightly.plans import planned, wanted
+from tests.unit.nightly.schedule.test_systemd_cron import CRONTAB, FLAGS, SYSTEMCTL, Machine, call, machine
 
 __all__ = ["call", "machine"]
 
@@ -242,7 +243,7 @@ def test_old_lines_of_a_crontab_are_read_shown_without_their_tokens_and_replaced
 
 
 def test_what_an_old_serve_says_of_itself_is_shown_without_its_tokens(machine: Machine, call):
-    with lock.hold(name=SERVE, about=schedule.as_text(planned(flags=OLD))):
+    with lock.hold(name=SERVE, about=units.as_text(planned(flags=OLD))):
         assert_clean(*call("status"), *call("status", "--format", "json"))
 
 

@@ -9,8 +9,8 @@ import pytest
 from orchestrator import catalog
 from orchestrator.catalog import lock_on_demand, user_data
 from orchestrator.errors import EngineUnavailable, UsageError
-from orchestrator.history import retire
-from tests.unit.history.locked import DAY_S, age, lock, locks, table
+from orchestrator.nightly import cleanup
+from tests.unit.nightly.locked import DAY_S, age, lock, locks, table
 
 DAYS = [f"2.99.0.dev2099010{day}" for day in range(1, 6)]
 OWN = (
@@ -37,7 +37,7 @@ def _nobody(timeout_s: float) -> None:
 
 def chosen(keep: int, **used_days_ago: float) -> list[str]:
     versions = [lock(DAYS[int(day[1:]) - 1], days) for day, days in used_days_ago.items()]
-    return [version.number for version in retire.old(versions, keep, datetime.now(UTC))]
+    return [version.number for version in cleanup.old(versions, keep, datetime.now(UTC))]
 
 
 def test_the_newest_few_stay_by_their_own_date_whenever_they_were_used() -> None:
@@ -64,7 +64,7 @@ def test_the_table_and_the_locks_of_all_others_stay_to_the_letter() -> None:
     lock(DAYS[2], 9)
     user_data.write(user_data.table(), table() + "\n# the end\n")
     said: list[str] = []
-    retired = retire.retire(1, said.append)
+    retired = cleanup.retire(1, said.append)
     assert retired.numbers == tuple(DAYS[:2])
     assert said == [f"old nightlies removed: {DAYS[0]}, {DAYS[1]}"]
     assert locks() == [f"{DAYS[2]}-cpu-py3.11.txt"]
@@ -90,14 +90,14 @@ def test_a_nightly_that_somebody_described_himself_never_goes() -> None:
         age(lock(number), 99)
     [mine] = catalog.resolve([DAYS[0]], fewest=1)[0].flavours
     mine.lock.write_text("# mine\ntf-nightly==2.99\n")
-    assert retire.retire(1, lambda text: None).numbers == (DAYS[1],)
+    assert cleanup.retire(1, lambda text: None).numbers == (DAYS[1],)
     assert catalog.find(DAYS[0])
 
 
 def test_a_patch_that_was_locked_on_first_use_never_goes() -> None:
     for number in ("2.3.0", "2.3.1", DAYS[0], DAYS[1]):
         age(lock(number), 99)
-    assert retire.retire(1, lambda text: None).numbers == (DAYS[0],)
+    assert cleanup.retire(1, lambda text: None).numbers == (DAYS[0],)
     assert locks() == ["2.3.0-cpu-py3.11.txt", "2.3.1-cpu-py3.11.txt", f"{DAYS[1]}-cpu-py3.11.txt"]
 
 
@@ -110,7 +110,7 @@ def test_an_entry_that_was_written_otherwise_is_left_alone_and_told() -> None:
     with pytest.raises(UsageError, match=f"{DAYS[0]} is not written there as tfcompare writes it"):
         lock_on_demand.forget(version)
     said: list[str] = []
-    assert retire.retire(1, said.append).numbers == ()
+    assert cleanup.retire(1, said.append).numbers == ()
     assert "take it out by hand" in said[0]
     assert table() == written
 
@@ -118,14 +118,14 @@ def test_an_entry_that_was_written_otherwise_is_left_alone_and_told() -> None:
 def test_nothing_old_is_nothing_said() -> None:
     lock(DAYS[0], 99)
     said: list[str] = []
-    assert (retire.retire(3, said.append), said) == (retire.Retired(), [])
+    assert (cleanup.retire(3, said.append), said) == (cleanup.Retired(), [])
 
 
 def test_a_table_that_cannot_be_read_fails_no_night() -> None:
     user_data.write(user_data.table(), "[version.broken\n")
     catalog.reread()
     said: list[str] = []
-    assert retire.retire(1, said.append).numbers == ()
+    assert cleanup.retire(1, said.append).numbers == ()
     assert said[0].startswith("old nightlies are left alone: ")
 
 
@@ -142,7 +142,7 @@ def test_an_engine_that_stops_answering_keeps_the_entries_for_the_next_night(mon
             raise EngineUnavailable("the Docker engine stopped answering")
 
     monkeypatch.setattr("orchestrator.engines.docker.engine.connect", lambda timeout_s: Gone())
-    retired = retire.retire(1, lambda text: None)
+    retired = cleanup.retire(1, lambda text: None)
     assert (retired.numbers, retired.spared) == (
         (),
         (f"{DAYS[0]} is left alone: the Docker engine stopped answering",),
@@ -152,4 +152,4 @@ def test_an_engine_that_stops_answering_keeps_the_entries_for_the_next_night(mon
 
 def test_when_a_version_was_used_its_lock_tells() -> None:
     version = lock(DAYS[0], 2)
-    assert abs((datetime.now(UTC) - retire.used(version)).total_seconds() - 2 * DAY_S) < 60
+    assert abs((datetime.now(UTC) - cleanup.used(version)).total_seconds() - 2 * DAY_S) < 60

@@ -1,0 +1,1 @@
+"""A nightly run, from its schedule to those who are told."""

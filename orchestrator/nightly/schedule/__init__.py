@@ -1,0 +1,1 @@
+"""When nightly runs start: systemd, cron, or a process that stays."""
