@@ -21,7 +21,7 @@ from scipy import stats
 from bench import alarms_peers, nights
 from bench.alarms_peers import ByNight, Nightly
 from bench.nights import BEGIN, SCREEN
-from orchestrator.history import detect
+from orchestrator.history.alarms import steps as detect
 from orchestrator.history.model import Key, Segment, Value
 
 SEED = 7

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from bench.nights import BEGIN, SCREEN
-from orchestrator.history import alarms, detect
-from orchestrator.history.judging import judge
+from orchestrator.history.alarms import state
+from orchestrator.history.alarms import steps as detect
+from orchestrator.history.alarms.judge import judge
 from orchestrator.history.model import Event, Moved, Opened, Point, Surroundings
 from orchestrator.history.series import all_series, key_of
 
@@ -57,7 +58,7 @@ def events_of(steps: Mapping[int, float]) -> list[Event]:
         rounds = SCREEN * (detect.CONFIRM_TIMES if confirmed else 1)
         night = BEGIN + timedelta(days=number)
         points.append(_point(night, level + float(rng.normal(0, NIGHT)), rounds))
-        series, known = all_series(points), alarms.current(events)
+        series, known = all_series(points), state.current(events)
         now = datetime.combine(night, time(6), UTC)
         events += judge(series, known, night, now, {key_of(points[-1])}, Path("runs")).events
     return events

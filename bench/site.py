@@ -28,7 +28,7 @@ from selenium.webdriver.chrome.webdriver import WebDriver
 
 from orchestrator.exports.asv import BENCHMARKS_FORMAT, COLUMNS, MACHINE_FORMAT, RESULTS_FORMAT
 from orchestrator.history.model import Point
-from orchestrator.history.site import words
+from orchestrator.history.site import wording
 from orchestrator.history.store import Store
 from tests.unit.history.nights import history, labels
 
@@ -84,7 +84,7 @@ def section(nights: int = NIGHTS) -> str:
             store.append(list(night))
         own = _own(store, folder / "site")
         peer = _asv(points, folder / "asv")
-        pages = {"overview": "index.html", "case": words.page_of(SHOWN)}
+        pages = {"overview": "index.html", "case": wording.page_of(SHOWN)}
         theirs = {"overview": "index.html#/", "case": f"index.html#{TIMED}{labels(CASES).index(SHOWN)}"}
         loads = {name: _load(own.folder, page) for name, page in pages.items()}
         peer_loads = {name: _load(peer.folder, page) for name, page in theirs.items()}

@@ -15,10 +15,10 @@ from typer.core import TyperGroup
 from orchestrator import examples, flags
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import ContractBroken, NothingSelected, UsageError
-from orchestrator.history import alarms as states
-from orchestrator.history import moves
+from orchestrator.history.alarms import state as states
+from orchestrator.history.alarms import user_actions
+from orchestrator.history.location import place
 from orchestrator.history.model import Alarm, Event
-from orchestrator.history.place import place
 from orchestrator.history.store import Store
 from orchestrator.switches import Format, History
 from orchestrator.terminal.text import draw, lines
@@ -100,9 +100,12 @@ def show(
 ) -> None:
     flags.known_format(format, ("table", "json", "csv"))
     # What draws and judges: the commands that only say something need none of it.
-    from orchestrator.history import detect, objects, pick, show
+    from orchestrator.history import json as objects
+    from orchestrator.history import select
+    from orchestrator.history.alarms import steps
+    from orchestrator.history.terminal import tables as show
 
-    asked = pick.Asked(
+    asked = select.Asked(
         case=case,
         versions=flags.names(version or ""),
         hosts=flags.names(host or ""),
@@ -122,9 +125,9 @@ def show(
             raise NothingSelected(EMPTY.format(path=store.path))
         _empty(store, format, warnings)
         return
-    picked = pick.pick(read.table, asked, list(_commands()))
+    picked = select.pick(read.table, asked, list(_commands()))
     one_case = len(picked.cases) == 1
-    listed = objects.shown(picked, known, detect.changes if one_case else None)
+    listed = objects.shown(picked, known, steps.changes if one_case else None)
     if format == "json":
         shown = {one.series.key for one in listed}
         about = [alarm for alarm in known if alarm.key in shown]
@@ -146,26 +149,28 @@ def query_history(
     format: Annotated[str, typer.Option("--format", help="table, csv, json or parquet.")] = "table",
     output: Annotated[str | None, typer.Option("--output", help="A file, or - for stdout.", show_default=False)] = None,
 ) -> None:
-    from orchestrator.history import answers, plot, query
+    from orchestrator.history import sql as query
+    from orchestrator.history import sql_output
+    from orchestrator.history.terminal import plot
 
-    flags.known_format(format, answers.FORMATS)
+    flags.known_format(format, sql_output.FORMATS)
     if sql is None:
         plot.say(query.listing())
         return
     path = None if output in (None, "-") else Path(output or "")
-    answers.check(format, path)
+    sql_output.check(format, path)
     store = _open(history)
     read = store.read()
     events, more = store.events()
     _warn((*read.warnings, *more))
     found = query.query(sql, read, events)
     if path:
-        answers.write(found, format, path)
+        sql_output.write(found, format, path)
         _say(f"written: {path}")
     elif format == "table":
-        draw(lambda width: answers.table(found))
+        draw(lambda width: sql_output.table(found))
     else:
-        print(answers.text(found, format), end="")
+        print(sql_output.text(found, format), end="")
 
 
 @app.command("import", help=examples.HISTORY_IMPORT)
@@ -219,7 +224,8 @@ def list_alarms(
     format: Format = "table",
 ) -> None:
     flags.known_format(format)
-    from orchestrator.history import alarmed, objects, plot
+    from orchestrator.history import json as objects
+    from orchestrator.history.terminal import alarms, plot
 
     known, warnings = _alarms(_open(history))
     _warn(warnings)
@@ -227,13 +233,13 @@ def list_alarms(
         shown = [alarm for alarm in known if every or states.is_open(alarm)]
         print(json.dumps(objects.as_object((), shown, warnings), indent=2))
     else:
-        plot.say(alarmed.listed(known, whole=every))
+        plot.say(alarms.listed(known, whole=every))
 
 
 @app.command("known", help=examples.HISTORY_KNOWN)
 def know(id: AlarmId, note: Note, history: History = None) -> None:
     store, alarm, _ = _alarm(history, id)
-    store.record(moves.say(alarm, "known", note, _now()))
+    store.record(user_actions.say(alarm, "known", note, _now()))
     _say(f"alarm {alarm.id} is known: {note}")
 
 
@@ -241,7 +247,7 @@ def know(id: AlarmId, note: Note, history: History = None) -> None:
 def mute(id: AlarmId, note: Note, until: Until = None, history: History = None) -> None:
     last = _day("--until", until)
     store, alarm, _ = _alarm(history, id)
-    store.record(moves.say(alarm, "muted", note, _now(), last))
+    store.record(user_actions.say(alarm, "muted", note, _now(), last))
     _say(f"alarm {alarm.id} is muted{f' until {last}' if last else ''}: {note}")
 
 
@@ -252,7 +258,7 @@ def unmute(
     history: History = None,
 ) -> None:
     store, alarm, events = _alarm(history, id)
-    moved = moves.take_back(alarm, events, note, _now())
+    moved = user_actions.take_back(alarm, events, note, _now())
     store.record(moved)
     _say(f"alarm {alarm.id} is {moved.state} again")
 
@@ -293,11 +299,11 @@ def _alarm(history: Path | None, id: str) -> tuple[Store, Alarm, Sequence[Event]
     store = _open(history)
     events, warnings = store.events()
     _warn(warnings)
-    return store, moves.find(states.current(events), id), events
+    return store, user_actions.find(states.current(events), id), events
 
 
 def _empty(store: Store, format: str, warnings: Sequence[str]) -> None:
-    from orchestrator.history import objects
+    from orchestrator.history import json as objects
 
     if format == "json":
         print(json.dumps(objects.as_object((), (), warnings), indent=2))

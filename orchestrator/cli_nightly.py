@@ -18,8 +18,8 @@ from orchestrator.errors import (
     NothingSelected,
     UsageError,
 )
+from orchestrator.history.location import place
 from orchestrator.history.model import ROUNDS, Told
-from orchestrator.history.place import place
 from orchestrator.switches import (
     INDEX_VARIABLE,
     Base,

@@ -15,7 +15,7 @@ from orchestrator import catalog, examples, flags, redact
 from orchestrator.catalog import workloads
 from orchestrator.engines.environment import is_passed_on
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.history.place import VARIABLE, place
+from orchestrator.history.location import VARIABLE, place
 from orchestrator.nightly import lock
 from orchestrator.nightly.schedule import status as standing
 from orchestrator.nightly.schedule import systemd_cron, units

@@ -14,11 +14,11 @@ from typing import Any
 
 from orchestrator import catalog, files
 from orchestrator.errors import ArmsDied, EnvironmentFailed, InternalError, Interrupted, TfCompareError, UsageError
-from orchestrator.history import alarms, detect, judging
-from orchestrator.history.lines import all_lines
+from orchestrator.history.alarms import judge, state, steps
 from orchestrator.history.model import ROUNDS, Event, Key, Night, Point, Segment, Stage, Told
 from orchestrator.history.points import of_run
 from orchestrator.history.series import all_series, has_value, key_of
+from orchestrator.history.series_arrays import all_lines
 from orchestrator.history.store import Read, Store
 from orchestrator.machine.host import host_facts
 from orchestrator.model import CONTROL
@@ -186,7 +186,7 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
     )
     store.record(end)
     told = Told(night=end, warnings=tuple(warnings), report=_drawn(screened))
-    return judging.tell(told, judged, alarms.current(store.events()[0]), evening.date)
+    return judge.tell(told, judged, state.current(store.events()[0]), evening.date)
 
 
 def _stage(
@@ -216,14 +216,14 @@ def _settle(
 ) -> tuple[list[Point], list[str]]:
     """What looks changed is measured again, and once more where that neither tells nor clears it."""
     screened = {key_of(point) for point in points if has_value(point)}
-    flagged = detect.suspects(_cells(_past(evening), screened))
+    flagged = steps.suspects(_cells(_past(evening), screened))
     if not flagged:
         return [], []
-    chosen = detect.affordable(flagged, _count(points))
+    chosen = steps.affordable(flagged, _count(points))
     which = "which" if len(chosen) == len(flagged) else f"{len(chosen)} of which, the most suspicious,"
     say(f"{len(flagged)} of {_count(points)} look changed, {which} are measured again: {_listed(chosen)}")
     again, said = _confirm(options, evening, chosen, child)
-    if again and not said and (unsettled := detect.unsettled(_cells(_past(evening), chosen))):
+    if again and not said and (unsettled := steps.unsettled(_cells(_past(evening), chosen))):
         say(f"{len(unsettled)} of them may still have changed and are measured once more: {_listed(unsettled)}")
         _, said = _confirm(options, evening, unsettled, child)
     return again, said
@@ -238,7 +238,7 @@ def _confirm(
     builds = [build for build in resolved.versions if resolved.names.get(build, _number(build)) in names]
     only = replace(evening, resolved=replace(resolved, versions=(resolved.versions[0], *builds)))
     cases = dict.fromkeys(key.case for key in flagged)
-    run, ended = _stage(options, only, "confirm", child, cases, options.rounds * detect.CONFIRM_TIMES)
+    run, ended = _stage(options, only, "confirm", child, cases, options.rounds * steps.CONFIRM_TIMES)
     said = _of_ending(ended, "the second measuring")
     if run is None:
         return [], said
@@ -252,12 +252,12 @@ def _number(name: str) -> str:
     return version.number if version else name
 
 
-def _judged(evening: Evening, points: Sequence[Point]) -> judging.Judged:
+def _judged(evening: Evening, points: Sequence[Point]) -> judge.Judged:
     """Events are recorded before anybody is told of them."""
     store = evening.store
-    found = judging.judge(
+    found = judge.judge(
         all_series(_past(evening).points()),
-        alarms.current(store.events()[0]),
+        state.current(store.events()[0]),
         evening.date,
         datetime.now(UTC),
         {key_of(point) for point in points},

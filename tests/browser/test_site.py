@@ -14,14 +14,14 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from orchestrator.history import site
 from orchestrator.history.model import Moved, Opened
-from orchestrator.history.site import words
+from orchestrator.history.site import wording
 from tests.browser.conftest import pictured, resized, themed
 from tests.browser.test_page import complaints
 from tests.unit.history.nights import FIRST, history
-from tests.unit.history.test_site import HOSTILE, alarm, at, changed, kept
+from tests.unit.history.site.test_builder import HOSTILE, alarm, at, changed, kept
 
 CASE, OTHER = "power[style=function]", "train_loop[data=small,input=numpy,loop=train_on_batch,mode=graph,model=small]"
-PAGES = ("index.html", "alarms.html", words.page_of(CASE), words.page_of(OTHER))
+PAGES = ("index.html", "alarms.html", wording.page_of(CASE), wording.page_of(OTHER))
 SIDEWAYS = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -102,7 +102,7 @@ def test_the_overview_shows_a_line_a_version_and_leads_to_the_case(browser, fold
 
 
 def test_a_chart_marks_its_steps_its_alarms_and_its_segments(browser, folder: Path, screenshots: Path):
-    opened(browser, folder, words.page_of(CASE))
+    opened(browser, folder, wording.page_of(CASE))
     chart = next(
         one for one in browser.find_elements(By.CSS_SELECTOR, ".series") if one.find_elements(By.CSS_SELECTOR, ".sign")
     )
@@ -120,7 +120,7 @@ def test_a_chart_marks_its_steps_its_alarms_and_its_segments(browser, folder: Pa
 
 
 def test_a_night_is_told_by_pointer_and_by_keyboard(browser, folder: Path):
-    opened(browser, folder, words.page_of(CASE))
+    opened(browser, folder, wording.page_of(CASE))
     figure = browser.find_element(By.CSS_SELECTOR, ".series")
     body, told = figure.find_element(By.CSS_SELECTOR, ".body"), figure.find_element(By.TAG_NAME, "output")
     ActionChains(browser).move_to_element(body).perform()
@@ -140,7 +140,7 @@ def test_a_night_is_told_by_pointer_and_by_keyboard(browser, folder: Path):
 
 
 def test_the_table_of_nights_opens_and_leads_to_the_run(browser, folder: Path):
-    opened(browser, folder, words.page_of(CASE))
+    opened(browser, folder, wording.page_of(CASE))
     browser.find_element(By.CSS_SELECTOR, ".nights > summary").send_keys(Keys.ENTER)
     assert len(browser.find_elements(By.CSS_SELECTOR, ".nights:first-of-type tbody tr")) >= 120
     browser.find_element(By.CSS_SELECTOR, ".nights a").click()
@@ -193,7 +193,7 @@ def test_a_narrow_page_never_scrolls_sideways(browser, folder: Path, page: str, 
 
 
 def test_every_control_is_reached_by_the_keyboard_and_seen_where_it_is(browser, folder: Path):
-    opened(browser, folder, words.page_of(CASE))
+    opened(browser, folder, wording.page_of(CASE))
     reached = []
     script = (
         "const one = document.activeElement;return [one.localName, one.className, getComputedStyle(one).outlineStyle]"
@@ -239,7 +239,7 @@ def test_hostile_names_run_nothing_and_make_no_elements(browser, hostile: Path, 
 
 def test_printed_it_is_black_on_white(browser, folder: Path):
     themed(browser, "dark", media="print")
-    opened(browser, folder, words.page_of(CASE))
+    opened(browser, folder, wording.page_of(CASE))
     assert browser.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not browser.find_element(By.ID, "theme").is_displayed()
 

@@ -16,8 +16,8 @@ from shutil import copy
 
 import pytest
 
-from orchestrator.history import alarms
-from orchestrator.history.detect import CONFIRM_TIMES
+from orchestrator.history.alarms import state
+from orchestrator.history.alarms.steps import CONFIRM_TIMES
 from orchestrator.history.model import Moved, Night, Opened, Point
 from orchestrator.history.store import Store
 from tests.conftest import run_command
@@ -139,7 +139,7 @@ def test_a_night_that_was_measured_is_not_measured_again_unless_asked(house: Hou
 
 def test_what_became_slower_is_measured_again_the_same_night_and_is_an_alarm(house: House, alarmed):
     assert alarmed.returncode == 1, alarmed.stderr
-    [alarm] = alarms.current(house.store.events()[0])
+    [alarm] = state.current(house.store.events()[0])
     assert (alarm.key.version, alarm.change.direction, alarm.found_by) == ("2.0.0", "slower", "night")
     assert 1.1 < alarm.change.ratio < 1.4
     tonight = [point for point in house.store.read().points() if point.night == alarm.change.first]
@@ -151,17 +151,17 @@ def test_what_became_slower_is_measured_again_the_same_night_and_is_an_alarm(hou
 def test_people_are_told_what_where_how_much_and_how_to_look(house: House, alarmed):
     [message] = house.told
     assert "1 slower" in message["title"]
-    [alarm] = alarms.current(house.store.events()[0])
+    [alarm] = state.current(house.store.events()[0])
     for part in ("pace", "2.0.0", alarm.id, "tfcompare run --versions 1.14.0,2.0.0", str(alarm.change.first)):
         assert part in message["message"]
     assert message["message"].splitlines()[0] in alarmed.stdout
 
 
 def test_a_person_says_that_it_is_known(house: House, alarmed):
-    [alarm] = alarms.current(house.store.events()[0])
+    [alarm] = state.current(house.store.events()[0])
     said = ("--note", "a sleep, on purpose", "--history", house.store.path)
     assert run_command(house.command, "history", "known", alarm.id, *said).returncode == 0
-    [known] = alarms.current(house.store.events()[0])
+    [known] = state.current(house.store.events()[0])
     assert (known.state, known.note) == ("known", "a sleep, on purpose")
 
 

@@ -11,12 +11,12 @@ from markupsafe import Markup
 
 from orchestrator import files
 from orchestrator.errors import UsageError
-from orchestrator.history import alarms
-from orchestrator.history.lines import day
+from orchestrator.history.alarms import state
 from orchestrator.history.model import Night
-from orchestrator.history.site import Built, case, feed, overview, words
+from orchestrator.history.series_arrays import day
+from orchestrator.history.site import Built, case, feed, overview, wording
+from orchestrator.history.site.data import Place, Sources, runs_at
 from orchestrator.history.site.overview import Row
-from orchestrator.history.site.sources import Place, Sources, runs_at
 from orchestrator.history.store import Store
 from orchestrator.reports.html import assets
 from orchestrator.terminal.text import harmless
@@ -33,7 +33,7 @@ def write(store: Store, out: Path, runs_url: str | None) -> Built:
     _prepare(out)
     read = store.read()
     events, unread = store.events()
-    known = alarms.current(events)
+    known = state.current(events)
     warnings = (*read.warnings, *unread)
     sources = Sources(read.table, known, runs)
     pages: set[str] = set()
@@ -44,15 +44,15 @@ def write(store: Store, out: Path, runs_url: str | None) -> Built:
             drawn = sources.drawn(keys)
             sections.append(case.section(sources, place, drawn))
             rows[place].append(overview.row(sources, name, place, drawn))
-        page = words.page_of(name)
+        page = wording.page_of(name)
         pages.add(page)
-        told = [words.said(alarm, sources.cases) for alarm in known if alarm.key.case == name]
+        told = [wording.said(alarm, sources.cases) for alarm in known if alarm.key.case == name]
         _write(
             out / page,
             _page("case.html.j2", home=case.HOME, case=name, sections=sections, alarms=told, run_link=runs.link),
         )
-    said = sorted((words.said(alarm, sources.cases) for alarm in known), key=lambda one: not one.open)
-    _write(out / ALARMS, _page("alarms.html.j2", home="", alarms=said, where=words.where, run_link=runs.link))
+    said = sorted((wording.said(alarm, sources.cases) for alarm in known), key=lambda one: not one.open)
+    _write(out / ALARMS, _page("alarms.html.j2", home="", alarms=said, where=wording.where, run_link=runs.link))
     first_run = sources.columns["run"].text(0) if len(read.table) else ""
     _put(out / FEED, feed.atom(feed.entries(events), first_run, sources.cases))
     nights = [event for event in events if isinstance(event, Night)]

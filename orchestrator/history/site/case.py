@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
-from orchestrator.history.lines import EPOCH, day
 from orchestrator.history.model import Key
 from orchestrator.history.series import TOLD
-from orchestrator.history.site import svg, words
-from orchestrator.history.site.sources import Drawn, Place, Runs, Sources
-from orchestrator.history.site.words import Said
+from orchestrator.history.series_arrays import EPOCH, day
+from orchestrator.history.site import svg, wording
+from orchestrator.history.site.data import Drawn, Place, Runs, Sources
+from orchestrator.history.site.wording import Said
 from orchestrator.reports.columns import MARKS, ratio
 from orchestrator.terminal.text import harmless
 
@@ -85,14 +85,14 @@ def _chart(sources: Sources, drawn: Drawn, column: int, first: int, last: int) -
     without = line.rows[~sources.timed[line.rows]]
     summary = _summary(drawn, day(last))
     return Chart(
-        id=words.anchor(key),
+        id=wording.anchor(key),
         title=title(key),
         summary=summary,
         control=key.is_control,
         drawing=_drawing(sources, drawn, first, last, without, f"{title(key)}: {summary}"),
         column=column,
-        alarms=tuple(words.said(alarm, sources.cases) for alarm in drawn.alarms),
-        steps=_latest([words.step(change) for change in drawn.changes], "steps"),
+        alarms=tuple(wording.said(alarm, sources.cases) for alarm in drawn.alarms),
+        steps=_latest([wording.step(change) for change in drawn.changes], "steps"),
         begun=_latest([f"{day(at)}: {'; '.join(piece.because)}" for piece, at in begins], "segments"),
         without=_latest(_without(sources, without), "stretches"),
         facts=_facts(sources.around[key]),
@@ -109,7 +109,7 @@ def _summary(drawn: Drawn, last: date) -> str:
         return f"the reference against itself, whose true ratio is 1: {told}"
     gone = "" if night == last else ", not measured since"
     steps = "no step" if not drawn.changes else f"{len(drawn.changes)} step{'s' if len(drawn.changes) > 1 else ''}"
-    return f"{told}{gone}; {steps} in {words.nights(len(values))}"
+    return f"{told}{gone}; {steps} in {wording.nights(len(values))}"
 
 
 def _drawing(sources: Sources, drawn: Drawn, first: int, last: int, without: Any, label: str) -> Markup:
@@ -143,8 +143,8 @@ def _levels(drawn: Drawn) -> list[svg.Level]:
 
 def _marks(drawn: Drawn) -> list[svg.Mark]:
     steps = [svg.Mark(one.first, MARKS[one.direction], 1, one.direction) for one in drawn.changes]
-    told = [words.said(alarm, ()) for alarm in drawn.alarms]
-    signs = [(words.OPEN_SIGN if one.open else words.CLOSED_SIGN, one.alarm.change) for one in told]
+    told = [wording.said(alarm, ()) for alarm in drawn.alarms]
+    signs = [(wording.OPEN_SIGN if one.open else wording.CLOSED_SIGN, one.alarm.change) for one in told]
     return steps + [svg.Mark(change.first, sign, 0, change.direction) for sign, change in signs]
 
 
@@ -156,7 +156,7 @@ def _without(sources: Sources, rows: Any) -> list[str]:
         nights = sorted({day(int(sources.night[row])) for row in same})
         word = "too few rounds" if ended == "measured" else ended
         found.append(
-            f"{words.span(nights[0], nights[-1])}, {words.nights(len(nights))}: {word}"
+            f"{wording.span(nights[0], nights[-1])}, {wording.nights(len(nights))}: {word}"
             + (f": {because}" if because else "")
         )
     return found
@@ -189,7 +189,7 @@ def _cells(sources: Sources, drawn: Drawn) -> dict[int, str]:
     outcome, build = sources.columns["outcome"], sources.columns["build"]
     without = line.rows[~sources.timed[line.rows]].tolist()
     found = {int(sources.night[row]): _safe(outcome.text(row)) for row in without}
-    found.update(zip(values.night.tolist(), words.cells(values.effect, values.half_widths()), strict=True))
+    found.update(zip(values.night.tolist(), wording.cells(values.effect, values.half_widths()), strict=True))
     if build.text(line.rows[-1]) != drawn.key.version:
         for row in line.rows.tolist():
             night = int(sources.night[row])

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from xml.etree import ElementTree
 
 from orchestrator.history.model import Alarm, Event, Moved, Opened
-from orchestrator.history.site import words
+from orchestrator.history.site import wording
 from orchestrator.terminal.text import harmless
 
 ATOM = "http://www.w3.org/2005/Atom"
@@ -66,16 +66,16 @@ def atom(found: Iterable[Entry], first_run: str, cases: Collection[str]) -> byte
 
 def _entry(element: ElementTree.Element, entry: Entry, cases: Collection[str]) -> None:
     alarm = entry.alarm
-    said = words.said(alarm, cases)
+    said = wording.said(alarm, cases)
     _text(element, "id", entry.id)
-    _text(element, "title", ("Recovered: " if entry.recovered else "") + words.headline(alarm))
+    _text(element, "title", ("Recovered: " if entry.recovered else "") + wording.headline(alarm))
     _text(element, "updated", _utc(entry.at))
     _text(element, "published", _utc(entry.at))
     ElementTree.SubElement(element, "link", rel="alternate", type="text/html", href=said.page or "alarms.html")
     ElementTree.SubElement(element, "category", term="recovered" if entry.recovered else "new")
     ElementTree.SubElement(element, "category", term=alarm.change.direction)
     lines = [
-        f"{alarm.key.version} {words.where(alarm.key)}.",
+        f"{alarm.key.version} {wording.where(alarm.key)}.",
         *([f"Recovered: {entry.note}" if entry.note else "Recovered."] if entry.recovered else []),
         f"Different that night: {'; '.join(alarm.surroundings) or 'nothing that is recorded'}.",
         f"Run: {alarm.run}",

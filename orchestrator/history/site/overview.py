@@ -6,12 +6,12 @@ from datetime import date
 
 import numpy as np
 
-from orchestrator.history.lines import day
 from orchestrator.history.model import Alarm
-from orchestrator.history.site import svg, words
+from orchestrator.history.series_arrays import day
+from orchestrator.history.site import svg, wording
 from orchestrator.history.site.case import title
-from orchestrator.history.site.sources import Drawn, Place, Sources
-from orchestrator.history.site.words import Said
+from orchestrator.history.site.data import Drawn, Place, Sources
+from orchestrator.history.site.wording import Said
 from orchestrator.reports.columns import ratio
 from orchestrator.terminal.text import harmless
 
@@ -50,7 +50,7 @@ class Grid:
 
 def row(sources: Sources, case: str, place: Place, drawn: Sequence[Drawn]) -> Row:
     first, last = sources.nights[place]
-    return Row(case=case, page=words.page_of(case), cells=tuple(_cell(sources, one, first, last) for one in drawn))
+    return Row(case=case, page=wording.page_of(case), cells=tuple(_cell(sources, one, first, last) for one in drawn))
 
 
 def grids(rows: dict[Place, list[Row]]) -> list[Grid]:
@@ -77,18 +77,18 @@ def _filled(one: Row, headers: Sequence[str]) -> Row:
 def _cell(sources: Sources, drawn: Drawn, first: int, last: int) -> Cell:
     key, values = drawn.key, drawn.line.nightly
     alarms: Sequence[Alarm] = drawn.alarms
-    told = [words.said(alarm, sources.cases) for alarm in alarms]
+    told = [wording.said(alarm, sources.cases) for alarm in alarms]
     latest = ratio(float(np.exp(values.effect[-1]))) if len(values) else ""
     steps = drawn.changes[-1:]
-    label = f"{title(key)}: {latest}" + "".join(f", {words.step(change)}" for change in steps)
+    label = f"{title(key)}: {latest}" + "".join(f", {wording.step(change)}" for change in steps)
     return Cell(
         version=title(key),
-        link=f"{words.page_of(key.case)}#{words.anchor(key)}",
+        link=f"{wording.page_of(key.case)}#{wording.anchor(key)}",
         ratio=latest,
         line=svg.spark(drawn.pieces, first, last, [one.first for one in drawn.changes], harmless(label)),
         alarms=tuple(one for one in told if one.open),
         # An open alarm says it already.
-        step=words.step(steps[0]) if steps and not any(one.open for one in told) else "",
+        step=wording.step(steps[0]) if steps and not any(one.open for one in told) else "",
         note=_note(sources, drawn, day(last)),
     )
 

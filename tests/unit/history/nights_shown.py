@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 
-from orchestrator.history.detect import changes
+from orchestrator.history.alarms.steps import changes
 from orchestrator.history.model import Alarm, Opened, Point
 from orchestrator.history.series import all_series
 from orchestrator.history.store import Store

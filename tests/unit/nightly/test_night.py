@@ -15,7 +15,7 @@ import pytest
 
 from orchestrator import cli_nightly
 from orchestrator.errors import ContractBroken, Interrupted, UsageError
-from orchestrator.history.detect import CONFIRM_TIMES
+from orchestrator.history.alarms.steps import CONFIRM_TIMES
 from orchestrator.history.model import Night, Point, Told
 from orchestrator.history.series import key_of
 from orchestrator.history.store import Store

@@ -7,10 +7,10 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
-from orchestrator.history import plot
 from orchestrator.history.model import Series
-from orchestrator.history.rows import rows
+from orchestrator.history.night_rows import rows
 from orchestrator.history.series import all_series
+from orchestrator.history.terminal import plot
 from orchestrator.terminal.std_streams import guard
 from orchestrator.terminal.text import draw
 from tests.support.kept import kept

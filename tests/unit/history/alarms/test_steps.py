@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orchestrator.history import detect
-from orchestrator.history.detect import CONFIRM_TIMES, MIN_NIGHTS, affordable, changes, suspects, unsettled
+from orchestrator.history.alarms import steps
+from orchestrator.history.alarms.noise_model import nights_of
+from orchestrator.history.alarms.steps import CONFIRM_TIMES, MIN_NIGHTS, affordable, changes, suspects, unsettled
 from orchestrator.history.model import Key, Segment, Value
-from orchestrator.history.noise import nights_of
 
 BEGIN = date(2026, 1, 1)
 SCREEN = 12
@@ -131,12 +131,12 @@ def test_the_control_arm_makes_a_series_quieter_that_shares_its_reference() -> N
 
 def test_the_t_statistic_is_that_of_a_weighted_difference_of_means() -> None:
     nights = nights_of(segment(stepped(10, 6, 0.05), sure=[3, 12]))
-    (t, _) = detect._splits(nights, 2, 16, 5)
+    (t, _) = steps._splits(nights, 2, 16, 5)
     before, after = slice(2, 9), slice(9, 16)
     means = [np.average(nights.effects[part], weights=nights.weights[part]) for part in (before, after)]
     error = math.sqrt(sum(1 / nights.weights[part].sum() for part in (before, after)))
     assert t[-1, -7] == pytest.approx((means[1] - means[0]) / error)
-    assert detect._last_splits(nights, 2, 16, 5)[0] == pytest.approx(t[-1, -9:])
+    assert steps._last_splits(nights, 2, 16, 5)[0] == pytest.approx(t[-1, -9:])
     assert not t[-1, :-9].any()
 
 

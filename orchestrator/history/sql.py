@@ -14,9 +14,10 @@ import pyarrow as pa
 from rich.text import Text
 
 from orchestrator.errors import UsageError
-from orchestrator.history import alarms, schema
-from orchestrator.history.lines import Values, all_lines
+from orchestrator.history import schema
+from orchestrator.history.alarms import state
 from orchestrator.history.model import Alarm, Change, Event, Key, Moved, Night, Opened
+from orchestrator.history.series_arrays import Values, all_lines
 from orchestrator.history.store import Read
 
 TEXT, NUMBER, DAY, MOMENT = pa.string(), pa.float64(), pa.date32(), pa.timestamp("us", tz="UTC")
@@ -136,7 +137,7 @@ def _tables(sql: str, read: Read, events: Sequence[Event]) -> dict[str, pa.Table
     made = {
         "points": lambda: read.table,
         "series": lambda: _series(read.table),
-        "alarms": lambda: pa.Table.from_pylist([_of_alarm(one) for one in alarms.current(events)], schema=ALARMS),
+        "alarms": lambda: pa.Table.from_pylist([_of_alarm(one) for one in state.current(events)], schema=ALARMS),
         "events": lambda: pa.Table.from_pylist(
             [_of_event(one) for one in events if not isinstance(one, Night)], schema=EVENTS
         ),

@@ -8,14 +8,14 @@ from itertools import groupby, pairwise
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.history import alarmed
-from orchestrator.history import alarms as states
-from orchestrator.history.alarmed import between, many
+from orchestrator.history.alarms import state as states
+from orchestrator.history.json import Shown
 from orchestrator.history.model import Alarm, Direction, Key
-from orchestrator.history.objects import Shown
-from orchestrator.history.pick import Picked, case_of
-from orchestrator.history.plot import BORDER, GAP, MARKS, MISSING, plot, sparkline
-from orchestrator.history.rows import ALPHA, Row, bounds
+from orchestrator.history.night_rows import ALPHA, Row, bounds
+from orchestrator.history.select import Picked, case_of
+from orchestrator.history.terminal import alarms as alarmed
+from orchestrator.history.terminal.alarms import between, many
+from orchestrator.history.terminal.plot import BORDER, GAP, MARKS, MISSING, plot, sparkline
 from orchestrator.reports.columns import STYLES, Notes, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.ratio_plot import cells_for

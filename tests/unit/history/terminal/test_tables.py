@@ -9,12 +9,15 @@ from jsonschema import Draft202012Validator
 from rich.cells import cell_len
 
 from orchestrator.errors import NothingSelected
-from orchestrator.history import alarmed, objects, schema, show
-from orchestrator.history.detect import changes
+from orchestrator.history import json as objects
+from orchestrator.history import schema
+from orchestrator.history.alarms.steps import changes
 from orchestrator.history.model import Alarm, Point
-from orchestrator.history.pick import Asked, Picked, matching, pick
-from orchestrator.history.rows import rows
+from orchestrator.history.night_rows import rows
+from orchestrator.history.select import Asked, Picked, matching, pick
 from orchestrator.history.series import all_series
+from orchestrator.history.terminal import alarms as alarmed
+from orchestrator.history.terminal import tables
 from orchestrator.terminal.text import drawn
 from tests.conftest import ROOT
 from tests.support.kept import kept
@@ -42,12 +45,12 @@ def picked(points: list[Point], **asked) -> Picked:
 def overview(points: list[Point], *alarms: Alarm, **asked) -> str:
     found = picked(points, **asked)
     listed = objects.shown(found, alarms)
-    return drawn(lambda width: show.overview(found, listed, alarms, width)) + "\n"
+    return drawn(lambda width: tables.overview(found, listed, alarms, width)) + "\n"
 
 
 def detail(points: list[Point], *alarms: Alarm, **asked) -> str:
     listed = objects.shown(picked(points, **asked), alarms, changes)
-    return drawn(lambda width: show.detail(listed, width, whole=asked.get("whole", False))) + "\n"
+    return drawn(lambda width: tables.detail(listed, width, whole=asked.get("whole", False))) + "\n"
 
 
 @pytest.mark.parametrize("width", [80, 120])

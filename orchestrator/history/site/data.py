@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator.errors import UsageError
-from orchestrator.history.detect import changes
-from orchestrator.history.lines import Coded, Line, Values, all_lines, has_value
+from orchestrator.history.alarms.steps import changes
 from orchestrator.history.model import Alarm, Change, Key, Value
 from orchestrator.history.schema import OF_SURROUNDINGS
+from orchestrator.history.series_arrays import Coded, Line, Values, all_lines, has_value
 from orchestrator.plan.pairs import in_order
 
 # What a run's folder is called; anything else is told, and not looked for.

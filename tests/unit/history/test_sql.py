@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.history import answers, query, schema
+from orchestrator.history import schema, sql_output
+from orchestrator.history import sql as query
 from orchestrator.history.model import Event, Moved, Night
-from orchestrator.history.rows import bounds
+from orchestrator.history.night_rows import bounds
 from orchestrator.history.series import all_series
 from orchestrator.history.store import Read, Store
 from orchestrator.terminal.text import drawn
@@ -228,7 +229,7 @@ def odd(read: Read, events: list[Event]) -> pa.Table:
 
 
 def test_an_answer_is_json(odd: pa.Table):
-    (row,) = json.loads(answers.text(odd, "json"))
+    (row,) = json.loads(sql_output.text(odd, "json"))
     assert (row["a"], row["a_2"]) == (1, 2)
     assert (row["day"], row["moment"]) == ("2026-01-02", "2026-01-02T03:04:05")
     assert (row["many"], row["both"], row["none"], row["nothing"]) == ([1.5, None], {"x": "2026-01-02"}, None, None)
@@ -236,7 +237,7 @@ def test_an_answer_is_json(odd: pa.Table):
 
 
 def test_an_answer_is_csv(odd: pa.Table):
-    names, values = csv.reader(io.StringIO(answers.text(odd, "csv")))
+    names, values = csv.reader(io.StringIO(sql_output.text(odd, "csv")))
     assert names[:3] == ["a", "a", "day"]
     assert values[2:4] == ["2026-01-02", "2026-01-02T03:04:05"]
     assert values[4] == "[1.5, null]"
@@ -245,18 +246,18 @@ def test_an_answer_is_csv(odd: pa.Table):
 
 def test_an_answer_is_parquet(ask, read: Read, events: list[Event], tmp_path: Path):
     found = query.query("SELECT * FROM points", read, events)
-    answers.write(found, "parquet", tmp_path / "out.parquet")
+    sql_output.write(found, "parquet", tmp_path / "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet").equals(found)
     with pytest.raises(UsageError, match="add --output FILE"):
-        answers.check("parquet", None)
+        sql_output.check("parquet", None)
     with pytest.raises(UsageError, match="cannot write"):
-        answers.write(found, "csv", tmp_path / "no" / "such" / "folder")
+        sql_output.write(found, "csv", tmp_path / "no" / "such" / "folder")
 
 
 def test_a_table_shows_the_first_rows_and_says_how_many_there_are(monkeypatch, read: Read, events: list[Event]):
-    monkeypatch.setattr(answers, "MOST_ROWS", 3)
+    monkeypatch.setattr(sql_output, "MOST_ROWS", 3)
     found = query.query("SELECT range AS number, chr(27) || '[2J' AS text FROM range(5)", read, events)
-    text = drawn(lambda width: answers.table(found))
+    text = drawn(lambda width: sql_output.table(found))
     assert text.splitlines()[-1] == "the first 3 of 5 rows: --format csv has them all"
     assert "\\x1b[2J" in text
     assert "\x1b" not in text

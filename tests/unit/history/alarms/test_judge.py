@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.history import alarms
-from orchestrator.history.judging import Judged, judge, tell
+from orchestrator.history.alarms import state
+from orchestrator.history.alarms.judge import Judged, judge, tell
 from orchestrator.history.model import Alarm, Event, Moved, Night, Opened, Point, Told
 from orchestrator.history.series import all_series, key_of
 from tests.unit.history.nights import FIRST, SURROUNDINGS, history, labels
@@ -36,7 +36,7 @@ def made(nights: int, steps: Mapping[int, float], versions: tuple[str, ...] = ("
 def judged(points: list[Point], events: list[Event], tonight: date) -> Judged:
     own = {key_of(point) for point in points if point.night == tonight}
     so_far = [point for point in points if point.night <= tonight]
-    return judge(all_series(so_far), alarms.current(events), tonight, at(tonight), own, RUNS)
+    return judge(all_series(so_far), state.current(events), tonight, at(tonight), own, RUNS)
 
 
 def lived(points: list[Point], first: int = 0) -> list[Event]:
@@ -81,8 +81,8 @@ def test_what_comes_back_is_recovered_and_not_an_alarm_of_its_own():
     [alarm] = opened(events)
     assert [event.state for event in events if isinstance(event, Moved)] == ["confirmed", "recovered"]
     assert [event.night for event in events if isinstance(event, Moved)][-1] <= day(STEP + 10)
-    assert alarms.current(events)[0].state == "recovered"
-    assert alarm.id == alarms.current(events)[0].id
+    assert state.current(events)[0].state == "recovered"
+    assert alarm.id == state.current(events)[0].id
 
 
 def test_a_second_step_is_a_second_alarm():
@@ -99,17 +99,17 @@ def test_a_muted_alarm_is_neither_opened_again_nor_told():
     events.append(Moved(at=later, alarm=alarm.id, state="muted", note="the new driver"))
     for number in range(STEP + 2, 30):
         assert judged(points, events, day(number)).events == ()
-    [muted] = alarms.current(events)
+    [muted] = state.current(events)
     assert (muted.state, muted.note) == ("muted", "the new driver")
-    assert alarms.is_open(muted)
-    assert not alarms.is_told(muted, day(29))
+    assert state.is_open(muted)
+    assert not state.is_told(muted, day(29))
 
 
 def test_a_mute_ends_on_its_day():
     alarm = opened(lived(made(STEP + 1, {STEP: 1.2}), first=STEP))[0]
     until = replace(alarm, state="muted", until=day(25))
-    assert not alarms.is_told(until, day(25))
-    assert alarms.is_told(until, day(26))
+    assert not state.is_told(until, day(25))
+    assert state.is_told(until, day(26))
 
 
 @pytest.mark.parametrize("what", ["image", "driver", "source", "worker"])
@@ -210,7 +210,7 @@ def test_what_is_told_of_a_night_is_what_its_events_were():
         run="r", outcome="measured", said=(), cells=1, screened=1, confirmed=1, exit_code=0,
     )  # fmt: skip
     old = replace(opened(list(found.events))[0], id="other", state="known", note="seen")
-    everything = (*alarms.current(found.events), old, replace(old, id="gone", state="recovered"))
+    everything = (*state.current(found.events), old, replace(old, id="gone", state="recovered"))
     told = tell(Told(night=night), found, everything, day(STEP))
     assert [alarm.id for alarm in told.opened] == [opened(list(found.events))[0].id]
     assert [alarm.id for alarm in told.still] == ["other"]
@@ -225,7 +225,7 @@ def test_a_freak_night_is_over_when_the_next_ones_say_so():
     states = [event.state for event in events if isinstance(event, Moved)]
     assert len(opened(events)) == 1
     assert states[-1] == "recovered"
-    [alarm] = alarms.current(events)
+    [alarm] = state.current(events)
     assert alarm.state == "recovered"
     assert math.isclose(alarm.change.ratio, 1.3, rel_tol=0.1)
 
@@ -283,7 +283,7 @@ def _what(event: Event) -> tuple[int, str]:
 def test_two_steps_that_are_reverted_together_both_recover():
     events = lived(steady(50, {LANDS: 1.1, LANDS + 4: 1.1, 44: 1 / 1.21}), first=LANDS - 2)
     assert [alarm.change.direction for alarm in opened(events)] == ["slower", "slower"]
-    assert [alarm.state for alarm in alarms.current(events)] == ["recovered", "recovered"]
+    assert [alarm.state for alarm in state.current(events)] == ["recovered", "recovered"]
 
 
 def test_a_recovered_alarm_whose_step_is_still_there_is_raised_again():
@@ -300,7 +300,7 @@ def test_a_recovered_alarm_whose_step_is_still_there_is_raised_again():
         at=at(tonight), night=tonight, started=at(tonight), host="host", suite="made", versions=("2.0.0",), run="r",
         outcome="measured", said=(), cells=1, screened=1, confirmed=1, exit_code=0,
     )  # fmt: skip
-    told = tell(Told(night=night), found, alarms.current([*closed, *found.events]), tonight)
+    told = tell(Told(night=night), found, state.current([*closed, *found.events]), tonight)
     assert [one.id for one in told.opened] == [alarm.id]
     assert told.still == ()
 

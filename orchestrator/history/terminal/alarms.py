@@ -7,10 +7,10 @@ from rich.padding import Padding
 from rich.style import StyleType
 from rich.text import Text
 
-from orchestrator.history.alarms import is_open
+from orchestrator.history.alarms.state import is_open
 from orchestrator.history.model import Alarm, Change, State
-from orchestrator.history.pick import case_of
-from orchestrator.history.plot import MARKS
+from orchestrator.history.select import case_of
+from orchestrator.history.terminal.plot import MARKS
 from orchestrator.reports.columns import LONGEST, STYLES, ratio
 from orchestrator.terminal.text import clipped, plain
 

@@ -5,7 +5,7 @@ from datetime import date, datetime
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.history.alarms import is_open
+from orchestrator.history.alarms.state import is_open
 from orchestrator.history.model import Alarm, Event, Moved, State
 
 # What people say, beside what nights find out.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from orchestrator.history.alarms import is_open
+from orchestrator.history.alarms.state import is_open
 from orchestrator.history.model import Alarm, Change, Key
 from orchestrator.reports.columns import MARKS, interval, ratio
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator.history.model import Direction, Value
-from orchestrator.history.rows import Row, bounds
+from orchestrator.history.night_rows import Row, bounds
 from orchestrator.reports.columns import ratio
 
 HEIGHT = 11

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.history.model import Alarm, Change, Segment, Series
-from orchestrator.history.pick import Picked, case_of
-from orchestrator.history.rows import Row, bounds, rows
+from orchestrator.history.night_rows import Row, bounds, rows
+from orchestrator.history.select import Picked, case_of
 
 SCHEMA = "tfcompare.history/1"
 CSV = (

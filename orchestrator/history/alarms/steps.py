@@ -15,8 +15,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from orchestrator.history.alarms.noise_model import Nights, nights_of
 from orchestrator.history.model import Change, Key, Segment
-from orchestrator.history.noise import Nights, nights_of
 from orchestrator.stats.contrasts import of_many
 from orchestrator.stats.paired import quantile, two_sided_p
 

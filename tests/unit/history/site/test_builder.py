@@ -11,10 +11,10 @@ import pytest
 
 from orchestrator.errors import UsageError
 from orchestrator.history import schema, site
-from orchestrator.history.lines import all_lines
 from orchestrator.history.model import Alarm, Change, Key, Moved, Opened, Point
 from orchestrator.history.series import all_series
-from orchestrator.history.site import words
+from orchestrator.history.series_arrays import all_lines
+from orchestrator.history.site import wording
 from orchestrator.history.store import Store
 from orchestrator.model import CONTROL
 from tests.unit.history.nights import FIRST, REFERENCE, SURROUNDINGS, history
@@ -66,7 +66,7 @@ def pages(out: Path) -> dict[str, bytes]:
 
 
 def text_of(out: Path, case: str) -> str:
-    return (out / words.page_of(case)).read_text(encoding="utf-8")
+    return (out / wording.page_of(case)).read_text(encoding="utf-8")
 
 
 def changed(points: list[Point], since: int, **surroundings: str) -> list[Point]:
@@ -136,7 +136,7 @@ def test_a_site_has_a_page_a_case_and_they_lead_to_each_other(tmp_path: Path):
     built = site.build(kept(tmp_path / "history", everything()), tmp_path / "site")
     assert (built.cases, built.pages, built.alarms, built.warnings) == (2, 4, 0, ())
     found = pages(tmp_path / "site")
-    assert sorted(found) == sorted(["alarms.html", "feed.xml", "index.html", *map(words.page_of, CASES)])
+    assert sorted(found) == sorted(["alarms.html", "feed.xml", "index.html", *map(wording.page_of, CASES)])
     for name, text in found.items():
         for link in re.findall(rb'href="([^"#]+)', text):
             assert (tmp_path / "site" / name).parent.joinpath(link.decode()).exists(), link
@@ -186,7 +186,7 @@ def test_an_alarm_is_told_on_the_overview_its_own_page_and_that_of_its_case(tmp_
     built = site.build(store, tmp_path / "site")
     assert built.alarms == 2
     found = {name: text.decode() for name, text in pages(tmp_path / "site").items()}
-    for name in ("index.html", "alarms.html", words.page_of(CASES[0])):
+    for name in ("index.html", "alarms.html", wording.page_of(CASES[0])):
         assert "1.10x (1.08-1.12) slower" in found[name]
         assert "It is the new allocator." in found[name]
         assert "known" in found[name]
@@ -195,7 +195,7 @@ def test_an_alarm_is_told_on_the_overview_its_own_page_and_that_of_its_case(tmp_
     assert "vanished" not in found["index.html"]
     assert "kernel: 6.1 -&gt; 6.6" in found["alarms.html"]
     assert "tfcompare bisect --workload" in found["alarms.html"]
-    assert found[words.page_of(CASES[1])].count("◆") == found[words.page_of(CASES[1])].count("◆ open alarms")
+    assert found[wording.page_of(CASES[1])].count("◆") == found[wording.page_of(CASES[1])].count("◆ open alarms")
 
 
 def test_runs_are_linked_where_they_are_and_named_where_they_are_not(tmp_path: Path):
@@ -246,7 +246,7 @@ def test_building_again_adds_what_is_new_and_takes_away_what_is_no_more(tmp_path
     out = tmp_path / "site"
     site.build(kept(tmp_path / "one", history(3, CASES)), out)
     site.build(kept(tmp_path / "two", history(3, ["other[x=1]"])), out)
-    assert sorted(path.name for path in (out / "cases").iterdir()) == [Path(words.page_of("other[x=1]")).name]
+    assert sorted(path.name for path in (out / "cases").iterdir()) == [Path(wording.page_of("other[x=1]")).name]
     assert CASES[0] not in (out / "index.html").read_text()
 
 

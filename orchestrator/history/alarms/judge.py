@@ -10,8 +10,8 @@ from datetime import date, datetime, timedelta
 from math import log
 from pathlib import Path
 
-from orchestrator.history import alarms
-from orchestrator.history.detect import changes, news
+from orchestrator.history.alarms import state
+from orchestrator.history.alarms.steps import changes, news
 from orchestrator.history.model import Alarm, Change, Key, Moved, Opened, Point, Segment, Series, Told
 from orchestrator.history.series import differences, first_after
 
@@ -67,7 +67,7 @@ def _of_series(
     segment = series.segments[-1]
     found = changes(segment)
     for alarm in known:
-        if not alarms.is_open(alarm):
+        if not state.is_open(alarm):
             continue
         if _recovered(alarm, segment, found):
             yield Moved(at=now, alarm=alarm.id, state="recovered", night=tonight)
@@ -76,7 +76,7 @@ def _of_series(
     # What the series shows of long ago may come and go with what is known of its noise: only what is new is an alarm.
     for change in news(segment):
         same = [alarm for alarm in known if _is_same(alarm, change, found)]
-        if any(map(alarms.is_open, same)) or any(_undoes(change, alarm) for alarm in known):
+        if any(map(state.is_open, same)) or any(_undoes(change, alarm) for alarm in known):
             continue
         if not same:
             yield Opened(at=now, alarm=_alarm(series, change, tonight, now, runs))
@@ -227,7 +227,7 @@ def tell(told: Told, judged: Judged, after: Sequence[Alarm], tonight: date) -> T
     opened = [event.alarm.id for event in judged.events if isinstance(event, Opened)]
     opened += [event.alarm for event in moved if event.state == "new"]
     recovered = [event.alarm for event in moved if event.state == "recovered"]
-    still = [alarm for alarm in after if alarms.is_told(alarm, tonight) and alarm.id not in opened]
+    still = [alarm for alarm in after if state.is_told(alarm, tonight) and alarm.id not in opened]
     return Told(
         night=told.night,
         opened=tuple(by_id[one] for one in opened),

@@ -1,0 +1,1 @@
+"""Which changes are alarms: noise, steps, judging, and what users say of them."""

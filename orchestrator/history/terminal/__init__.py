@@ -1,0 +1,1 @@
+"""A history drawn for a terminal."""
