@@ -24,7 +24,7 @@ from orchestrator.results.rundir import RunDir
 
 VERSIONS = ("1.14.0", "2.0.0", "2.13.0")
 BUILD_TIMES, WARM_RUNS = 1.2, 3
-COMMAND = [sys.executable, "-c", "from orchestrator.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from orchestrator.cli.main import main; main()"]
 PIP = ["-m", "pip", "--no-cache-dir", "--disable-pip-version-check", "--quiet"]
 CASE = "power[style=function]"
 POLL_S = 0.005

@@ -25,7 +25,8 @@ def main() -> NoReturn:
 
 
 def _call() -> int:
-    from orchestrator import cli, crash
+    from orchestrator.cli import crash
+    from orchestrator.cli import main as cli
 
     codes: list[int] = []
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from orchestrator import catalog
-from orchestrator.cli_images import USUAL
+from orchestrator.cli.images.build import USUAL
 from orchestrator.engines.docker.engine import connect
 from orchestrator.machine.host import host_facts
 from tests.conftest import ROOT, run_command

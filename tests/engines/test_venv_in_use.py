@@ -17,14 +17,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from orchestrator import catalog, cli_images_kept
+from orchestrator import catalog
 from orchestrator.catalog.version import Version
+from orchestrator.cli.images import kept
 from orchestrator.engines.environment import BuildLog
 from orchestrator.engines.venv.engine import MARKER, VenvEngine
 from orchestrator.images import venv_cache
 from orchestrator.options import EngineOptions
 from tests.engines.packages import locked, own_pip, wheel
-from tests.unit.test_cli import called
+from tests.unit.cli.test_main import called
 
 WAIT_S = 120
 
@@ -107,7 +108,7 @@ def prune(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     def empty(what: str) -> Iterator[object]:
         yield SimpleNamespace(api=SimpleNamespace(images=lambda **how: [], containers=lambda **how: []))
 
-    monkeypatch.setattr(cli_images_kept, "_engine", empty)
+    monkeypatch.setattr(kept, "_engine", empty)
 
     def prune() -> str:
         assert called(monkeypatch, "images", "prune", "--environments", "--yes") == 0

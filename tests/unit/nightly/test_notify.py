@@ -19,7 +19,7 @@ from apprise.plugins import N_MGR
 from apprise.plugins.custom_json import NotifyJSON
 from typer.testing import CliRunner
 
-from orchestrator import cli_notify
+from orchestrator.cli import notify as cli_notify
 from orchestrator.errors import UsageError
 from orchestrator.history.model import Told
 from orchestrator.nightly import notify

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator import cli_schedule
 from orchestrator.catalog import lock_on_demand
+from orchestrator.cli import schedule
 from orchestrator.engines.venv import engine as venv
 from orchestrator.engines.venv import interpreters
 from orchestrator.errors import UsageError
@@ -43,8 +43,8 @@ def test_a_night_imports_nothing_from_the_working_directory(hostile: Path, tmp_p
 
 
 def test_a_schedule_without_an_installed_program_starts_python_in_the_same_way(hostile: Path, monkeypatch):
-    monkeypatch.setattr(cli_schedule.sys, "executable", str(hostile.parent / "bin" / "python"))
-    assert cli_schedule._program() == subprocess_run.PROGRAM
+    monkeypatch.setattr(schedule.sys, "executable", str(hostile.parent / "bin" / "python"))
+    assert schedule._program() == subprocess_run.PROGRAM
     done = subprocess.run([*wanted(subprocess_run.PROGRAM).program, "--help"], capture_output=True, text=True)
     assert (done.returncode, hostile.exists()) == (0, False)
     assert "nightly" in done.stdout

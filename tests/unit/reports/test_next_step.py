@@ -16,9 +16,9 @@ from orchestrator.results.rundir import RunDir
 from tests.contract import stub
 from tests.support.actors import Part, Stage, offer, play
 from tests.support.builders import NEW, OLD, arm, case, comparison, manifest, plan
+from tests.unit.cli.test_main import called
 from tests.unit.measure.test_resume import OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
 from tests.unit.profiling.test_run import Engine
-from tests.unit.test_cli import called
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.cells import cell_len
 
+from orchestrator.cli.show import Shown
 from orchestrator.model import Case, Comparison
 from orchestrator.plan.pairs import in_order, neighbour_pairs
 from orchestrator.reports import html, trend
 from orchestrator.reports.html.escape import shown as shown_text
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
-from orchestrator.showing import Shown
 from orchestrator.terminal.text import drawn
 from tests.conftest import ROOT
 from tests.support.builders import arm, case_pair, contrast, plan, version_pair

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import showing
+from orchestrator.cli import show
 from orchestrator.errors import UsageError
 from orchestrator.reports import Page
 from orchestrator.terminal import output_file
-from tests.unit.test_cli import called
-from tests.unit.test_cli_runs import run  # noqa: F401
+from tests.unit.cli.test_main import called
+from tests.unit.cli.test_report import run  # noqa: F401
 
 UNWRITABLE = {
     "a folder that does not exist": ("nope/x.html", "No such file or directory"),
@@ -47,7 +47,7 @@ def test_nothing_is_drawn_for_a_page_that_cannot_be_written(monkeypatch, capsys,
     def draw(path: Path):
         pytest.fail("the page was drawn")
 
-    monkeypatch.setitem(showing.PAGES, "html", Page(draw, "report.html"))
+    monkeypatch.setitem(show.PAGES, "html", Page(draw, "report.html"))
     if not flags:
         (run / "report.html").mkdir()
     assert called(monkeypatch, "report", str(run), "--format", "html", *flags) == 2

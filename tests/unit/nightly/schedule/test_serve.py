@@ -132,7 +132,7 @@ def test_a_data_folder_that_cannot_be_written_is_told_at_once(world, monkeypatch
 SERVES = """
 import sys
 from datetime import datetime
-from orchestrator import cli
+from orchestrator.cli import main as cli
 from orchestrator.nightly.schedule import serve
 from tests.unit.nightly.plans import wanted
 import signal

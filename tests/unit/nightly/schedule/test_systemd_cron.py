@@ -15,8 +15,8 @@ from orchestrator.history.store import Store
 from orchestrator.nightly import lock
 from orchestrator.nightly.schedule import systemd_cron, units
 from orchestrator.nightly.schedule.systemd_cron import Cron, Systemd
+from tests.unit.cli.test_main import called
 from tests.unit.nightly.plans import PLANNED, wanted
-from tests.unit.test_cli import called
 
 SYSTEMCTL = """#!/bin/sh
 echo "$*" >> "$NOTES/systemctl"

@@ -6,7 +6,7 @@ from typing import Annotated, cast, get_args
 
 import typer
 
-from orchestrator import flags
+from orchestrator.cli import parse
 from orchestrator.engines import ENGINES
 from orchestrator.errors import UsageError
 from orchestrator.model import GpuRequest as GpuRequestName
@@ -160,14 +160,14 @@ def environments(
         index_url=index_url,
         wheelhouse=wheelhouse,
         python_downloads=not no_python_downloads,
-        cpus=flags.cpus(cpuset) if cpuset else None,
-        memory_mb=flags.memory_mb(memory) if memory else None,
+        cpus=parse.cpus(cpuset) if cpuset else None,
+        memory_mb=parse.memory_mb(memory) if memory else None,
     )
 
 
 def on_gpus(places: EngineOptions, gpus: str | None, *, exclusive: bool = False, force: bool = False) -> EngineOptions:
     """With what is said of GPUs beyond --gpu; naming one, or how to hold it, means --gpu too."""
-    named = flags.names(gpus) if gpus is not None else ()
+    named = parse.names(gpus) if gpus is not None else ()
     if gpus is not None and not named:
         raise UsageError(f"--gpus {gpus!r}: indices or UUIDs, e.g. 0,1; `nvidia-smi -L` lists them")
     gpu = places.gpu or bool(named) or exclusive

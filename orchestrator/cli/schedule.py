@@ -11,8 +11,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from orchestrator import catalog, examples, flags, redact
+from orchestrator import catalog, redact
 from orchestrator.catalog import workloads
+from orchestrator.cli import help, parse
+from orchestrator.cli.options import INDEX_VARIABLE, Format
 from orchestrator.engines.environment import is_passed_on
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.history.location import VARIABLE, place
@@ -23,7 +25,6 @@ from orchestrator.nightly.schedule.status import Standing
 from orchestrator.nightly.schedule.systemd_cron import Entry, Scheduler
 from orchestrator.nightly.schedule.units import Planned, Schedule
 from orchestrator.nightly.subprocess_run import PROGRAM
-from orchestrator.switches import INDEX_VARIABLE, Format
 from orchestrator.terminal.text import harmless, lines
 
 SERVE = "nightly-serve"
@@ -47,7 +48,7 @@ EvenIfEdited = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
-@app.command("install", help=examples.NIGHTLY_INSTALL, context_settings=PASSED_ALONG)
+@app.command("install", help=help.NIGHTLY_INSTALL, context_settings=PASSED_ALONG)
 def install(
     context: typer.Context,
     at: At = "02:00",
@@ -89,14 +90,14 @@ def install(
     print(f"the next night begins {following:%Y-%m-%d %H:%M %Z}, in {standing.span(following - now)}")
 
 
-@app.command("status", help=examples.NIGHTLY_STATUS)
+@app.command("status", help=help.NIGHTLY_STATUS)
 def status(
     format: Format = "table",
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing: exit with 0 if all is well, with 3 if not.")
     ] = False,
 ) -> None:
-    flags.known_format(format)
+    parse.known_format(format)
     found = list(_standings())
     if quiet:
         if not found or any(one.wrong for one in found):
@@ -117,7 +118,7 @@ def status(
             print(f"now: a night runs since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
 
 
-@app.command("uninstall", help=examples.NIGHTLY_UNINSTALL)
+@app.command("uninstall", help=help.NIGHTLY_UNINSTALL)
 def uninstall(even_if_edited: EvenIfEdited = False) -> None:
     found = [(one, entry) for one in systemd_cron.every() if (entry := _known(one, one.entry(), even_if_edited))]
     for one, entry in found:
@@ -131,7 +132,7 @@ def uninstall(even_if_edited: EvenIfEdited = False) -> None:
         print(f"`tfcompare nightly serve` (pid {serving.pid}) waits for nights here, too, until it is ended")
 
 
-@app.command("serve", help=examples.NIGHTLY_SERVE, context_settings=PASSED_ALONG)
+@app.command("serve", help=help.NIGHTLY_SERVE, context_settings=PASSED_ALONG)
 def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up") -> None:
     from orchestrator.nightly.schedule import serve as serving
 
@@ -162,7 +163,7 @@ def _schedule(
 
     history = place(asked["history"])
     given = redact.without_secrets(words)
-    flags.refuse_logins(given.words, "a schedule")
+    parse.refuse_logins(given.words, "a schedule")
     environment, notes = _environment(given.words, env_file)
     notes += _readable_by_others([env_file, asked["notify_file"]])
     planned = Planned(
@@ -180,7 +181,7 @@ def _schedule(
         environment={**environment, VARIABLE: str(history)},
         folder=Path.cwd(),
         env_file=env_file.absolute() if env_file else None,
-        limit_s=flags.seconds("--limit", asked["limit"]),
+        limit_s=parse.seconds("--limit", asked["limit"]),
         secrets=_variables(given),
     )
     return wanted, notes
@@ -232,7 +233,7 @@ def _params_of_run(context: typer.Context, words: Sequence[str]) -> dict[str, An
     found = group.commands["run"].make_context("run", list(words), parent=context.parent)
     asked: dict[str, Any] = found.params
     workloads.suite(asked["suite"] or workloads.DEFAULT)
-    for name in flags.names(asked["versions"]):
+    for name in parse.names(asked["versions"]):
         if not (catalog.EXACT.fullmatch(name) or catalog.NIGHTLY.fullmatch(name)):
             catalog.resolve([name], fewest=1)
     return asked

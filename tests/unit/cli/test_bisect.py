@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import cli
 from orchestrator.bisect import state
+from orchestrator.cli import main
 from tests.unit.bisect.test_report import RELEASES, SCENES, SEVERAL, told
 from tests.unit.bisect.worlds import stepped
 
@@ -17,9 +17,9 @@ ENDS = ["--good", "1.14", "--bad", "2.3"]
 
 def called(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
     monkeypatch.setattr(sys, "argv", ["tfcompare", "bisect", *argv])
-    monkeypatch.setattr(cli.signal, "signal", lambda number, action: None)
+    monkeypatch.setattr(main.signal, "signal", lambda number, action: None)
     with pytest.raises(SystemExit) as left:
-        cli.main()
+        main.main()
     return left.value.code
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import cli_runs, exports
+from orchestrator import exports
+from orchestrator.cli import report
 from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
-from tests.unit.test_cli import called
+from tests.unit.cli.test_main import called
 
 A, B = case("power", style="eager"), case("predict", model="tiny")
 
@@ -118,7 +119,7 @@ def test_two_runs_are_compared_by_their_ratios(monkeypatch, capsys, run: Path):
 
 
 def test_the_help_names_every_format_that_there_is():
-    assert set(re.split(r", | or ", cli_runs.TO.rstrip("."))) == {
+    assert set(re.split(r", | or ", report.TO.rstrip("."))) == {
         *exports.TEXTS, *exports.FILES,
     }  # fmt: skip
 

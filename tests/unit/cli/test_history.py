@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from orchestrator import cli_history
+from orchestrator.cli import history as cli_history
 from orchestrator.history.model import Moved
 from orchestrator.history.store import Store
 from tests.conftest import ROOT
 from tests.support.builders import MS, NEW, OLD, case, case_pair, plan, rows, run_directory, write_stream
+from tests.unit.cli.test_main import called
 from tests.unit.history import nights_shown as shown
-from tests.unit.test_cli import called
 
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "history-1.json").read_text())
 POWER = case("power", style="eager")
@@ -214,7 +214,7 @@ def test_without_a_query_the_views_are_listed(call):
 
 def test_a_query_that_takes_for_ever_ends_with_the_signal(history: Path):
     sql = "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a) SELECT max(n) FROM a"
-    words = [sys.executable, "-c", "from orchestrator.cli import main; main()", "history", "query", sql]
+    words = [sys.executable, "-c", "from orchestrator.cli.main import main; main()", "history", "query", sql]
     with subprocess.Popen([*words, "--history", str(history)], env=os.environ, stderr=subprocess.PIPE) as process:
         time.sleep(3)
         process.send_signal(signal.SIGTERM)
@@ -335,7 +335,7 @@ def test_the_site_is_written(call, history: Path, tmp_path: Path):
 
 def test_what_only_says_something_of_an_alarm_waits_for_nothing_that_draws():
     code = (
-        "import sys, orchestrator.cli, orchestrator.cli_history\n"
+        "import sys, orchestrator.cli.main, orchestrator.cli.history\n"
         "print([name for name in ('altair', 'duckdb', 'jinja2', 'scipy') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

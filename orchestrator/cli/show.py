@@ -6,8 +6,8 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 
 from orchestrator.catalog import did_you_mean
+from orchestrator.cli.parse import known_format
 from orchestrator.errors import UsageError
-from orchestrator.flags import known_format
 from orchestrator.model import Comparison
 from orchestrator.plan.pairs import TREND_FROM, in_order
 from orchestrator.reports import FORMATS, OBJECTS, PAGES, TABLES, table

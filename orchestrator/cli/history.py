@@ -12,15 +12,15 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from orchestrator import examples, flags
 from orchestrator.catalog import did_you_mean
+from orchestrator.cli import help, parse
+from orchestrator.cli.options import Format, History
 from orchestrator.errors import ContractBroken, NothingSelected, UsageError
 from orchestrator.history.alarms import state as states
 from orchestrator.history.alarms import user_actions
 from orchestrator.history.location import place
 from orchestrator.history.model import Alarm, Event
 from orchestrator.history.store import Store
-from orchestrator.switches import Format, History
 from orchestrator.terminal.text import draw, lines
 
 SHOW = "show"
@@ -62,7 +62,7 @@ class CaseOrCommand(TyperGroup):
 
 app = typer.Typer(
     cls=CaseOrCommand,
-    help=examples.HISTORY,
+    help=help.HISTORY,
     subcommand_metavar="| COMMAND [ARGS]...",
 )
 
@@ -73,7 +73,7 @@ Note = Annotated[str, typer.Option("--note", help="Why, for whoever reads it nex
 Until = Annotated[str | None, typer.Option("--until", help="The last day of it, e.g. 2026-12-31.", metavar="DATE")]
 
 
-@app.command(SHOW, help=examples.HISTORY, hidden=True)
+@app.command(SHOW, help=help.HISTORY, hidden=True)
 def show(
     case: Annotated[
         str | None, typer.Argument(help="A case, a workload, or a part of a case's name.", metavar="CASE")
@@ -98,7 +98,7 @@ def show(
     ] = False,
     format: Annotated[str, typer.Option("--format", help="table, json or csv, on stdout.")] = "table",
 ) -> None:
-    flags.known_format(format, ("table", "json", "csv"))
+    parse.known_format(format, ("table", "json", "csv"))
     # What draws and judges: the commands that only say something need none of it.
     from orchestrator.history import json as objects
     from orchestrator.history import select
@@ -107,10 +107,10 @@ def show(
 
     asked = select.Asked(
         case=case,
-        versions=flags.names(version or ""),
-        hosts=flags.names(host or ""),
-        engines=flags.names(engine or ""),
-        devices=flags.names(device or ""),
+        versions=parse.names(version or ""),
+        hosts=parse.names(host or ""),
+        engines=parse.names(engine or ""),
+        devices=parse.names(device or ""),
         last=last,
         since=_day("--since", since),
         whole=every,
@@ -140,7 +140,7 @@ def show(
         draw(lambda width: show.overview(picked, listed, known, width))
 
 
-@app.command("query", help=examples.HISTORY_QUERY)
+@app.command("query", help=help.HISTORY_QUERY)
 def query_history(
     sql: Annotated[
         str | None, typer.Argument(help="One SELECT; without it, what there is to ask for.", metavar="SQL")
@@ -153,7 +153,7 @@ def query_history(
     from orchestrator.history import sql_output
     from orchestrator.history.terminal import plot
 
-    flags.known_format(format, sql_output.FORMATS)
+    parse.known_format(format, sql_output.FORMATS)
     if sql is None:
         plot.say(query.listing())
         return
@@ -173,7 +173,7 @@ def query_history(
         print(sql_output.text(found, format), end="")
 
 
-@app.command("import", help=examples.HISTORY_IMPORT)
+@app.command("import", help=help.HISTORY_IMPORT)
 def import_run(
     run: Annotated[Path, typer.Argument(help="A run directory.", metavar="RUN", show_default=False)],
     history: History = None,
@@ -217,13 +217,13 @@ def import_run(
     _say(f"{len(points)} contrasts, {timed} of them with a time, are the night of {points[0].night} now: {path}")
 
 
-@app.command("alarms", help=examples.HISTORY_ALARMS)
+@app.command("alarms", help=help.HISTORY_ALARMS)
 def list_alarms(
     history: History = None,
     every: Annotated[bool, typer.Option("--all", help="Those that recovered, too.")] = False,
     format: Format = "table",
 ) -> None:
-    flags.known_format(format)
+    parse.known_format(format)
     from orchestrator.history import json as objects
     from orchestrator.history.terminal import alarms, plot
 
@@ -236,14 +236,14 @@ def list_alarms(
         plot.say(alarms.listed(known, whole=every))
 
 
-@app.command("known", help=examples.HISTORY_KNOWN)
+@app.command("known", help=help.HISTORY_KNOWN)
 def know(id: AlarmId, note: Note, history: History = None) -> None:
     store, alarm, _ = _alarm(history, id)
     store.record(user_actions.say(alarm, "known", note, _now()))
     _say(f"alarm {alarm.id} is known: {note}")
 
 
-@app.command("mute", help=examples.HISTORY_MUTE)
+@app.command("mute", help=help.HISTORY_MUTE)
 def mute(id: AlarmId, note: Note, until: Until = None, history: History = None) -> None:
     last = _day("--until", until)
     store, alarm, _ = _alarm(history, id)
@@ -251,7 +251,7 @@ def mute(id: AlarmId, note: Note, until: Until = None, history: History = None) 
     _say(f"alarm {alarm.id} is muted{f' until {last}' if last else ''}: {note}")
 
 
-@app.command("unmute", help=examples.HISTORY_UNMUTE)
+@app.command("unmute", help=help.HISTORY_UNMUTE)
 def unmute(
     id: AlarmId,
     note: Annotated[str, typer.Option("--note", help="Why, in place of the note that it has.")] = "",
@@ -263,7 +263,7 @@ def unmute(
     _say(f"alarm {alarm.id} is {moved.state} again")
 
 
-@app.command("site", help=examples.HISTORY_SITE)
+@app.command("site", help=help.HISTORY_SITE)
 def write_site(
     out: Annotated[
         Path, typer.Option("--out", help="Folder of the pages; one that holds them is renewed.", show_default=False)

@@ -7,13 +7,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import examples, flags
 from orchestrator.bisect import estimate, report, run
 from orchestrator.bisect.quiet_view import Once
 from orchestrator.bisect.state import Question, State
-from orchestrator.errors import UsageError
-from orchestrator.plan.request import Options
-from orchestrator.switches import (
+from orchestrator.cli import help, parse
+from orchestrator.cli.options import (
     Base,
     CaBundle,
     Cpuset,
@@ -37,6 +35,8 @@ from orchestrator.switches import (
     environments,
     on_gpus,
 )
+from orchestrator.errors import UsageError
+from orchestrator.plan.request import Options
 from orchestrator.terminal.progress import View, view
 from orchestrator.terminal.text import draw, lines, plain
 
@@ -46,7 +46,7 @@ WITH_RESUME = {"resume", "steps", "format", "quiet", "verbose", "dry_run"}
 app = typer.Typer()
 
 
-@app.command(help=examples.BISECT)
+@app.command(help=help.BISECT)
 def bisect(
     context: typer.Context,
     good: Annotated[
@@ -96,7 +96,7 @@ def bisect(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    flags.known_format(format)
+    parse.known_format(format)
     if resume:
         _only_with_resume(context)
         question = None
@@ -125,10 +125,10 @@ def bisect(
                 engine=engine,
                 environments=on_gpus(places, gpus, exclusive=gpu_exclusive, force=force),
                 rounds=rounds,
-                budget_s=flags.seconds("--budget", budget) if budget else None,
-                margin=flags.margin(margin),
-                threads=flags.threads(threads) if threads else None,
-                timeout_s=flags.seconds("--timeout", timeout),
+                budget_s=parse.seconds("--budget", budget) if budget else None,
+                margin=parse.margin(margin),
+                threads=parse.threads(threads) if threads else None,
+                timeout_s=parse.seconds("--timeout", timeout),
                 seed=seed,
             ),
         )

@@ -2,7 +2,8 @@
 
 import pytest
 
-from orchestrator import flags, redact
+from orchestrator import redact
+from orchestrator.cli import parse
 from orchestrator.errors import UsageError
 
 
@@ -11,55 +12,55 @@ from orchestrator.errors import UsageError
     [("90", 90), ("90s", 90), ("10m", 600), ("1h", 3600), ("1.5m", 90), ("0.5s", 0.5), (" 2h ", 7200)],
 )
 def test_a_duration_is_a_number_and_perhaps_a_unit(text: str, seconds: float):
-    assert flags.seconds("--budget", text) == seconds
+    assert parse.seconds("--budget", text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "s", "ten", "10 m", "-5s", "1e3", "5d", "1m30s", "0", "0.0h", "inf", "nan"])
 def test_what_is_no_duration_is_refused_by_its_flag(text: str):
     with pytest.raises(UsageError, match=r"--budget .*: a duration, e\.g\. 90s, 10m or 1h"):
-        flags.seconds("--budget", text)
+        parse.seconds("--budget", text)
 
 
 def test_threads_are_inter_and_intra():
-    assert flags.threads("1,2") == (1, 2)
-    assert flags.threads("0,0") == (0, 0)
+    assert parse.threads("1,2") == (1, 2)
+    assert parse.threads("0,0") == (0, 0)
 
 
 @pytest.mark.parametrize("text", ["", "2", "1,2,3", "1, 2", "a,b", "-1,2", "1.5,2", "1,99999"])
 def test_what_are_no_two_numbers_are_no_threads(text: str):
     with pytest.raises(UsageError, match=r"--threads .*: two numbers up to 1024, inter-op and intra-op, e\.g\. 1,2"):
-        flags.threads(text)
+        parse.threads(text)
 
 
 @pytest.mark.parametrize(
     ("text", "names"), [("1.14,2.0", ("1.14", "2.0")), (" 1.14 , 2.0, ", ("1.14", "2.0")), (",", ()), ("", ())]
 )
 def test_names_are_cut_at_commas(text: str, names: tuple[str, ...]):
-    assert flags.names(text) == names
+    assert parse.names(text) == names
 
 
 @pytest.mark.parametrize(
     ("text", "cpus"), [("0", (0,)), ("0,2-3", (0, 2, 3)), ("1-1", (1,)), (" 3 , 1 ", (1, 3)), ("0-2,1", (0, 1, 2))]
 )
 def test_cpus_are_numbers_and_ranges_each_once(text: str, cpus: tuple[int, ...]):
-    assert flags.cpus(text) == cpus
+    assert parse.cpus(text) == cpus
 
 
 @pytest.mark.parametrize("text", ["", ",", "a", "1-", "-1", "3-1", "1.5", "0-99999"])
 def test_what_names_no_cpus_is_refused(text: str):
     with pytest.raises(UsageError, match=r"--cpuset .*: numbers of CPUs and ranges of them, e\.g\. 0,2-3"):
-        flags.cpus(text)
+        parse.cpus(text)
 
 
 @pytest.mark.parametrize(("text", "size"), [("900m", 900), ("4g", 4096), ("1.5G", 1536), ("2gb", 2048), ("512MB", 512)])
 def test_memory_is_a_number_and_a_unit(text: str, size: int):
-    assert flags.memory_mb(text) == size
+    assert parse.memory_mb(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "4", "g", "-1g", "4k", "1e3m"])
 def test_what_is_no_size_is_refused(text: str):
     with pytest.raises(UsageError, match=r"--memory .*: a size, e\.g\. 900m or 4g"):
-        flags.memory_mb(text)
+        parse.memory_mb(text)
 
 
 @pytest.mark.parametrize(

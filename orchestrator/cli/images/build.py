@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import catalog, cli_images_kept, examples, flags
+from orchestrator import catalog
 from orchestrator.catalog.lock_on_demand import provide
 from orchestrator.catalog.version import Flavour, Version
+from orchestrator.cli import help, parse
+from orchestrator.cli.images import kept
+from orchestrator.cli.options import Base, CaBundle, Format, IndexUrl, Quiet, Verbose, Wheelhouse
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.options import EngineOptions
-from orchestrator.switches import Base, CaBundle, Format, IndexUrl, Quiet, Verbose, Wheelhouse
 from orchestrator.terminal.output_file import unwritable, write
 from orchestrator.terminal.progress import view
 from orchestrator.terminal.text import plain
@@ -24,13 +26,13 @@ if TYPE_CHECKING:
 
 USUAL = ("1.14", "2.0", "2.13")
 
-app = typer.Typer(help=examples.IMAGES, no_args_is_help=True)
-app.add_typer(cli_images_kept.app)
+app = typer.Typer(help=help.IMAGES, no_args_is_help=True)
+app.add_typer(kept.app)
 
 ForGpu = Annotated[bool, typer.Option("--gpu", help="The images for GPUs; no GPU is needed to build them.")]
 
 
-@app.command("build", help=examples.IMAGES_BUILD)
+@app.command("build", help=help.IMAGES_BUILD)
 def build_images(
     versions: Annotated[
         list[str] | None,
@@ -62,7 +64,7 @@ def build_images(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    flags.known_format(format)
+    parse.known_format(format)
     flavour = "gpu" if gpu else "cpu"
     if name and "{version}" not in name:
         raise UsageError(f"--name {name!r}: without {{version}} in it, every version would take it from the one before")
@@ -88,7 +90,7 @@ def build_images(
         raise EnvironmentFailed("\n".join(failed))
 
 
-@app.command("sbom", help=examples.IMAGES_SBOM)
+@app.command("sbom", help=help.IMAGES_SBOM)
 def write_sbom(
     version: Annotated[str, typer.Argument(help="A version.", metavar="VERSION", show_default=False)],
     output: Annotated[str, typer.Option("--output", help="A file, or - for stdout.")] = "-",
@@ -106,7 +108,7 @@ def write_sbom(
 
 
 def _asked(texts: Sequence[str], say: Callable[[str], None]) -> tuple[Version, ...]:
-    names = [name for text in texts for name in flags.names(text)]
+    names = [name for text in texts for name in parse.names(text)]
     return catalog.resolve(provide(names, say), fewest=1)
 
 

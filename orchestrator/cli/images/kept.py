@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import catalog, examples, flags
+from orchestrator import catalog
 from orchestrator.catalog import user_data
 from orchestrator.catalog.version import Version
+from orchestrator.cli import help, parse
+from orchestrator.cli.options import Base, Format, Quiet
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
-from orchestrator.switches import Base, Format, Quiet
 from orchestrator.terminal.text import draw, plain
 
 if TYPE_CHECKING:
@@ -35,13 +36,13 @@ ArchiveFile = Annotated[Path, typer.Argument(help="The file.", metavar="FILE", s
 PATIENCE_S = 3600
 
 
-@app.command("list", help=examples.IMAGES_LIST)
+@app.command("list", help=help.IMAGES_LIST)
 def list_images(
     all: Annotated[bool, typer.Option("--all", help="The versions that have no image, too.")] = False,
     base: Base = None,
     format: Format = "table",
 ) -> None:
-    flags.known_format(format)
+    parse.known_format(format)
     from orchestrator.images import inventory, report
 
     with _engine("listing images") as client:
@@ -53,9 +54,9 @@ def list_images(
     _tell_other_base(found, base)
 
 
-@app.command("verify", help=examples.IMAGES_VERIFY)
+@app.command("verify", help=help.IMAGES_VERIFY)
 def verify_images(versions: Versions = None, base: Base = None, format: Format = "table", quiet: Quiet = False) -> None:
-    flags.known_format(format)
+    parse.known_format(format)
     from orchestrator.images import inventory, report
     from orchestrator.images.verify import verify
 
@@ -78,7 +79,7 @@ def verify_images(versions: Versions = None, base: Base = None, format: Format =
         )
 
 
-@app.command("prune", help=examples.IMAGES_PRUNE)
+@app.command("prune", help=help.IMAGES_PRUNE)
 def prune_images(
     all: Annotated[bool, typer.Option("--all", help="Current images, too.")] = False,
     environments: Annotated[
@@ -110,14 +111,14 @@ def prune_images(
     print("freed what could be" if spared else f"freed about {sizes.told(garbage.frees)}")
 
 
-@app.command("lock", help=examples.IMAGES_LOCK)
+@app.command("lock", help=help.IMAGES_LOCK)
 def lock_bases(
     versions: Versions = None,
     gpu: Annotated[bool, typer.Option("--gpu", help="The bases of GPU images.")] = False,
     base: Base = None,
     format: Format = "table",
 ) -> None:
-    flags.known_format(format)
+    parse.known_format(format)
     from orchestrator.images import lock, report
 
     asked = lock.bases(_named(versions) or catalog.all_versions(), "gpu" if gpu else "cpu", base, user_data.digests())
@@ -140,7 +141,7 @@ def lock_bases(
         raise EnvironmentFailed("\n".join(failed))
 
 
-@app.command("save", help=examples.IMAGES_SAVE)
+@app.command("save", help=help.IMAGES_SAVE)
 def save_images(file: ArchiveFile, versions: Versions = None, base: Base = None, quiet: Quiet = False) -> None:
     from orchestrator.images import archive, inventory, sizes
 
@@ -154,7 +155,7 @@ def save_images(file: ArchiveFile, versions: Versions = None, base: Base = None,
     _say(f"written: {file} ({sizes.told(file.stat().st_size)}); there: tfcompare images load {file.name}", quiet)
 
 
-@app.command("load", help=examples.IMAGES_LOAD)
+@app.command("load", help=help.IMAGES_LOAD)
 def load_images(file: ArchiveFile, base: Base = None, quiet: Quiet = False) -> None:
     from orchestrator.engines.docker.image import base_reference
     from orchestrator.images import archive, inventory, report
@@ -193,7 +194,7 @@ def _engine(doing: str, timeout_s: float = 60) -> "Iterator[docker.DockerClient]
 
 
 def _named(versions: list[str] | None) -> tuple[Version, ...]:
-    names = [name for text in versions or () for name in flags.names(text)]
+    names = [name for text in versions or () for name in parse.names(text)]
     return catalog.resolve(names, fewest=1) if names else ()
 
 

@@ -12,25 +12,25 @@ from rich.console import Console
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from orchestrator import crash
+from orchestrator.cli import crash
 from orchestrator.errors import Interrupted, TfCompareError, UsageError
 from orchestrator.terminal import std_streams
 from orchestrator.terminal.text import lines
 
 # Which module has which command, in the order of the help.
 COMMANDS = {
-    "run": "cli_measure",
-    "reproduce": "cli_measure",
-    "profile": "cli_measure",
-    "bisect": "cli_bisect",
-    "nightly": "cli_nightly",
-    "history": "cli_history",
-    "report": "cli_runs",
-    "compare": "cli_runs",
-    "export": "cli_runs",
-    "images": "cli_images",
-    "list": "cli_runs",
-    "doctor": "cli_runs",
+    "run": "run",
+    "reproduce": "run",
+    "profile": "run",
+    "bisect": "bisect",
+    "nightly": "nightly",
+    "history": "history",
+    "report": "report",
+    "compare": "report",
+    "export": "report",
+    "images": "images.build",
+    "list": "report",
+    "doctor": "report",
 }
 
 # Never a bug, whoever writes.
@@ -51,7 +51,7 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
-        group = get_group(import_module(f"orchestrator.{COMMANDS[cmd_name]}").app)
+        group = get_group(import_module(f"orchestrator.cli.{COMMANDS[cmd_name]}").app)
         command = group.commands.get(cmd_name, group)
         command.name = cmd_name
         return command

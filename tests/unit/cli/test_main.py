@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from typer.main import get_group
 
-from orchestrator import cli, cli_nightly
-from orchestrator.switches import environments
+from orchestrator.cli import main, nightly
+from orchestrator.cli.options import environments
 from tests.conftest import ROOT
 
 
 def called(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
     """The exit code of the whole program; warnings and colours as a pipe gets them."""
     monkeypatch.setattr(sys, "argv", ["tfcompare", *argv])
-    monkeypatch.setattr(cli.signal, "signal", lambda number, action: None)
+    monkeypatch.setattr(main.signal, "signal", lambda number, action: None)
     with pytest.raises(SystemExit) as left:
-        cli.main()
+        main.main()
     return left.value.code
 
 
@@ -139,13 +139,13 @@ def test_markup_in_a_message_is_shown_as_it_is(monkeypatch, capsys):
 
 
 # Commands that have commands of their own.
-GROUPS = ("cli_history", "cli_images", "cli_nightly")
+GROUPS = ("history", "images.build", "nightly")
 
 
 def test_every_command_stands_in_the_module_that_the_table_names():
-    for module in dict.fromkeys(cli.COMMANDS.values()):
-        app = import_module(f"orchestrator.{module}").app
-        named = {name for name, where in cli.COMMANDS.items() if where == module}
+    for module in dict.fromkeys(main.COMMANDS.values()):
+        app = import_module(f"orchestrator.cli.{module}").app
+        named = {name for name, where in main.COMMANDS.items() if where == module}
         there = named if module in GROUPS else set(get_group(app).commands)
         assert there == named
 
@@ -153,7 +153,7 @@ def test_every_command_stands_in_the_module_that_the_table_names():
 def test_what_builds_images_waits_for_nothing_of_what_measures_and_draws():
     """With nothing to do it takes less than a second, and each of these takes a part of one to import."""
     code = (
-        "import sys, orchestrator.cli, orchestrator.cli_images, orchestrator.images.build\n"
+        "import sys, orchestrator.cli.main, orchestrator.cli.images.build, orchestrator.images.build\n"
         "print([name for name in ('altair', 'numpy', 'pyarrow', 'scipy') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -167,16 +167,16 @@ def test_a_mistyped_command_is_told_the_nearest(monkeypatch, capsys):
 
 @pytest.mark.parametrize("words", ["run", "reproduce", "profile", "bisect", "nightly run", "doctor"])
 def test_every_command_that_prepares_versions_can_forbid_downloads(words: str):
-    command = get_group(cli.app)
+    command = get_group(main.app)
     for word in words.split():
         command = command.get_command(None, word)
     assert "--no-python-downloads" in [flag for param in command.params for flag in param.opts]
 
 
 def test_a_night_passes_on_that_downloads_are_forbidden():
-    command = get_group(cli_nightly.app).commands["run"]
+    command = get_group(nightly.app).commands["run"]
     context = command.make_context("run", ["--versions", "1.14,2.0", "--no-python-downloads"])
-    assert cli_nightly.passed(context) == ("--no-python-downloads",)
+    assert nightly.passed(context) == ("--no-python-downloads",)
 
 
 def test_downloads_are_allowed_unless_the_flag_is_given():

@@ -5,15 +5,15 @@ import os
 import typer
 from rich.console import Console
 
-from orchestrator import examples
+from orchestrator.cli import help
+from orchestrator.cli.options import Notify, NotifyFile, Quiet
 from orchestrator.errors import UsageError
-from orchestrator.switches import Notify, NotifyFile, Quiet
 from orchestrator.terminal.text import plain
 
 app = typer.Typer()
 
 
-@app.command("notify-test", help=examples.NIGHTLY_NOTIFY_TEST)
+@app.command("notify-test", help=help.NIGHTLY_NOTIFY_TEST)
 def notify_test(notify: Notify = None, notify_file: NotifyFile = None, quiet: Quiet = False) -> None:
     from orchestrator.nightly import notify as notifying
 

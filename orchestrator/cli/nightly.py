@@ -7,20 +7,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import cli_notify, cli_schedule, examples, flags
-from orchestrator.errors import (
-    ArmsDied,
-    ContractBroken,
-    EngineUnavailable,
-    EnvironmentFailed,
-    FoundSlower,
-    Interrupted,
-    NothingSelected,
-    UsageError,
-)
-from orchestrator.history.location import place
-from orchestrator.history.model import ROUNDS, Told
-from orchestrator.switches import (
+from orchestrator.cli import help, parse, schedule
+from orchestrator.cli import notify as cli_notify
+from orchestrator.cli.options import (
     INDEX_VARIABLE,
     Base,
     Budget,
@@ -45,6 +34,18 @@ from orchestrator.switches import (
     Timeout,
     Wheelhouse,
 )
+from orchestrator.errors import (
+    ArmsDied,
+    ContractBroken,
+    EngineUnavailable,
+    EnvironmentFailed,
+    FoundSlower,
+    Interrupted,
+    NothingSelected,
+    UsageError,
+)
+from orchestrator.history.location import place
+from orchestrator.history.model import ROUNDS, Told
 from orchestrator.terminal.text import lines
 
 # What `tfcompare run` is given as it stands. The index's address may hold a login and goes by a variable.
@@ -67,12 +68,12 @@ RUN_ENDINGS = {
     )
 }
 
-app = typer.Typer(help=examples.NIGHTLY, no_args_is_help=True)
-app.add_typer(cli_schedule.app)
+app = typer.Typer(help=help.NIGHTLY, no_args_is_help=True)
+app.add_typer(schedule.app)
 app.add_typer(cli_notify.app)
 
 
-@app.command("run", help=examples.NIGHTLY_RUN)
+@app.command("run", help=help.NIGHTLY_RUN)
 def run(
     context: typer.Context,
     versions: Annotated[
@@ -140,17 +141,17 @@ def run(
             errors.print(lines(text), soft_wrap=True)
 
     words = passed(context)
-    flags.refuse_logins((*words, *(workload or ())), "the arguments of a night's run, which every user can read,")
+    parse.refuse_logins((*words, *(workload or ())), "the arguments of a night's run, which every user can read,")
     asked = night.NightOptions(
         history=place(history),
-        names=flags.names(versions),
+        names=parse.names(versions),
         suite=suite,
         selected=tuple(workload or ()),
         own_workloads=workloads,
         flags=words,
         variables={INDEX_VARIABLE: index_url} if index_url else {},
         rounds=rounds,
-        limit_s=flags.seconds("--limit", limit),
+        limit_s=parse.seconds("--limit", limit),
         again=again,
         due=units.time_of_day(due, "--due") if due else None,
         keep_nightlies=keep_nightlies,

@@ -7,20 +7,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import examples, flags, redact
+from orchestrator import redact
 from orchestrator.catalog import claims
 from orchestrator.catalog import workloads as suites
-from orchestrator.cli_runs import show_profile
-from orchestrator.errors import FoundSlower, UsageError
-from orchestrator.listing import draw_listing, list_claims
-from orchestrator.measure.resume import MoreOptions, more_rounds
-from orchestrator.measure.run import Done, forecast
-from orchestrator.measure.run import run as run_comparison
-from orchestrator.plan.request import Options
-from orchestrator.profiling.run import CALLS, TOP, ProfileOptions, profile
-from orchestrator.reports.next_step import next_line
-from orchestrator.showing import Shown, shown
-from orchestrator.switches import (
+from orchestrator.cli import help, parse
+from orchestrator.cli.listing import draw_listing, list_claims
+from orchestrator.cli.options import (
     Base,
     Budget,
     CaBundle,
@@ -54,6 +46,15 @@ from orchestrator.switches import (
     known_fail_on,
     on_gpus,
 )
+from orchestrator.cli.report import show_profile
+from orchestrator.cli.show import Shown, shown
+from orchestrator.errors import FoundSlower, UsageError
+from orchestrator.measure.resume import MoreOptions, more_rounds
+from orchestrator.measure.run import Done, forecast
+from orchestrator.measure.run import run as run_comparison
+from orchestrator.plan.request import Options
+from orchestrator.profiling.run import CALLS, TOP, ProfileOptions, profile
+from orchestrator.reports.next_step import next_line
 from orchestrator.terminal.progress import view
 from orchestrator.terminal.text import lines, plain
 
@@ -66,7 +67,7 @@ WITH_MORE = {
 app = typer.Typer()
 
 
-@app.command(help=examples.RUN)
+@app.command(help=help.RUN)
 def run(
     context: typer.Context,
     versions: Annotated[
@@ -125,7 +126,7 @@ def run(
         no_python_downloads=no_python_downloads,
     )  # fmt: skip
     places = on_gpus(places, gpus, exclusive=gpu_exclusive, force=force)
-    budget_s = flags.seconds("--budget", budget) if budget else None
+    budget_s = parse.seconds("--budget", budget) if budget else None
     if more:
         _only_with_more(context)
         asked = MoreOptions(
@@ -143,7 +144,7 @@ def run(
     if versions is None:
         raise UsageError("--versions is missing: name them, the baseline first, e.g. --versions 1.14,2.0,2.13")
     options = Options(
-        versions=flags.names(versions),
+        versions=parse.names(versions),
         suite=suite,
         selected=tuple(workload or ()),
         own_workloads=workloads,
@@ -152,18 +153,18 @@ def run(
         out=out,
         rounds=rounds,
         budget_s=budget_s,
-        margin=flags.margin(margin),
+        margin=parse.margin(margin),
         control=control,
-        threads=flags.threads(threads) if threads else None,
-        timeout_s=flags.seconds("--timeout", timeout),
+        threads=parse.threads(threads) if threads else None,
+        timeout_s=parse.seconds("--timeout", timeout),
         seed=seed,
-        isolation=flags.isolation(isolation),
+        isolation=parse.isolation(isolation),
         command=redact.recorded(sys.argv[1:]),
     )
     _measure(options, how, fail_on, dry_run=dry_run, quiet=quiet, verbose=verbose)
 
 
-@app.command(help=examples.REPRODUCE)
+@app.command(help=help.REPRODUCE)
 def reproduce(
     claim: Annotated[list[str] | None, typer.Argument(help="Claims to test; all if none is named.")] = None,
     list_them: Annotated[bool, typer.Option("--list", help="Show the claims there are, and measure nothing.")] = False,
@@ -211,16 +212,16 @@ def reproduce(
         environments=places,
         out=out,
         rounds=rounds,
-        budget_s=flags.seconds("--budget", budget) if budget else None,
-        threads=flags.threads(threads) if threads else None,
-        timeout_s=flags.seconds("--timeout", timeout),
+        budget_s=parse.seconds("--budget", budget) if budget else None,
+        threads=parse.threads(threads) if threads else None,
+        timeout_s=parse.seconds("--timeout", timeout),
         seed=seed,
         command=redact.recorded(sys.argv[1:]),
     )
     _measure(options, how, None, dry_run=dry_run, quiet=quiet, verbose=verbose)
 
 
-@app.command("profile", help=examples.PROFILE)
+@app.command("profile", help=help.PROFILE)
 def profile_cases(
     versions: Annotated[str, typer.Option(help="Versions to profile, the first is the baseline; one is enough.")],
     workload: Annotated[
@@ -251,21 +252,21 @@ def profile_cases(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    flags.known_format(format)
+    parse.known_format(format)
     places = environments(
         gpu, gpu_request, base, ca_bundle, cpuset, memory, index_url, wheelhouse,
         no_python_downloads=no_python_downloads,
     )  # fmt: skip
     options = Options(
-        versions=flags.names(versions),
+        versions=parse.names(versions),
         suite=suite,
         selected=tuple(workload or ()),
         own_workloads=workloads,
         engine=engine,
         environments=on_gpus(places, gpus, force=force),
         out=out,
-        threads=flags.threads(threads) if threads else None,
-        timeout_s=flags.seconds("--timeout", timeout),
+        threads=parse.threads(threads) if threads else None,
+        timeout_s=parse.seconds("--timeout", timeout),
         seed=seed,
         command=redact.recorded(sys.argv[1:]),
     )

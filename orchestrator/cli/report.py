@@ -8,11 +8,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import catalog, examples, flags
+from orchestrator import catalog
 from orchestrator.catalog.lock_on_demand import provide
+from orchestrator.cli import help, parse
+from orchestrator.cli.listing import draw_listing, find_listing
+from orchestrator.cli.options import Base, Columns, FailOn, Format, Gpu, NoPythonDownloads, Only, Sort, known_fail_on
+from orchestrator.cli.show import shown
 from orchestrator.doctor import environment, noise
 from orchestrator.errors import ContractBroken, EnvironmentFailed, FoundSlower
-from orchestrator.listing import draw_listing, find_listing
 from orchestrator.options import EngineOptions
 from orchestrator.profiling import report as profile_report
 from orchestrator.profiling.model import Profiled
@@ -21,8 +24,6 @@ from orchestrator.profiling.run import read as read_profile
 from orchestrator.reports import changes as changes_report
 from orchestrator.results.compare_runs import compare_runs
 from orchestrator.results.run import load_run
-from orchestrator.showing import shown
-from orchestrator.switches import Base, Columns, FailOn, Format, Gpu, NoPythonDownloads, Only, Sort, known_fail_on
 from orchestrator.terminal.text import draw, plain
 
 app = typer.Typer()
@@ -33,7 +34,7 @@ RunDirectory = Annotated[Path, typer.Argument(help="A run directory.", metavar="
 Output = Annotated[str | None, typer.Option("--output", help="A file, or - for stdout.", show_default=False)]
 
 
-@app.command(help=examples.REPORT)
+@app.command(help=help.REPORT)
 def report(
     run: RunDirectory,
     format: Annotated[str, typer.Option(help="table, json, or html (written to RUN/report.html).")] = "table",
@@ -49,13 +50,13 @@ def report(
     _keep_garbage()
     how = shown(format, table, columns, only, sort)
     if (run / PROFILE_FILE).exists():
-        flags.known_format(format)
+        parse.known_format(format)
         show_profile(read_profile(run), format)
         return
     _believe(how.report(run, output).broken)
 
 
-@app.command(help=examples.COMPARE)
+@app.command(help=help.COMPARE)
 def compare(
     earlier: Annotated[Path, typer.Argument(help="A run directory.", metavar="EARLIER", show_default=False)],
     later: Annotated[
@@ -65,7 +66,7 @@ def compare(
     fail_on: FailOn = None,
 ) -> None:
     _keep_garbage()
-    flags.known_format(format)
+    parse.known_format(format)
     known_fail_on(fail_on)
     found = compare_runs(earlier, later)
     if format == "json":
@@ -77,7 +78,7 @@ def compare(
         raise FoundSlower(f"{len(found.slower)} ratios are slower than they were (--fail-on slower)")
 
 
-@app.command(help=examples.EXPORT)
+@app.command(help=help.EXPORT)
 def export(
     run: RunDirectory,
     to: Annotated[str, typer.Option(help=TO, show_default=False)],
@@ -101,7 +102,7 @@ def export(
     _believe(loaded.comparison.broken)
 
 
-@app.command("doctor", help=examples.DOCTOR)
+@app.command("doctor", help=help.DOCTOR)
 def examine_machine(
     versions: Annotated[
         str, typer.Option(help="Versions that should run here; the exit code is 0 only when all of them can.")
@@ -116,11 +117,11 @@ def examine_machine(
     cpuset: Annotated[str | None, typer.Option(help="CPUs that the probe runs on, e.g. 0,2-3.")] = None,
     format: Format = "table",
 ) -> None:
-    flags.known_format(format)
-    seconds = flags.seconds("--duration", duration)
-    cpus = flags.cpus(cpuset) if cpuset else None
+    parse.known_format(format)
+    seconds = parse.seconds("--duration", duration)
+    cpus = parse.cpus(cpuset) if cpuset else None
     say = Console(stderr=True)
-    names = provide(flags.names(versions), lambda text: say.print(plain(text), soft_wrap=True))
+    names = provide(parse.names(versions), lambda text: say.print(plain(text), soft_wrap=True))
     options = EngineOptions(gpu=gpu, base=base, python_downloads=not no_python_downloads)
     found = environment.look(catalog.resolve(names, fewest=1), options)
     examination = None
@@ -135,12 +136,12 @@ def examine_machine(
         raise EnvironmentFailed(f"cannot run here: {', '.join(found.unable)}; what to do stands beside each")
 
 
-@app.command("list", help=examples.LIST)
+@app.command("list", help=help.LIST)
 def list_things(
     what: Annotated[str, typer.Argument(help="versions, workloads, suites or claims.")],
     format: Format = "table",
 ) -> None:
-    flags.known_format(format)
+    parse.known_format(format)
     draw_listing(find_listing(what), format)
 
 

@@ -1,0 +1,1 @@
+"""The command line: flags in, options out, an exit code."""
