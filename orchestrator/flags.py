@@ -1,4 +1,4 @@
-"""What the command line's words mean: each function takes a flag's text and gives its value, or raises UsageError."""
+"""Parsers of flags: each function takes a flag's text and returns its value, or raises UsageError."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ NOTIFY, INDEX_URL = "--notify", "--index-url"
 
 @dataclass(frozen=True)
 class CommandLine:
-    """A command line, and the secrets that were taken out of it."""
+    """A command line, and the secrets that were removed from it."""
 
     words: tuple[str, ...]
     notify: tuple[str, ...] = field(repr=False)
@@ -32,7 +32,10 @@ class CommandLine:
 
 
 def without_secrets(words: Sequence[str]) -> CommandLine:
-    """Take out what may be a secret: the index's address, and every --notify that does more than name variables."""
+    """Remove anything that may be a secret.
+
+    These are the index's address, and every --notify that does more than name variables.
+    """
     kept: list[str] = []
     notify: list[str] = []
     index_url = None
@@ -59,7 +62,7 @@ def recorded(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _flags(words: Sequence[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield flag, value and words of each flag that may hold a secret; any other word is yielded as a value."""
+    """Yield flag, value and words of each flag that may hold a secret; yield any other word as a value."""
     left = iter(words)
     for word in left:
         flag, has_value, value = word.partition("=")
@@ -113,7 +116,7 @@ def isolation(text: str) -> Isolation:
 
 
 def cpus(text: str) -> tuple[int, ...]:
-    """CPUs in the kernel's own notation, like 0,2-3."""
+    """Parse CPUs in the kernel's notation, like 0,2-3."""
     found: set[int] = set()
     for part in text.split(","):
         match = CPUS.fullmatch(part.strip())
