@@ -1,4 +1,4 @@
-"""Recognize secrets in addresses and variables, and show addresses without them."""
+"""Recognizes secrets in addresses and variables, and shows addresses without them."""
 
 import ipaddress
 import re
@@ -53,7 +53,7 @@ def mask_login(text: str) -> str:
 
 
 def is_reference(url: str) -> bool:
-    """Return whether a notification URL consists of ${NAME} references only, which say nothing secret."""
+    """Return whether a notification URL consists only of ${NAME} references, which contain nothing secret."""
     return REFERENCES.fullmatch(url.strip()) is not None
 
 
