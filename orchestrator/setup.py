@@ -1,4 +1,4 @@
-"""What this machine can run: its engine, its GPUs, its interpreters and its disk, against the versions asked for."""
+"""What this machine can run: its engine, its GPUs, its interpreters and its disk, for the requested versions."""
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +23,7 @@ CPU_GB, GPU_GB = 1.5, 6.0
 
 @dataclass(frozen=True)
 class Way:
-    """One engine and one version: what preparing it would do, or why it cannot be done."""
+    """One engine and one version: what preparing it would do, or why that is impossible."""
 
     version: str
     engine: str
@@ -40,7 +40,10 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """`engine` is Docker in one line, or nothing where none answers; `unavailable` is then why."""
+    """What this machine offers for the requested versions.
+
+    `engine` describes Docker in one line, or is empty if Docker does not answer; `unavailable` then says why.
+    """
 
     versions: tuple[str, ...]
     gpu: bool
@@ -56,7 +59,7 @@ class Setup:
 
     @property
     def unable(self) -> tuple[str, ...]:
-        """The versions asked for that cannot run here."""
+        """The requested versions that cannot run here."""
         refused = {match.version for match in self.matches if self.gpu and match.fit == "unsupported"}
         blind = self.gpu and not self.cards
         return tuple(one for one in self.versions if blind or one in refused or not self.possible(one))
@@ -92,7 +95,7 @@ def look(versions: Sequence[Version], options: EngineOptions, cards: Callable[[]
 
 
 def _images_disk(engine: str) -> list[tuple[str, float]]:
-    """Where the engine keeps its images, if that is a folder that can be seen from here."""
+    """Return the free space where the engine keeps its images, if that folder can be seen from here."""
     if not engine:
         return []
     from orchestrator.engines.docker import connect

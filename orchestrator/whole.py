@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, whoever is killed meanwhile."""
+"""Writes files completely or not at all, even if a process is killed meanwhile."""
 
 from pathlib import Path
 
@@ -6,5 +6,5 @@ from orchestrator import confined
 
 
 def write(path: Path, data: bytes, mode: int | None = None) -> None:
-    """Write a file as a whole; with `mode`, it has that mode before it has content."""
+    """Write a file as a whole; if `mode` is given, it is set before any content is written."""
     confined.replace(path.parent, path, data, mode)
