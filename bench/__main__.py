@@ -1,6 +1,6 @@
 """`python -m bench [PART...]`: runs every benchmark, or those named, and writes their parts of docs/benchmarks.md.
 
-Keep the machine otherwise idle meanwhile.
+Keep the machine otherwise idle while it runs.
 """
 
 import sys

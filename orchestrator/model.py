@@ -93,7 +93,7 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """One statement of a claim: the result that a pair is said to have.
+    """One statement of a claim: the result that it expects of a pair.
 
     `published` is the ratio given by the source, as slower or faster. The pair's margin says how much of it must be
     observed.

@@ -60,7 +60,10 @@ def table(contestants: Sequence[Contestant], found: Sequence[Trial]) -> list[str
 
 
 def _share(own: Sequence[Trial], place: int, slowdown: float) -> str:
-    """Return how many trials found a difference, with the 95 % interval after Clopper and Pearson."""
+    """Return how many trials found the slowdown, with the 95 % interval after Clopper and Pearson.
+
+    Without a slowdown, the trials that found any difference are counted.
+    """
     wanted = ("slower",) if slowdown else ("slower", "faster")
     hits = [trial.compared.words[place] in wanted for trial in own if trial.slowdown == slowdown]
     bounds = stats.binomtest(sum(hits), len(hits)).proportion_ci()
