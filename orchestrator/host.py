@@ -4,6 +4,7 @@ import hashlib
 import os
 import platform
 import re
+import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -320,3 +321,10 @@ class Witness:
 
     def spans(self) -> tuple[CardSpan, ...]:
         return spans(self.looks)
+
+
+def free_gb(folder: Path) -> float:
+    """Return how much is free on the disk that a folder is on, or would be on."""
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free / 1e9

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from orchestrator import pacing
 from orchestrator.claims.verdict import judge_claims
 from orchestrator.crew import SLOW_START_TIMEOUT_S, Crew
+from orchestrator.engines import ENGINES
 from orchestrator.engines.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.host import Witness
 from orchestrator.model import BESIDE, Calibrated, Case, Comparison, Disturbed, Ended, Plan, Watched
@@ -281,7 +282,7 @@ class Measurement:
 
     def _witness(self, order: Sequence[Arm]) -> Witness:
         # Containers are the engine's children, which this process's affinity does not bind.
-        cpus = self.plan.cpus or (os.sched_getaffinity(0) if self.plan.engine == "venv" else None)
+        cpus = self.plan.cpus or (None if ENGINES[self.plan.engine].detached else os.sched_getaffinity(0))
         clients = [self.crew.client(version) for version in {version for _, version in order}]
         groups = [client.pid for client in clients if client and client.pid]
         return Witness.begin(cpus, self.plan.gpus if self.plan.device == "gpu" else None, groups)

@@ -11,7 +11,6 @@ from pydantic import ConfigDict
 
 STRICT = ConfigDict(extra="forbid")
 
-EngineName = Literal["docker", "venv"]
 GpuRequest = Literal["runtime", "device", "cdi"]
 # Whether a replicate is forked from a resident worker, or has a process or a container of its own.
 Isolation = Literal["fork", "process", "container"]
@@ -157,7 +156,7 @@ class Plan:
     run: str
     created: datetime
     suite: str
-    engine: EngineName
+    engine: str
     device: str
     versions: tuple[str, ...]
     cases: tuple[Case, ...]
@@ -200,7 +199,7 @@ class EnvironmentFacts:
     __pydantic_config__ = STRICT
 
     version: str
-    kind: EngineName
+    kind: str
     identity: str
     lock: str
     python: str

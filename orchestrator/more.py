@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator import cards, catalog, pinned, suites
-from orchestrator.engines import EngineOptions, Environment, engines
+from orchestrator.engines import ENGINES, EngineOptions, Environment
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.host import host_facts, is_here
 from orchestrator.judge import judge_run
@@ -219,7 +219,10 @@ def _environments(
     An environment that has changed is left out: it must not continue under the old name.
     """
     limits = replace(options.environments, cpus=plan.cpus, memory_mb=plan.memory_mb)
-    engine = engines()[plan.engine](replace(limits, gpu=plan.device == "gpu", gpus=plan.gpus, cards=fitting.cards))
+    limits = replace(limits, gpu=plan.device == "gpu", gpus=plan.gpus, cards=fitting.cards)
+    if plan.engine not in ENGINES:
+        raise UsageError(f"{plan.run} was measured on the engine {plan.engine!r}, which this tfcompare does not have")
+    engine = ENGINES[plan.engine].make(limits)
     held.callback(engine.close)
     view.say(f"engine: {engine.check()}")
     by_number = {version.number: version for version in catalog.all_versions()}

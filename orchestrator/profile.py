@@ -12,6 +12,7 @@ from orchestrator.ask import Asked, Options, ask
 from orchestrator.cards import fit
 from orchestrator.crew import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.engines import Environment
+from orchestrator.engines.choose import choose_engine
 from orchestrator.engines.client import Died, Ready, Refused, WorkerDied
 from orchestrator.errors import (
     ArmsDied,
@@ -28,7 +29,7 @@ from orchestrator.model import Case, Lost, Plan
 from orchestrator.profile_stacks import collapsed, speedscope
 from orchestrator.profiles import Heading, Profile, Profiled, ProfiledArm, stem
 from orchestrator.progress import View
-from orchestrator.run import choose_engine, make_manifest, pin_workloads, prepare_somewhere, workload_folder
+from orchestrator.run import make_manifest, pin_workloads, prepare_somewhere, workload_folder
 from orchestrator.rundir import RunDir, refuse_strangers
 
 CALLS, TOP = 20, 15
@@ -67,7 +68,8 @@ def profile(options: ProfileOptions, view: View) -> Profiled:
     options = replace(options, run=replace(options.run, versions=provide(options.run.versions, view.say)))
     run, asked = fit(options.run, asked_of(options))
     options = replace(options, run=run)
-    name, engine = choose_engine(options.run, view.say)
+    run = options.run
+    name, engine = choose_engine(run.engine, run.isolation, run.environments, view.say)
     with ExitStack() as held:
         held.callback(engine.close)
         directory = make_directory(options.run.out or Path("runs") / f"profile-{asked.plan.run}")

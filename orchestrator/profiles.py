@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from orchestrator.errors import TfCompareError
-from orchestrator.model import STRICT, Case, EngineName
+from orchestrator.model import STRICT, Case
 
 Outcome = Literal["profiled", "refused", "died"]
 # What is called so often over all calls was called to build something.
@@ -141,7 +141,7 @@ class Heading:
 
     run: str
     created: datetime
-    engine: EngineName
+    engine: str
     device: str
     host: dict[str, str | int | float | None]
     versions: tuple[str, ...]

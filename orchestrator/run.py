@@ -12,7 +12,8 @@ from orchestrator import alternative, pinned, suites
 from orchestrator.ask import Asked, Options, ask
 from orchestrator.cards import fit
 from orchestrator.crew import Crew
-from orchestrator.engines import Engine, Environment, engines
+from orchestrator.engines import ENGINES, Engine, Environment
+from orchestrator.engines.choose import choose_engine, find_candidates
 from orchestrator.errors import (
     ArmsDied,
     ContractBroken,
@@ -21,7 +22,6 @@ from orchestrator.errors import (
     Interrupted,
     NothingSelected,
     TfCompareError,
-    UsageError,
 )
 from orchestrator.host import host_facts, moment
 from orchestrator.judge import judge_run
@@ -32,9 +32,7 @@ from orchestrator.model import (
     CONTROL,
     Comparison,
     Ended,
-    EngineName,
     Finished,
-    Isolation,
     Lost,
     Machine,
     Manifest,
@@ -53,7 +51,6 @@ REPLICATE_S, ISOLATED_S = 0.6, 3.0
 # A worker that has imported TensorFlow, and what its replicate adds: 0.22 to 0.36 and 0.1 to 0.2 were seen.
 RESIDENT_GB = 0.5
 # What has no process of its own to start, or no container.
-ISOLATING: dict[Isolation, EngineName] = {"process": "venv", "container": "docker"}
 
 
 @dataclass(frozen=True)
@@ -65,40 +62,15 @@ class Done:
     error: TfCompareError | None
 
 
-def choose_engine(options: Options, say: Callable[[str], None]) -> tuple[EngineName, Engine]:
-    """Return the requested engine or, with `auto`, Docker if it answers."""
-    made = engines()
-    wanted = ISOLATING.get(options.isolation, options.engine) if options.engine == "auto" else options.engine
-    if wanted != "auto":
-        if wanted not in made:
-            raise UsageError(f"unknown engine {options.engine!r}; there are auto, {', '.join(sorted(made))}")
-        if ISOLATING.get(options.isolation, wanted) != wanted:
-            raise UsageError(f"--isolation {options.isolation} goes with --engine {ISOLATING[options.isolation]}")
-        name: EngineName = "docker" if wanted == "docker" else "venv"
-        engine = made[name](options.environments)
-        say(f"engine: {engine.check()}")
-        return name, engine
-    docker = made["docker"](options.environments)
-    try:
-        say(f"engine: {docker.check()} (it answers; --engine venv takes virtual environments instead)")
-        return "docker", docker
-    except EngineUnavailable as error:
-        if options.environments.gpu:
-            raise
-        venv = made["venv"](options.environments)
-        say(f"engine: {venv.check()} ({error.what})")
-        return "venv", venv
-
-
 def run(options: Options, view: View) -> Done:
     options, asked = fit(options, ask(replace(options, versions=provide(options.versions, view.say))))
-    name, engine = choose_engine(options, view.say)
+    name, engine = choose_engine(options.engine, options.isolation, options.environments, view.say)
     with ExitStack() as held:
         held.callback(engine.close)
         return _run(options, asked, name, engine, view, held)
 
 
-def _run(options: Options, asked: Asked, name: EngineName, engine: Engine, view: View, held: ExitStack) -> Done:
+def _run(options: Options, asked: Asked, name: str, engine: Engine, view: View, held: ExitStack) -> Done:
     plan = replace(asked.plan, engine=name)
     directory = RunDir.create(options.out or Path("runs") / plan.run)
     held.enter_context(directory.hold())
@@ -141,7 +113,7 @@ def workload_folder(plan: Plan, directory: RunDir, held: ExitStack) -> Path | No
     """Return the folder from which workers load the user's own workloads."""
     if not directory.workloads.is_dir():
         return None
-    if plan.engine == "docker" or not plan.large:
+    if ENGINES[plan.engine].detached or not plan.large:
         return directory.workloads
     scratch = held.enter_context(TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True))
     return pinned.staged(directory.workloads, plan.large, Path(scratch))
@@ -150,25 +122,27 @@ def workload_folder(plan: Plan, directory: RunDir, held: ExitStack) -> Path | No
 def prepare_somewhere(
     options: Options,
     versions: tuple[Version, ...],
-    name: EngineName,
+    name: str,
     engine: Engine,
     directory: RunDir,
     view: View,
     held: ExitStack,
     *,
     enough: Callable[[Collection[str]], bool] = bool,
-) -> tuple[EngineName, dict[str, Environment], dict[str, EnvironmentFailed]]:
-    """Make the versions ready on the chosen engine, or in virtual environments if Docker can make no image.
+) -> tuple[str, dict[str, Environment], dict[str, EnvironmentFailed]]:
+    """Make the versions ready on the chosen engine, or on the next candidate if it can make none of them.
 
-    Virtual environments are used only if the choice of the engine was left open. Failures are journaled and reported.
-    If Pythons are missing, `enough` must hold.
+    There are other candidates only if the choice of the engine was left open. Failures are journaled and reported. If
+    Pythons are missing, `enough` must hold.
     """
     environments, failures = prepare(versions, engine, directory, view)
-    anywhere = options.engine == "auto" and not options.environments.gpu and options.isolation == "fork"
-    if not environments and anywhere and name == "docker":
+    names = find_candidates(options.engine, options.isolation, options.environments)
+    for other in names[names.index(name) + 1 :]:
+        if environments:
+            break
         first = next(iter(failures.values()))
-        view.say(f"no image could be had ({first}); taking virtual environments instead")
-        name, engine = "venv", engines()["venv"](options.environments)
+        view.say(f"no image could be had ({first}); taking {ENGINES[other].title} instead")
+        name, engine = other, ENGINES[other].make(options.environments)
         held.callback(engine.close)
         environments, failures = prepare(versions, engine, directory, view)
     lacks_python = any(failure.lacks_python for failure in failures.values())
@@ -312,7 +286,7 @@ def verdict_on(comparison: Comparison, failures: list[EnvironmentFailed]) -> TfC
 def forecast(options: Options, say: Callable[[str], None]) -> list[str]:
     """Describe in lines what a run would do; nothing is built, installed or measured."""
     options, asked = fit(options, ask(replace(options, versions=provide(options.versions, say))))
-    _, engine = choose_engine(options, say)
+    _, engine = choose_engine(options.engine, options.isolation, options.environments, say)
     lines = [outline(asked.plan), *(f"  {match}" for match in asked.fitting.matches)]
     lines += [f"  {version.number}: {engine.outlook(version)}" for version in asked.versions]
     lines += [f"  {case.label}" for case in asked.plan.cases]

@@ -1,24 +1,18 @@
 """What this machine can run: its engine, its GPUs, its interpreters and its disk, for the requested versions."""
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from orchestrator import catalog
-from orchestrator.engines import Engine, EngineOptions, Outlook, engines
-from orchestrator.engines.venv import cache_folder
+from orchestrator.engines import CPU_GB, ENGINES, GPU_GB, Engine, EngineOptions, Outlook
 from orchestrator.errors import EngineUnavailable
 from orchestrator.finding import Finding
 from orchestrator.gpu import Gpu, gpus
+from orchestrator.host import free_gb
 from orchestrator.match import Match, judge
 from orchestrator.threads import side_by_side
 from orchestrator.versions import Version
-
-# What one version takes on the disk, installed; measured on images of 1.14, 2.0 and 2.13 (0.9 to 1.5 GB).
-CPU_GB, GPU_GB = 1.5, 6.0
 
 
 @dataclass(frozen=True)
@@ -42,7 +36,7 @@ class Way:
 class Setup:
     """What this machine offers for the requested versions.
 
-    `engine` describes Docker in one line, or is empty if Docker does not answer; `unavailable` then says why.
+    `engine` describes the preferred engine in one line, or is empty if it does not answer; `unavailable` then says why.
     """
 
     versions: tuple[str, ...]
@@ -66,43 +60,37 @@ class Setup:
 
 
 def look(versions: Sequence[Version], options: EngineOptions, cards: Callable[[], tuple[Gpu, ...]] = gpus) -> Setup:
-    made = engines()
-    docker = made["docker"](options)
-    try:
-        engine, unavailable = docker.check(), None
-    except EngineUnavailable as error:
-        engine, unavailable = "", error
-    places: list[tuple[str, Engine]] = [("docker", docker)] if engine else []
-    if not options.gpu:
-        places.append(("venv", made["venv"](options)))
-    asked = [(version, name, place) for version in versions for name, place in places]
+    usable: dict[str, Engine] = {}
+    lines: dict[str, str] = {}
+    unavailable = None
+    for name, info in ENGINES.items():
+        if options.gpu and not info.gpus:
+            continue
+        engine = info.make(options)
+        try:
+            lines[name] = engine.check()
+            usable[name] = engine
+        except EngineUnavailable as error:
+            unavailable = unavailable or error
+    asked = [(version, name, engine) for version in versions for name, engine in usable.items()]
     try:
         ways = side_by_side(lambda one: _way(*one), asked)
+        stores = [store for engine in usable.values() if (store := engine.storage())]
     finally:
-        docker.close()
+        for engine in usable.values():
+            engine.close()
     found = cards()
     known = [version for version in catalog.all_versions() if version.on("gpu")]
     return Setup(
         versions=tuple(version.number for version in versions),
         gpu=options.gpu,
-        engine=engine,
+        engine=lines.get(next(iter(ENGINES)), ""),
         unavailable=unavailable,
         ways=tuple(ways),
         cards=found,
         matches=tuple(judge(version, card, known) for version in versions for card in found),
-        disks=(("environments", _free_gb(cache_folder())), *_images_disk(engine)),
+        disks=tuple((what, free_gb(folder)) for what, folder in sorted(stores)),
     )
-
-
-def _images_disk(engine: str) -> list[tuple[str, float]]:
-    """Return the free space where the engine keeps its images, if that folder can be seen from here."""
-    if not engine:
-        return []
-    from orchestrator.engines.docker import connect
-
-    with closing(connect()) as client:
-        root = Path(str(client.info().get("DockerRootDir", "")))
-    return [("images", _free_gb(root))] if root.is_absolute() and root.exists() else []
 
 
 def _way(version: Version, name: str, engine: Engine) -> Way:
@@ -110,12 +98,6 @@ def _way(version: Version, name: str, engine: Engine) -> Way:
         return Way(version.number, name, engine.outlook(version))
     except EngineUnavailable as error:
         return Way(version.number, name, Outlook("impossible", str(error)))
-
-
-def _free_gb(folder: Path) -> float:
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free / 1e9
 
 
 def findings(setup: Setup) -> Iterator[Finding]:

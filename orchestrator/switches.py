@@ -7,13 +7,13 @@ from typing import Annotated, cast, get_args
 import typer
 
 from orchestrator import flags
-from orchestrator.engines import EngineOptions
+from orchestrator.engines import ENGINES, EngineOptions
 from orchestrator.errors import UsageError
 from orchestrator.model import GpuRequest as GpuRequestName
 
 INDEX_VARIABLE = "TFCOMPARE_INDEX_URL"
 
-EngineName = Annotated[str, typer.Option("--engine", help="auto, docker or venv.")]
+EngineName = Annotated[str, typer.Option("--engine", help=f"auto, {' or '.join(ENGINES)}.")]
 Gpu = Annotated[bool, typer.Option("--gpu", help="Measure on the GPU, through Docker's NVIDIA runtime.")]
 GpuRequest = Annotated[
     str,

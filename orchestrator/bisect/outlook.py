@@ -1,36 +1,35 @@
 """What a search will take, told before its first step: steps, time, installs, disk."""
 
 import math
-import shutil
 from pathlib import Path
 
 from orchestrator import catalog
 from orchestrator.bisect.state import State
-from orchestrator.engines.venv import cache_folder
-from orchestrator.model import EngineName
+from orchestrator.engines import CPU_GB
+from orchestrator.engines.choose import choose_engine
+from orchestrator.host import free_gb
 from orchestrator.plan import LOOKS
 from orchestrator.progress import View
-from orchestrator.run import REPLICATE_S, choose_engine
+from orchestrator.run import REPLICATE_S
 
-# Of a TensorFlow for the CPU with all that it needs, on the disk.
-ENVIRONMENT_GB = 1.7
 # Until three versions side by side have imported TensorFlow.
 START_S = 12.0
 SIDE_BY_SIDE = 3
-IMAGES = Path("/var/lib/docker")
 
 
 def lines(known: State, view: View) -> list[str]:
     """The lines of a plan; the engine says its own before them."""
-    name, engine = choose_engine(known.question.run, view.say)
+    run = known.question.run
+    _, engine = choose_engine(run.engine, run.isolation, run.environments, view.say)
     try:
         versions = {number: catalog.find(number) for number in known.candidates}
         outlooks = {number: engine.outlook(version) if version else None for number, version in versions.items()}
+        storage = engine.storage()
     finally:
         engine.close()
     lacking = [number for number, outlook in outlooks.items() if outlook is None or outlook.state != "ready"]
     downloads = [outlook.download for outlook in outlooks.values() if outlook and outlook.download]
-    return [_steps(known), *_installs(lacking, known, name), *dict.fromkeys(downloads)]
+    return [_steps(known), *_installs(lacking, known, storage[1] if storage else Path()), *dict.fromkeys(downloads)]
 
 
 def most_likely(inside: int) -> int:
@@ -51,23 +50,16 @@ def _steps(known: State) -> str:
     )
 
 
-def _installs(lacking: list[str], known: State, name: EngineName) -> list[str]:
+def _installs(lacking: list[str], known: State, folder: Path) -> list[str]:
     if not lacking:
         return ["every version is ready"]
     inside = len(known.candidates) - 2
     likely = len(lacking) if known.question.every else min(len(lacking), most_likely(inside) + 1)
-    free_gb = _free_gb(name)
+    free = free_gb(folder)
     told = (
         f"{len(lacking)} of {len(known.candidates)} versions are not ready, and made so when their turn comes: a "
-        f"minute or more and about {ENVIRONMENT_GB} GB each ({free_gb:.0f} GB are free)"
+        f"minute or more and about {CPU_GB} GB each ({free:.0f} GB are free)"
     )
-    if likely * ENVIRONMENT_GB <= free_gb:
+    if likely * CPU_GB <= free:
         return [told]
-    return [told, f"warning: {likely} of them may be needed, and there is no room for {likely * ENVIRONMENT_GB:.0f} GB"]
-
-
-def _free_gb(name: EngineName) -> float:
-    place = IMAGES if name == "docker" and IMAGES.is_dir() else cache_folder()
-    while not place.exists():
-        place = place.parent
-    return shutil.disk_usage(place).free / 1e9
+    return [told, f"warning: {likely} of them may be needed, and there is no room for {likely * CPU_GB:.0f} GB"]

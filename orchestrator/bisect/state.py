@@ -16,7 +16,7 @@ from orchestrator import whole
 from orchestrator.ask import Options
 from orchestrator.bisect.search import Finding, Found, StepKind, search
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.model import STRICT, Case, EngineName
+from orchestrator.model import STRICT, Case
 
 STATE_FILE = "bisect.json"
 
@@ -71,7 +71,7 @@ class State:
     question: Question
     case: Case
     candidates: tuple[str, ...]
-    engine: EngineName | None = None
+    engine: str | None = None
     # Whether the nightlies between neighbouring releases were taken in, and what there is to say about them.
     deepened: bool = False
     notes: tuple[str, ...] = ()

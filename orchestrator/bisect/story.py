@@ -17,6 +17,7 @@ from orchestrator.bisect.learn import end_lost, learn, order, timed_out
 from orchestrator.bisect.search import Found, Wanted
 from orchestrator.bisect.state import Question, Skipped, State, Step
 from orchestrator.bisect.words import announced
+from orchestrator.engines.choose import choose_engine
 from orchestrator.errors import (
     ContractBroken,
     EngineUnavailable,
@@ -246,7 +247,7 @@ def obstacle_to(options: Options, number: str, directory: RunDir, view: View) ->
         options, asked = cards.fit(options, ask(replace(options, versions=(number,)), fewest=1))
     except UsageError as error:
         return error
-    _, engine = running.choose_engine(options, lambda text: None)
+    _, engine = choose_engine(options.engine, options.isolation, options.environments, lambda text: None)
     try:
         if engine.outlook(asked.versions[0]).state == "ready":
             return None

@@ -1,6 +1,6 @@
-"""Where versions live and workers run: one Protocol, a file an engine, one line an engine in ENGINES."""
+"""Where versions live and workers run: one Protocol, one file and one entry in ENGINES per engine."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -9,8 +9,11 @@ from orchestrator.engines.channel import Channel
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import UsageError
 from orchestrator.gpu import Gpu
-from orchestrator.model import EngineName, EnvironmentFacts, GpuRequest, LargeFile
+from orchestrator.model import EnvironmentFacts, GpuRequest, Isolation, LargeFile
 from orchestrator.versions import Version
+
+# What one version takes on the disk, installed; images and environments of 1.14, 2.0 and 2.13 took 0.9 to 1.7 GB.
+CPU_GB, GPU_GB = 1.7, 6.0
 
 
 def check_cpus(asked: Collection[int] | None, usable: Collection[int]) -> None:
@@ -102,13 +105,41 @@ class Engine(Protocol):
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         """Builds or installs the version unless that was done before; raises EnvironmentFailed."""
 
+    def storage(self) -> tuple[str, Path] | None:
+        """Return what the engine keeps and the folder it keeps it in, if that can be seen from here."""
+
     def close(self) -> None:
         """Frees what the engine holds; never raises."""
 
 
-def engines() -> Mapping[EngineName, Callable[[EngineOptions], Engine]]:
+@dataclass(frozen=True, kw_only=True)
+class EngineInfo:
+    """An engine as the command line offers it."""
+
+    title: str
+    make: Callable[[EngineOptions], Engine]
+    # What a replicate may have for itself, where forks are not wanted.
+    isolation: Isolation
+    gpus: bool = False
+    # Whether workers are children of another program: this process's CPUs do not bind them, its folders not reach them.
+    detached: bool = False
+
+
+def _docker(options: EngineOptions) -> Engine:
     # Imported here: docker's client is slow to import and not needed where virtual environments are used.
     from orchestrator.engines.docker import DockerEngine
+
+    return DockerEngine(options)
+
+
+def _venv(options: EngineOptions) -> Engine:
     from orchestrator.engines.venv import VenvEngine
 
-    return {"docker": DockerEngine, "venv": VenvEngine}
+    return VenvEngine(options)
+
+
+# In the order in which `auto` tries them.
+ENGINES: dict[str, EngineInfo] = {
+    "docker": EngineInfo(title="Docker", make=_docker, isolation="container", gpus=True, detached=True),
+    "venv": EngineInfo(title="virtual environments", make=_venv, isolation="process"),
+}

@@ -217,6 +217,11 @@ class DockerEngine:
             )
         return flavours[0]
 
+    def storage(self) -> tuple[str, Path] | None:
+        with closing(connect()) as client, asking("looking for its folder", EngineUnavailable):
+            root = Path(str(client.info().get("DockerRootDir", "")))
+        return ("images", root) if root.is_absolute() and root.exists() else None
+
     def close(self) -> None:
         self._index.close()
         self._clients.close()

@@ -175,6 +175,9 @@ class VenvEngine:
         told = f"{head}: {found}" if found else f"{head} ({argv[0]} ended with {code}). {failures.UNKNOWN}"
         raise EnvironmentFailed(told, version=version.number, detail=f"{log.tail()}\nThe whole log is {log.path}")
 
+    def storage(self) -> tuple[str, Path]:
+        return "environments", cache_folder()
+
     def close(self) -> None:
         self._index.close()
         self._held.close()

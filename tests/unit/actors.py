@@ -5,15 +5,16 @@ The crew, the clients, the run directory and the judge around them are the real 
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from orchestrator.crew import Crew
-from orchestrator.engines import Started, WorkerPlace
+from orchestrator.engines import ENGINES, Engine, EngineOptions, Started, WorkerPlace
 from orchestrator.engines.channel import ChannelClosed
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.judge import judge_run
@@ -209,3 +210,12 @@ def play(folder: Path, plan: Plan, stage: Stage, fitting: Fitting = NO_CARDS, **
     finally:
         crew.kill()
     return Play(ending, run, judge_run(run))
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, **engines: Callable[[EngineOptions], Engine]) -> None:
+    """Let these engines stand in for all of their names; others are not offered."""
+    offered = {name: replace(ENGINES[name], make=make) for name, make in engines.items()}
+    for name in list(ENGINES):
+        monkeypatch.delitem(ENGINES, name)
+    for name, info in offered.items():
+        monkeypatch.setitem(ENGINES, name, info)

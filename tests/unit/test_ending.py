@@ -20,9 +20,9 @@ BUG = "import orchestrator.listing as listing\ndef find_listing(what):\n    {}\n
 LIST = ("list", "versions")
 # A whole run in which all but the workers is real.
 ACTORS = """
-from orchestrator import run
+from dataclasses import replace
 from orchestrator.__main__ import main
-from orchestrator.engines import Outlook
+from orchestrator.engines import ENGINES, Outlook
 from orchestrator.model import EnvironmentFacts
 from tests.unit.actors import Dressing, Stage
 
@@ -33,7 +33,7 @@ class Engine:
     def prepare(self, version, log):
         return Dressing(Stage(), EnvironmentFacts(version=version.number, kind="venv", identity="", lock="", python=""))
 
-run.engines = lambda: {"venv": lambda options: Engine()}
+ENGINES["venv"] = replace(ENGINES["venv"], make=lambda options: Engine())
 main()
 """
 RUN = ("run", "--engine", "venv", "--versions", "1.14,2.0", "--workload", "power[style=eager]", "--rounds", "2")

@@ -18,7 +18,7 @@ from orchestrator.more import MoreOptions, extension, more_rounds, read_past
 from orchestrator.plan import looks_left
 from orchestrator.progress import Quiet
 from orchestrator.rundir import RunDir
-from tests.unit.actors import Dressing, Part, Stage, play
+from tests.unit.actors import Dressing, Part, Stage, offer, play
 from tests.unit.builders import NEW, OLD, case, manifest, plan
 
 LOOKS = (6, 10, 15, 20)
@@ -139,7 +139,7 @@ STAGE = {(OPEN.label, "2.0.0"): Part(noisy)}
 @pytest.fixture
 def theatre(monkeypatch: pytest.MonkeyPatch) -> Theatre:
     made = Theatre(Stage(dict(STAGE)))
-    monkeypatch.setattr(more, "engines", lambda: {"venv": made})
+    offer(monkeypatch, venv=made)
     return made
 
 

@@ -7,14 +7,14 @@ from textwrap import dedent
 
 import pytest
 
-from orchestrator import more, run, suites
+from orchestrator import suites
 from orchestrator.judge import judge_run
 from orchestrator.library import load_run
 from orchestrator.model import Ended, Finished
 from orchestrator.next_step import as_budget, flag_values, next_line, own_workloads, round_s
 from orchestrator.rundir import RunDir
 from tests.contract import stub
-from tests.unit.actors import Part, Stage, play
+from tests.unit.actors import Part, Stage, offer, play
 from tests.unit.builders import NEW, OLD, arm, case, comparison, manifest, plan
 from tests.unit.test_cli import called
 from tests.unit.test_more import OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
@@ -67,7 +67,7 @@ def test_only_a_run_of_own_workloads_that_does_not_keep_them_names_their_folder(
 @pytest.fixture
 def theatre(monkeypatch: pytest.MonkeyPatch) -> Theatre:
     made = Theatre(Stage(dict(STAGE)))
-    monkeypatch.setattr(more, "engines", lambda: {"venv": made})
+    offer(monkeypatch, venv=made)
     return made
 
 
@@ -163,8 +163,7 @@ CHANCE = """
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of own workloads, in a directory where versions are stubs; everything else of a run is real."""
     engine = Engine(stub.write(tmp_path / "stub"))
-    monkeypatch.setattr(run, "choose_engine", lambda options, say: ("venv", engine))
-    monkeypatch.setattr(more, "engines", lambda: {"venv": lambda options: engine})
+    offer(monkeypatch, venv=lambda options: engine)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my workloads").mkdir()
     (tmp_path / "my workloads" / "chance.py").write_text(dedent(CHANCE))

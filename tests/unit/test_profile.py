@@ -36,6 +36,7 @@ from orchestrator.rundir import RunDir
 from orchestrator.suites import WORKLOADS
 from orchestrator.versions import Version
 from tests.contract import stub
+from tests.unit.actors import offer
 from tests.unit.builders import case
 
 VERSIONS = ("1.14", "2.0")
@@ -123,7 +124,7 @@ class Said(Quiet):
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     made = Engine(stub.write(tmp_path / "stub"))
-    monkeypatch.setattr(story, "choose_engine", lambda options, say: ("venv", made))
+    offer(monkeypatch, venv=lambda options: made)
     return made
 
 

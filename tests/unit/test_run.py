@@ -1,6 +1,5 @@
 """What is asked becomes a plan, what happens becomes an exit code, and a run's end is recorded however it comes."""
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from orchestrator import errors, run
 from orchestrator.alternative import can_compare
 from orchestrator.ask import Options
 from orchestrator.engines import EngineOptions, Environment, Outlook
+from orchestrator.engines.choose import choose_engine
 from orchestrator.engines.setting import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.measure import Ledger
@@ -18,6 +18,7 @@ from orchestrator.model import Arm, EnvironmentFacts, Expectation, Finished, Iso
 from orchestrator.progress import Quiet
 from orchestrator.rundir import RunDir
 from orchestrator.versions import Version
+from tests.unit import actors
 from tests.unit.actors import Dressing, Part, Stage
 from tests.unit.builders import arm, case, claim, comparison, unmeasured, version_pair
 
@@ -138,15 +139,15 @@ class Engine:
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch):
     def offer(**answers: bool) -> None:
-        made: Mapping = {name: lambda options, n=name, a=answer: Engine(n, a) for name, answer in answers.items()}
-        monkeypatch.setattr(run, "engines", lambda: made)
+        made = {name: lambda options, n=name, a=answer: Engine(n, a) for name, answer in answers.items()}
+        actors.offer(monkeypatch, **made)
 
     return offer
 
 
 def chosen(options: Options) -> tuple[str, str]:
     said: list[str] = []
-    name, engine = run.choose_engine(options, said.append)
+    name, engine = choose_engine(options.engine, options.isolation, options.environments, said.append)
     assert engine.name == name
     return name, "\n".join(said)
 
@@ -245,7 +246,7 @@ def directory(tmp_path: Path) -> RunDir:
 
 
 def conducted(directory: RunDir, stage: Stage, *, without: tuple[str, ...] = ()) -> errors.TfCompareError | None:
-    options = replace(SMOKE, rounds=2, seed=1)
+    options = replace(SMOKE, engine="venv", rounds=2, seed=1)
     asked = run.ask(options)
     directory.write_plan(asked.plan)
     environments = {

@@ -30,7 +30,7 @@ from orchestrator.model import EnvironmentFacts
 from orchestrator.progress import Quiet, View
 from orchestrator.rundir import RunDir
 from orchestrator.versions import Version
-from tests.unit.actors import Dressing, Part, Stage
+from tests.unit.actors import Dressing, Part, Stage, offer
 from tests.unit.bisect.worlds import verdict_of
 from tests.unit.builders import arm, case, comparison, contrast, manifest, plan, version_pair
 
@@ -66,6 +66,9 @@ class Theatre:
         facts = EnvironmentFacts(version=version.number, kind="venv", identity="", lock="", python="")
         return Dressing(self._stage, facts)
 
+    def storage(self) -> tuple[str, Path]:
+        return "costumes", Path("/")
+
     def close(self) -> None:
         pass
 
@@ -79,8 +82,7 @@ def stage() -> Stage:
 @pytest.fixture
 def unmade(monkeypatch: pytest.MonkeyPatch, stage: Stage) -> set[str]:
     found: set[str] = set()
-    made: Mapping = {"venv": lambda options: Theatre(stage, found)}
-    monkeypatch.setattr(running, "engines", lambda: made)
+    offer(monkeypatch, venv=lambda options: Theatre(stage, found))
     return found
 
 

@@ -1,0 +1,46 @@
+"""Choose the engine of a run: the one asked for, or with `auto` the first that answers."""
+
+from collections.abc import Callable
+
+from orchestrator.catalog import did_you_mean
+from orchestrator.engines import ENGINES, Engine, EngineOptions
+from orchestrator.errors import EngineUnavailable, UsageError
+from orchestrator.model import Isolation
+
+AUTO = "auto"
+
+
+def choose_engine(
+    wanted: str, isolation: Isolation, options: EngineOptions, say: Callable[[str], None]
+) -> tuple[str, Engine]:
+    """Return the name and the engine; raise EngineUnavailable if none answers that can do what was asked."""
+    names = find_candidates(wanted, isolation, options)
+    first: EngineUnavailable | None = None
+    for number, name in enumerate(names, 1):
+        engine = ENGINES[name].make(options)
+        try:
+            answer = engine.check()
+        except EngineUnavailable as error:
+            first = first or error
+            continue
+        others = names[number:]
+        instead = f" (it answers; --engine {others[0]} takes {ENGINES[others[0]].title} instead)" if others else ""
+        say(f"engine: {answer}{f' ({first.what})' if first else instead}")
+        return name, engine
+    assert first is not None
+    raise first
+
+
+def find_candidates(wanted: str, isolation: Isolation, options: EngineOptions) -> list[str]:
+    """Return the engines that may be taken, best first; raise UsageError if they cannot isolate as asked."""
+    able = [name for name, info in ENGINES.items() if isolation in ("fork", info.isolation)]
+    if wanted == AUTO:
+        # A CPU is never taken for a GPU.
+        return [name for name in able if ENGINES[name].gpus or not options.gpu] or able
+    if wanted not in ENGINES:
+        raise UsageError(
+            f"unknown engine {wanted!r}{did_you_mean(wanted, ENGINES)}; there are {AUTO}, {', '.join(sorted(ENGINES))}"
+        )
+    if wanted not in able:
+        raise UsageError(f"--isolation {isolation} goes with --engine {' or '.join(able)}")
+    return [wanted]
