@@ -1,1 +1,1 @@
-"""What is measured about tfcompare itself; `make bench` writes docs/benchmarks.md."""
+"""Benchmarks of tfcompare itself; `make bench` writes docs/benchmarks.md."""

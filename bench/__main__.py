@@ -1,6 +1,6 @@
-"""`python -m bench [PART...]`: runs every bench, or those named, and writes their sections of docs/benchmarks.md.
+"""`python -m bench [PART...]`: runs every benchmark, or those named, and writes their parts of docs/benchmarks.md.
 
-Nothing else may run meanwhile.
+Keep the machine otherwise idle while it runs.
 """
 
 import sys
@@ -48,7 +48,7 @@ def stamp(name: str) -> str:
 
 
 def kept() -> dict[str, str]:
-    """The page's sections as they stand, by title."""
+    """Return the page's current sections, by title."""
     parts = PAGE.read_text().split("\n## ")[1:] if PAGE.exists() else []
     return {title: body.strip("\n") for title, _, body in (part.partition("\n") for part in parts)}
 

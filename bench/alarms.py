@@ -1,8 +1,10 @@
-"""What alarms are worth: whole nights of many cases, screened, confirmed and judged by the very functions that judge
-real ones, on recorded noise; and what others find in the same series.
+"""How reliable alarms are: simulated nights of many cases on recorded noise, and what other tools find in them.
 
-An alarm is a step that is not one already told: within a week of one that was, it is the same. Found is a slower step
-that is told on the night of the slowdown or later, and begins at most three nights before it.
+The cases are screened, confirmed and judged by the very functions that judge real nights. The other tools get the same
+series.
+
+An alarm is a step that was not reported before: within a week of one that was, it is the same step. A slowdown counts
+as found if a slower step is reported on the night of the slowdown or later, and begins at most three nights before it.
 """
 
 import multiprocessing
@@ -74,8 +76,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Watched:
-    """What became of the cases of a task: what was found night by night, the rounds that confirmations took to those of
-    the screens, and the series as they were kept and as they would be without confirmations."""
+    """The results for the cases of a task.
+
+    Holds what was found night by night, the ratio of the rounds for confirmations to those for screening, and the
+    series as they were kept and as they would be without confirmations.
+    """
 
     task: Task
     found: list[ByNight]
@@ -85,8 +90,11 @@ class Watched:
 
 
 def watch(task: Task) -> Watched:
-    """Night after night: all cases are screened, the suspects confirmed, once more where that settled nothing, and
-    steps looked for in those; in a series whose tonight is no suspect the same steps stand as before."""
+    """Simulate a task night after night.
+
+    All cases are screened. The suspects are confirmed, and confirmed again if that settled nothing; then steps are
+    searched for in them. A series that is no suspect tonight has the same steps as before.
+    """
     rng = np.random.default_rng((SEED, task.seed))
     more = detect.CONFIRM_TIMES * SCREEN
     at = AT if task.step else None
@@ -139,7 +147,7 @@ def _nightly(values: Sequence[Value], task: Task) -> Nightly:
 
 
 def told(by_night: ByNight) -> list[tuple[int, int, bool]]:
-    """Each alarm: the night that told it, where it begins, whether it is slower."""
+    """Return each alarm: the night it was reported, where it begins, and whether it is slower."""
     alarms: list[tuple[int, int, bool]] = []
     for night, found in by_night:
         for first, slower in found:
@@ -149,14 +157,14 @@ def told(by_night: ByNight) -> list[tuple[int, int, bool]]:
 
 
 def delay(by_night: ByNight) -> int | None:
-    """Nights until a slowdown was told, the first counted; nothing if it was not."""
+    """Return the number of nights until a slowdown was reported, counting the first; None if it was not."""
     own = (night for night, first, slower in told(by_night) if slower and night >= AT and first >= AT - EARLY)
     return next((night - AT + 1 for night in own), None)
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a tool said: false alarms in so many months of a case, and the nights that each step took it."""
+    """What a tool reported: the false alarms over this many months of a case, and the nights to find each step."""
 
     name: str
     false: int
@@ -165,7 +173,7 @@ class Record:
 
     @property
     def rate(self) -> str:
-        """A month and 100 cases, with the exact interval of a share of so many months of a case."""
+        """False alarms per month and 100 cases, with the exact interval of a share of this many months of a case."""
         low, high = self.bounds
         return f"{100 * self.false / self.months:.3g} ({100 * low:.2g} to {100 * high:.2g})"
 
@@ -250,7 +258,7 @@ def _slowed_of(slowed: Sequence[Watched], step: float, kind: str) -> list[Any]:
 def _others(
     pool: multiprocessing.pool.Pool, quiet: Sequence[Watched], slowed: Sequence[Watched], kind: str
 ) -> list[Record]:
-    """Each under each setting, on the series with or without what the confirmations added."""
+    """Run the other tools under each setting, on the series with or without the rounds of confirmations."""
     calm = [one for world in quiet[:PEERS_WORLDS] for one in getattr(world, kind)]
     by_step = {step: _slowed_of(slowed, step, kind)[:PEERS_SLOWED] for step in STEPS}
     everything = [calm, *by_step.values()]
@@ -287,7 +295,7 @@ def _targets(own: Record, quiet: Sequence[Watched], slowed: Sequence[Watched]) -
 
 
 def _as_soon(own: Record, others: Sequence[Record]) -> list[str]:
-    """Fewer false alarms would be no merit where steps are found later for it."""
+    """Name the tools that find all steps as soon: fewer false alarms are no merit if steps are found later."""
     soon = [other for other in others if all(other.median(step) <= own.median(step) for step in STEPS)]
     if not soon:
         return ["None of the others finds all three steps as soon, with any of these settings."]

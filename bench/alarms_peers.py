@@ -1,4 +1,4 @@
-"""asv's step detection and apache-otava on series of nights, run anew every night, as a team would have them."""
+"""asv's step detection and apache-otava on series of nights, run again every night, as a team would use them."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ ByNight = list[tuple[int, Found]]
 
 @dataclass(frozen=True)
 class Nightly:
-    """A series' effects on the log scale and their standard errors, and the first night on which anybody looks."""
+    """The effects of a series on the log scale, their standard errors, and the first night on which a tool looks."""
 
     effects: tuple[float, ...]
     errors: tuple[float, ...]
@@ -30,7 +30,7 @@ class Nightly:
 
 
 def by_asv(series: Nightly, thresholds: Sequence[float]) -> list[ByNight]:
-    """As `asv publish` finds regressions, which are slower only, under each threshold."""
+    """Find regressions as `asv publish` does (only slower ones), under each threshold."""
     found: list[ByNight] = [[] for _ in thresholds]
     ratios = [exp(effect) for effect in series.effects]
     # asv weighs a result by the width of its interval.
@@ -44,7 +44,10 @@ def by_asv(series: Nightly, thresholds: Sequence[float]) -> list[ByNight]:
 
 
 def otava() -> Path:
-    """The Python of a virtual environment of its own, for it pins numpy and scipy."""
+    """Install apache-otava if necessary and return its Python.
+
+    It has a separate virtual environment because it pins numpy and scipy.
+    """
     lock = HERE / "otava.txt"
     folder = KEPT / "otava-0.8.0"
     python = folder / "bin" / "python"
@@ -58,7 +61,7 @@ def otava() -> Path:
 
 
 def by_otava(python: Path, series: Sequence[Nightly], settings: Sequence[dict[str, float]]) -> list[list[ByNight]]:
-    """For each series, under each setting."""
+    """Return what apache-otava finds in each series, under each setting."""
     asked = {
         "series": [{"values": [exp(effect) for effect in one.effects], "since": one.since} for one in series],
         "settings": list(settings),

@@ -1,6 +1,6 @@
-"""Arms whose true ratio is known: the same environment, and a workload that is slowed by an exact share in each arm.
+"""Arms with a known true ratio: the same environment, and a workload slowed by an exact share in each arm.
 
-What measures them is the product's own crew, measurement and judge; only the arms' names and folders are of here.
+The product's own crew, measurement and judge measure them; only the arms' names and folders come from here.
 """
 
 import shutil
@@ -32,7 +32,7 @@ MATMUL, TRAIN = (Case("slowed", (("body", body),)) for body in ("matmul", "train
 
 @dataclass(frozen=True)
 class Arm:
-    """An environment under another name, with a folder of workloads of its own."""
+    """An environment under another name, with a separate folder of workloads."""
 
     environment: Environment
     folder: Path
@@ -51,7 +51,7 @@ def environment(number: str, scratch: Path) -> Environment:
 
 
 def slowed(number: str, slowdowns: Mapping[str, float], scratch: Path) -> dict[str, Arm]:
-    """An arm a slowdown, by name, all in one environment."""
+    """Create one arm per slowdown, by name, all in one environment."""
     made = environment(number, scratch)
     arms = {}
     for name, slowdown in slowdowns.items():
@@ -74,7 +74,7 @@ def run(
     budget_s: float | None = None,
     isolated: Collection[str] = (),
 ) -> Comparison:
-    """A whole run into a new folder, the first arm its baseline; an arm that dies is an error here."""
+    """Measure a whole run into a new folder, with the first arm as the baseline; an arm that dies is an error."""
     workloads = all_workloads(WORKLOADS)
     plan = Plan(
         run=folder.name,

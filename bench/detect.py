@@ -1,8 +1,8 @@
-"""What the verdicts are worth: arms whose true ratio is known, measured as any run measures, judged as any run judges.
+"""How reliable verdicts are: arms with a known true ratio, measured and judged like those of any run.
 
-Each run starts its workers anew and measures all arms side by side for several windows of the default looks. A window
-is judged for one pair of arms at a time, look by look, as if nothing else had been measured: so no verdict profits from
-being one of many. The rounds of the arms that do not differ are kept in recorded.json, for the tests to replay.
+Each run starts new workers and measures all arms side by side for several windows of the default looks. A window is
+judged for one pair of arms at a time, look by look, as if nothing else had been measured, so that no verdict profits
+from being one of many. The rounds of the arms that do not differ are kept in recorded.json, for the tests to replay.
 """
 
 import json
@@ -61,7 +61,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Recorded:
-    """One run: all replicates that count, and each arm's slowdown."""
+    """One run: all valid replicates, and each arm's slowdown."""
 
     condition: str
     case: Case
@@ -72,7 +72,7 @@ class Recorded:
 
 @contextmanager
 def neighbour(seed: int) -> Iterator[None]:
-    """Somebody else on the machine, at times."""
+    """Keep a CPU busy at times, like another user of the machine."""
     stop = threading.Event()
 
     def live() -> None:
@@ -110,7 +110,7 @@ def measure(condition: str, case: Case, windows: int, slowdowns: Sequence[float]
 
 
 def judged(recorded: Recorded, margin: float) -> list[Judged]:
-    """Every pair with at least one arm that is not slowed, in every window."""
+    """Judge every pair with at least one arm that is not slowed, in every window."""
     found = []
     pairs = [pair for pair in combinations(recorded.slowdowns, 2) if recorded.slowdowns[pair[0]] == 0]
     for first in range(1, recorded.plan.looks[-1] + 1, WINDOW):
@@ -121,7 +121,7 @@ def judged(recorded: Recorded, margin: float) -> list[Judged]:
 
 
 def look_by_look(recorded: Recorded, margin: float, first: int, baseline: str, candidate: str) -> Contrast:
-    """As a run of these two arms alone would have ended."""
+    """Return the contrast with which a run of these two arms alone would have ended."""
     versions = (baseline, candidate)
     pairs = plan_pairs([recorded.case], versions, all_workloads(arena.WORKLOADS))
     plan = replace(recorded.plan, versions=versions, looks=LOOKS, pairs=pairs, margin=margin)
@@ -135,7 +135,7 @@ def look_by_look(recorded: Recorded, margin: float, first: int, baseline: str, c
 
 
 def record(runs: Iterable[Recorded]) -> None:
-    """The log times of the arms that do not differ, by round."""
+    """Write the log times of the arms that do not differ, by round."""
     kept = []
     for run in runs:
         arms = [name for name, slowdown in run.slowdowns.items() if slowdown == 0]
@@ -174,7 +174,7 @@ def table(found: Sequence[Judged]) -> list[str]:
 
 
 def targets(usual: Sequence[Judged], fine: Sequence[Judged]) -> list[str]:
-    """Each promise beside what was seen, with the exact interval of a share of so many contrasts."""
+    """Return a table of each promise and what was seen, with the exact interval of a share of this many contrasts."""
     alike, slowed = ([one for one in usual if bool(one.slowdown) == wanted] for wanted in (False, True))
     return [
         "| promise | target | seen |",

@@ -1,4 +1,4 @@
-"""What images cost: a cold build beside pip by hand, a build with nothing to do, and a warm run's first measurement."""
+"""What images cost: a cold build next to pip by hand, a build with nothing to do, and a warm run's first replicate."""
 
 import json
 import os
@@ -86,7 +86,10 @@ def _by_hand(scratch: Path) -> float:
 
 
 def _cold_build(client: docker.DockerClient, base: str) -> float:
-    """From copies of the bases with other ids, on which the builder's cache holds nothing."""
+    """Return the seconds that a cold build takes.
+
+    It starts from copies of the base images with other ids, for which the builder's cache holds nothing.
+    """
     mark = f"bench-{secrets.token_hex(4)}"
     copies, made = [], []
     try:
@@ -106,8 +109,11 @@ def _cold_build(client: docker.DockerClient, base: str) -> float:
 
 
 def _first(folder: Path, base: str) -> tuple[float, float, float]:
-    """Seconds from a run's start to its first measured replicate, of its slowest import, and since its workers were all
-    up."""
+    """Measure a warm run up to its first measured replicate and return three times in seconds.
+
+    These are the time from the run's start to that replicate, the slowest import, and the time since all workers were
+    up.
+    """
     command = [*COMMAND, "run", "--versions", ",".join(VERSIONS), "--workload", CASE, "--rounds", "2"]
     begun = time.perf_counter()
     ready = first = 0.0

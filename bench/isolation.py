@@ -1,4 +1,7 @@
-"""Whether a forked replicate, a fresh process and a fresh container give the same times: all of them in every round."""
+"""Whether a forked replicate, a fresh process and a fresh container give the same times.
+
+All of them are measured in every round.
+"""
 
 import os
 from contextlib import ExitStack
@@ -27,7 +30,10 @@ TOLD = {
 
 
 def arms(scratch: Path, held: ExitStack) -> tuple[dict[str, Environment], str]:
-    """The four ways to a replicate, the fork in a virtual environment first; and why there are only two, if so."""
+    """Return the four ways to start a replicate, with the fork in a virtual environment first.
+
+    If there are only two, the text says why.
+    """
     venv = arena.environment(VERSION, scratch)
     found: dict[str, Environment] = {"fork": venv, "process": venv}
     (version,) = catalog.resolve([VERSION], fewest=1)

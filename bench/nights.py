@@ -1,11 +1,11 @@
-"""Nights that were never measured, made of rounds that were: the recorded rounds of arms that do not differ, in blocks.
+"""Nights that were never measured, made of measured rounds: blocks of recorded rounds of arms that do not differ.
 
-A cell takes its noise from one recording. A night draws blocks of neighbouring rounds of all of a recording's arms at
-once: one arm is the version, one the reference, one the reference's second measurement, which is the control arm. Where
-only two arms were recorded, the difference of the two, taken three times from rounds of their own, stands for three
-arms. All is scaled so that the nights of a screened series stray by a known amount, and a share of that is the night's
-own, which no round of it averages out: as large a share as the means of recorded runs show, and never less than
-LEAST_SHARE. The control arm has such a part too, drawn for itself.
+A cell takes its noise from one recording. A night draws blocks of neighbouring rounds from all of a recording's arms at
+once: one arm is the version, one the reference, and one the reference's second measurement, which is the control arm.
+If only two arms were recorded, their difference, drawn three times from separate rounds, stands for three arms.
+Everything is scaled so that the nights of a screened series vary by a known amount. A share of that belongs to the
+night itself, and no round of the night averages it out: it is as large as the means of recorded runs show, and never
+less than LEAST_SHARE. The control arm also has such a part, drawn separately.
 """
 
 import json
@@ -31,12 +31,15 @@ REHEARSED = 4000
 
 @dataclass(frozen=True)
 class Noise:
-    """`arms` are the log times of each arm by round, each about its own mean."""
+    """The noise of one recording; `arms` are the log times of each arm by round, each relative to its own mean."""
 
     arms: Floats
 
     def draw(self, rng: np.random.Generator, nights: int, rounds: int) -> tuple[Floats, Floats]:
-        """The version against the reference and the reference against itself: a row a night, a column a round."""
+        """Draw the version against the reference, and the reference against itself.
+
+        Each result has one row per night and one column per round.
+        """
         if len(self.arms) > 2:
             version, reference, again = rng.permutation(self.arms)[:3][:, self._blocks(rng, nights, rounds)]
         else:
@@ -54,7 +57,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Night:
-    """What a cell says on a night: screened, confirmed, and confirmed once more."""
+    """The values of a cell on one night: screened, confirmed, and confirmed again."""
 
     screened: Value
     confirmed: Value
@@ -76,7 +79,10 @@ def noises() -> list[Noise]:
 
 
 def share() -> float:
-    """Of the variance of a screened night, what its rounds do not explain: from the means of recorded runs."""
+    """Return the share of a screened night's variance that its rounds do not explain.
+
+    It is estimated from the means of recorded runs.
+    """
     squares = []
     for arms in recordings():
         for one, other in [(0, 1), (0, 2), (1, 2)][: 3 if len(arms) > 2 else 1]:
@@ -96,8 +102,11 @@ def cells(
     at: int | None = None,
     slowed: Collection[int] = (),
 ) -> list[Cell]:
-    """Cells whose screened nights stray by `spread`; from night `at` on, the version is slower by `step` in some. A
-    confirmation has `more` rounds, and a second one as many."""
+    """Return cells whose screened nights vary by `spread`.
+
+    From night `at` on, the version is slower by `step` in the `slowed` cells. A confirmation has `more` rounds, and so
+    does a second one.
+    """
     known, own = noises(), share()
     night = spread * np.sqrt(own)
     shift = np.where(np.arange(nights) >= (nights if at is None else at), np.log1p(step), 0.0)
@@ -121,7 +130,7 @@ def _nights(rounds: Floats, more: int) -> list[Night]:
 
 
 def _values(parts: Sequence[Floats]) -> list[Value]:
-    """As a history puts the parts of a night together: the spread of a round, pooled."""
+    """Combine the parts of each night as a history does, with the spread of a round pooled."""
     count = sum(part.shape[1] for part in parts)
     squares = sum(part.var(axis=1, ddof=1) * (part.shape[1] - 1) for part in parts)
     errors = np.sqrt(squares / (count - len(parts)) / count)

@@ -1,5 +1,8 @@
-"""What the harness costs: a timed call beside two bare readings of the clock, and a forked replicate beside a fresh
-process. Both sides of each figure are measured in turn, in one run."""
+"""What the harness costs, for a timed call and for a forked replicate.
+
+The call is timed next to two bare readings of the clock, and the replicate next to a fresh process. Both sides of each
+figure are measured in turn, in one run.
+"""
 
 import statistics
 import subprocess
@@ -99,8 +102,10 @@ def timed_call(client: WorkerClient, replicate: int) -> float:
 
 
 def opening(client: WorkerClient, replicate: int) -> tuple[float, float]:
-    """Seconds until a replicate has built its case and made its first two calls; and, of the time of a burst, the share
-    of a core that this host takes meanwhile."""
+    """Return the time until a replicate is open, and the host's share of a core during a burst.
+
+    The time is the seconds until the replicate has built its case and made its first two calls.
+    """
     begun = time.monotonic()
     opened = client.open(TRAIN, replicate=replicate, round=1, position=0, seed=1, warmup=0, timeout_s=60)
     took = time.monotonic() - begun
@@ -113,8 +118,10 @@ def opening(client: WorkerClient, replicate: int) -> tuple[float, float]:
 
 
 def measured_share(scratch: Path) -> tuple[float, float]:
-    """Of the wall time of a run of the quick suite once its workers are up, the share that TensorFlow's own build,
-    warm-up and calls take; and that wall time."""
+    """Return the measured share of the wall time of a run of the quick suite, and that wall time in seconds.
+
+    The share is what TensorFlow's own build, warm-up and calls take, once the run's workers are up.
+    """
     options = Options(versions=VERSIONS, engine="venv", out=scratch / "quick", seed=1)
     path = run_comparison(options, Quiet()).path
     directory = RunDir.open(path)

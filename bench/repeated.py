@@ -47,7 +47,7 @@ def section() -> str:
 
 
 def events_of(steps: Mapping[int, float]) -> list[Event]:
-    """Judge a series night after night and return what was recorded."""
+    """Judge a series night after night and return the recorded events."""
     rng = np.random.default_rng(SEED)
     points: list[Point] = []
     events: list[Event] = []

@@ -1,5 +1,8 @@
-"""What a large run costs to read: 500 cases in 6 versions, 20 rounds of 50 calls, three million rows as workers write
-them. Each report is a fresh process, timed beside one that only starts Python."""
+"""What a large run costs to read: 500 cases in 6 versions, 20 rounds of 50 calls.
+
+These are three million rows, written as workers write them. Each report is a fresh process, timed next to one that only
+starts Python.
+"""
 
 import json
 import os
@@ -36,7 +39,10 @@ RUN = "20260102-030405-abcd"
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one command: the best of several runs, less what starting Python takes, and the most memory it held."""
+    """The cost of one command.
+
+    This is the best of several runs, less what starting Python takes, and the most memory that the command held.
+    """
 
     seconds: float
     peak_mb: float
@@ -80,7 +86,7 @@ the contract takes {check_s:.2f} s ({millions / check_s:.0f} million rows/s), in
 
 
 def write_run(path: Path) -> int:
-    """A run directory with times drawn around one median an arm; how many rows it holds."""
+    """Write a run directory with times drawn around one median per arm; return its number of rows."""
     draw = np.random.default_rng(1)
     cases = tuple(
         Case("power", (("style", style), ("size", str(number))))
@@ -99,7 +105,7 @@ def write_run(path: Path) -> int:
 
 
 def compact_run(path: Path) -> None:
-    """As the host leaves a run whose workers have closed their streams."""
+    """Compact the streams of a run, as the host does when workers have closed them."""
     for stream in RunDir.open(path).streams():
         files.write_atomically(stream.path, compacted(stream.path, stream.path.read_bytes()))
 
@@ -126,7 +132,7 @@ def _manifest() -> Manifest:
 def _stream(
     run: RunDir, version: str, place: int, cases: tuple[Case, ...], medians: np.ndarray, draw: np.random.Generator
 ) -> int:
-    """One flushed batch a replicate, each with its own dictionaries: so a worker writes."""
+    """Write a stream as a worker does: one flushed batch per replicate, each with separate dictionaries."""
     schema, rows = contract.arrow_schema(pa), 0
     phases = [*BEFORE, *["steady"] * CALLS]
     with (run.results / f"{version}-0.arrow").open("wb") as file, pa.ipc.new_stream(file, schema) as stream:
@@ -161,7 +167,7 @@ def _cost(started: float, arguments: list[str], written: Path | None = None, rep
 
 
 def _timed(arguments: list[str]) -> tuple[float, float, int]:
-    """Wall seconds and peak MiB of a fresh Python, and how many bytes it printed."""
+    """Return the wall seconds and the peak MiB of a fresh Python, and how many bytes it printed."""
     begun = time.perf_counter()
     with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None

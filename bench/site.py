@@ -1,5 +1,8 @@
-"""What a site of two years costs: built from a real history folder by `tfcompare`, and from the same times by asv's
-`publish`. Loads are counted by a browser, from the first request to the last."""
+"""What a site of two years costs: one built by `tfcompare`, and one built by asv's `publish` from the same times.
+
+tfcompare builds it from a real history folder. A browser counts what each page loads, from the first request to the
+last.
+"""
 
 import json
 import os
@@ -58,7 +61,7 @@ SETTLE_S, WAIT_S = 2.0, 60.0
 
 @dataclass(frozen=True)
 class Load:
-    """What a browser fetched until nothing more came, and for how long it did."""
+    """What a browser fetched until nothing more came, and how long that took."""
 
     bytes: int
     requests: int
@@ -193,8 +196,10 @@ def _asv(points: Sequence[Point], project: Path) -> Site:
 
 
 def _complete(html: Path, scratch: Path) -> None:
-    """Puts the libraries beside the pages, which show nothing at all without them: here there is no way to where they
-    are fetched from."""
+    """Put the libraries next to the pages.
+
+    The pages show nothing at all without them, and the place that they are fetched from cannot be reached here.
+    """
     scratch.mkdir()
     files: dict[str, Path] = {}
     for name in LIBRARIES:
@@ -217,12 +222,12 @@ def _complete(html: Path, scratch: Path) -> None:
 
 
 def _plain(name: str) -> str:
-    """Without a release's number, and whether it is the short form."""
+    """Return a file's name without the number of its release and without the mark of its short form."""
     return re.sub(r"(-[0-9.]*[0-9])?(\.min)?(?=\.\w+$)", "", name.lower())
 
 
 def _row(point: Point) -> list[object]:
-    """As asv records a time: seconds with an interval at 99 %."""
+    """Return a time as asv records it: in seconds, with an interval at 99 %."""
     assert point.version_ms is not None
     assert point.error is not None
     seconds, wide = point.version_ms / 1e3, exp(3.25 * point.error)
@@ -235,7 +240,7 @@ def _row(point: Point) -> list[object]:
 
 
 def _commits(project: Path, nights: Sequence[datetime]) -> list[str]:
-    """One a night, empty, the oldest first."""
+    """Create one empty commit per night, the oldest first."""
     subprocess.run(["git", "init", "--quiet"], cwd=project, check=True)
     stream = "".join(
         f"commit refs/heads/nights\nmark :{number}\ncommitter bench <bench@localhost> {int(night.timestamp())} +0000\n"
@@ -289,7 +294,7 @@ def _load(folder: Path, page: str) -> Load:
 
 
 def _settled(browser: WebDriver) -> Load:
-    """Once nothing has come for a while."""
+    """Return the load once nothing has come for a while."""
     size, requests, first, last = 0, 0, 0.0, 0.0
     quiet = time.monotonic()
     begun = quiet

@@ -1,4 +1,4 @@
-"""The host side: plans, engines, statistics, reports. For programs: `from orchestrator import load_run`."""
+"""The host side: plans, engines, statistics and reports. Programs use `from orchestrator import load_run`."""
 
 from typing import TYPE_CHECKING, Any
 

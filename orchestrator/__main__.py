@@ -1,4 +1,4 @@
-"""The process of `tfcompare`: whatever happens around a command, the exit code is one of those in `errors`."""
+"""The entry point of `tfcompare`. Whatever happens around a command, the exit code is one of those in `errors`."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Every way in which tfcompare fails: one class per exit code, caught in one place, `cli.main`.
+"""Every way in which tfcompare fails: one class per exit code, all caught in one place, `cli.main`.
 
     TfCompareError
     |- FoundSlower         1  --fail-on matched, or `nightly run` has new alarms for slower cases; nothing else
@@ -12,11 +12,11 @@
     `- Interrupted       130  stopped by the user
 
 Python itself exits with 1 after an uncaught error. A job that reads 1 as "slower" must never see that one, so every
-unexpected error becomes 70. A closed pipe is no failure: what is printed after it is dropped, and the exit code stays
-the same.
+unexpected error becomes 70. A closed pipe is not a failure: what is printed after it is dropped, and the exit code
+stays the same.
 
-An error says what happened, to which version, and what to do next; `detail` is for whoever looks further, as the end
-of a log.
+An error says what happened, to which version, and what to do next; `detail` holds more for a closer look, such as the
+end of a log.
 """
 
 

@@ -1,7 +1,7 @@
-"""Files below a folder into which a container, or another person, may have put links: no link is ever followed.
+"""Access to files below a folder into which a container or another person may have put links.
 
-Every path is walked from its root one folder at a time, by descriptor. The root itself is the user's own word and may
-be a link; nothing below it may.
+No link is ever followed. Every path is walked from its root one folder at a time, by descriptor. The root itself was
+named by the user and may be a link; nothing below it may be one.
 """
 
 import errno
@@ -23,7 +23,7 @@ CHUNK_BYTES = 2**24
 
 
 class Refused(OSError):
-    """Something below the root is not what it should be; `strerror` says what it is."""
+    """An entry below the root that is not what it should be; `strerror` says what it is."""
 
     def __init__(self, what: str, place: Path) -> None:
         super().__init__(errno.EPERM, what, str(place))
@@ -31,7 +31,7 @@ class Refused(OSError):
 
 @contextmanager
 def folder(root: Path, *parts: str) -> Iterator[int]:
-    """A descriptor of a folder below the root."""
+    """Open a folder below the root and yield its descriptor."""
     handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for depth, part in enumerate(parts, 1):
@@ -47,14 +47,20 @@ def folder(root: Path, *parts: str) -> Iterator[int]:
 
 
 def _explained(error: OSError, place: Path) -> OSError:
-    """The kernel's word for a link depends on what was asked of it."""
+    """Return an error that names a symbolic link as the cause.
+
+    The kernel's own error for a link depends on how it was opened.
+    """
     if error.errno in (errno.ELOOP, errno.ENOTDIR) and place.is_symlink():
         return Refused("it is a symbolic link, and a run directory has none", place)
     return error
 
 
 def read(root: Path, place: Path, most: int, names: int | None = 1) -> bytes:
-    """The content of a regular file of at most `most` bytes, with one name unless `names` is None; raises OSError."""
+    """Return the content of a regular file of at most `most` bytes; raise OSError otherwise.
+
+    The file must have exactly `names` names (hard links); with None, their number is not checked.
+    """
     *parents, name = place.relative_to(root).parts
     with folder(root, *parents) as within:
         try:
@@ -78,7 +84,7 @@ def read(root: Path, place: Path, most: int, names: int | None = 1) -> bytes:
 
 
 def opened(root: Path, place: Path, flags: int, mode: int = 0o600) -> int:
-    """A descriptor of a file below the root."""
+    """Open a file below the root and return its descriptor."""
     *parents, name = place.relative_to(root).parts
     with folder(root, *parents) as within:
         try:
@@ -88,8 +94,10 @@ def opened(root: Path, place: Path, flags: int, mode: int = 0o600) -> int:
 
 
 def replace(root: Path, place: Path, data: bytes, mode: int | None = None) -> None:
-    """Write a file whole or not at all; a link in its place is replaced, not followed. With `mode`, it has that mode
-    before it has content."""
+    """Write a file completely or not at all.
+
+    A link in its place is replaced, not followed. If `mode` is given, it is set before any content is written.
+    """
     *parents, name = place.relative_to(root).parts
     partial = f".{name}.{secrets.token_hex(4)}"
     with folder(root, *parents) as within:
@@ -107,7 +115,7 @@ def replace(root: Path, place: Path, data: bytes, mode: int | None = None) -> No
 
 
 def append(root: Path, place: Path, data: bytes) -> None:
-    """Append to a file all of the data or, where that fails, nothing."""
+    """Append all of the data to a file, or none of it if that fails."""
     handle = opened(root, place, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         before = os.fstat(handle).st_size
@@ -124,7 +132,7 @@ def append(root: Path, place: Path, data: bytes) -> None:
 
 
 def open_up(root: Path) -> None:
-    """Let the owner look into every folder below, whatever its permissions are."""
+    """Give the owner access to every folder below, whatever its permissions are."""
     with suppress(OSError):
         for _, folders, _, within in os.fwalk(root):
             for name in folders:
@@ -137,8 +145,10 @@ def open_up(root: Path) -> None:
 
 
 def strangers(root: Path, skip: tuple[str, ...] = ()) -> Iterator[Path]:
-    """Everything below the root that is neither a folder nor a regular file; nothing below `skip`, folders directly
-    under the root, is looked at."""
+    """Yield everything below the root that is neither a folder nor a regular file.
+
+    Folders named in `skip`, directly under the root, are not searched.
+    """
     for inner, folders, files in os.walk(root):
         here = Path(inner)
         if here == root:
@@ -152,10 +162,10 @@ def strangers(root: Path, skip: tuple[str, ...] = ()) -> Iterator[Path]:
 
 
 def append_opener(path: str, flags: int) -> int:
-    """For `open(..., opener=)`: a link as the last part of the path is an error."""
+    """Open a file for `open(..., opener=)`; a link as the last part of the path is an error."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def write_atomically(path: Path, data: bytes, mode: int | None = None) -> None:
-    """Write a file as a whole; with `mode`, it has that mode before it has content."""
+    """Write a file as a whole; if `mode` is given, it is set before any content is written."""
     replace(path.parent, path, data, mode)

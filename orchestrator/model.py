@@ -1,4 +1,4 @@
-"""The frozen types that the parts hand to each other; those that stand in a run directory are validated by pydantic."""
+"""The frozen types that the modules pass to each other; pydantic validates those stored in a run directory."""
 
 import math
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ Params = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """What a workload file says of itself, read without running it."""
+    """The declarations of a workload file, read without running it."""
 
     name: str
     summary: str
@@ -58,8 +58,10 @@ def params_label(params: Params) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """Two arms whose ratio is asked for: versions of one case, or cases in one version (`version` then says which). The
-    margin is the plan's unless it has one of its own."""
+    """Two arms whose ratio is requested: versions of one case, or cases in one version.
+
+    For cases, `version` says in which one. The margin is the plan's unless the pair has a separate one.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -75,12 +77,12 @@ class Pair:
 
     @property
     def across(self) -> bool:
-        """Of the steady times of two versions, which is what a comparison is about first."""
+        """Whether the pair compares the steady times of two versions, the main subject of a comparison."""
         return self.kind == "version" and self.metric == "steady"
 
     @property
     def arms(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """(case label, version) of the baseline and of the candidate."""
+        """The (case label, version) of the baseline and of the candidate."""
         if self.kind == "version":
             assert self.case is not None
             return (self.case.label, self.baseline), (self.case.label, self.candidate)
@@ -90,8 +92,11 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """One statement of a claim: how a pair is said to come out. `published` is the ratio that the source gives, as
-    slower or faster; the pair's margin holds how much of it has to be seen."""
+    """One statement of a claim: the result that it expects of a pair.
+
+    `published` is the ratio given by the source, as slower or faster. The pair's margin says how much of it must be
+    observed.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -118,7 +123,7 @@ class Claim:
 
     @property
     def arms(self) -> tuple[tuple[str, str], ...]:
-        """(case label, version) of all that has to be measured."""
+        """The (case label, version) of everything that must be measured."""
         named = [arm for one in self.expectations for arm in one.pair.arms]
         return tuple(dict.fromkeys((*named, *self.holds)))
 
@@ -129,8 +134,10 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class LargeFile:
-    """A file of a workload folder, or a folder of data in it, that is too large to copy: used where it is, and
-    recognised by size and time."""
+    """A file of a workload folder, or a folder of data in it, that is too large to copy.
+
+    It is used where it is, and recognised by size and time.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -142,7 +149,7 @@ class LargeFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a run is to do, fixed before its first measurement. With claims, only the arms that they name."""
+    """What a run will do, fixed before its first measurement. With claims, only the arms that they name."""
 
     __pydantic_config__ = STRICT
 
@@ -172,7 +179,10 @@ class Plan:
     large: tuple[LargeFile, ...] = ()
 
     def arms(self) -> tuple[tuple[Case, str], ...]:
-        """What is measured: every case in every version, or what the claims name, as far as this device can show it."""
+        """Return the arms to measure.
+
+        These are all cases in all versions or, with claims, the arms of those that this device can test.
+        """
         named = {arm for claim in self.claims if self.device in claim.devices for arm in claim.arms}
         return tuple(
             (case, version)
@@ -198,7 +208,7 @@ class EnvironmentFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a run was made with: tool, machine, sources and environments; notes are what every report has to say."""
+    """What a run was made with: tool, machine, sources and environments. `notes` are shown in every report."""
 
     __pydantic_config__ = STRICT
 
@@ -214,7 +224,7 @@ class Manifest:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrated:
-    """How much each replicate of a case does, equal for all arms."""
+    """The amount of work in each replicate of a case, equal for all arms."""
 
     __pydantic_config__ = STRICT
 
@@ -233,7 +243,7 @@ ASSERTED, RAISED = "asserted", "raised"
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """One replicate's end."""
+    """The end of one replicate."""
 
     __pydantic_config__ = STRICT
 
@@ -254,7 +264,7 @@ class Ended:
 
     @property
     def closes_arm(self) -> bool:
-        """Whether its arm is not measured any further."""
+        """Whether the replicate's arm is not measured any further."""
         return self.outcome != "measured" and self.how != BESIDE
 
     @property
@@ -265,8 +275,10 @@ class Ended:
 
 @dataclass(frozen=True, kw_only=True)
 class Discarded:
-    """Something in a worker's results folder that is not the stream of its results; it was not kept. `stream` means
-    that it stood in the stream's place."""
+    """Something in a worker's results folder that is not the stream of its results; it was not kept.
+
+    `stream` means that it was in the place of the stream.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -279,7 +291,10 @@ class Discarded:
 
 @dataclass(frozen=True, kw_only=True)
 class Disturbed:
-    """A round of a case during which others used the machine; its replicates count unless the round was redone."""
+    """A round of a case during which other processes, the machine or a GPU's clock disturbed the measurement.
+
+    Its replicates count unless the round was repeated.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -293,8 +308,11 @@ class Disturbed:
 
 @dataclass(frozen=True, kw_only=True)
 class CardSpan:
-    """A GPU over several moments: its slowest and fastest clock, its highest temperature and power, and every reason
-    for which its clock was held back."""
+    """A GPU over several readings.
+
+    Holds its slowest and fastest clock, its highest temperature and power, and every reason why its clock was held
+    back.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -308,7 +326,7 @@ class CardSpan:
 
 @dataclass(frozen=True, kw_only=True)
 class Watched:
-    """What the GPUs did in one visit of some cases, read after each burst."""
+    """The readings of the GPUs during one visit of some cases, taken after each burst."""
 
     __pydantic_config__ = STRICT
 
@@ -320,7 +338,7 @@ class Watched:
 
 @dataclass(frozen=True, kw_only=True)
 class Lost:
-    """A version that drops out of the run, with all its arms that are not done."""
+    """A version that drops out of the run, with all its unfinished arms."""
 
     __pydantic_config__ = STRICT
 
@@ -332,8 +350,10 @@ class Lost:
 
 @dataclass(frozen=True, kw_only=True)
 class Extended:
-    """More rounds for a run that had ended, with orders and data of a seed of their own. Its looks are counted from the
-    run's first round; exploratory ones come after the error was spent."""
+    """More rounds for a run that had ended, with a separate seed for their order.
+
+    Looks are counted from the run's first round. Exploratory rounds are those after the error was spent.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -349,7 +369,7 @@ class Extended:
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What moves on this machine, read when a measuring begins and when it ends."""
+    """The machine's changing readings, taken when a measurement begins and when it ends."""
 
     __pydantic_config__ = STRICT
 
@@ -360,7 +380,7 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """The run's own end, and how long it measured once the workers were up; a run without one was cut short."""
+    """The end of a run, and how long it measured once the workers were up; a run without one was cut short."""
 
     __pydantic_config__ = STRICT
 
@@ -376,8 +396,10 @@ Entry = Calibrated | Ended | Discarded | Disturbed | Watched | Lost | Extended |
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """Calls that do not settle: by how much the later half of a replicate's calls differs from the earlier half, as a
-    log ratio of medians."""
+    """The trend of calls that do not settle.
+
+    `rise` is how the later half of a replicate's calls differs from the earlier half, as a log ratio of medians.
+    """
 
     rise: float
 
@@ -387,7 +409,7 @@ class Drift:
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """A case in a version, and what came of it."""
+    """A case in a version, and its result."""
 
     case: Case
     version: str
@@ -428,7 +450,7 @@ class Contrast:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A run, judged: what every report is drawn from."""
+    """A judged run, from which every report is drawn."""
 
     plan: Plan
     manifest: Manifest

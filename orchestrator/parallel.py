@@ -1,4 +1,4 @@
-"""Work on several versions at once, that a Ctrl-C does not have to wait for."""
+"""Runs work on several versions at once, without making Ctrl-C wait for it."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -9,10 +9,12 @@ Result = TypeVar("Result")
 
 
 def side_by_side(function: Callable[[Item], Result], items: Sequence[Item], at_once: int | None = None) -> list[Result]:
-    """`function` of every item, in their order; the first exception is raised once what was begun has ended. With
-    `at_once` no more than so many at a time, and none is begun after an exception.
+    """Apply `function` to every item side by side, and return the results in the order of the items.
 
-    Daemon threads, which the executors of the standard library are not: those are waited for even by an interrupt.
+    The first exception is raised once all work that had begun has ended. With `at_once`, at most that many items are
+    processed at a time, and none is begun after an exception.
+
+    The threads are daemon threads, unlike those of the standard library's executors: even an interrupt waits for those.
     """
     results: dict[int, Result] = {}
     errors: dict[int, BaseException] = {}

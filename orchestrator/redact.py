@@ -58,7 +58,7 @@ def mask_login(text: str) -> str:
 
 
 def is_reference(url: str) -> bool:
-    """Return whether a notification URL consists of ${NAME} references only, which say nothing secret."""
+    """Return whether a notification URL consists only of ${NAME} references, which contain nothing secret."""
     return REFERENCES.fullmatch(url.strip()) is not None
 
 
@@ -78,7 +78,7 @@ def _is_host(text: str) -> bool:
 
 @dataclass(frozen=True)
 class CommandLine:
-    """A command line, and the secrets that were taken out of it."""
+    """A command line, and the secrets that were removed from it."""
 
     words: tuple[str, ...]
     notify: tuple[str, ...] = field(repr=False)
@@ -86,7 +86,10 @@ class CommandLine:
 
 
 def without_secrets(words: Sequence[str]) -> CommandLine:
-    """Take out what may be a secret: the index's address, and every --notify that does more than name variables."""
+    """Remove anything that may be a secret.
+
+    These are the index's address, and every --notify that does more than name variables.
+    """
     kept: list[str] = []
     notify: list[str] = []
     index_url = None
@@ -113,7 +116,7 @@ def recorded(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _flags(words: Sequence[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield flag, value and words of each flag that may hold a secret; any other word is yielded as a value."""
+    """Yield flag, value and words of each flag that may hold a secret; yield any other word as a value."""
     left = iter(words)
     for word in left:
         flag, has_value, value = word.partition("=")

@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that say what files say, from those files; `--check` says if one is stale."""
+"""Write the pages of docs/ that repeat what other files state; `--check` reports pages that are out of date."""
 
 import argparse
 import ast

@@ -1,4 +1,4 @@
-"""Writes tests/golden/: result streams as the real worker writes them, by the oldest and by the newest pyarrow.
+"""Write tests/golden/: result streams as the real worker writes them, with the oldest and the newest pyarrow.
 
     python tools/golden.py
     python tools/golden.py --only newest
@@ -65,7 +65,7 @@ def old_python(scratch: Path) -> Path:
 
 
 def write(name: str, python: str | Path, scratch: Path) -> None:
-    """One stream, and beside it who wrote it."""
+    """Write one stream, and next to it a file that says what wrote it."""
     folder = scratch / name
     folder.mkdir()
     bench = Bench(folder, python)

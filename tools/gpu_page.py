@@ -1,4 +1,4 @@
-"""The part of docs/gpu.md that follows from the table of versions: what releases need, and how they go with cards."""
+"""The part of docs/gpu.md that follows from the table of versions: what releases need, and which cards they fit."""
 
 import re
 
@@ -17,7 +17,7 @@ WORDS: dict[Fit, str] = {"fine": "fine", "jit": "JIT", "unsupported": "**no**", 
 
 
 def gpu_page(now: str) -> str:
-    """The page with this part written anew."""
+    """Return the page with this part rewritten."""
     return PART.sub(lambda found: f"{found['begin']}\n{_tables()}\n{found['end']}", now)
 
 

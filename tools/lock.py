@@ -1,6 +1,6 @@
-"""Writes images/locks/ from images/versions.toml: every package of every version, pinned with all its hashes.
+"""Write images/locks/ from images/versions.toml: every package of every version, pinned with all its hashes.
 
-`--check` needs no network: each lock carries a digest of the inputs that it was made from.
+`--check` needs no network: each lock holds a digest of the inputs from which it was made.
 """
 
 import argparse
@@ -15,7 +15,7 @@ FLAVOURS: tuple[FlavourName, ...] = get_args(FlavourName)
 
 
 def plan(versions: list[Version], flavours: tuple[FlavourName, ...]) -> tuple[list[Lock], list[Lock]]:
-    """The locks of pip for every Python in use, and the locks of the versions."""
+    """Return the locks of pip for every Python in use, and the locks of the versions."""
     tools, locks = {}, []
     for version in versions:
         for flavour in (one for name in flavours for one in version.on(name)):

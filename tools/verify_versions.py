@@ -1,8 +1,10 @@
-"""Runs every version of the table on this machine: its environment is built, TensorFlow imported, a model trained, and
-the cases of the smoke suite measured. What came of it stands in images/verified.json, from which docs/versions.md is
-written.
+"""Run every version of the table on this machine and record the results.
 
-Ended half-way, it goes on where it was: what ran with today's lock is not run again, unless --again asks for it.
+For each version, the environment is built, TensorFlow is imported, a model is trained, and the cases of the smoke suite
+are measured. The results are in images/verified.json, from which docs/versions.md is written.
+
+After an interruption, it continues where it was: what ran with today's lock is not run again, unless --again asks for
+it.
 """
 
 import argparse
@@ -45,7 +47,7 @@ def write(record: dict[str, dict]) -> None:
 
 
 def verify(version: Version, flavour: Flavour, folder: Path, watching: View, keep: bool) -> dict:
-    """One flavour of one version, from its lock to the smoke suite's verdicts."""
+    """Run one flavour of one version, from its lock to the smoke suite's verdicts."""
     alone = replace(version, flavours=(flavour,))
     result = {
         "lock": catalog.lock_hash(flavour),

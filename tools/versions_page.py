@@ -1,4 +1,4 @@
-"""docs/versions.md: what the table of versions holds, and what of it was really run."""
+"""docs/versions.md: what the table of versions holds, and what of it was actually run."""
 
 import json
 

@@ -1,7 +1,7 @@
-"""tfcompare beside asv and pyperf: the same cases, the same three environments, the same wall time.
+"""tfcompare next to asv and pyperf: the same cases, the same three environments, the same wall time.
 
 The cases are those of `bench/workloads/slowed.py`, whose true ratio is exact: a body, then a spin for a known share of
-what this very call of the body took. All three tools time the steps that this one file builds.
+the time that this very call of the body took. All three tools time the steps that this one file builds.
 """
 
 import sys
@@ -31,8 +31,10 @@ LOOPS = {
 
 @dataclass(frozen=True)
 class Contest:
-    """The wall time that each tool gets for a comparison, and how often all of them are repeated; a repetition takes
-    nine times the wall time."""
+    """The wall time that each tool gets for a comparison, and how often all comparisons are repeated.
+
+    A repetition takes nine times the wall time.
+    """
 
     wall_s: float
     repetitions: int

@@ -1,9 +1,10 @@
 """asv on existing environments.
 
-asv compares two commits. An existing environment has none, but `--set-commit-hash` files a run's results under a commit
-of any repository, and `asv compare` then judges two such runs as it judges any other two: both are asv's own commands
-on asv's own files. Samples are recorded, as `asv continuous` does by itself, for without them `asv compare` cannot use
-its rank test. The suite is read from the working tree, whatever the commit: what is slower comes in by a variable.
+asv compares two commits. An existing environment has none, but `--set-commit-hash` stores a run's results under a
+commit of any repository, and `asv compare` then judges two such runs like any other two: both are asv's own commands on
+asv's own files. Samples are recorded, as `asv continuous` does by default, because without them `asv compare` cannot
+use its rank test. The suite is read from the working tree, whatever the commit; an environment variable selects what is
+slower.
 """
 
 import json
@@ -20,7 +21,7 @@ MARKS = {"+": "slower", "-": "faster", "": "not different"}
 
 @dataclass(frozen=True)
 class Result:
-    """What asv filed of a case in a version."""
+    """asv's result for a case in a version."""
 
     seconds: float
     took_s: float
@@ -33,7 +34,7 @@ class Asv:
 
     @classmethod
     def create(cls, python: Path, project: Path) -> "Asv":
-        """A project with two empty commits, to file results under."""
+        """Create a project with two empty commits, under which results are stored."""
         project.mkdir(parents=True)
         asv = cls(python, project)
         conf = {
@@ -50,7 +51,7 @@ class Asv:
         return asv
 
     def run(self, pythons: list[Path], commit: str, suite: Suite, *options: str) -> float:
-        """Seconds that the whole command took."""
+        """Run the suite and return the seconds that the whole command took."""
         begun = time.monotonic()
         call(
             [
@@ -69,7 +70,7 @@ class Asv:
         return MARKS[row.split("|")[1].strip()]
 
     def results(self, python: Path) -> dict[str, Result]:
-        """By case."""
+        """Return asv's results by case."""
         for path in (self.project / "results" / MACHINE).glob("*-existing-*.json"):
             found = json.loads(path.read_text())
             if found["python"] == str(python):
@@ -83,12 +84,12 @@ class Asv:
         raise LookupError(f"asv filed nothing for {python}")
 
     def rounds(self, case: str) -> int:
-        """The fresh processes that a case gets in a version if nothing is said."""
+        """Return the number of fresh processes that a case gets in a version by default."""
         found = json.loads((self.project / "results" / "benchmarks.json").read_text())
         return int(found[f"cases.time_{case}"]["rounds"])
 
     def refusal(self, python: Path, suite: Suite, *command: str) -> str:
-        """asv's own word on a command that it does not carry out in an existing environment."""
+        """Return asv's message about a command that it does not carry out in an existing environment."""
         argv = [self.python, "-m", "asv", *command, "--machine", MACHINE, f"--environment=existing:{python}"]
         done = attempt(argv, surroundings(self.project, suite), self.project)
         assert done.returncode, f"asv {' '.join(command)} is carried out after all"

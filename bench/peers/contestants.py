@@ -1,7 +1,7 @@
-"""Two arms whose true ratio is known, compared by each tool in the same wall time.
+"""Two arms with a known true ratio, compared by each tool in the same wall time.
 
-A comparison by asv or pyperf is two of its runs, one after the other, each of half the time: asv does not alternate
-existing environments, pyperf nothing. How many fresh processes a run gets is learnt from a rehearsal.
+A comparison by asv or pyperf is two of its runs, one after the other, each taking half the time: asv does not alternate
+existing environments, and pyperf alternates nothing. A rehearsal shows how many fresh processes fit into a run.
 """
 
 import shutil
@@ -27,7 +27,7 @@ Arms = Mapping[str, arena.Arm]
 
 @dataclass(frozen=True)
 class Compared:
-    """What a tool said under each of its settings, its wall time, and the fresh processes that each arm got."""
+    """What a tool reported under each of its settings, its wall time, and the fresh processes that each arm got."""
 
     words: tuple[str, ...]
     wall_s: float
@@ -42,7 +42,7 @@ class Contestant(Protocol):
     def settings(self) -> tuple[str, ...]: ...
 
     def compare(self, arms: Arms, folder: Path, seed: int) -> Compared:
-        """The arms named before and after, by what is written into a new folder."""
+        """Compare the arms named before and after, with all files written into a new folder."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class ByTfcompare:
 
     @classmethod
     def rehearsed(cls, version: str, case: Case, wall_s: float, scratch: Path) -> "ByTfcompare":
-        """What starting and ending workers takes is learnt from a case that does nothing."""
+        """Measure a case that does nothing, to learn how long workers take to start and end."""
         arms = _rehearsal(version, scratch)
         for arm in arms.values():
             shutil.copy(arena.WORKLOADS / "empty.py", arm.folder)
@@ -136,5 +136,5 @@ def _suite(arm: arena.Arm, case: str) -> Suite:
 
 
 def _fitting(wall_s: float, rehearsed_s: float, processes: int, each_s: float) -> int:
-    """As many processes as bring a run nearest to the wall time, from a rehearsal with some."""
+    """Return the number of processes that brings a run nearest to the wall time, based on a rehearsal with some."""
     return max(1, processes + round((wall_s - rehearsed_s) / each_s))

@@ -1,4 +1,4 @@
-"""What asv's defaults cost over some cases in three versions, and what the others make of the same wall time."""
+"""What asv's defaults cost over some cases in three versions, and what the other tools do in the same wall time."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ from orchestrator.model import Case
 
 @dataclass(frozen=True)
 class Cell:
-    """A case in a version, as a tool filed it."""
+    """A tool's result for a case in a version."""
 
     seconds: float
     processes: int
@@ -45,12 +45,14 @@ def by_asv(asv: Asv, places: Places, suite: Suite) -> Cost:
 
 
 def by_pyperf(places: Places, suite: Suite, wall_s: float, scratch: Path) -> Cost:
-    """One number of processes for all, the largest that fits; it is learnt from a rehearsal with one process, which
-    stands where no more fit."""
+    """Measure with pyperf, with one number of processes for all: the largest that fits.
+
+    A rehearsal with one process shows which number that is; its results are kept if no more processes fit.
+    """
     cells: dict[tuple[str, str], Cell] = {}
 
     def run(processes: int) -> tuple[float, float]:
-        """The wall time, and how much of it one more process of each case and version would add."""
+        """Return the wall time, and how much of it one more process of each case and version would add."""
         took = more = 0.0
         for version, python in places.inside.items():
             for case in suite:
@@ -74,8 +76,11 @@ def by_pyperf(places: Places, suite: Suite, wall_s: float, scratch: Path) -> Cos
 
 
 def by_tfcompare(versions: Sequence[str], cases: Mapping[str, Case], wall_s: float, scratch: Path) -> Cost:
-    """The real command. What it takes beside its measuring is learnt from a run of an empty case and left out of the
-    budget, so that the whole command stays within the wall time."""
+    """Measure with the real command.
+
+    A run of an empty case shows how much time it takes in addition to measuring. The budget leaves that out, so that
+    the whole command stays within the wall time.
+    """
     beside, _ = _run(versions, ["empty"], scratch / "empty", "--rounds", "2")
     budget = f"{max(1, wall_s - beside):.1f}s"
     selected = [f"{case.workload}[{_listed(case.params)}]" for case in cases.values()]

@@ -1,4 +1,4 @@
-"""Run by the Python that has apache-otava: series in, what it finds on each of their nights out, both as JSON."""
+"""Runs in apache-otava's Python: reads series and writes what is found on each of their nights, both as JSON."""
 
 import json
 import sys

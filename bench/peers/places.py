@@ -1,5 +1,7 @@
-"""Where the peers live: asv in a virtual environment of its own, and one for each version that holds the peers' own
-packages and sees the version's environment, in which nothing is installed.
+"""Where the peers are installed.
+
+asv has a separate virtual environment. Each version has one that holds the peers' packages and sees the version's
+environment, into which nothing is installed.
 
 `inside.txt` locks what runs inside the versions, `host.txt` locks asv; both are written by `uv pip compile --universal
 --generate-hashes`. pyperf 2.7.0 is the last that Python 3.7 can import: 2.8.0 allows it, but needs importlib.metadata.
@@ -31,7 +33,7 @@ Suite = Mapping[str, tuple[str, dict[str, str]]]
 
 @dataclass(frozen=True)
 class Places:
-    """asv's Python, and by version the one that sees its TensorFlow and the peers' packages."""
+    """asv's Python and, by version, the Python that sees its TensorFlow and the peers' packages."""
 
     asv: Path
     inside: dict[str, Path]
@@ -80,19 +82,19 @@ def _install(pip: Path, python: Path, lock: Path) -> None:
 
 
 def release(python: Path, package: str) -> str:
-    """Which release of a package its environment has; Python 3.7 could not tell by itself."""
+    """Return the release of a package in its environment; Python 3.7 could not report it itself."""
     (found,) = python.parent.parent.glob(f"lib/python*/site-packages/{package}-*.dist-info")
     return found.stem.partition("-")[2]
 
 
 def surroundings(home: Path, suite: Suite | None = None, **more: str) -> dict[str, str]:
-    """The variables of tfcompare's own workers, so that all tools measure under the same ones."""
+    """Return the variables of tfcompare's own workers, so that all tools measure under the same ones."""
     own = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2", "HOME": str(home), "PATH": os.environ["PATH"]}
     return {**worker_variables(), **own, "CASES": json.dumps(suite or {}), "REPOSITORY": str(REPOSITORY), **more}
 
 
 def call(argv: Sequence[object], env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
-    """What a command says; that it fails is an error."""
+    """Run a command and return its output; a command that fails is an error."""
     done = attempt(argv, env, cwd)
     if done.returncode:
         raise SystemExit(f"{' '.join(done.args)}\nended with {done.returncode}:\n{done.stdout[-TAIL:]}")

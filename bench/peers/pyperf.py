@@ -14,14 +14,17 @@ DEFAULT_PROCESSES = 20
 
 @dataclass(frozen=True)
 class Result:
-    """What pyperf filed of a case in a version; `spawned` counts calibrating processes too."""
+    """pyperf's result for a case in a version; `spawned` also counts calibrating processes."""
 
     seconds: float
     processes: int
     spawned: int
 
     def another(self, wall_s: float) -> float:
-        """Seconds that one more process would add to a run of `wall_s`; the manager is about half a process dear."""
+        """Return the seconds that one more process would add to a run of `wall_s`.
+
+        The manager costs about half a process.
+        """
         return wall_s / (self.spawned + 0.5)
 
 
@@ -30,7 +33,7 @@ class Pyperf:
     home: Path
 
     def run(self, python: Path, case: str, suite: Suite, processes: int, output: Path) -> float:
-        """Seconds that the whole command took."""
+        """Run a case and return the seconds that the whole command took."""
         begun = time.monotonic()
         env = surroundings(self.home, suite, CASE=case)
         # Named one by one, or its workers get next to none of them.

@@ -1,4 +1,4 @@
-"""How often each tool is right about two arms whose true ratio is known."""
+"""How often each tool is right about two arms with a known true ratio."""
 
 import random
 import sys
@@ -24,7 +24,7 @@ class Trial:
 
 
 def trials(version: str, case: str, contestants: Sequence[Contestant], repetitions: int, scratch: Path) -> list[Trial]:
-    """In every repetition each tool meets each slowdown once, in an order drawn anew."""
+    """Run every repetition: in each, every tool meets every slowdown once, in a newly drawn order."""
     done = []
     for repetition in range(1, repetitions + 1):
         jobs = [(contestant, slowdown) for contestant in contestants for slowdown in SLOWDOWNS]
@@ -60,7 +60,10 @@ def table(contestants: Sequence[Contestant], found: Sequence[Trial]) -> list[str
 
 
 def _share(own: Sequence[Trial], place: int, slowdown: float) -> str:
-    """With its 95 % interval after Clopper and Pearson."""
+    """Return how many trials found the slowdown, with the 95 % interval after Clopper and Pearson.
+
+    Without a slowdown, the trials that found any difference are counted.
+    """
     wanted = ("slower",) if slowdown else ("slower", "faster")
     hits = [trial.compared.words[place] in wanted for trial in own if trial.slowdown == slowdown]
     bounds = stats.binomtest(sum(hits), len(hits)).proportion_ci()

@@ -1,4 +1,4 @@
-"""Does nothing: what is timed is the harness."""
+"""Does nothing, so that only the harness is timed."""
 
 
 def build(tf, params):

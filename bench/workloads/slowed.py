@@ -1,6 +1,6 @@
-"""A body, and after it a spin of a known share of the body's own time: the true ratio to the body alone is exact.
+"""A body, then a spin for a known share of the body's own time: the true ratio to the body alone is exact.
 
-The share stands in the file `slowdown.txt` beside this one, so that one and the same case is slower in one arm.
+The share is in the file `slowdown.txt` next to this one, so that the very same case is slower in one arm.
 """
 import os
 import time

@@ -1,4 +1,4 @@
-"""The versions that tfcompare knows: those of images/, and those that were locked for this user."""
+"""The versions that tfcompare knows: those in images/, and those that were locked for this user."""
 
 import difflib
 import hashlib
@@ -32,7 +32,7 @@ def shipped() -> Catalogue:
 
 @cache
 def all_versions() -> tuple[Version, ...]:
-    """Every version of the tables, oldest first."""
+    """Return every version of the tables, oldest first."""
     base = shipped()
     digests = user_data.digests()
     found = [_version(number, entry, base, LOCKS, digests) for number, entry in base.version.items()]
@@ -44,7 +44,7 @@ def all_versions() -> tuple[Version, ...]:
 
 
 def reread() -> None:
-    """After something was written into the user's own folder."""
+    """Discard the cached versions after a change in the user's own folder."""
     all_versions.cache_clear()
 
 
@@ -101,7 +101,7 @@ def minor(number: str) -> str:
 
 
 def releases() -> tuple[Version, ...]:
-    """One version a minor release, oldest first: the one that goes by the release's short name."""
+    """Return one version per minor release, oldest first: the one that has the release's short name."""
     return tuple(version for version in all_versions() if minor(version.number) in version.aliases)
 
 
@@ -110,7 +110,7 @@ def find(name: str) -> Version | None:
 
 
 def resolve(names: Sequence[str], fewest: int = 2) -> tuple[Version, ...]:
-    """The versions named, in the order given: the first is the baseline."""
+    """Return the named versions in the given order; the first is the baseline."""
     found: dict[Version, None] = {}
     for name in names:
         several = _several(name)
@@ -126,7 +126,10 @@ def resolve(names: Sequence[str], fewest: int = 2) -> tuple[Version, ...]:
 
 
 def _several(name: str) -> Sequence[Version] | None:
-    """What `all` and a range stand for; a range that goes backwards begins with its newest."""
+    """Return the versions that `all` or a range stands for, or None for any other name.
+
+    A range that is written backwards begins with its newest version.
+    """
     if name == ALL:
         return releases()
     match = RANGE.fullmatch(name)
@@ -156,7 +159,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def lock_hash(flavour: Flavour) -> str:
-    """A digest of everything that is installed for a flavour, the installer included."""
+    """Return a digest of everything that is installed for a flavour, including the installer."""
     digest = hashlib.sha256()
     for lock in (flavour.pip_lock, flavour.lock):
         digest.update(lockfile.content(lock))

@@ -31,7 +31,7 @@ class _Table(BaseModel):
 
 
 class ContrastTable(_Table):
-    """Across two versions of one `case`, or across two cases in one `version`."""
+    """A comparison of two versions for one `case`, or of two cases in one `version`."""
 
     baseline: str
     candidate: str
@@ -64,7 +64,7 @@ def all_claims(workloads: dict[str, Workload], folder: Path = CLAIMS) -> dict[st
 
 
 def choose(names: Sequence[str], suite: str | None, known: dict[str, Claim]) -> tuple[Claim, ...]:
-    """The claims named, or those of a suite, or all."""
+    """Return the named claims, or those of a suite, or all claims."""
     if suite is not None and suite not in SUITES:
         raise UsageError(f"--suite {suite!r}: claims come in the suites {' and '.join(SUITES)}")
     for name in names:
@@ -133,8 +133,11 @@ def _expectation(table: ContrastTable, workloads: dict[str, Workload]) -> Expect
 
 
 def least(published: float | None) -> float:
-    """How much of an effect must be seen, as a margin: half of what was published on the log scale, since machines
-    differ; without a figure, what counts as a difference at all. One rule for all claims: none can be tuned."""
+    """Return how much of an effect must be observed, as a margin.
+
+    This is half of the published effect on the log scale, since machines differ. If no figure was published, it is the
+    smallest ratio that counts as a difference at all. One rule applies to all claims, so none can be tuned.
+    """
     return MARGIN if published is None else max(MARGIN, math.sqrt(published) - 1)
 
 
@@ -151,6 +154,6 @@ def _version(name: str) -> str:
 
 
 def cases_of(claims: Iterable[Claim], workloads: dict[str, Workload]) -> tuple[Case, ...]:
-    """Every case that the claims name, those of a workload together."""
+    """Return every case that the claims name, grouped by workload."""
     labels = dict.fromkeys(label for claim in claims for label, _ in claim.arms)
     return tuple(sorted((_case(label, workloads) for label in labels), key=lambda case: case.workload))

@@ -1,4 +1,4 @@
-"""Whether a version can run on a card: judged by the table of versions, before anything is built. Pure."""
+"""Decides whether a version can run on a card, from the table of versions and before anything is built. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Fit = Literal["fine", "jit", "unsupported", "unknown"]
 
 @dataclass(frozen=True)
 class Match:
-    """One version on one card: how they go together, why, and what else would go with the card."""
+    """One version on one card: how well they fit, why, and which version would fit instead."""
 
     version: str
     card: str
@@ -30,7 +30,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Fitting:
-    """The cards of a run, how its versions go with them, and what every report has to say of it; empty on a CPU."""
+    """The cards of a run, how its versions fit them, and the notes for every report; empty on a CPU."""
 
     cards: tuple[Gpu, ...] = ()
     matches: tuple[Match, ...] = ()
@@ -38,7 +38,7 @@ class Fitting:
 
     @property
     def slow_starts(self) -> frozenset[str]:
-        """Versions without code for a card: at their first start the driver makes it, or tries to."""
+        """The versions without code for a card: at their first start, the driver compiles it or tries to."""
         return frozenset(match.version for match in self.matches if match.fit in ("jit", "unsupported"))
 
 
@@ -46,7 +46,7 @@ NO_CARDS = Fitting()
 
 
 def judge(version: Version, card: Gpu, others: Iterable[Version]) -> Match:
-    """`others` are the versions from which an alternative is named."""
+    """Judge how a version fits a card; an alternative is chosen from `others`."""
     fit, reason = _fit(version, card)
     if fit != "unsupported":
         return Match(version.number, card.title, fit, reason)
@@ -104,8 +104,11 @@ def _by_capability(cuda: Cuda, capability: str, driver: str | None) -> tuple[Fit
 
 
 def _older(driver: str | None, least: str) -> bool:
-    """A driver that does not say its number, or in a form of its own, is taken to be new enough: TensorFlow itself says
-    no to one that is not."""
+    """Return whether a driver is older than the least one required.
+
+    A driver that reports no number, or one in an unusual form, is assumed to be new enough: TensorFlow itself rejects
+    one that is not.
+    """
     try:
         return driver is not None and Number(driver) < Number(least)
     except InvalidVersion:

@@ -1,4 +1,4 @@
-"""Which files of its folder a workload imports, found by reading them: nothing is run."""
+"""Finds the files of its folder that a workload imports, by reading them: nothing is run."""
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,9 +11,9 @@ DYNAMIC = frozenset({"exec", "__import__", "importlib", "imp", "pkgutil", "runpy
 
 
 def imported(path: Path) -> dict[str, Path]:
-    """The other files that a workload file imports, directly or through others, by their names in its folder.
+    """Return the other files that a workload file imports, directly or indirectly, by their names in its folder.
 
-    Where one of them loads code in a way that reading does not show, every Python file of the folder counts.
+    If one of them loads code in a way that reading does not show, every Python file of the folder counts.
     """
     by_name = {name: file for name, file in pinned.files(path.parent) if name.endswith(".py")}
     index = _index(by_name)
@@ -33,7 +33,7 @@ def imported(path: Path) -> dict[str, Path]:
 
 
 def _index(names: Iterable[str]) -> Mapping[str, list[str]]:
-    """Files by every name that an import could have for them, whichever folder is on the path."""
+    """Index files by every name that an import could use for them, whichever folder is on the path."""
     index: dict[str, list[str]] = {}
     for name in names:
         parts = name.removesuffix(".py").removesuffix("/__init__").split("/")
@@ -56,7 +56,7 @@ def _is_dynamic(tree: ast.AST) -> bool:
 
 
 def _modules(tree: ast.AST) -> Iterator[str]:
-    """Every module that is named by an import, and the packages around it."""
+    """Yield every module that an import names, and the packages around it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             named = [alias.name for alias in node.names]

@@ -1,6 +1,6 @@
-"""Versions that no table has: an exact patch or a nightly, resolved and locked on first use into the user's folder.
+"""Versions that no table has: exact patches and nightlies, locked into the user's folder on first use.
 
-The resolver is uv: it resolves for Pythons that it does not run on, 3.6 included.
+The resolver is uv, because it resolves for Pythons that it does not run on, including 3.6.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ ON_FIRST_USE = "tfcompare, for the version "
 
 
 class Unresolved(Exception):
-    """What the resolver says of requirements that it cannot meet."""
+    """The resolver's message about requirements that it cannot meet."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def find_uv() -> str | None:
 
 
 def resolve(lock: Lock, constraints: Path | None = None, options: Sequence[str] = ()) -> str:
-    """A lock's text; raises Unresolved."""
+    """Resolve requirements and return the text of the lock; raise Unresolved if that fails."""
     uv = find_uv()
     if uv is None:
         raise UsageError("uv, which makes locks, is not on PATH: pip install uv")
@@ -92,8 +92,11 @@ def resolve(lock: Lock, constraints: Path | None = None, options: Sequence[str] 
 def provide(
     names: Sequence[str], say: Callable[[str], None], known: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
-    """The same names, those of patches and nightlies that no table had locked meanwhile. `known` are the nightlies of
-    the index, where they were asked for already."""
+    """Lock the named patches and nightlies that no table has, and return the names.
+
+    A nightly's name becomes its number. `known` holds the nightlies of the index, if it has been asked for them
+    already.
+    """
     return tuple(_provided(name, say, known) for name in names)
 
 
@@ -109,7 +112,7 @@ def _provided(name: str, say: Callable[[str], None], known: Mapping[str, str] | 
 
 
 def _used(version: Version) -> None:
-    """A nightly's lock bears the time of its last use: those long unused may be removed one day."""
+    """Record the time of last use on a nightly's lock, so that those long unused can be removed one day."""
     for flavour in version.flavours:
         if catalog.NIGHTLY.fullmatch(version.number) and flavour.lock.is_relative_to(user_data.locks()):
             with suppress(OSError):
@@ -117,7 +120,10 @@ def _used(version: Version) -> None:
 
 
 def _lock_patch(number: str, say: Callable[[str], None]) -> None:
-    """As its release is in the table, but for the number; on the first Python that there are wheels for."""
+    """Lock a patch like its release in the table, but with its own number.
+
+    The first Python that has wheels for it is used.
+    """
     release = catalog.minor(number)
     entries = catalog.shipped().version
     siblings = [entry for other, entry in entries.items() if catalog.minor(other) == release]
@@ -144,7 +150,7 @@ def _lock_patch(number: str, say: Callable[[str], None]) -> None:
 
 
 def _is_final(said: str) -> bool:
-    """Whether another Python or another Keras would change nothing: no such number, or no index."""
+    """Return whether another Python or Keras would change nothing: the number is unknown, or the index fails."""
     return _is_unknown(said) or "No solution found" not in said
 
 
@@ -153,7 +159,7 @@ def _is_unknown(said: str) -> bool:
 
 
 def _pythons(flavour: FlavourTable) -> list[str]:
-    """Those of its release first, then the others, the nearest to them first."""
+    """Return the Pythons of the release first, then the others, the nearest first."""
     usual = flavour.pythons[0]
     others = sorted(catalog.shipped().python, key=lambda python: abs(_minor_of(python) - _minor_of(usual)))
     return list(dict.fromkeys((*flavour.pythons, *others)))
@@ -164,7 +170,10 @@ def _minor_of(python: str) -> int:
 
 
 def _requirements(flavour: FlavourTable, number: str, python: str, *, keep_keras: bool) -> list[str]:
-    """Another Python than its release's has another newest pyarrow and needs another numpy."""
+    """Return the requirements of a patch, derived from those of its release.
+
+    A Python that the release does not use has a different newest pyarrow and needs a different numpy.
+    """
     wanted = []
     for requirement in flavour.requirements:
         name = re.split(r"[\[=<>!~;]", requirement, maxsplit=1)[0].strip()
@@ -197,7 +206,10 @@ def _why_not(number: str, said: str) -> str:
 
 
 def _keep(number: str, python: str, wanted: tuple[str, ...], text: str, say: Callable[[str], None]) -> None:
-    """Into the user's folder: the lock first, so that no table names one that is not there."""
+    """Write a lock and its entry into the user's folder.
+
+    The lock is written first, so that no table names a lock that does not exist.
+    """
     with user_data.changing():
         # Another run may have locked it meanwhile, and a table that has a version twice is none.
         catalog.reread()
@@ -220,7 +232,7 @@ def _entry(number: str, python: str, wanted: tuple[str, ...], text: str) -> str:
 
 
 def locked_on_first_use(version: Version) -> bool:
-    """Whether all that there is of it in the user's folder was put there by this module, and so may be taken away."""
+    """Return whether this module wrote all that the user's folder holds of a version, so that it may be removed."""
     return all(
         flavour.lock.is_relative_to(user_data.locks())
         and flavour.lock.is_file()
@@ -230,7 +242,10 @@ def locked_on_first_use(version: Version) -> bool:
 
 
 def forget(version: Version) -> None:
-    """Takes what was locked on first use away again: the entry first, so that no table names a lock that is gone."""
+    """Remove a version that was locked on first use.
+
+    The entry is removed first, so that no table names a lock that is gone.
+    """
     with user_data.changing():
         before = user_data.table().read_text()
         after = _without(before, version.number)
@@ -248,7 +263,7 @@ def forget(version: Version) -> None:
 
 
 def _without(table: str, number: str) -> str:
-    """The text of a table without one of its versions; what others wrote between, their comments too, stays."""
+    """Return the text of a table without one of its versions; text and comments written in between are kept."""
     heads = tuple(f"[version.{json.dumps(number)}{end}" for end in ("]", "."))
     kept: list[str] = []
     waiting: list[str] = []
@@ -298,7 +313,7 @@ def _lock_nightly(name: str, say: Callable[[str], None], known: Mapping[str, str
 
 
 def nightlies() -> dict[str, str]:
-    """Number to package, of every nightly that the index has for the Python of the newest release."""
+    """Return every nightly that the index has for the Python of the newest release, as number to package."""
     python = catalog.releases()[-1].on("cpu")[0].python.number
     return {number: package for package in reversed(NIGHTLIES) for number in _on_index(package, python)}
 
@@ -325,13 +340,16 @@ def _on_index(package: str, python: str) -> list[str]:
 
 
 def _cause(said: str) -> str:
-    """What an error was told last, of the errors inside each other that pip shows."""
+    """Return the innermost message of the nested errors that pip shows."""
     quoted = [one or other for one, other in re.findall(r"'([^']*)'|\"([^\"]*)\"", said)]
     return re.sub(r"\[Errno -?\d+\] ", "", quoted[-1].rpartition(": ")[2]) if quoted else said
 
 
 def nearest(name: str, known: Mapping[str, str], say: Callable[[str], None]) -> tuple[str, str]:
-    """(package, number) of the nightly that is meant; of a day without one, the nearest before it, and that is told."""
+    """Return (package, number) of the nightly that is meant.
+
+    For a day without one, the nearest nightly before it is taken (the oldest if there is none), and a message says so.
+    """
     dated = {number: date_of(number) for number in known if re.search(r"\.dev\d{8}$", number)}
     if not dated:
         raise UsageError(f"{name}: the index has no nightly for the newest release's Python")

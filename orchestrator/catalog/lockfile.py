@@ -1,4 +1,4 @@
-"""A lock as its file states it: what is installed, in which version, and which files are let in."""
+"""A lock as written in its file: what is installed, in which version, and which files are allowed."""
 
 import re
 from dataclasses import dataclass
@@ -28,12 +28,15 @@ def content(path: Path) -> bytes:
 
 
 def read(path: Path) -> tuple[Pin, ...]:
-    """Raises UsageError, with the line, where the file is no lock with a hash for all that it names."""
+    """Read a lock.
+
+    Raises UsageError, with the line, if the file is not a lock with a hash for everything that it names.
+    """
     return tuple(_pins(path, content(path).decode(errors="replace")))
 
 
 def check(*paths: Path) -> None:
-    """That all of them are locks, before anything is built from them."""
+    """Raise UsageError unless all of these files are locks, before anything is built from them."""
     for path in paths:
         read(path)
 

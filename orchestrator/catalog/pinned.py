@@ -1,4 +1,4 @@
-"""The workload folder of a run: copied when the run starts, so that a file edited meanwhile changes nothing."""
+"""The workload folder of a run, copied when the run starts so that a file edited meanwhile changes nothing."""
 
 import os
 import shutil
@@ -17,8 +17,10 @@ OURS = {"plan.json", "profile.json", "bisect.json"}
 
 
 def files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Every file below a folder by its relative name, without hidden ones, caches and what tfcompare writes. Links are
-    followed once."""
+    """Yield every file below a folder with its relative name.
+
+    Hidden files, caches and what tfcompare writes are left out. Links are followed once.
+    """
     seen: set[tuple[int, int]] = set()
     for inner, folders, names in os.walk(folder, followlinks=True):
         found = os.stat(inner)
@@ -34,8 +36,10 @@ def files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def divide(folder: Path) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ...]]:
-    """The files of a workload folder that are copied, and what is not: large files, or whole folders of data where
-    there are many. Raises UsageError."""
+    """Return the files of a workload folder to copy, and those that are not copied.
+
+    The latter are large files or, if there are many, whole folders of data. Raises UsageError.
+    """
     found = dict(files(folder))
     if len(found) > MOST_FILES:
         raise UsageError(f"--workloads {folder}: it holds more than {MOST_FILES} files; keep data in another folder")
@@ -53,7 +57,7 @@ def divide(folder: Path) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ...]]
 
 
 def _beyond(found: Mapping[str, Path]) -> set[str]:
-    """The files that are too large, or beyond the total; code counts first, then the smallest."""
+    """Return the files that are too large, or exceed the total. Code counts first, then the smallest files."""
     sizes = sorted((not name.endswith(".py"), path.stat().st_size, name) for name, path in found.items())
     beyond, total = set(), 0
     for _, size, name in sizes:
@@ -65,12 +69,12 @@ def _beyond(found: Mapping[str, Path]) -> set[str]:
 
 
 def _top(name: str) -> str:
-    """The folder of the workload folder that a file is in, or the file itself."""
+    """Return the top-level folder that a file is in, or the file itself."""
     return name.partition("/")[0]
 
 
 def pin(folder: Path, copy: Path) -> tuple[LargeFile, ...]:
-    """Copy a workload folder; an empty file or folder keeps the place of what is too large. Raises UsageError."""
+    """Copy a workload folder; an empty file or folder marks the place of what is too large. Raises UsageError."""
     try:
         small, large = divide(folder)
         for name, source in (*small, *((one.name, Path(one.path)) for one in large)):
@@ -91,7 +95,7 @@ def pin(folder: Path, copy: Path) -> tuple[LargeFile, ...]:
 
 
 def noted(large: Sequence[LargeFile]) -> list[str]:
-    """One line for people per file that is not copied."""
+    """Return one line for people per file that is not copied."""
     return [
         f"{file.name} ({file.bytes / 1e6:.0f} MB) is not copied: versions read {file.path}, which must not change "
         "during the run"
@@ -104,7 +108,7 @@ def _unusable(folder: Path, error: OSError) -> UsageError:
 
 
 def describe(name: str, path: Path) -> LargeFile:
-    """A file, or a folder with all that is in it: its size, and when it was changed last."""
+    """Return the size and the last change of a file, or of a folder with all that is in it."""
     found = [one.stat() for one in ([path, *(file for _, file in files(path))] if path.is_dir() else [path])]
     return LargeFile(
         name=name,
@@ -115,7 +119,7 @@ def describe(name: str, path: Path) -> LargeFile:
 
 
 def changed(large: Sequence[LargeFile]) -> list[str]:
-    """The large files that are no longer what they were when the run began."""
+    """Return the large files that have changed since the run began."""
 
     def same(one: LargeFile) -> bool:
         try:
@@ -127,7 +131,7 @@ def changed(large: Sequence[LargeFile]) -> list[str]:
 
 
 def staged(copy: Path, large: Sequence[LargeFile], folder: Path) -> Path:
-    """The copy as a process without mounts sees it: with the large files in their places."""
+    """Create the copy as a process without mounts needs it: with links to the large files in their places."""
     stage = folder / "workloads"
     try:
         shutil.copytree(copy, stage)

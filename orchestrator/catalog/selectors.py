@@ -24,7 +24,7 @@ class Selector:
 
 
 def parse_selector(text: str, workloads: dict[str, Workload]) -> Selector:
-    """`name[param=v1|v2,param=v]`, checked against what the workload's file says."""
+    """Parse `name[param=v1|v2,param=v]` and check it against the workload's file."""
     match = SELECTOR.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"{text!r} is no case selection; write name[param=value,...], e.g. predict[state=compiled]")
@@ -53,7 +53,7 @@ def parse_selector(text: str, workloads: dict[str, Workload]) -> Selector:
 
 
 def expand(selector: Selector, workload: Workload) -> list[Case]:
-    """Every combination that a selector allows and the workload does not exclude."""
+    """Return every combination that a selector allows and the workload does not exclude."""
     choices = [selector.values.get(param, values) for param, values in workload.params.items()]
     combinations = (dict(zip(workload.params, values, strict=True)) for values in itertools.product(*choices))
     return [

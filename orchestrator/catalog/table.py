@@ -1,4 +1,4 @@
-"""A table of versions as its file states it: what each key may hold, and on which line one does not."""
+"""The table of versions as written in its file: the values each key may hold, and the line of an invalid one."""
 
 import re
 import tomllib
@@ -50,7 +50,7 @@ class PythonTable(_Table):
 
 
 class CudaTable(_Table):
-    """What holds for every version that was built with one CUDA."""
+    """The properties of every version that was built with one CUDA."""
 
     driver: VersionNumber
     jit_driver: VersionNumber
@@ -84,7 +84,10 @@ class Catalogue(_Table):
 
 
 def read(path: Path, beside: Catalogue | None = None) -> Catalogue:
-    """What a file states; `beside` is the table that it adds to, whose Pythons and CUDAs it may name."""
+    """Read and validate a table of versions.
+
+    `beside` is the table that it extends; entries may refer to the Pythons and CUDAs of that table.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -127,12 +130,15 @@ def _inconsistencies(found: Catalogue, beside: Catalogue) -> Iterator[tuple[tupl
 
 
 def place(text: str, where: tuple[str, ...]) -> str:
-    """A place in a table as people look for it: the line, and the keys that lead to it."""
+    """Return a readable position in a table: the line, and the keys that lead to it."""
     return f"line {line_of(text, where)} ({'.'.join(where)})"
 
 
 def line_of(text: str, where: tuple[str, ...]) -> int:
-    """The line that states what `where` leads to, or the nearest that leads there; tomllib keeps no lines."""
+    """Return the line that states the value at `where`, or else its nearest enclosing key.
+
+    The text is searched because tomllib does not report line numbers.
+    """
     section: tuple[str, ...] = ()
     best, depth = 1, 0
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,5 +1,7 @@
-"""What a user's own folder adds to the table of versions: versions locked on first use, and digests that a registry
-named."""
+"""The user's own additions to the table of versions.
+
+These are versions that were locked on first use, and image digests that a registry reported.
+"""
 
 import fcntl
 import json
@@ -19,7 +21,10 @@ def folder() -> Path:
 
 
 def home(variable: str) -> Path:
-    """Return the home of this user; `variable` names another folder where there is none."""
+    """Return the home of this user.
+
+    If there is none, the error advises setting `variable` to another folder.
+    """
     try:
         return Path.home()
     except RuntimeError as error:
@@ -39,7 +44,7 @@ def digests_file() -> Path:
 
 
 def digests() -> dict[str, str]:
-    """By image, as `tfcompare images lock` found them."""
+    """Return the digest of each image, as found by `tfcompare images lock`."""
     path = digests_file()
     try:
         return {str(image): str(digest) for image, digest in tomllib.loads(path.read_text(encoding="utf-8")).items()}
@@ -58,7 +63,10 @@ def write_digests(found: Mapping[str, str]) -> Path:
 
 @contextmanager
 def changing() -> Iterator[None]:
-    """Hold the folder's lock: what another run writes while a file is read and written again would be lost."""
+    """Hold the folder's lock while a file in it is read and rewritten.
+
+    Without the lock, what another run writes in between would be lost.
+    """
     path = folder() / ".lock"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

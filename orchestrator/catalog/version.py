@@ -9,7 +9,7 @@ FlavourName = Literal["cpu", "gpu"]
 
 @dataclass(frozen=True, kw_only=True)
 class Python:
-    """A Python that versions run on: the image that brings it and the pip that installs locks into it."""
+    """A Python that versions run on: the image that provides it and the pip that installs locks into it."""
 
     number: str
     image: str
@@ -18,9 +18,11 @@ class Python:
 
 @dataclass(frozen=True, kw_only=True)
 class Cuda:
-    """What a GPU flavour was built for: the compute capabilities that it holds code for, the last also as PTX, from
-    which newer cards can make their own; the oldest drivers that run it and that read its PTX; and cards that fail with
-    it all the same."""
+    """What a GPU flavour was built for.
+
+    Holds the compute capabilities that it has code for, the last also as PTX, from which newer cards can make their own
+    code; the oldest drivers that run it and that read its PTX; and the cards that fail with it nevertheless.
+    """
 
     number: str
     cudnn: str | None
@@ -47,7 +49,7 @@ class Flavour:
 
 @dataclass(frozen=True, kw_only=True)
 class Version:
-    """One pinned TensorFlow; a flavour a Python, the preferred Python first."""
+    """One pinned TensorFlow, with one flavour per device and Python, the preferred Python first."""
 
     number: str
     aliases: tuple[str, ...]

@@ -1,4 +1,7 @@
-"""Workloads and suites as their files state them. No workload is imported here: its constants are read as literals."""
+"""Workloads and suites as written in their files.
+
+No workload is imported here: its constants are read as literals.
+"""
 
 import ast
 import hashlib
@@ -23,7 +26,7 @@ DEFAULT = "quick"
 
 
 def all_workloads(own: Path | None = None) -> dict[str, Workload]:
-    """The built-in workloads and those of a user's own folder, by name."""
+    """Return the built-in workloads and those of a user's own folder, by name."""
     found = {path.stem: read_workload(path, builtin=True) for path in _files(BUILTIN)}
     if own is None:
         return found
@@ -136,7 +139,7 @@ def all_suites() -> dict[str, Suite]:
 
 
 def source_hashes(workloads: Sequence[Workload]) -> dict[str, str]:
-    """A digest of each measured source: the shared worker, and each workload's file with those it imports."""
+    """Return a digest of each measured source: the shared worker, and each workload's file with those it imports."""
     shared = hashlib.sha256()
     for path in sorted(WORKLOADS.glob("*.py")):
         shared.update(path.read_bytes())
@@ -144,7 +147,10 @@ def source_hashes(workloads: Sequence[Workload]) -> dict[str, str]:
 
 
 def _source_hash(path: Path) -> str:
-    """Of a file that imports no other, the digest of its bytes, as in every earlier run."""
+    """Return the digest of a workload file and of the files that it imports.
+
+    If it imports none, this is the digest of its bytes, as in every earlier run.
+    """
     own = hashlib.sha256(path.read_bytes()).hexdigest()
     others = imported(path)
     if not others:

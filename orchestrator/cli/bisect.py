@@ -1,4 +1,4 @@
-"""The command that searches: flags in, steps measured, the answer out."""
+"""The `tfcompare bisect` command: reads the flags, measures the steps, and prints the answer."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reports of bugs in tfcompare: one line for the terminal, and a traceback in a file that only its owner can read."""
+"""Reports bugs in tfcompare: one line for the terminal, and a traceback in a file that only its owner can read."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ SECRET_VARIABLES = ("TFCOMPARE_INDEX_URL", "TFCOMPARE_NOTIFY")
 
 
 def record(error: BaseException) -> InternalError:
-    """Write the traceback of an unexpected error to a file and return the error that names both."""
+    """Write the traceback of an unexpected error to a file, and return an error that names both."""
     try:
         where = f"traceback in {_write(error)}; please report it with that file"
     except Exception:

@@ -1,4 +1,4 @@
-"""What `--help` says of each command, with its examples."""
+"""The `--help` text of each command, with its examples."""
 
 RUN = """Compare TensorFlow versions: build or find each, measure side by side, print verdicts.
 

@@ -1,4 +1,4 @@
-"""`tfcompare history [CASE]`, and the commands on the history: query, import, alarms and what is said of them, site."""
+"""`tfcompare history [CASE]` and its commands: query, import, alarms, the user's answers to alarms, and site."""
 
 import json
 from collections.abc import Sequence
@@ -31,8 +31,11 @@ EMPTY = (
 
 
 class CaseOrCommand(TyperGroup):
-    """The first word that is no option is a command where it names one, else the case that is shown. Options may stand
-    before either."""
+    """A group that also accepts a case in place of a command.
+
+    The first word that is not an option is a command if it names one, and otherwise the case to show. Options may come
+    before either.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         at = self._first_word(ctx, args)

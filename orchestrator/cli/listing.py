@@ -1,4 +1,4 @@
-"""What `tfcompare list` shows: each thing as rows for people and as objects for programs."""
+"""The contents of `tfcompare list`: each item as rows for people and as objects for programs."""
 
 import json
 from collections.abc import Iterable, Sequence

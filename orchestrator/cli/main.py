@@ -1,4 +1,7 @@
-"""The command line: a command in, an exit code out. The sole place that exits, the sole catcher of TfCompareError."""
+"""The command line: runs a command and returns an exit code.
+
+This is the only place that exits, and the only place that catches TfCompareError.
+"""
 
 import errno
 import signal
@@ -38,7 +41,10 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 class Commands(TyperGroup):
-    """Imports a command when it is called: what measures and draws takes a second, and others need none of it."""
+    """A group that imports a command only when it is called.
+
+    Importing what measures and draws takes a second, and other commands need none of it.
+    """
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -69,7 +75,7 @@ app = typer.Typer(
 
 @app.callback(help="Is my TensorFlow code faster or slower in another TensorFlow, by how much, and can I believe it?")
 def tfcompare() -> None:
-    """Typer makes a program of an app only where it finds a function."""
+    """Provide the function without which Typer does not turn an app into a program."""
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:

@@ -1,4 +1,4 @@
-"""`tfcompare nightly run`, beside the commands that say when it runs and who is told."""
+"""`tfcompare nightly run`, next to the commands for its schedule and its notifications."""
 
 import os
 import socket
@@ -170,7 +170,7 @@ def run(
 
 
 def passed(context: typer.Context) -> tuple[str, ...]:
-    """The flags as they were given; what stands in the environment reaches `tfcompare run` by itself."""
+    """Return the flags as they were given; settings in the environment reach `tfcompare run` without them."""
     words: list[str] = []
     for name in PASSED:
         if getattr(context.get_parameter_source(name), "name", "") != "COMMANDLINE":
@@ -181,7 +181,10 @@ def passed(context: typer.Context) -> tuple[str, ...]:
 
 
 def ending(told: Told) -> BaseException | None:
-    """What the exit code of a night comes from: what broke it off, then an alarm, then what could not be measured."""
+    """Return the error that determines the exit code of a nightly run.
+
+    What aborted the run comes first, then an alarm, then what could not be measured.
+    """
     if told.failure:
         return told.failure
     slower = [alarm for alarm in told.opened if alarm.change.direction == "slower"]

@@ -1,4 +1,4 @@
-"""The command that shows whether people are reached: `tfcompare nightly notify-test`."""
+"""The command that tests whether notifications reach people: `tfcompare nightly notify-test`."""
 
 import os
 

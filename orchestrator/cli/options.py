@@ -1,4 +1,4 @@
-"""The flags that several commands share, and the engine options that they come to."""
+"""The flags that several commands share, and the engine options that result from them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -166,7 +166,10 @@ def environments(
 
 
 def on_gpus(places: EngineOptions, gpus: str | None, *, exclusive: bool = False, force: bool = False) -> EngineOptions:
-    """With what is said of GPUs beyond --gpu; naming one, or how to hold it, means --gpu too."""
+    """Return the engine options with the flags about GPUs added.
+
+    Naming a GPU, or how to hold it, implies --gpu.
+    """
     named = parse.names(gpus) if gpus is not None else ()
     if gpus is not None and not named:
         raise UsageError(f"--gpus {gpus!r}: indices or UUIDs, e.g. 0,1; `nvidia-smi -L` lists them")

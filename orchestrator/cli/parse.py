@@ -1,4 +1,4 @@
-"""What the command line's words mean: each function takes a flag's text and gives its value, or raises UsageError."""
+"""Parsers of flags: each function takes a flag's text and returns its value, or raises UsageError."""
 
 import re
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ def isolation(text: str) -> Isolation:
 
 
 def cpus(text: str) -> tuple[int, ...]:
-    """CPUs in the kernel's own notation, like 0,2-3."""
+    """Parse CPUs in the kernel's notation, like 0,2-3."""
     found: set[int] = set()
     for part in text.split(","):
         match = CPUS.fullmatch(part.strip())

@@ -1,4 +1,4 @@
-"""The commands that measure nothing: they show, compare and export runs, and say what there is."""
+"""The commands that measure nothing: they show, compare and export runs, and list what is available."""
 
 import gc
 import json
@@ -153,12 +153,18 @@ def show_profile(found: Profiled, format: str) -> None:
 
 
 def _keep_garbage() -> None:
-    """A command that reads runs ends in seconds, and among a large one's rows the search for garbage takes a quarter of
-    them."""
+    """Turn off garbage collection.
+
+    A command that reads runs ends within seconds. Among the rows of a large run, searching for garbage takes a quarter
+    of that time.
+    """
     gc.disable()
 
 
 def _believe(broken: tuple[str, ...]) -> None:
-    """Everything that could be read has been shown; what could not ends the command by its exit code."""
+    """Raise an error for anything that could not be read.
+
+    Everything that could be read has been shown by then; the exit code reports the rest.
+    """
     if broken:
         raise ContractBroken("\n".join(broken))

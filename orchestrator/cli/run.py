@@ -292,7 +292,10 @@ def _measure(options: Options, how: Shown, fail_on: str | None, *, dry_run: bool
 
 
 def _only_with_more(context: typer.Context) -> None:
-    """Everything but how long to go on was fixed when the run began."""
+    """Raise UsageError for options that cannot go with --more.
+
+    Everything except how long to continue was fixed when the run began.
+    """
     given = [
         name
         for name in context.params
@@ -304,7 +307,10 @@ def _only_with_more(context: typer.Context) -> None:
 
 
 def _finish(done: Done, how: Shown, fail_on: str | None, quiet: bool) -> None:
-    """Prints a run's comparison and raises what its exit code comes from. The last line says how to continue."""
+    """Print a run's comparison and raise the error that determines the exit code.
+
+    The last line is the command that continues the run.
+    """
     errors = Console(stderr=True)
     try:
         how.show(done.comparison, done.path)

@@ -1,4 +1,4 @@
-"""When nights run: `tfcompare nightly install | status | uninstall | serve`."""
+"""The schedule of nightly runs: `tfcompare nightly install | status | uninstall | serve`."""
 
 import json
 import os
@@ -152,7 +152,7 @@ def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up")
 def _schedule(
     context: typer.Context, at: str, missed: str, env_file: Path | None, zone: str = ""
 ) -> tuple[Schedule, list[str]]:
-    """What was asked for, and what a person has to know of it."""
+    """Return the requested schedule, and the notes that the user should read."""
     begins = units.time_of_day(at)
     words = tuple(context.args)
     asked = _params_of_run(context, words)
@@ -188,7 +188,7 @@ def _schedule(
 
 
 def _refuse_secrets(given: redact.CommandLine) -> None:
-    """Raise UsageError for what may be a token: files and arguments of a schedule can be read by other users."""
+    """Raise UsageError for anything that may be a token: other users can read a schedule's files and arguments."""
     if given.notify:
         shown = ", ".join(map(redact.mask_url, given.notify))
         raise UsageError(
@@ -204,7 +204,7 @@ def _refuse_secrets(given: redact.CommandLine) -> None:
 
 
 def _variables(given: redact.CommandLine) -> dict[str, str]:
-    """Return the secrets of a command line as the variables that mean the same."""
+    """Return the secrets of a command line as the environment variables that mean the same."""
     # It takes its time to import.
     from orchestrator.nightly.notify import VARIABLE as NOTIFY_VARIABLE
 
@@ -227,7 +227,7 @@ def _readable_by_others(files: Iterable[Path | None]) -> list[str]:
 
 
 def _params_of_run(context: typer.Context, words: Sequence[str]) -> dict[str, Any]:
-    """What `tfcompare nightly run` makes of these flags: a mistake is told now, and not at night."""
+    """Parse the flags as `tfcompare nightly run` does, so that a mistake is reported now and not at night."""
     assert context.parent is not None
     group: Any = context.parent.command
     found = group.commands["run"].make_context("run", list(words), parent=context.parent)
@@ -264,7 +264,7 @@ def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str,
 
 
 def _known(one: Scheduler, entry: Entry | None, even_if_edited: bool) -> Entry | None:
-    """Raises UsageError where what is there is not what was written."""
+    """Return an existing entry; raise UsageError if it is not what tfcompare wrote."""
     if entry and entry.edited and not even_if_edited:
         raise UsageError(
             f"{', '.join(entry.edited)}: edited by hand since tfcompare wrote it, or not written by it; nothing was "

@@ -1,4 +1,4 @@
-"""Which report of a comparison is shown, and where: in a terminal, through a pipe, in a file."""
+"""Which report of a comparison is shown, and where: in a terminal, through a pipe, or in a file."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +23,11 @@ from orchestrator.terminal.text import draw, drawn, harmless, plain
 
 @dataclass(frozen=True)
 class Shown:
-    """How a run is to be shown; unless a table is named, a run of claims by its claims, one of many versions as a
-    trend, others by verdicts."""
+    """How to show a run.
+
+    Unless a table is named, a run of claims is shown by its claims, one of many versions as a trend, and any other run
+    by its verdicts.
+    """
 
     format: str = "table"
     table: str | None = None
@@ -32,8 +35,11 @@ class Shown:
     arrangement: Arrangement = field(default_factory=Arrangement)
 
     def show(self, comparison: Comparison, path: Path, output: str | None = None, last: str = "") -> None:
-        """A run that has just been judged; pages show more of it, and read it themselves. `last` follows a table: a
-        command, in one piece however wide the table is."""
+        """Show a run that has just been judged.
+
+        Pages show more of the run, and read it themselves. `last` follows a table: a command, in one piece however wide
+        the table is.
+        """
         if self.format in PAGES:
             self.report(path, output)
         elif output not in (None, "-"):
@@ -46,7 +52,7 @@ class Shown:
                 print(f"\n{harmless(last)}")
 
     def report(self, path: Path, output: str | None) -> Comparison:
-        """A run directory, read and shown."""
+        """Read and show a run directory."""
         directory = RunDir.open(path)
         page = PAGES.get(self.format)
         own = page.name if page and output is None else None
@@ -77,7 +83,7 @@ class Shown:
         return TABLES[name](comparison, width)
 
     def _name(self, comparison: Comparison) -> str:
-        """What a run is usually read by; a program gets all of it, unless it names a table."""
+        """Return the table that a run is usually read in; a program gets all of the run, unless it names a table."""
         if self.table or self.columns or self.arrangement != Arrangement():
             return self.table or "verdicts"
         if comparison.plan.claims:
@@ -94,7 +100,7 @@ def shown(
     sort: str | None = None,
     known: tuple[str, ...] = FORMATS,
 ) -> Shown:
-    """From flags, checked."""
+    """Check the flags, and return how to show a run."""
     known_format(format, known)
     if name is not None and name not in TABLES:
         raise UsageError(f"unknown table {name!r}{did_you_mean(name, TABLES)}; it is {', '.join(TABLES)}")
@@ -109,7 +115,7 @@ def shown(
 
 
 def put(text: str, output: str, *, within: bool = False) -> None:
-    """Into a file, which is told, or onto stdout."""
+    """Write text to a file and report that, or print it on stdout."""
     if output == "-":
         print(text)
         return

@@ -1,4 +1,4 @@
-"""The A/A probe: the design of a run with two arms that are the very same thing, so that all it sees is the machine."""
+"""The A/A probe: designed like a run with two identical arms, so that all it sees is the machine."""
 
 import math
 import os
@@ -43,7 +43,7 @@ class Neighbour:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What two equal arms differed by, and what others did to the machine meanwhile."""
+    """The difference between two identical arms, and what other processes did to the machine meanwhile."""
 
     estimate: Estimate
     call_ms: tuple[float, float]
@@ -54,7 +54,7 @@ class Probe:
 
 
 def measure(seconds: float, cpus: tuple[int, ...] | None) -> Probe:
-    """Rounds until the time is spent."""
+    """Measure rounds until the time is spent."""
     check_cpus(cpus, os.sched_getaffinity(0))
     pinned = frozenset(cpus) if cpus else None
     seed = secrets.randbelow(2**31)
@@ -82,7 +82,10 @@ def measure(seconds: float, cpus: tuple[int, ...] | None) -> Probe:
 
 
 def _round(order: Sequence[str], cpus: tuple[int, ...] | None) -> dict[str, float]:
-    """The log of each arm's median call, from a fresh process each, their bursts alternating forth and back."""
+    """Return the log of each arm's median call.
+
+    Each arm runs in a fresh process, and their bursts alternate back and forth.
+    """
     times: dict[str, list[int]] = {arm: [] for arm in order}
     try:
         with ExitStack() as held:
@@ -111,8 +114,10 @@ def _start(cpus: tuple[int, ...] | None) -> ProcessChannel:
 
 
 def _own_s(pinned: frozenset[int] | None) -> float:
-    """CPU time of this process and of the children that it has waited for; of them alone on the CPUs they are pinned
-    to."""
+    """Return the CPU time of this process and of the children that it has waited for.
+
+    If the children are pinned to CPUs, only their time counts.
+    """
     user, system, children_user, children_system, _ = os.times()
     return children_user + children_system + (0.0 if pinned else user + system)
 
@@ -126,7 +131,7 @@ def read_processes() -> Processes:
 
 
 def busiest(before: Processes, after: Processes, seconds: float) -> tuple[Neighbour, ...]:
-    """The busiest that are not this process; the probe's own have ended when they are read again."""
+    """Return the busiest processes other than this one; the probe's own have ended before the second reading."""
     neighbours = (
         Neighbour(pid, name, (spent - before.get((pid, started), (name, 0.0))[1]) / seconds)
         for (pid, started), (name, spent) in after.items()

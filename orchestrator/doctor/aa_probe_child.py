@@ -1,6 +1,6 @@
-"""What the probe times, in a process of its own: a number asks for so many calls, a line of nanoseconds answers.
+"""The process that the probe times: it reads a number of calls, makes them, and answers with a line of nanoseconds.
 
-It is run by path and without the working directory on its import path, where anybody's `numpy.py` may lie.
+It is run by path and without the working directory on its import path, where any `numpy.py` may be.
 """
 
 import sys
@@ -15,8 +15,10 @@ WARMUP_CALLS = 5
 
 
 class Model:
-    """A small dense network that is stepped through layer by layer, as eager TensorFlow does: much bytecode and many
-    small operations. Its weights stay as they are, so that every call does the same."""
+    """A small dense network that is run layer by layer, as eager TensorFlow does.
+
+    This takes much bytecode and many small operations. Its weights stay the same, so that every call does the same.
+    """
 
     def __init__(self) -> None:
         draw = np.random.default_rng(0)

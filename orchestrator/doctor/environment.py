@@ -1,4 +1,4 @@
-"""What this machine can run: its engine, its GPUs, its interpreters and its disk, against the versions asked for."""
+"""What this machine can run: its engine, its GPUs, its interpreters and its disk, for the requested versions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ from orchestrator.parallel import side_by_side
 
 @dataclass(frozen=True)
 class Way:
-    """One engine and one version: what preparing it would do, or why it cannot be done."""
+    """One engine and one version: what preparing it would do, or why that is impossible."""
 
     version: str
     engine: str
@@ -35,7 +35,10 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """`engine` is the preferred engine in one line, or nothing where it does not answer; `unavailable` is then why."""
+    """What this machine offers for the requested versions.
+
+    `engine` describes the preferred engine in one line, or is empty if it does not answer; `unavailable` then says why.
+    """
 
     versions: tuple[str, ...]
     gpu: bool
@@ -51,7 +54,7 @@ class Setup:
 
     @property
     def unable(self) -> tuple[str, ...]:
-        """The versions asked for that cannot run here."""
+        """The requested versions that cannot run here."""
         refused = {match.version for match in self.matches if self.gpu and match.fit == "unsupported"}
         blind = self.gpu and not self.cards
         return tuple(one for one in self.versions if blind or one in refused or not self.possible(one))

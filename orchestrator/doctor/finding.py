@@ -1,4 +1,4 @@
-"""What an examination of this machine finds: what was seen, how good it is, and what to do about it."""
+"""A finding about this machine: what was seen, how good it is, and what to do about it."""
 
 from dataclasses import dataclass
 from typing import Literal

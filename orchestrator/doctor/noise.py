@@ -1,4 +1,4 @@
-"""How noisy this machine is right now: an A/A probe and the machine's facts, as findings with what helps."""
+"""How noisy this machine is right now: an A/A probe and the machine's facts, as findings with advice."""
 
 import math
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ WIDE = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Examination:
-    """The facts of this machine, the probe, and what moved on the machine at the probe's end."""
+    """The facts of this machine, the probe, and the machine's changing readings at the end of the probe."""
 
     host: Facts
     probe: Probe
@@ -71,7 +71,7 @@ def examine(seconds: float, cpus: tuple[int, ...] | None = None) -> Examination:
 
 
 def findings(examination: Examination) -> tuple[Finding, ...]:
-    """The problems first."""
+    """Return the findings, problems first."""
     return _sorted(_find(examination))
 
 
@@ -243,24 +243,24 @@ def _number(facts: Facts, name: str) -> float | None:
 
 
 def interval(estimate: Estimate) -> tuple[float, float]:
-    """Of the ratio, as each look of a run would give it."""
+    """Return the interval of the ratio, as each look of a run would give it."""
     width = estimate.half_width(LOOK_ALPHA)
     return math.exp(estimate.theta - width), math.exp(estimate.theta + width)
 
 
 def visible(estimate: Estimate) -> dict[int, float]:
-    """The smallest slowdown that a run would see on such a machine, by rounds."""
+    """Return the smallest slowdown that a run would detect on such a machine, by number of rounds."""
     return {rounds: estimate.smallest_visible(LOOK_ALPHA, rounds) for rounds in (FIRST_LOOK, BUDGETED, LAST_LOOK)}
 
 
 def level(examination: Examination) -> Level:
-    """Any problem is one of the machine; notes leave it as good as its spread."""
+    """Return the level of the whole machine: any problem counts, while notes leave it at the level of its spread."""
     worst = findings(examination)[0].level
     return worst if worst == "problem" else _spread(examination).level
 
 
 def layout(examination: Examination | None, width: int, setup: setups.Setup | None = None) -> RenderableType:
-    """What can run here, how noisy it is, or both."""
+    """Lay out what can run here, how noisy the machine is, or both."""
     parts: list[RenderableType] = []
     if setup:
         head = Text("tfcompare doctor: what can run here", style="bold")

@@ -1,7 +1,7 @@
-"""NVIDIA cards: the stable facts of each, and what it was doing at one moment; nothing where there is no driver.
+"""NVIDIA cards: the fixed facts of each card, and its readings at one moment. Empty without a driver.
 
-Facts come from NVML, or from nvidia-smi where NVML does not answer; moments only from NVML, for a program that takes
-a tenth of a second to start would disturb what it watches.
+Facts come from NVML, or from nvidia-smi if NVML does not answer. Readings come only from NVML, because a program that
+takes a tenth of a second to start would disturb what it observes.
 """
 
 import importlib
@@ -31,7 +31,7 @@ DISTURBING = ("thermal slowdown", "power brake", "hardware slowdown")
 
 @dataclass(frozen=True)
 class Gpu:
-    """A card. None is what it cannot tell."""
+    """A card; None means that the card does not report the value."""
 
     index: int
     uuid: str | None
@@ -45,7 +45,7 @@ class Gpu:
 
     @property
     def key(self) -> str:
-        """What names it for good; an index is another card's after the next start."""
+        """The card's permanent name; an index may belong to another card after the next start of the machine."""
         return self.uuid or str(self.index)
 
     @property
@@ -65,7 +65,10 @@ class Gpu:
 
 @dataclass(frozen=True)
 class GpuReading:
-    """A card at one moment. None is what it cannot tell; `throttled` are the reasons why its clocks were held back."""
+    """A card's readings at one moment.
+
+    None means that the card does not report the value. `throttled` lists the reasons why its clocks were held back.
+    """
 
     index: int
     sm_mhz: int | None
@@ -89,19 +92,22 @@ class GpuReading:
 
 
 def gpus(nvml: Any = None) -> tuple[Gpu, ...]:
-    """The cards of this machine, none of them left out by CUDA_VISIBLE_DEVICES."""
+    """Return all cards of this machine, including those that CUDA_VISIBLE_DEVICES hides."""
     nvml = nvml or _package()
     return tuple(_gpu(nvml, index, card) for index, card in _cards(nvml)) or tuple(map(_told, nvidia_smi.cards()))
 
 
 def read_gpus(nvml: Any = None, only: Collection[str] = (), *, brief: bool = False) -> tuple[GpuReading, ...]:
-    """Of the cards with these keys, or of all. `brief` leaves out what takes the driver longest: who else is on it."""
+    """Return readings of the cards with these keys, or of all cards.
+
+    `brief` leaves out which processes use the card, because the driver takes longest to report them.
+    """
     nvml = nvml or _package()
     return tuple(_reading(nvml, index, card, brief) for index, card in _watched(nvml, frozenset(only)))
 
 
 def spans(readings: Iterable[GpuReading]) -> tuple[CardSpan, ...]:
-    """What several readings come to, card by card."""
+    """Summarise several readings, card by card."""
     by_card = groupby(sorted(readings, key=lambda reading: reading.index), key=lambda reading: reading.index)
     return tuple(_span(index, tuple(of_card)) for index, of_card in by_card)
 
@@ -119,8 +125,11 @@ def _span(index: int, readings: tuple[GpuReading, ...]) -> CardSpan:
 
 
 def disturbance(before: tuple[GpuReading, ...], after: tuple[GpuReading, ...], own_pids: frozenset[int] | None) -> str:
-    """In words, or nothing where nothing disturbed. NVML tells the pids of the host, a container counts its own:
-    `own_pids` is None where ours are unknown on the host, and then no process is judged."""
+    """Return what disturbed the cards, in words, or '' if nothing did.
+
+    NVML reports the pids of the host, while a container counts its own. `own_pids` is None if ours are not known on the
+    host; then no process is judged.
+    """
     readings = (*before, *after)
     for reading in readings:
         for reason in DISTURBING:
@@ -152,7 +161,7 @@ def _gpu(nvml: Any, index: int, card: Any) -> Gpu:
 
 
 def _told(row: nvidia_smi.Row) -> Gpu:
-    """A card by nvidia-smi's words."""
+    """Build a card from a row of nvidia-smi."""
     return Gpu(
         index=int(row["index"] or 0),
         uuid=row["uuid"],
@@ -196,8 +205,11 @@ def _watts(milliwatts: int | None) -> int | None:
 
 
 def _ask(nvml: Any, functions: str, *arguments: Any) -> Any:
-    """The newest of some names for one question: old drivers lack the new name, new drivers drop the old one. None
-    where the card, the driver or the package has no answer."""
+    """Call the newest available function among several names for the same question.
+
+    Old drivers lack the new name, and new drivers drop the old one. Returns None if the card, the driver or the package
+    has no answer.
+    """
     for function in functions.split():
         try:
             return getattr(nvml, function)(*arguments)
@@ -216,7 +228,7 @@ def _package() -> Any:
 
 @cache
 def _cards(nvml: Any) -> tuple[tuple[int, Any], ...]:
-    """Once in a process: to start NVML and find its cards costs more than to read them."""
+    """Return all cards, found once per process: starting NVML and finding its cards costs more than reading them."""
     if nvml is None:
         return ()
     try:
@@ -230,7 +242,7 @@ def _cards(nvml: Any) -> tuple[tuple[int, Any], ...]:
 
 @cache
 def _watched(nvml: Any, only: frozenset[str]) -> tuple[tuple[int, Any], ...]:
-    """Once for each choice: a burst is read after hundreds of times."""
+    """Return the cards to read, found once per choice: they are read after each of hundreds of bursts."""
     return tuple(
         (index, card)
         for index, card in _cards(nvml)

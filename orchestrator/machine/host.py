@@ -1,4 +1,4 @@
-"""This machine: the facts that name it, what moves on it, and the counters that tell what others did meanwhile."""
+"""This machine: identifying facts, changing readings, and counters that show what other processes did."""
 
 import hashlib
 import os
@@ -63,7 +63,7 @@ def host_facts(root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpu
 
 
 def is_here(facts: Mapping[str, object], root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpus) -> bool:
-    """Whether facts are of this machine. In runs of earlier versions a machine's id contains its cards."""
+    """Return whether facts belong to this machine; in runs of earlier versions, a machine's id includes its cards."""
     cards = sorted(card.uuid for card in find_gpus() if card.uuid)
     return facts.get("id") in (_identify(root), _identify(root, *cards))
 
@@ -81,7 +81,10 @@ def _name_cpu(root: Path) -> str:
 
 
 def moment(root: Path = ROOT, read_cards: Callable[[], tuple[GpuReading, ...]] = read_gpus) -> Facts:
-    """What moves on this machine, as it is now. None is what this machine does not show."""
+    """Return the machine's changing readings, such as load and temperature, as they are now.
+
+    None means that this machine does not report the value.
+    """
     rates = re.findall(r"^cpu MHz\s*: ([\d.]+)", _read(root / "proc/cpuinfo") or "", re.MULTILINE)
     zones = [_read(zone) for zone in root.glob("sys/class/thermal/thermal_zone*/temp")]
     return {
@@ -110,7 +113,10 @@ def _load(root: Path) -> float | None:
 
 
 def _pressure(root: Path, resource: str, field: str) -> float | None:
-    """Of the time in which some task waited; a kernel may have the files and refuse to read them."""
+    """Return a figure about the time in which some task waited.
+
+    Returns None without the kernel's files; a kernel may also have them and refuse to let them be read.
+    """
     found = _find(root, f"proc/pressure/{resource}", rf"^some .*\b{field}=([\d.]+)")
     return None if found is None else float(found)
 
@@ -134,7 +140,7 @@ def _read(path: Path) -> str | None:
 
 @dataclass(frozen=True)
 class Reading:
-    """The kernel's counters and clocks at one moment, in seconds; `busy` and `steal` are sums over so many `cpus`."""
+    """The kernel's counters and clocks at one moment, in seconds; `busy` and `steal` are sums over this many `cpus`."""
 
     wall: float
     busy: float
@@ -145,8 +151,10 @@ class Reading:
     cpus: int = 1
 
     def until(self, later: "Reading", own: float) -> "Meanwhile | None":
-        """What happened between two readings, when `own` seconds of the CPU time were this run's; None where that is
-        too short for counters of ten milliseconds to tell."""
+        """Return what happened between two readings, given that `own` seconds of the CPU time were this run's.
+
+        Returns None if the interval is too short for counters with a resolution of ten milliseconds.
+        """
         wall = later.wall - self.wall
         if wall < SHORTEST_S:
             return None
@@ -166,8 +174,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class Meanwhile:
-    """What others did to this machine: how many of these CPUs they kept busy, the share of them that a hypervisor took,
-    how far the clock was moved, how long the machine slept; and the share of time in which some task waited for one."""
+    """What other processes and the hypervisor did to this machine between two readings.
+
+    Holds how many of these CPUs other processes kept busy, the share of CPU time that a hypervisor took, how far the
+    clock was moved, how long the machine slept, and the share of time in which some task waited for a CPU.
+    """
 
     foreign_cores: float
     steal_share: float
@@ -182,7 +193,7 @@ class Meanwhile:
 
     @property
     def disturbance(self) -> str:
-        """In words, or nothing where nothing disturbed. The limits are fixed, whatever the times say."""
+        """The disturbance in words, or '' if there was none; the limits are fixed, whatever the times say."""
         # A suspension moves the wall clock too, so it is told first. `waiting_share` is not judged: a run's own threads
         # wait for each other's CPUs, and the kernel does not tell whose waiting it was.
         if self.suspended_s >= MOST_CLOCK_JUMP_S:
@@ -201,7 +212,10 @@ def _moved(before: float | None, after: float | None) -> float | None:
 
 
 def read_counters(cpus: frozenset[int] | None = None, root: Path = ROOT) -> Reading | None:
-    """Over these CPUs, or over all. None where there is no /proc/stat, or where it knows none of them."""
+    """Return the counters of these CPUs, or of all CPUs.
+
+    Returns None if there is no /proc/stat, or if it lists none of these CPUs.
+    """
     wanted = {"cpu"} if cpus is None else {f"cpu{cpu}" for cpu in cpus}
     try:
         with open(root / "proc/stat") as stat:
@@ -226,8 +240,10 @@ def read_counters(cpus: frozenset[int] | None = None, root: Path = ROOT) -> Read
 
 @dataclass(frozen=True)
 class Process:
-    """A process of this machine, when it started, in ticks, and its CPU time in seconds; `waited_s` is that of children
-    which it has waited for."""
+    """A process of this machine: when it started, in ticks, and its CPU time in seconds.
+
+    `waited_s` is the CPU time of children that it has waited for.
+    """
 
     pid: int
     name: str
@@ -252,7 +268,7 @@ def read_processes(root: Path = ROOT) -> Iterator[Process]:
 
 
 def spent_by(groups: Collection[int], root: Path = ROOT) -> float:
-    """Return the CPU time of these process groups, all threads and ended children included."""
+    """Return the CPU time of these process groups, including all threads and ended children."""
     if not groups:
         return 0.0
     return sum(one.spent_s + one.waited_s for one in read_processes(root) if one.group in groups)
@@ -260,9 +276,11 @@ def spent_by(groups: Collection[int], root: Path = ROOT) -> float:
 
 @dataclass(frozen=True)
 class Witness:
-    """What is read before the bursts of a visit and after each of them, so that what others did meanwhile can be told
-    afterwards. `gpus` are the keys of the cards that are watched, all of them where none is named; None on a CPU.
-    `groups` are the process groups of the workers, as far as they are on this machine."""
+    """Readings from before the bursts of a visit and after each of them, to detect disturbances afterwards.
+
+    `gpus` are the keys of the watched cards: all cards if empty, None on a CPU. `groups` are the process groups of
+    those workers that run on this machine.
+    """
 
     cpus: frozenset[int] | None
     gpus: Collection[str] | None
@@ -283,13 +301,16 @@ class Witness:
         return cls(chosen, gpus, read_counters(chosen), before, groups=frozenset(groups), spent_s=spent_s)
 
     def look(self) -> None:
-        """After a burst: under load a card shows what an idle moment does not."""
+        """Read the cards after a burst: under load, a card shows what it does not show when idle."""
         if self.gpus is not None:
             self.looks.extend(read_gpus(only=self.gpus, brief=True))
 
     def disturbance(self, own_s: float) -> str:
-        """The cause in words, or nothing; `own_s` is the CPU time that replicates say they took in their bursts. Their
-        process groups also show what their threads did in the bursts of other arms."""
+        """Return the cause of a disturbance in words, or '' if there was none.
+
+        `own_s` is the CPU time that replicates report for their bursts. Their process groups also show what their
+        threads did during the bursts of other arms.
+        """
         later = read_counters(self.cpus)
         own_s = max(own_s, spent_by(self.groups) - self.spent_s)
         meanwhile = self.counters.until(later, own_s) if self.counters and later else None

@@ -1,4 +1,4 @@
-"""What `nvidia-smi` says of the cards: the way round where NVML's package is missing or its library does not answer."""
+"""What `nvidia-smi` reports of the cards, for when NVML's package is missing or its library does not answer."""
 
 import csv
 import re
@@ -20,14 +20,17 @@ Row = dict[str, str | None]
 
 
 def cards() -> tuple[Row, ...]:
-    """By field, None where a card or its driver does not know; nothing where there is no driver."""
+    """Return the fields of each card; nothing if there is no driver.
+
+    A field is None if the card or its driver does not know it.
+    """
     program = shutil.which("nvidia-smi")
     return _cards(program) if program else ()
 
 
 @cache
 def _cards(program: str) -> tuple[Row, ...]:
-    """Once in a process: it takes up to seconds where no process holds the driver open."""
+    """Ask nvidia-smi once per process: it takes up to seconds if no process holds the driver open."""
     fields: tuple[str, ...] = FIELDS
     while fields:
         done = _ask(program, fields)

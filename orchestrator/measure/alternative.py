@@ -1,4 +1,4 @@
-"""What to compare instead when versions lack their Pythons: one message, and a command that works on this machine."""
+"""Suggests a comparison when versions lack their Pythons: one message, and a command that works on this machine."""
 
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,14 +15,14 @@ DROPPED = ("--versions", "--out", "--index-url")
 
 
 def can_compare(plan: Plan, ready: Collection[str]) -> bool:
-    """Return whether the versions that are ready leave a comparison: two arms, or all arms of a claim's ratio."""
+    """Return whether the ready versions allow a comparison: two arms, or all arms of a claim's ratio."""
     if plan.claims:
         return any(all(version in ready for _, version in pair.arms) for pair in plan.pairs)
     return sum(version.removesuffix(CONTROL) in ready for version in plan.versions) >= 2
 
 
 def join_failures(failures: Iterable[EnvironmentFailed]) -> list[str]:
-    """Return one message per reason, with the versions that it concerns before it."""
+    """Return one message per reason, prefixed with the versions it concerns."""
     versions: dict[str, list[str]] = {}
     for failure in failures:
         versions.setdefault(failure.reason, []).append(failure.version)
@@ -33,7 +33,10 @@ def join_failures(failures: Iterable[EnvironmentFailed]) -> list[str]:
 def make_error(
     options: Options, versions: Sequence[Version], failures: Mapping[str, EnvironmentFailed]
 ) -> EnvironmentFailed:
-    """Return the error of a run that cannot go on; if Pythons are missing, its last line is a command that can."""
+    """Return the error for a run that cannot continue.
+
+    If Pythons are missing, its last line is a command that works on this machine.
+    """
     message = "\n".join(join_failures(failures.values()))
     if not any(failure.lacks_python for failure in failures.values()):
         return EnvironmentFailed(f"no version could be made ready:\n{message}")
@@ -45,7 +48,10 @@ def make_error(
 
 
 def suggest(wanted: Sequence[Version]) -> tuple[str, ...]:
-    """Return names of versions to compare with the Pythons on this machine: wanted ones, else the oldest and newest."""
+    """Return the names of versions to compare with the Pythons on this machine.
+
+    Wanted versions come first. If fewer than two of them are usable, the newest and oldest releases fill the list.
+    """
     usable = [version for version in wanted if has_python(version)]
     releases = [version for version in catalog.releases() if has_python(version)]
     ends = [*releases[-1:], *releases[:1]] if usable else [*releases[:1], *releases[-1:]]
@@ -59,7 +65,7 @@ def _name(version: Version) -> str:
 
 
 def write_command(command: Sequence[str], names: Sequence[str]) -> str:
-    """Return the user's command with other versions; one that names none becomes a plain run."""
+    """Return the user's command with other versions; a command that names no versions becomes a plain run."""
     if not any(option.partition("=")[0] == "--versions" for option in command):
         return f"tfcompare run --versions {','.join(names)}"
     kept: list[str] = []

@@ -10,8 +10,11 @@ MOST_REDONE = 0.2
 
 
 def limit_s(budget_s: float, number: int) -> float:
-    """Return the time at which round `number` must end. Two rounds are the least that tells anything, so they get more
-    than the budget; calls of minutes are not worth it."""
+    """Return the time at which round `number` must end.
+
+    At least two rounds are needed for any result, so they get more than the budget. Calls that take minutes are not
+    worth that.
+    """
     return budget_s if number > 2 else max(2 * budget_s, budget_s + TWO_ROUNDS_S)
 
 

@@ -1,4 +1,4 @@
-"""Versions made ready side by side: for a run, or for their images alone."""
+"""Makes versions ready side by side, for a run or for their images alone."""
 
 import os
 import time
@@ -32,7 +32,10 @@ def usual_at_once() -> int:
 def make_ready(
     versions: tuple[Version, ...], engine: Engine, logs: Path, view: View, at_once: int | None = None
 ) -> dict[str, Ready | EnvironmentFailed]:
-    """By number; a version that cannot be made ready costs itself only. What an interrupt ends is ended here."""
+    """Make versions ready, and return the results by number.
+
+    A version that cannot be made ready affects only itself. Whatever an interrupt stops is ended here.
+    """
 
     def watch(number: str) -> BuildLog:
         return BuildLog(logs / f"build-{number}.log", lambda line: view.preparing(number, line), view.say)

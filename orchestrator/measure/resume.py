@@ -44,7 +44,7 @@ EXPLORATORY_ROUNDS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class MoreOptions:
-    """What was asked on the command line; everything else stands in the run's plan."""
+    """The options given on the command line; everything else is in the run's plan."""
 
     run: Path
     rounds: int | None = None
@@ -56,7 +56,7 @@ class MoreOptions:
 
 @dataclass(frozen=True)
 class Past:
-    """What the journal says of the rounds that were measured already."""
+    """What the journal says about the rounds that were already measured."""
 
     ledger: Ledger
     judged: tuple[int, ...]
@@ -86,8 +86,11 @@ def read_past(plan: Plan, entries: Iterable[Entry]) -> Past:
 
 
 def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
-    """With what workers wrote and a host that was killed could no longer journal: neither its rounds nor its numbers
-    may come again. A host is at most one round and one replicate per arm ahead of its journal."""
+    """Add to the past what workers wrote but a killed host could no longer journal.
+
+    Neither its rounds nor its numbers may be used again. A host is at most one round and one replicate per arm ahead of
+    its journal.
+    """
     rounds, most = past.rounds + 1, past.ledger.replicates + 2 * len(plan.arms())
     seen = [one for one in written if one.round <= rounds and one.number <= most]
     past.ledger.replicates = max([past.ledger.replicates, *(one.number for one in seen)])
@@ -105,7 +108,7 @@ def open_cases(comparison: Comparison, past: Past) -> list[Case]:
 
 
 def extension(options: MoreOptions, plan: Plan, past: Past) -> Extended:
-    """What the new rounds are, decided before the first of them."""
+    """Decide what the new rounds are, before the first of them."""
     planned = looks_left(plan.looks, past.judged, past.rounds)
     if options.rounds:
         looks: tuple[int, ...] = (past.rounds + options.rounds,)
@@ -167,7 +170,7 @@ def _outline(ahead: Extended, plan: Plan, cases: int) -> str:
 
 
 def same_sources(plan: Plan, manifest: Manifest, directory: RunDir, own: Path | None) -> None:
-    """Raise UsageError unless the workloads are what was measured: those that the run keeps, and those named."""
+    """Raise UsageError unless the workloads are the measured ones: those that the run keeps, and those named."""
     if manifest.contract != contract.FINGERPRINT:
         raise UsageError(
             f"{plan.run} was measured under contract {manifest.contract}, this tfcompare has {contract.FINGERPRINT}; "
@@ -215,7 +218,10 @@ def _environments(
     view: View,
     held: ExitStack,
 ) -> tuple[dict[str, Environment], dict[str, EnvironmentFailed]]:
-    """The run's own environments again; one that has become another must not go on under its name."""
+    """Prepare the run's environments again.
+
+    An environment that has changed is left out: it must not continue under the old name.
+    """
     limits = replace(options.environments, cpus=plan.cpus, memory_mb=plan.memory_mb)
     limits = replace(limits, gpu=plan.device == "gpu", gpus=plan.gpus, cards=fitting.cards)
     if plan.engine not in ENGINES:

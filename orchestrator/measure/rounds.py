@@ -1,4 +1,4 @@
-"""The measuring itself: a pilot that calibrates, then rounds in which all arms of a case stand side by side."""
+"""The measurement: a pilot that calibrates, then rounds in which all arms of a case run side by side."""
 
 import os
 import random
@@ -34,8 +34,11 @@ Group = tuple[Case, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Rounds that are measured in one go, a run's first or more of them; looks count from the run's first round. The
-    seed is that of their orders; workloads draw their data from the plan's."""
+    """Rounds that are measured in one go: a run's first rounds, or additional ones.
+
+    Looks are counted from the run's first round. The seed determines the order of these rounds; workloads draw their
+    data from the plan's seed.
+    """
 
     cases: tuple[Case, ...]
     looks: tuple[int, ...]
@@ -46,7 +49,7 @@ class Stretch:
 
 @dataclass
 class Ledger:
-    """What earlier rounds leave to later ones."""
+    """The state that earlier rounds pass on to later ones."""
 
     calibration: dict[str, Calibrated] = field(default_factory=dict)
     ended: set[tuple[str, str]] = field(default_factory=set)
@@ -76,7 +79,7 @@ class Measurement:
         self.wanted = frozenset((case.label, version) for case, version in self.plan.arms())
 
     def measure(self) -> str:
-        """Runs to the stretch's end; what it returns, if anything, is a sentence on why it ended early."""
+        """Measure until the end of the stretch; return a sentence on why it ended early, or ''."""
         self._warm()
         self._calibrate([case for case in self.stretch.cases if case.label not in self.ledger.calibration])
         open_cases = [case for case in self.stretch.cases if self._alive(case)]
@@ -102,7 +105,7 @@ class Measurement:
         return time.monotonic() - self.started
 
     def _left(self, took: float, number: int) -> float:
-        """At most: cases leave the rotation as their verdicts come in."""
+        """Estimate the time left, as an upper limit: cases leave the rotation as their verdicts come in."""
         rounds = (self.stretch.looks[-1] - number) * took
         return min(rounds, self.stretch.budget_s - self._elapsed()) if self.stretch.budget_s else rounds
 
@@ -117,7 +120,7 @@ class Measurement:
         ]
 
     def _warm(self) -> None:
-        """Before any clock runs: the driver makes the code of versions that have none for its card, once."""
+        """Let the driver compile the code of versions that have none for its card, once, before any clock runs."""
         for version in sorted(self.slow_starts):
             for case in self.stretch.cases:
                 if version not in self._alive(case):
@@ -137,7 +140,7 @@ class Measurement:
             self.started = time.monotonic()
 
     def _calibrate(self, cases: Sequence[Case]) -> None:
-        """One replicate of each arm, by which the effort of all later ones is set."""
+        """Measure one replicate of each arm, and set the effort of all later ones by it."""
         arms = sum(len(self._alive(case)) for case in cases)
         budget = self.stretch.budget_s
         calls_s = PILOT_S if budget is None else min(PILOT_S, budget * PILOT_SHARE / max(arms, 1))
@@ -165,14 +168,19 @@ class Measurement:
         return pilots
 
     def _groups(self, cases: Sequence[Case]) -> Sequence[Group]:
-        """What is compared stands together; a worker that is its replicate itself can hold one case only."""
+        """Group the cases that are compared with each other.
+
+        A worker that is itself the replicate can hold only one case, so each case is then a group.
+        """
         if self.plan.isolation != "fork":
             return [(case,) for case in cases]
         return linked(cases, self.plan.pairs)
 
     def _round(self, groups: Sequence[Group], number: int) -> int:
-        """Visit the groups in random order; return how many of them the budget leaves out. The first two rounds visit
-        all or none: without them a case has no ratio."""
+        """Visit the groups in random order; return how many of them the budget leaves out.
+
+        The first two rounds visit all groups or none: without them, a case has no ratio.
+        """
         order = random.Random(f"{self.stretch.seed}/{number}").sample(groups, len(groups))
         if number <= 2 and not self._fits(order, number):
             return len(groups)
@@ -188,14 +196,16 @@ class Measurement:
         return pacing.expected_s([case.label for group in groups for case in group], self.costs)
 
     def _fits(self, groups: Sequence[Group], number: int) -> bool:
-        """Whether a round may still visit these groups."""
+        """Return whether the budget lets a round visit these groups as well."""
         if self.stretch.budget_s is None:
             return True
         return self._elapsed() + self._expected_s(groups) <= pacing.limit_s(self.stretch.budget_s, number)
 
     def _visit_quietly(self, order: Sequence[Group], place: int, number: int) -> None:
-        """Visit cases that are compared with each other, and again if something disturbed it: all arms, whatever the
-        times were."""
+        """Visit cases that are compared with each other, and repeat the visit if something disturbed it.
+
+        A repeat covers all arms, whatever the times were.
+        """
         group = order[place]
         replicates, cause = self._timed_visit(group, number)
         if not cause:
@@ -226,8 +236,10 @@ class Measurement:
         return found
 
     def _visit(self, group: Sequence[Case], number: int) -> tuple[dict[Case, tuple[int, ...]], str]:
-        """All arms of the group, side by side unless only one may hold the GPU; the replicates of each case, and what
-        disturbed the bursts."""
+        """Measure all arms of the group, side by side unless only one may hold the GPU.
+
+        Returns the replicates of each case, and what disturbed the bursts.
+        """
         arms: list[Arm] = [(case, version) for case in group for version in self._alive(case)]
         order = round_order(arms, self.stretch.seed, group[0].label, number)
         together = [[arm] for arm in order] if self.plan.exclusive else [order]
@@ -241,7 +253,10 @@ class Measurement:
         return counted, next(iter(causes), "")
 
     def _side_by_side(self, order: Sequence[Arm], number: int, first: int) -> tuple[dict[Arm, int], str]:
-        """All of these arms open at once, their bursts alternating; `first` is the first one's place in the visit."""
+        """Measure these arms with all of them open at once and their bursts alternating.
+
+        `first` is the place of the first arm in the visit.
+        """
         replicates: dict[Arm, int] = {}
         for place, (case, version) in enumerate(order, first):
             self.view.measuring(version, case, number)
@@ -323,8 +338,10 @@ class Measurement:
         return isinstance(answer, Closed)
 
     def _holder(self, case: Case, version: str, number: int, replicate: int) -> WorkerClient | None:
-        """Return the worker that holds a replicate. None if it has died: the replicate is then journaled as ended, and
-        its arm is measured again in the next round."""
+        """Return the worker that holds a replicate, or None if it has died.
+
+        In that case the replicate is journaled as ended, and its arm is measured again in the next round.
+        """
         client = self.crew.client(version)
         if client and self.crew.part(version) == self.workers[replicate]:
             return client
@@ -341,7 +358,7 @@ class Measurement:
         self.crew.bury(version)
 
     def _end(self, case: Case, version: str, number: int, replicate: int, answer: Closed | Refused | Died) -> None:
-        """Journals how a replicate ended; an arm that refused or died is not tried again in this run."""
+        """Journal how a replicate ended; an arm that refused or died is not tried again in this run."""
         if isinstance(answer, Closed):
             ended = Ended(
                 version=version, case=case.label, round=number, replicate=replicate, outcome="measured",
@@ -365,7 +382,7 @@ class Measurement:
 
 
 def undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[tuple[str, str]], bool]) -> list[Case]:
-    """The cases with a contrast that more rounds could still decide, or what a claim says of one."""
+    """Return the cases with a contrast, or a claim's statement about one, that more rounds could still decide."""
     unsure = {contrast.pair for contrast in comparison.contrasts if contrast.verdict == "inconclusive"}
     for judged in judge_claims(comparison, comparison.plan.claims):
         unsure |= {one.expectation.pair for one in judged.findings if one.expectation and one.answer == "inconclusive"}
@@ -374,12 +391,12 @@ def undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[t
 
 
 def patient(plan: Plan) -> frozenset[str]:
-    """The cases that a claim says take the same time."""
+    """Return the cases that take the same time according to a claim."""
     pairs = (one.pair for claim in plan.claims for one in claim.expectations if one.effect == "same")
     return frozenset(label for pair in pairs if pair.metric == "steady" for label, _ in pair.arms)
 
 
 def _pilot_calls(call_ns: int, calls_s: float) -> int:
-    """As many as the pilot's time allows: a handful of slow calls, and of calls of seconds just one."""
+    """Return as many calls as the pilot's time allows: a handful of slow ones, but only one that takes seconds."""
     affordable = int(calls_s * 1e9 / max(call_ns, 1))
     return min(MOST_PILOT_CALLS, max(affordable, FEWEST_PILOT_CALLS if call_ns < PILOT_S * 1e9 else 1))

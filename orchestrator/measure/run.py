@@ -1,4 +1,4 @@
-"""The story of a run, top to bottom: what is asked, what it takes, the measuring, the verdicts."""
+"""The course of a run, from top to bottom: the request, what it requires, the measurement, the verdicts."""
 
 import time
 from collections.abc import Callable, Collection
@@ -57,7 +57,7 @@ RESIDENT_GB = 0.5
 
 @dataclass(frozen=True)
 class Done:
-    """A judged run, and the error that its exit code comes from."""
+    """A judged run, and the error that determines its exit code."""
 
     comparison: Comparison
     path: Path
@@ -98,7 +98,7 @@ def _run(options: Options, asked: Asked, name: str, engine: Engine, view: View, 
 
 
 def pin_workloads(asked: Asked, own: Path | None, directory: RunDir, say: Callable[[str], None]) -> Asked:
-    """With the user's own workloads as copied into the run directory, if any of them is measured."""
+    """Copy the user's own workloads into the run directory, if any of them is measured, and use the copies."""
     if own is None or all(workload.builtin for workload in asked.workloads.values()):
         return asked
     large = pinned.pin(own, directory.workloads)
@@ -112,7 +112,7 @@ def pin_workloads(asked: Asked, own: Path | None, directory: RunDir, say: Callab
 
 
 def workload_folder(plan: Plan, directory: RunDir, held: ExitStack) -> Path | None:
-    """Where workers load the user's own workloads from."""
+    """Return the folder from which workers load the user's own workloads."""
     if not directory.workloads.is_dir():
         return None
     if ENGINES[plan.engine].detached or not plan.large:
@@ -132,8 +132,11 @@ def prepare_somewhere(
     *,
     enough: Callable[[Collection[str]], bool] = bool,
 ) -> tuple[str, dict[str, Environment], dict[str, EnvironmentFailed]]:
-    """The versions made ready on the engine chosen, or, where the choice was left open and Docker can make no image at
-    all, in virtual environments; with what failed journaled and told. Where Pythons are missing, `enough` must hold."""
+    """Make the versions ready on the chosen engine, or on the next candidate if it can make none of them.
+
+    There are other candidates only if the choice of the engine was left open. Failures are journaled and reported. If
+    Pythons are missing, `enough` must hold.
+    """
     environments, failures = prepare(versions, engine, directory, view)
     names = find_candidates(options.engine, options.isolation, options.environments)
     for other in names[names.index(name) + 1 :]:
@@ -163,7 +166,10 @@ def outline(plan: Plan) -> str:
 
 
 def _minutes(plan: Plan) -> str:
-    """Of what claims name, a replicate takes milliseconds or half a minute; then only the budget is known."""
+    """Estimate how long the run takes.
+
+    A replicate that a claim names takes milliseconds or half a minute, so with claims only the budget is known.
+    """
     if plan.claims and plan.budget_s:
         return f"at most {_in_minutes(plan.budget_s)}"
     each = REPLICATE_S if plan.isolation == "fork" else ISOLATED_S
@@ -177,7 +183,7 @@ def _in_minutes(seconds: float) -> str:
 
 
 def _memory(plan: Plan) -> str:
-    """What many versions take at the same time; of few it is no question."""
+    """Estimate the memory that many versions take at the same time. Return '' for a few versions."""
     resident = len({version for _, version in plan.arms()})
     if plan.isolation != "fork" or resident < TREND_FROM:
         return ""
@@ -191,7 +197,7 @@ def _memory(plan: Plan) -> str:
 def prepare(
     versions: tuple[Version, ...], engine: Engine, directory: RunDir, view: View
 ) -> tuple[dict[str, Environment], dict[str, EnvironmentFailed]]:
-    """Makes every version ready, side by side; one that cannot be made costs itself only."""
+    """Make every version ready, side by side; a version that cannot be made ready affects only itself."""
     try:
         made = make_ready(versions, engine, directory.logs, view)
     except KeyboardInterrupt as stop:
@@ -227,7 +233,7 @@ def conduct(
     ledger: Ledger,
     fitting: Fitting = NO_CARDS,
 ) -> TfCompareError | None:
-    """Starts the workers, measures, ends the workers whatever happens; what cuts it short is returned."""
+    """Start the workers, measure, and end the workers whatever happens; return the error that cut it short."""
     begun = time.monotonic()
     isolated = environments if plan.isolation != "fork" else ()
     crew = Crew(plan, environments, directory, own_workloads, view.say, isolated, fitting)
@@ -265,7 +271,7 @@ def conduct(
 
 
 def verdict_on(comparison: Comparison, failures: list[EnvironmentFailed]) -> TfCompareError | None:
-    """The error, if any, that the exit code of a completed run comes from."""
+    """Return the error, if any, that determines the exit code of a completed run."""
     if comparison.broken:
         return ContractBroken("\n".join(comparison.broken))
     if failures:
@@ -280,7 +286,7 @@ def verdict_on(comparison: Comparison, failures: list[EnvironmentFailed]) -> TfC
 
 
 def forecast(options: Options, say: Callable[[str], None]) -> list[str]:
-    """What a run would do, in lines; nothing is built, installed or measured."""
+    """Describe in lines what a run would do; nothing is built, installed or measured."""
     options, asked = fit(options, ask(replace(options, versions=provide(options.versions, say))))
     _, engine = choose_engine(options.engine, options.isolation, options.environments, say)
     lines = [outline(asked.plan), *(f"  {match}" for match in asked.fitting.matches)]

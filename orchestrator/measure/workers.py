@@ -1,4 +1,4 @@
-"""The workers of a run: a resident one a version, started again after a death; or a fresh one a replicate."""
+"""The workers of a run: one resident worker per version, restarted if it dies, or a fresh one per replicate."""
 
 import os
 from collections.abc import Callable, Collection, Sequence
@@ -70,19 +70,19 @@ class Crew:
         return member.client if member else None
 
     def engage(self, version: str) -> WorkerClient | None:
-        """The worker that a new replicate goes to."""
+        """Return the worker for a new replicate; with one worker per replicate, start it first."""
         member = self._members.get(version)
         if member and member.isolated and not member.client and not member.lost:
             self._start(version)
         return self.client(version)
 
     def release(self, version: str) -> None:
-        """After a replicate's end: a worker that was the replicate's own leaves with it."""
+        """Finish a replicate. With one worker per replicate, this also stops the worker."""
         if self._members[version].isolated:
             self._leave(self._members[version])
 
     def start_all(self) -> dict[str, Ready]:
-        """Every worker that comes up; one that does not costs its version only."""
+        """Start every worker and return those that are ready; a failed start costs only its own version."""
         if self._plan.exclusive:
             return self._start_in_turn()
         # An executor, whose end an interrupt waits for: a worker that is half started could not be ended. So many at
@@ -93,7 +93,7 @@ class Crew:
         return {version: ready for version, ready in started.items() if ready}
 
     def _start_in_turn(self) -> dict[str, Ready]:
-        """Each once, to see that it can: it ends before the next one begins."""
+        """Start each worker once to check that it can start; each ends before the next one begins."""
         started = {}
         for version, member in self._members.items():
             if ready := self._start(version):
@@ -143,7 +143,10 @@ class Crew:
         return ready
 
     def _not_started(self, version: str, reason: str) -> None:
-        """With one worker per replicate, a failed start costs a version that has started before only that replicate."""
+        """Handle a failed start.
+
+        With one worker per replicate, a version that has started before loses only that replicate.
+        """
         member = self._members[version]
         if member.isolated and member.started:
             member.deaths += 1
@@ -153,7 +156,7 @@ class Crew:
         self.lose(version, "start", reason)
 
     def _require_gpu(self, client: WorkerClient) -> None:
-        """What TensorFlow itself sees, however the engine was asked."""
+        """Raise EngineUnavailable unless TensorFlow itself sees the GPUs that were requested for the run."""
         version = client.version.removesuffix(CONTROL)
         slow = version in self._fitting.slow_starts
         seen = client.gpus(SLOW_START_TIMEOUT_S if slow else START_TIMEOUT_S)
@@ -169,7 +172,7 @@ class Crew:
         self._say(f"{version} is lost ({stage}): {reason}")
 
     def bury(self, version: str) -> None:
-        """After a worker's death: keeps what it wrote and, if it was a resident, starts another in its place."""
+        """Clean up after a worker's death: keep what it wrote and, if it was a resident, start a replacement."""
         member = self._members[version]
         if member.client:
             member.client.channel.close()
@@ -184,7 +187,7 @@ class Crew:
         self._start(version)
 
     def dismiss(self) -> None:
-        """Ends every worker."""
+        """Ask every worker to quit, and keep what each wrote."""
         with ThreadPoolExecutor(len(self._members) or 1) as pool:
             list(pool.map(self._leave, self._members.values()))
 
@@ -194,26 +197,29 @@ class Crew:
         self._settle(member)
 
     def kill(self) -> None:
-        """Ends every worker at once."""
+        """End every worker at once."""
         for member in self._members.values():
             if member.client:
                 member.client.channel.close()
             self._settle(member)
 
     def _settle(self, member: Member) -> None:
-        """After a worker's end, however it came: its stream leaves the folder that the worker could write to."""
+        """Move an ended worker's stream out of the folder it could write to, however the worker ended."""
         member.client = None
         if member.stream:
             self._run.settle(member.stream)
             member.stream = None
 
     def part(self, version: str) -> int:
-        """The number of the version's worker, the last one if none runs now."""
+        """Return the number of the version's worker, or of its last one if none runs now."""
         return self._members[version].parts
 
 
 def last_line(log: Path) -> str:
-    """What a worker said before it ended without an answer: of a traceback, and of an abort, it is the cause."""
+    """Return the last line that a worker logged before it ended without an answer.
+
+    After a traceback or an abort, this line is the cause.
+    """
     with suppress(OSError), log.open("rb") as handle:
         handle.seek(max(0, log.stat().st_size - LOG_END))
         lines = handle.read().decode("utf-8", "replace").splitlines()
@@ -222,8 +228,10 @@ def last_line(log: Path) -> str:
 
 
 def misfit(asked: Sequence[Gpu], seen: Sequence[SeenGpu]) -> str:
-    """How what TensorFlow sees differs from what the engine was asked for, or nothing. Where no card was asked for, any
-    will do."""
+    """Describe how the GPUs that TensorFlow sees differ from those requested; return '' if they match.
+
+    If no particular card was requested, any card will do.
+    """
     if not seen:
         return "sees no GPU inside its container" + (f", where {_listed(asked)} was asked for" if asked else "")
     unlike = len(seen) != len(asked) or not _alike(asked, seen)
@@ -233,7 +241,10 @@ def misfit(asked: Sequence[Gpu], seen: Sequence[SeenGpu]) -> str:
 
 
 def _alike(asked: Sequence[Gpu], seen: Sequence[SeenGpu]) -> bool:
-    """In any order: CUDA counts the fastest first, the driver by their slots."""
+    """Return whether the same cards were requested and seen, in any order.
+
+    CUDA lists the fastest card first, and the driver lists cards by slot.
+    """
     left = list(seen)
     for card in asked:
         same = next((gpu for gpu in left if _same(card, gpu)), None)

@@ -1,4 +1,4 @@
-"""The GPUs of a run: which are used, and whether its versions can run on them; all before anything is built."""
+"""The GPUs of a run: which ones it uses and whether its versions can run on them, decided before any build."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,7 +21,10 @@ SPLIT = "is split (MIG), and TensorFlow gets one slice of it: figures are the sl
 
 
 def choose(names: Sequence[str], seen: Sequence[Gpu]) -> tuple[Gpu, ...]:
-    """The cards that are named, by index or UUID; if none is, the first: a run has one card unless it asks for more."""
+    """Return the named cards, given by index or UUID.
+
+    Without names, return the first card: a run uses one card unless it asks for more.
+    """
     found = tuple(_named(name, seen) for name in names) or tuple(seen[:1])
     if len(set(found)) < len(found):
         raise UsageError(f"--gpus {','.join(names)}: one GPU is named twice")
@@ -52,8 +55,10 @@ def fit(
     find: Callable[[], tuple[Gpu, ...]] = gpus,
     read: Callable[[], tuple[GpuReading, ...]] = read_gpus,
 ) -> tuple[Options, Asked]:
-    """The same with the cards chosen and each version judged; raises UsageError for one that is known to fail on one of
-    them, unless that was asked for."""
+    """Return the options and the request with the cards chosen and each version judged.
+
+    Raises UsageError for a version that is known to fail on one of the cards, unless --force was given.
+    """
     places = options.environments
     if not places.gpu:
         return options, asked
@@ -71,7 +76,7 @@ def fit(
 
 
 def again(keys: Sequence[str], versions: Sequence[Version]) -> Fitting:
-    """The cards of a run that goes on; what is to be said of them was said when it began."""
+    """Return the cards of a run that continues, without notes: they were shown when the run began."""
     if not keys:
         return NO_CARDS
     cards = choose(keys, gpus())

@@ -1,4 +1,4 @@
-"""From what was asked to what is done: selectors to cases, cases to pairs, rounds to orders. Pure."""
+"""Turns a request into a plan: selectors into cases, cases into pairs, rounds into orders. Pure."""
 
 import itertools
 import random
@@ -25,10 +25,10 @@ Item = TypeVar("Item")
 
 
 def select_cases(asked: Sequence[str], suite: Sequence[str], workloads: dict[str, Workload]) -> tuple[Case, ...]:
-    """The cases of `asked`, or of the suite if nothing is asked, each once, in the order named.
+    """Return the requested cases, or those of the suite without a request, each once, in the order named.
 
-    A parameter that `asked` leaves free takes every value that it has in the suite's cases of that workload; where the
-    suite lacks the workload, all its values.
+    A parameter that `asked` leaves free takes every value that it has in the suite's cases of that workload, or all its
+    values if the suite lacks the workload.
     """
     defaults = [parse_selector(text, workloads) for text in suite]
     if not asked:
@@ -54,8 +54,10 @@ def _unique(cases: Iterable[Case]) -> tuple[Case, ...]:
 
 
 def plan_pairs(cases: Sequence[Case], versions: Sequence[str], workloads: dict[str, Workload]) -> tuple[Pair, ...]:
-    """Every ratio that the run answers for: each version to the first, and inside each version each case to its
-    workload's baseline case."""
+    """Return every ratio that the run reports.
+
+    Each version is compared with the first and, within each version, each case with its workload's baseline case.
+    """
     pairs = [_version_pair(case, versions[0], version) for case in cases for version in versions[1:]]
     present = set(cases)
     for case in cases:
@@ -77,7 +79,7 @@ def plan_pairs(cases: Sequence[Case], versions: Sequence[str], workloads: dict[s
 
 
 def in_order(versions: Iterable[str]) -> tuple[str, ...]:
-    """The oldest first, wherever the baseline stands; without its second arm."""
+    """Return the versions from the oldest to the newest, wherever the baseline is, without its second arm."""
     own = [version for version in versions if not version.endswith(CONTROL)]
     try:
         return tuple(sorted(own, key=Number))
@@ -86,7 +88,7 @@ def in_order(versions: Iterable[str]) -> tuple[str, ...]:
 
 
 def neighbour_pairs(plan: Plan, arms: Iterable[Arm]) -> tuple[Pair, ...]:
-    """Each version of a trend to the one before it, of those that have a time."""
+    """Pair each version of a trend with the one before it, among those that have a time."""
     versions = in_order(plan.versions)
     # Of two, it would be the contrast that there is.
     if plan.claims or len(versions) < 3:
@@ -100,7 +102,7 @@ def neighbour_pairs(plan: Plan, arms: Iterable[Arm]) -> tuple[Pair, ...]:
 
 
 def reference_pairs(plan: Plan, arms: Iterable[Arm]) -> tuple[Pair, ...]:
-    """Of a trend's cases whose baseline has no time: every version to the oldest that has one."""
+    """Pair every version with the oldest that has a time, for the trend's cases whose baseline has none."""
     versions = in_order(plan.versions)
     if plan.claims or len(versions) < 3:
         return ()
@@ -121,8 +123,10 @@ def _version_pair(case: Case, baseline: str, candidate: str) -> Pair:
 
 
 def linked(cases: Sequence[Case], pairs: Iterable[Pair]) -> tuple[tuple[Case, ...], ...]:
-    """Cases that are compared with each other, however indirectly, together: their arms stand side by side in a round,
-    like the versions of one case."""
+    """Group the cases that are compared with each other, directly or indirectly.
+
+    Their arms run side by side in a round, like the versions of one case.
+    """
     groups = {case.label: [case] for case in cases}
     for pair in pairs:
         one, other = (groups.get(label) for label, _ in pair.arms)
@@ -133,7 +137,7 @@ def linked(cases: Sequence[Case], pairs: Iterable[Pair]) -> tuple[tuple[Case, ..
 
 
 def alternating(order: Sequence[Item], bursts: Callable[[Item], int]) -> list[Item]:
-    """Each item's bursts spread evenly over the visit; those of items with equally many go forth and back."""
+    """Spread each item's bursts evenly over the visit; items with equally many bursts go back and forth."""
     places = [
         ((number + 0.5) / bursts(item), place if number % 2 == 0 else -place, item)
         for place, item in enumerate(order)
@@ -143,8 +147,10 @@ def alternating(order: Sequence[Item], bursts: Callable[[Item], int]) -> list[It
 
 
 def round_order(items: Sequence[Item], seed: int, case: str, round_number: int) -> list[Item]:
-    """The order of a round: random, and in every second round the mirror of the round before, so that each item is
-    as often early as late."""
+    """Return the order of a round: random, or in every second round the mirror of the round before.
+
+    This way, each item is early as often as it is late.
+    """
     draw = random.Random(f"{seed}/{case}/{(round_number + 1) // 2}")
     order = list(items)
     draw.shuffle(order)
@@ -152,8 +158,11 @@ def round_order(items: Sequence[Item], seed: int, case: str, round_number: int) 
 
 
 def looks_left(looks: Sequence[int], taken: Iterable[int], rounds: int) -> tuple[int, ...]:
-    """The planned looks that more rounds may still take. Each look spends its share of the error; one that a budget or
-    an interrupt put where none was planned takes the place of the next."""
+    """Return the planned looks that more rounds may still take.
+
+    Each look spends its share of the error. A look that a budget or an interrupt caused where none was planned takes
+    the place of the next planned one.
+    """
     unspent = len(looks) - len(set(taken))
     ahead = [look for look in looks if look > rounds]
     return tuple(ahead[-unspent:]) if unspent > 0 else ()

@@ -1,4 +1,4 @@
-"""What was asked of a run, checked against what there is before any work."""
+"""The request for a run, checked against what exists before any work starts."""
 
 import secrets
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from orchestrator.plan.pairs import ALPHA, LOOKS, LOOKS_AT_CLAIMS, plan_pairs, s
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What was asked on the command line."""
+    """The options given on the command line."""
 
     versions: tuple[str, ...] = ()
     # Without one the cases of `own_workloads`, or else of the default suite.
@@ -45,7 +45,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Asked:
-    """Options checked against what there is, before any work."""
+    """The options, checked against what exists before any work starts."""
 
     versions: tuple[Version, ...]
     workloads: dict[str, Workload]
@@ -55,7 +55,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which arms are to be measured, and which ratios are asked for; numbers are versions with the control arm."""
+    """The arms to measure and the ratios to report; `numbers` are the versions, including the control arm."""
 
     versions: tuple[Version, ...]
     numbers: tuple[str, ...]
@@ -65,7 +65,10 @@ class Chosen:
 
 
 def ask(options: Options, fewest: int = 2) -> Asked:
-    """Everything that can be wrong with the options is found here; `fewest` versions make sense."""
+    """Validate the options and return the checked request.
+
+    Every mistake in the options is found here. `fewest` is the smallest number of versions that makes sense.
+    """
     workloads = suites.all_workloads(options.own_workloads)
     device = "gpu" if options.environments.gpu else "cpu"
     if options.claims:
@@ -110,16 +113,20 @@ def _check_threads(versions: tuple[Version, ...]) -> None:
 
 
 def suite_name(named: str | None, own_workloads: Path | None) -> str:
-    """Return the name that reports and the history give to what is measured: a suite, or the user's folder, whose slash
-    no suite has."""
+    """Return the name that reports and the history give to what is measured.
+
+    This is the name of a suite, or of the user's folder with a slash, which no suite has.
+    """
     if named is None and own_workloads is not None:
         return f"{own_workloads.resolve().name}/"
     return named or suites.DEFAULT
 
 
 def suite_of(options: Options, workloads: Mapping[str, Workload]) -> Suite:
-    """Return the suite that was named, or the user's own workloads as one. A built-in workload that is selected next to
-    them keeps the cases that it has in the default suite."""
+    """Return the named suite, or the user's own workloads as a suite.
+
+    A built-in workload that is selected next to them keeps the cases that it has in the default suite.
+    """
     suite = suites.suite(options.suite or suites.DEFAULT)
     if options.suite or options.own_workloads is None:
         return suite

@@ -9,13 +9,16 @@ SPEEDSCOPE = "https://www.speedscope.app/file-format-schema.json"
 
 
 def collapsed(stacks: Stacks) -> str:
-    """A line a stack, outermost function first: `one;two;three NANOSECONDS`, as flamegraph.pl and its kin read it."""
+    """Return one line per stack, outermost function first: `one;two;three NANOSECONDS`.
+
+    This is the format of flamegraph.pl and similar tools.
+    """
     names = [_named(frame) for frame in stacks.frames]
     return "".join(f"{';'.join(names[frame] for frame in path)} {own_ns}\n" for path, own_ns in _paths(stacks))
 
 
 def speedscope(arm: ProfiledArm, stacks: Stacks) -> dict[str, Any]:
-    """A file for https://www.speedscope.app: one sample a stack, side by side as in the tree."""
+    """Return a file for https://www.speedscope.app: one sample per stack, side by side as in the tree."""
     paths = list(_paths(stacks))
     name = f"{arm.version} {arm.case.label}"
     return {
@@ -39,7 +42,7 @@ def speedscope(arm: ProfiledArm, stacks: Stacks) -> dict[str, Any]:
 
 
 def _paths(stacks: Stacks) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Every stack that took time of its own: its frames, and the time."""
+    """Yield the frames and the own time of every stack that has own time."""
     paths: list[tuple[int, ...]] = []
     for node in stacks.nodes:
         above = paths[node.parent] if node.parent >= 0 else ()
@@ -49,7 +52,7 @@ def _paths(stacks: Stacks) -> Iterator[tuple[tuple[int, ...], int]]:
 
 
 def _named(frame: Frame) -> str:
-    """Semicolons and line ends are the format's own."""
+    """Return a frame's name without semicolons and line ends, which belong to the format."""
     name = f"{frame.name} ({frame.file}:{frame.line})" if frame.file else frame.name
     return "".join(character if character.isprintable() and character != ";" else "?" for character in name)
 

@@ -1,4 +1,4 @@
-"""What a profile is, and what the profiles of several versions say of each other. Pure."""
+"""What a profile is, and how the profiles of several versions compare. Pure."""
 
 import hashlib
 import re
@@ -29,7 +29,7 @@ MOVED = (
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """How often a function was called, and what it took: itself, and with all that it called."""
+    """The calls of a function and their time: its own, and with everything that it called."""
 
     __pydantic_config__ = STRICT
 
@@ -40,8 +40,10 @@ class Spent:
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
-    """One function of a profile. `start` is until the third call, `steady` the calls after it; a function written in C
-    has no file."""
+    """One function of a profile.
+
+    `start` is the time until the third call, and `steady` the calls after it. A function written in C has no file.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -59,7 +61,10 @@ class Frame(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A frame reached by one stack: its caller's node comes before it, and -1 is nobody's."""
+    """A frame reached by one stack.
+
+    The node of its caller comes before it; a parent of -1 means that it has no caller.
+    """
 
     parent: int
     frame: int
@@ -68,7 +73,10 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Stacks:
-    """Own time by stack, from a few calls under a tracer; a branch below a share of all is folded into its caller."""
+    """Own time by stack, from a few calls under a tracer.
+
+    A branch below a given share of the total is folded into its caller.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -85,7 +93,10 @@ class Stacks:
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """Where the time of a case went in one version. Its times were taken under a profiler: none is a measurement."""
+    """Where the time of a case went in one version.
+
+    The times were taken under a profiler, so none of them is a measurement.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -99,12 +110,12 @@ class Profile:
 
     @property
     def iterations(self) -> int:
-        """Steps under the profiler."""
+        """The number of steps under the profiler."""
         return self.calls * self.steps
 
     @property
     def longer(self) -> float:
-        """By which factor the profiler made a call longer."""
+        """The factor by which the profiler made a call longer."""
         return statistics.median(self.profiled_ns) / max(1.0, statistics.median(self.plain_ns))
 
 
@@ -143,8 +154,10 @@ class Heading:
 
 @dataclass(frozen=True, kw_only=True)
 class Profiled:
-    """A whole `tfcompare profile`: its arms by case, and where its files are. What cut it short, if anything, is the
-    error."""
+    """The result of `tfcompare profile`: its arms by case, and where its files are.
+
+    `error` is what cut it short, if anything.
+    """
 
     heading: Heading
     arms: tuple[ProfiledArm, ...]
@@ -153,7 +166,10 @@ class Profiled:
 
 
 def stem(case: Case, version: str) -> str:
-    """A file name that says which arm; where a label cannot be one, a digest keeps two of them apart."""
+    """Return a file name for an arm.
+
+    If labels cannot be used as file names, a digest keeps them apart.
+    """
     name = case.label.removesuffix("]").replace("[", ",")
     if len(name) > LONGEST_NAME or not FILE_LABEL.fullmatch(case.label):
         digest = hashlib.sha256(case.label.encode()).hexdigest()[:8]
@@ -163,7 +179,7 @@ def stem(case: Case, version: str) -> str:
 
 @dataclass(frozen=True)
 class Split:
-    """A profile in three parts, as the seed's study has it: what builds, what every step does once, and the rest."""
+    """A profile in three parts, as in the seed's study: what builds, what every step does once, and the rest."""
 
     build_ns: int
     train_ns: int
@@ -172,7 +188,7 @@ class Split:
 
     @property
     def step_ms(self) -> float:
-        """A step without the build: what every percentage is of."""
+        """The time of a step without the build, to which every percentage refers."""
         return (self.train_ns + self.other_ns) / self.iterations / 1e6
 
     @property
@@ -189,8 +205,11 @@ def builds(function: Function) -> bool:
 
 
 def split(profile: Profile) -> Split:
-    """Build: all until the third call, and functions called once or twice after it; train: functions called once a
-    step."""
+    """Split a profile into build, train and other.
+
+    Build is everything until the third call, and functions called once or twice after it. Train is functions called
+    once per step.
+    """
     build, train, other = 0, 0, 0
     for function in profile.functions:
         build += function.start.own_ns
@@ -205,7 +224,7 @@ def split(profile: Profile) -> Split:
 
 @dataclass(frozen=True)
 class Cell:
-    """What a function takes of one step in one version."""
+    """The calls and the time of a function per step in one version."""
 
     calls: float
     own_ms: float
@@ -214,8 +233,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A function across versions: a cell a version, None where it is not called. The place is that of the last version
-    which calls it."""
+    """A function across versions: one cell per version, None if it is not called.
+
+    The file and the line are those in the last version that calls it.
+    """
 
     file: str
     line: int
@@ -236,15 +257,17 @@ def cumulative(cell: Cell) -> float:
 
 
 def module(file: str) -> str:
-    """A file's name without what moved between versions."""
+    """Return a file's name without what moved between versions."""
     for pattern, instead in MOVED:
         file = pattern.sub(instead, file)
     return file
 
 
 def align(profiles: Sequence[Profile]) -> tuple[Row, ...]:
-    """The functions of all versions, each in one row: by module and name; of what is left, by a name that is
-    unmistakable."""
+    """Return one row per function, across all versions.
+
+    Functions are matched by module and name, and the rest by a name that is unmistakable.
+    """
     rows: dict[Key, list[Function | None]] = {}
     for position, profile in enumerate(profiles):
         named = _by_key(profile.functions)
@@ -255,8 +278,11 @@ def align(profiles: Sequence[Profile]) -> tuple[Row, ...]:
 
 
 def _moved(gone: Sequence[Key], new: Sequence[Key]) -> dict[Key, Key]:
-    """Which of the new functions are old ones in another place: in a file of the same name, or a method of a class of
-    the same name. Where two could be meant, neither is."""
+    """Map new functions to old ones that have moved.
+
+    A function may now be in a file of the same name, or a method of a class of the same name. If two functions are
+    possible, neither is chosen.
+    """
     found: dict[Key, Key] = {}
     for shortened in (_by_file, _by_class):
         left = {side: [key for key in keys if shortened(key)] for side, keys in (("gone", gone), ("new", new))}
@@ -278,7 +304,7 @@ def _by_class(key: Key) -> Key | None:
 
 
 def _by_key(functions: Iterable[Function]) -> dict[Key, Function]:
-    """The steady functions; those that a file has under one name are one."""
+    """Return the steady functions; those that have the same name in the same file are merged."""
     found: dict[Key, Function] = {}
     for function in functions:
         if builds(function):
@@ -316,8 +342,10 @@ def value(cell: Cell | None, figure: Figure) -> float:
 
 
 def growth(row: Row, figure: Figure) -> float:
-    """By how many milliseconds a step a function grew against the first version, in the version where it grew most; of
-    a single version, what it takes."""
+    """Return by how many milliseconds per step a function grew, compared with the first version.
+
+    The version in which it grew most counts. With a single version, this is the time that the function takes.
+    """
     first, *others = (value(cell, figure) for cell in row.cells)
     return max(others) - first if others else first
 
@@ -328,8 +356,10 @@ def shrinkage(row: Row, figure: Figure) -> float:
 
 
 def grown(rows: Iterable[Row], figure: Figure, splits: Sequence[Split]) -> tuple[Row, ...]:
-    """The functions that are new or grown, largest first: by the part of its version's step that the growth is, so that
-    the slowest of several versions does not hide the others."""
+    """Return the functions that are new or have grown, largest first.
+
+    Growth is a share of the version's step, so that the slowest of several versions does not hide the others.
+    """
     steps = [parts.step_ms or 1.0 for parts in splits]
 
     def part(row: Row) -> float:
@@ -340,7 +370,7 @@ def grown(rows: Iterable[Row], figure: Figure, splits: Sequence[Split]) -> tuple
 
 
 def shrunk(rows: Iterable[Row], figure: Figure) -> tuple[Row, ...]:
-    """The functions that are gone or take less, and in no version more; largest first."""
+    """Return the functions that are gone, or that take less and in no version more; largest first."""
     return _largest((row for row in rows if growth(row, figure) <= 0), lambda row: shrinkage(row, figure))
 
 

@@ -1,4 +1,4 @@
-"""The story of a profile: where the time of each case goes in each version. Nothing here is measured or judged."""
+"""The course of a profile: where the time of each case goes in each version. Nothing here is measured or judged."""
 
 import json
 import shutil
@@ -44,7 +44,7 @@ ARM = TypeAdapter(ProfiledArm)
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileOptions:
-    """What was asked on the command line: of a run, as far as it concerns a profile, and of the profile itself."""
+    """The options given on the command line: those of a run that concern a profile, and those of the profile itself."""
 
     run: Options
     calls: int = CALLS
@@ -52,8 +52,11 @@ class ProfileOptions:
 
 
 def asked_of(options: ProfileOptions) -> Asked:
-    """Everything that can be wrong with the options is found here. Of the plan, what workers are started with is used:
-    there are no rounds, and nothing is judged."""
+    """Validate the options and return the checked request.
+
+    Every mistake in the options is found here. Of the plan, only what starts workers is used: there are no rounds, and
+    nothing is judged.
+    """
     if not options.run.versions:
         raise UsageError("--versions names no version; e.g. --versions 1.14,2.0")
     if options.calls < FEWEST_CALLS:
@@ -85,7 +88,7 @@ def profile(options: ProfileOptions, view: View) -> Profiled:
 
 
 def make_directory(path: Path) -> RunDir:
-    """A run directory that no report takes for a run."""
+    """Create a run directory that no report mistakes for a run."""
     directory = RunDir.create(path)
     (directory.path / "plan.json").unlink()
     (directory.path / "profiles").mkdir()
@@ -101,7 +104,7 @@ def _profile(
     own: Path | None,
     view: View,
 ) -> Profiled:
-    """Starts the workers, profiles, ends the workers whatever happens."""
+    """Start the workers, profile, and end the workers whatever happens."""
     plan = asked.plan
     crew = Crew(plan, environments, directory, own, view.say, fitting=asked.fitting)
     heading: Heading | None = None
@@ -148,7 +151,7 @@ def _head(
     ready: dict[str, Ready],
     directory: RunDir,
 ) -> Heading:
-    """Writes what is known before the first profile."""
+    """Write and return what is known before the first profile."""
     plan = asked.plan
     workers = {version: answer.facts for version, answer in ready.items()}
     manifest = replace(make_manifest(options.run, asked, environments), workers=workers)
@@ -197,7 +200,7 @@ def _arm(
 
 
 def _keep(arm: ProfiledArm, directory: RunDir) -> None:
-    """The arm's own files: all that is known of it, and its stacks for flame graphs."""
+    """Write the arm's files: all that is known about it, and its stacks for flame graphs."""
     named = directory.path / "profiles" / stem(arm.case, arm.version)
     Path(f"{named}.json").write_bytes(ARM.dump_json(arm, indent=1) + b"\n")
     if arm.profile:
@@ -207,7 +210,7 @@ def _keep(arm: ProfiledArm, directory: RunDir) -> None:
 
 
 def read(path: Path) -> Profiled:
-    """A profile as it was left in its directory."""
+    """Read a profile from its directory."""
     refuse_strangers(path)
     try:
         heading = HEADING.validate_json((path / PROFILE_FILE).read_bytes())
@@ -225,7 +228,7 @@ def read(path: Path) -> Profiled:
 
 
 def verdict_on(arms: list[ProfiledArm], failures: list[EnvironmentFailed]) -> TfCompareError | None:
-    """The error, if any, that the exit code comes from."""
+    """Return the error, if any, that determines the exit code."""
     if failures:
         return EnvironmentFailed("\n".join(map(str, failures)))
     if died := [arm for arm in arms if arm.outcome == "died"]:

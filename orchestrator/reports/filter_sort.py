@@ -88,7 +88,7 @@ def reversed_groups(items: Sequence[T], group: Callable[[T], str]) -> Iterable[T
 
 
 def arrangement(only: str | None, sort: str | None) -> Arrangement:
-    """From flags, checked."""
+    """Check the flags, and return how to show a run."""
     kinds = tuple(name.strip() for name in only.split(",")) if only else ()
     for kind in kinds:
         if kind not in KINDS:

@@ -1,4 +1,4 @@
-"""The command that continues a run which left something undecided, with the budget that takes it to its next look."""
+"""The command that continues an undecided run, with the budget that takes it to its next look."""
 
 import math
 import shlex
@@ -57,8 +57,10 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
 
 
 def own_workloads(plan: Plan, manifest: Manifest, path: Path) -> tuple[str, ...] | None:
-    """Return the flag for the folder of the run's own workloads: () if the run keeps them or has none, None if the
-    folder is not known."""
+    """Return the flag for the folder of the run's own workloads.
+
+    Returns () if the run keeps them or has none, and None if the folder is not known.
+    """
     if RunDir(path).workloads.is_dir() or all((BUILTIN / f"{case.workload}.py").is_file() for case in plan.cases):
         return ()
     return next(flag_values(manifest.command, ("--workloads",)), None)
@@ -73,7 +75,7 @@ def flag_values(command: Sequence[str], names: Sequence[str]) -> Iterator[tuple[
 
 
 def round_s(comparison: Comparison, entries: Sequence[Entry], arms: Sequence[tuple[str, str]]) -> float:
-    """Estimate the time of a round of these arms: what the calls of each took, and what a replicate takes besides."""
+    """Estimate the time of a round of these arms: the calls of each, and what a replicate takes in addition."""
     calls_s = {
         (arm.case.label, arm.version): (arm.build_s or 0.0) + arm.train_s
         for arm in comparison.arms

@@ -1,4 +1,7 @@
-"""Streams held against the journal: a replicate counts only if the host asked for it and its worker announced it."""
+"""Checks result streams against the journal.
+
+A replicate counts only if the host asked for it and its worker announced it.
+"""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -11,7 +14,7 @@ from orchestrator.results.replicates import Read, Replicate
 
 @dataclass
 class Announced:
-    """How the journal says that each replicate ended. Streams are admitted one after another, and each replicate once.
+    """The journal's record of how each replicate ended; it admits streams one by one, and each replicate once.
 
     A run that was cut short may hold rows that were written but not yet recorded; they are left out. If anything else
     differs from the journal, nothing in the stream is used.
@@ -42,8 +45,11 @@ class Announced:
         return frozenset(kept), tuple(self._notes(read, unknown))
 
     def missing(self, unread: Container[tuple[str, int]]) -> list[str]:
-        """One line per version about replicates that were measured and are in no stream, apart from streams that could
-        not be read. Journals of earlier releases do not say in which stream a replicate should be."""
+        """Return one line per version about measured replicates that are in no stream.
+
+        Replicates of streams that could not be read are not listed. Journals of earlier releases do not say in which
+        stream a replicate should be.
+        """
         lost = Counter(
             version
             for (version, number), end in self.ends.items()
@@ -58,7 +64,7 @@ class Announced:
         ]
 
     def _wrong(self, read: Read, replicate: Replicate, end: Ended | None) -> str:
-        """How a replicate differs from what the journal says, or nothing."""
+        """Describe how a replicate differs from what the journal says; return '' if it does not."""
         if (replicate.case, replicate.version) not in self.arms:
             return f"is of {replicate.case} in {replicate.version}, which the plan does not have"
         if end is None:
@@ -82,7 +88,10 @@ class Announced:
 
 
 def of_journal(plan: Plan, entries: Iterable[Entry]) -> Announced | None:
-    """None where the journal is of no measuring at all: then there is nothing to hold streams against."""
+    """Return the journal's record of replicates.
+
+    Returns None if the journal belongs to no measurement: then there is nothing to check streams against.
+    """
     known = list(entries)
     ends = {(entry.version, entry.replicate): entry for entry in known if isinstance(entry, Ended)}
     if not ends and not any(isinstance(entry, Machine) for entry in known):
@@ -92,7 +101,7 @@ def of_journal(plan: Plan, entries: Iterable[Entry]) -> Announced | None:
 
 
 def _was_cut(entries: Sequence[Entry]) -> bool:
-    """Whether any measuring of the run ended, or may have ended, in the middle of a replicate."""
+    """Return whether any measurement of the run ended, or may have ended, in the middle of a replicate."""
     begun = sum(isinstance(entry, Machine) and entry.when == "begin" for entry in entries)
     finished = [entry for entry in entries if isinstance(entry, Finished)]
     # Journals of earlier releases do not say it.

@@ -1,4 +1,4 @@
-"""What a judged run says of each of its claims."""
+"""The verdict of a judged run on each of its claims."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ SEEN: Mapping[Effect, str] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One statement of a claim and what came of it: a contrast, or an arm that checks itself."""
+    """One statement of a claim and its result: a contrast, or an arm that checks itself."""
 
     tested: Contrast | Arm
     expectation: Expectation | None
@@ -32,13 +32,13 @@ class Judged:
 
     @property
     def headline(self) -> Contrast | None:
-        """The contrast that stands for the claim in one line."""
+        """The contrast that represents the claim in one line."""
         tested = self.findings[0].tested if self.findings else None
         return tested if isinstance(tested, Contrast) else None
 
     @property
     def reason(self) -> str:
-        """Why it is not simply reproduced."""
+        """The reason why the claim was not simply reproduced."""
         if not self.findings:
             return "" if self.answer == "needs a GPU" else "it is said of a CPU: run it without --gpu"
         return next((one.reason for one in self.findings if one.answer == self.answer), "")
@@ -61,7 +61,7 @@ def judge_claims(comparison: Comparison, claims: Sequence[Claim]) -> tuple[Judge
 
 
 def _all(findings: Sequence[Finding]) -> Answer:
-    """One statement that fails fails the claim; all have to hold."""
+    """Combine the answers to a claim's statements: all must hold, so one that fails fails the claim."""
     answers = {finding.answer for finding in findings}
     return next((answer for answer in ("not reproduced", "inconclusive") if answer in answers), "reproduced")
 
@@ -81,7 +81,10 @@ def _effect(expectation: Expectation, contrast: Contrast) -> Finding:
 
 
 def _beyond(contrast: Contrast, margin: float) -> bool:
-    """Whether the whole interval is: `slower` asks less, and sameness is as little refuted by an estimate as shown."""
+    """Return whether the whole interval lies outside the margin.
+
+    The verdict `slower` asks for less. An estimate alone does not refute sameness, just as it does not show it.
+    """
     if contrast.ci_low is None or contrast.ci_high is None:
         return False
     return contrast.ci_low > 1 + margin or contrast.ci_high < 1 / (1 + margin)

@@ -1,5 +1,8 @@
-"""Two runs of the same cases. Nothing pairs them, so no time of one is ever set against a time of the other: what is
-compared is the ratio that each found inside itself."""
+"""Compares two runs of the same cases.
+
+Nothing pairs the runs, so a time from one is never compared with a time from the other. Instead, the ratios that each
+run found within itself are compared.
+"""
 
 import math
 from collections.abc import Mapping
@@ -26,7 +29,7 @@ SHORT = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One contrast of both runs: its ratio in each, and whether it is another one in the later."""
+    """One contrast found in both runs: its ratio in each, and whether the ratio changed."""
 
     pair: Pair
     earlier: Contrast
@@ -40,7 +43,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is not the same in both runs."""
+    """A fact that differs between the two runs."""
 
     what: str
     earlier: str
@@ -49,7 +52,7 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """Two runs, compared."""
+    """The result of comparing two runs."""
 
     earlier: Run
     later: Run
@@ -123,7 +126,10 @@ def _change(
 
 
 def _by_chance(found: list[tuple[Change, Across | None]]) -> tuple[Change, ...]:
-    """Of many contrasts some differ by chance (Benjamini and Hochberg)."""
+    """Mark changes as inconclusive if chance alone could explain them.
+
+    Among many contrasts, some differ by chance (Benjamini and Hochberg).
+    """
     raw = [across.p for _, across in found if across]
     adjusted = iter(of_many(raw))
     changes = []
@@ -137,7 +143,7 @@ def _by_chance(found: list[tuple[Change, Across | None]]) -> tuple[Change, ...]:
 
 
 def differences(earlier: Run, later: Run) -> tuple[Difference, ...]:
-    """What was not the same: the machine, how it was asked to measure, and the environments of the versions in both."""
+    """Return what differs: the machine, the measurement settings, and the environments of the shared versions."""
     old, new = _setting(earlier), _setting(later)
     return tuple(
         Difference(name, old.get(name, "-"), new.get(name, "-"))
@@ -166,7 +172,7 @@ def _setting(run: Run) -> dict[str, str]:
 
 
 def _rewritten(earlier: Run, later: Run) -> set[str]:
-    """Workloads whose source is another: their times tell of the source as much as of anything else."""
+    """Return the workloads whose source changed: their times reflect the source as much as anything else."""
     old, new = earlier.manifest.sources, later.manifest.sources
     return {name for name in old.keys() & new.keys() - {WORKER} if old[name] != new[name]}
 

@@ -1,4 +1,4 @@
-"""A run directory, read and judged: the same way at every look while it runs and for every report afterwards."""
+"""Reads and judges a run directory: the same way at every look during the run and for every report afterwards."""
 
 import math
 from collections import Counter, defaultdict
@@ -54,7 +54,7 @@ ENOUGH_ROUNDS = 5
 
 @dataclass(frozen=True)
 class Endings:
-    """What the journal tells of the arms that are not simply measured."""
+    """What the journal says about arms that were not simply measured."""
 
     refused: dict[tuple[str, str], str] = field(default_factory=dict)
     died: dict[tuple[str, str], Ended] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Endings:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """Streams that were not even files."""
+        """The streams that were not even files."""
         return tuple(entry.what for entry in self.discarded if entry.stream)
 
     @property
@@ -112,7 +112,7 @@ def read_endings(run: RunDir) -> Endings:
 
 @dataclass(frozen=True)
 class Gathered:
-    """All that a run directory holds, read: of the replicates those that count."""
+    """Contents of a run directory, without discarded replicates."""
 
     plan: Plan
     manifest: Manifest
@@ -123,7 +123,7 @@ class Gathered:
 
 
 def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathered:
-    """`also` is given the rows of each stream, which are not kept."""
+    """Read a run directory; `also` is called with the rows of each stream, which are not kept."""
     plan, manifest = run.read_plan(), run.read_manifest()
     endings = read_endings(run)
     announced = of_journal(plan, run.entries())
@@ -138,7 +138,10 @@ def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathe
 
 
 def judge_run(run: RunDir, *, at_look: bool = False) -> Comparison:
-    """At a look, which holds up the measuring, without what no verdict needs."""
+    """Judge a run directory.
+
+    A look delays the measurement, so it skips what no verdict needs.
+    """
     return judge(gather(run), flip=not at_look)
 
 
@@ -163,7 +166,7 @@ def judge(found: Gathered, *, flip: bool = True) -> Comparison:
 def compared(
     plan: Plan, replicates: Iterable[Replicate], endings: Endings, *, flip: bool
 ) -> tuple[tuple[Arm, ...], tuple[Contrast, ...]]:
-    """What replicates and endings come to, without a look at any file."""
+    """Compute arms and contrasts from replicates and endings, without reading any file."""
     by_arm = _by_arm(replicates)
     arms = tuple(_arm(case, version, by_arm.get((case.label, version), []), endings) for case, version in plan.arms())
     known = _samples(plan, by_arm)
@@ -172,7 +175,7 @@ def compared(
 
 
 def further(found: Gathered, pairs: tuple[Pair, ...], arms: Sequence[Arm]) -> tuple[Contrast, ...]:
-    """A family of contrasts of its own, that no round was taken for."""
+    """Return a separate family of contrasts, for which no rounds were measured."""
     plan = replace(found.plan, pairs=pairs)
     if not pairs:
         return ()
@@ -182,7 +185,7 @@ def further(found: Gathered, pairs: tuple[Pair, ...], arms: Sequence[Arm]) -> tu
 
 
 def samples(plan: Plan, replicates: Iterable[Replicate]) -> Samples:
-    """What verdicts are made from."""
+    """Return the samples from which verdicts are made."""
     return _samples(plan, _by_arm(replicates))
 
 
@@ -241,7 +244,7 @@ def _arm(case: Case, version: str, replicates: Sequence[Replicate], endings: End
 
 
 def _control(contrasts: Sequence[Contrast]) -> list[str]:
-    """What the baseline against itself says of this machine; a difference there is told before anything else."""
+    """Warn about this machine if the baseline differs from itself; this warning comes before all others."""
     own = [one for one in contrasts if one.pair.kind == "version" and one.pair.candidate.endswith(CONTROL)]
     if not own:
         return []
@@ -259,7 +262,10 @@ def _control(contrasts: Sequence[Contrast]) -> list[str]:
 
 
 def _noise(plan: Plan, contrasts: Sequence[Contrast]) -> list[str]:
-    """Where much stays open that a quieter machine would have decided, the machine is told before its verdicts."""
+    """Warn about a noisy machine if many open contrasts would have been decided on a quieter one.
+
+    The warning comes before the verdicts.
+    """
     timed = [
         (one.mde, one.ci_low, one.ci_high)
         for one in contrasts
@@ -305,7 +311,7 @@ def _warnings(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
 
 
 def compare_threads(plan: Plan, endings: Endings) -> list[str]:
-    """Warn where TensorFlow states other thread counts than asked for, or than in another version of the case."""
+    """Warn if TensorFlow states thread counts other than requested, or than in another version of the case."""
     by_case: dict[str, dict[str, set[tuple[int, ...]]]] = defaultdict(dict)
     for (case, version), stated in endings.threads.items():
         by_case[case][version] = stated
@@ -326,7 +332,7 @@ def compare_threads(plan: Plan, endings: Endings) -> list[str]:
 
 
 def _listed(pythons: Mapping[str, str]) -> str:
-    """Neighbours that share a Python together, where they are three or more."""
+    """List versions with their Pythons; three or more neighbours that share a Python become a range."""
     told: list[str] = []
     for python, group in groupby(pythons, key=pythons.__getitem__):
         versions = list(group)
@@ -336,8 +342,10 @@ def _listed(pythons: Mapping[str, str]) -> str:
 
 
 def _clocks(watched: Sequence[Watched]) -> list[str]:
-    """Of each GPU whose clock did not keep still: a ratio is formed inside a round, and still a card that cools down
-    between two arms is part of it."""
+    """Return one note per GPU whose clock was not steady.
+
+    A ratio is formed within a round, but a card that cools down between two arms still affects it.
+    """
     by_card: dict[int, list[CardSpan]] = defaultdict(list)
     for visit in watched:
         for card in visit.cards:

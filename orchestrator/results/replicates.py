@@ -1,4 +1,7 @@
-"""Replicates: what the rows of each come to. Whole streams at once, for a run may have millions of rows."""
+"""Summaries of the rows of each replicate.
+
+Whole streams are processed at once, because a run may have millions of rows.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -15,8 +18,11 @@ MOST_NAMED = 3
 
 
 class Replicate(NamedTuple):
-    """Calls are given by the step; `calls_ns` is all of them together, and `rise` how the later half of its steady
-    calls differs from the earlier half, as a log ratio of medians."""
+    """The summary of one replicate.
+
+    The times of calls are per step; `calls_ns` is the time of all calls together. `rise` is how the later half of its
+    steady calls differs from the earlier half, as a log ratio of medians.
+    """
 
     version: str
     case: str
@@ -41,8 +47,10 @@ class Replicate(NamedTuple):
 
 @dataclass(frozen=True)
 class Loaded:
-    """Every replicate that could be read, and what could not, in words; `unread` are the workers whose streams could
-    not."""
+    """Every replicate that could be read, and messages about what could not be.
+
+    `unread` are the workers whose streams could not be read.
+    """
 
     replicates: tuple[Replicate, ...] = ()
     problems: tuple[str, ...] = ()
@@ -53,7 +61,9 @@ class Loaded:
 @dataclass(frozen=True)
 class Read:
     """One good stream: its rows, one summary and the number of rows per replicate, and whether it was cut short.
-    Its `idle` replicates, which have no steady call, are left out."""
+
+    Its `idle` replicates, which have no steady call, are left out.
+    """
 
     stream: Stream
     table: pa.Table
@@ -70,8 +80,11 @@ Admit = Callable[[Read], tuple[frozenset[int], tuple[str, ...]]]
 def load(
     streams: Iterable[Stream], run: str, also: Callable[[pa.Table], None] | None = None, admit: Admit | None = None
 ) -> Loaded:
-    """A stream that was cut short gives the rows up to its last flush; one that breaks the contract gives none. The
-    rows themselves are kept by nobody but `also`, which is given each good stream's."""
+    """Load the replicates of all streams.
+
+    A stream that was cut short gives the rows up to its last flush; one that breaks the contract gives none. The rows
+    themselves are not kept, but `also` is called with those of each good stream.
+    """
     replicates: list[Replicate] = []
     problems: list[str] = []
     broken: list[str] = []
@@ -94,7 +107,7 @@ def load(
 
 
 def read_replicates(stream: Stream, run: str) -> Read:
-    """A stream and what its replicates come to, every value checked; raises ContractBroken."""
+    """Read a stream, check every value and summarise its replicates; raise ContractBroken for a wrong one."""
     table, cut = read_stream(stream.path, stream.root, live=stream.live)
     table, idle = _without_idle(check(stream.path, table, run, stream.version or None))
     found = summarise(stream.path, table)
@@ -120,7 +133,7 @@ def _idle_notes(read: Read) -> list[str]:
 
 
 def admitted(read: Read, admit: Admit | None) -> tuple[Read, tuple[str, ...]]:
-    """What counts of a stream, and why the rest does not."""
+    """Return the part of a stream that counts, and why the rest does not."""
     if admit is None:
         return read, ()
     kept, notes = admit(read)
@@ -132,7 +145,7 @@ def admitted(read: Read, admit: Admit | None) -> tuple[Read, tuple[str, ...]]:
 
 
 def summarise(path: Path, table: pa.Table) -> list[Replicate]:
-    """One summary a replicate: its build row, its first two calls, and the median of its steady calls a step."""
+    """Return one summary per replicate: its build row, its first two calls, and its median steady call per step."""
     if table.num_rows == 0:
         return []
     rows = Rows.of(table)
@@ -197,7 +210,7 @@ class Rows:
         return self.phases == (self.words.index(name) if name in self.words else -1)
 
     def single(self, phase: str) -> Any:
-        """The time of the one call of a phase, by replicate; 0 where there was none."""
+        """Return the time of the only call of a phase, by replicate; 0 if there was none."""
         chosen = self.phase(phase)
         found = np.zeros(len(self.numbers))
         found[self.group[chosen]] = self.step_ns[chosen]
@@ -219,8 +232,11 @@ def _one_of_each(path: Path, rows: Rows) -> None:
 
 
 def _steady(rows: Rows, steady: Any) -> tuple[Any, Any]:
-    """By replicate: the median of its steady calls, and how the later half of them differs from the earlier half. All
-    replicates with as many calls are done in one go."""
+    """Return the median of the steady calls and their rise, by replicate.
+
+    The rise is how the later half of the calls differs from the earlier half. All replicates with the same number of
+    calls are processed in one go.
+    """
     calls = rows.step_ns[steady]
     counts = np.bincount(rows.group[steady], minlength=len(rows.numbers))
     starts = np.cumsum(counts) - counts
@@ -237,7 +253,7 @@ def _steady(rows: Rows, steady: Any) -> tuple[Any, Any]:
 
 
 def _values(found: Any) -> Iterable[Any]:
-    """As Python's own, by the shortest way: a run has tens of thousands of replicates."""
+    """Convert a column to Python values in the fastest way: a run has tens of thousands of replicates."""
     if isinstance(found, np.ndarray):
         return list(found.tolist())
     if found.null_count == len(found):

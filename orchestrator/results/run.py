@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """A run, read and judged. Of the replicates those that count: neither the pilot's nor those of a round redone."""
+    """A run, read and judged.
+
+    Its replicates are those that count: neither the pilot's nor those of a repeated round.
+    """
 
     path: Path
     comparison: Comparison
@@ -45,11 +48,11 @@ class Run:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What stands above every report; streams that break the contract come first."""
+        """The warnings at the top of every report; streams that break the contract come first."""
         return (*self.comparison.broken, *self.comparison.warnings)
 
     def to_arrow(self, what: str = "calls") -> pa.Table:
-        """A table of `arms`, `contrasts`, `replicates` or `calls`; see docs/library.md for their columns."""
+        """Return the table `arms`, `contrasts`, `replicates` or `calls`; see docs/library.md for the columns."""
         if what not in tables.TABLES:
             raise UsageError(f"no table {what!r}{did_you_mean(what, tables.TABLES)}; it is {', '.join(tables.TABLES)}")
         if what == "calls":
@@ -59,13 +62,16 @@ class Run:
         return tables.arms(self.comparison) if what == "arms" else tables.contrasts(self.comparison)
 
     def to_pandas(self, what: str = "calls") -> "pandas.DataFrame":
-        """The same for pandas, which has to be installed beside tfcompare."""
+        """Return the same table for pandas, which must be installed in addition to tfcompare."""
         return self.to_arrow(what).to_pandas()
 
 
 def load_run(path: str | Path, also: Callable[[pa.Table], None] | None = None) -> Run:
-    """Whatever can be read of a run directory, finished or not. `also` is given the rows of each stream as it is read,
-    for what needs every call and not to hold them all."""
+    """Load whatever can be read of a run directory, finished or not.
+
+    `also` is called with the rows of each stream as it is read, for callers that need every call without holding all of
+    them in memory.
+    """
     directory = RunDir.open(Path(path))
     found = gather(directory, also)
     return Run(directory.path, judge(found), found.replicates)

@@ -7,8 +7,8 @@ streams/        the Arrow stream of each worker that has ended, taken out of its
 workloads/      the user's own workload folder as it was when the run began; workers load from here
 logs/           what workers, installs and image builds printed
 
-Only its owner may look into it. It may also come from another person, and workers may leave anything in their folders:
-nothing in it is followed that is a link.
+Only its owner may look into it. It may also come from another person, and workers may leave anything in their folders,
+so no link in it is followed.
 """
 
 import fcntl
@@ -115,7 +115,10 @@ class RunDir:
         return False
 
     def _refuse_foreign(self) -> None:
-        """Measuring runs the workloads that a directory holds, and its owner could exchange them meanwhile."""
+        """Raise UsageError if the directory belongs to another user.
+
+        Measuring runs the workloads that it holds, and its owner could exchange them meanwhile.
+        """
         owner = self.path.stat().st_uid
         if owner != os.getuid():
             raise UsageError(
@@ -183,7 +186,7 @@ class RunDir:
         return files.read(self.path, self.path / name, MOST_BYTES, names=None)
 
     def entries(self) -> Iterator[Entry]:
-        """The journal; a last line cut short by a kill is left out."""
+        """Yield the entries of the journal, without a last line that a kill cut short."""
         try:
             journal = self._content("journal.jsonl")
         except FileNotFoundError:
@@ -199,7 +202,7 @@ class RunDir:
                 raise ContractBroken(f"{self.journal} is not what this tfcompare writes: {error}") from error
 
     def parts(self) -> Counter[str]:
-        """The number of the last worker of each version; the next one has the next number."""
+        """Return the number of each version's last worker; the next worker gets the next number."""
         names = [NAMED.fullmatch(name) for folder in (self.settled, self.results) for name in _names(folder)]
         used = [(named["version"], int(named["part"])) for named in names if named]
         used += [(entry.version, entry.part or 0) for entry in self.entries() if isinstance(entry, Ended | Discarded)]
@@ -209,20 +212,21 @@ class RunDir:
         return last
 
     def place(self, version: str, part: int) -> Path:
-        """A new results folder for one worker, which is to write its stream there."""
+        """Create a results folder for one worker, which will write its stream there."""
         folder = self.results / f"{version}-{part}"
         with self._writing(f"results/{folder.name}"):
             folder.mkdir(mode=0o700)
         return folder
 
     def stream(self, version: str, part: int) -> Stream:
-        """The stream in a worker's results folder."""
+        """Return the stream in a worker's results folder."""
         return Stream(version, part, self.results / f"{version}-{part}" / STREAM, self.path, live=True)
 
     def settle(self, stream: Stream) -> None:
-        """Take the stream of a worker that has ended out of its folder; remove and journal what else it left there.
+        """Move the stream of an ended worker out of its folder; remove and journal what else is left there.
 
-        If that fails, as on a full disk, or if the stream cannot be read, it stays where it is and is read from there.
+        If that fails, for example on a full disk, or if the stream cannot be read, it stays where it is and is read
+        from there.
         """
         folder = stream.path.parent
         names = _names(folder)
@@ -249,7 +253,7 @@ class RunDir:
         self.record(Discarded(version=stream.version, part=stream.part, what=what, stream=of_stream))
 
     def streams(self) -> list[Stream]:
-        """One stream per worker; of one that was taken out of its folder, the copy that no worker could reach."""
+        """Return one stream per worker; if it was taken out of its folder, the copy that no worker could reach."""
         found: dict[tuple[str, int, str], Stream] = {}
         for stream in self._found():
             found.setdefault((stream.version, stream.part, "" if stream.version else stream.name), stream)
@@ -289,6 +293,6 @@ def _listed(names: list[str]) -> str:
 
 
 def _remove(folder: Path) -> None:
-    """A folder that a worker wrote to, whatever permissions it left behind."""
+    """Remove a folder that a worker wrote to, whatever permissions it left behind."""
     files.open_up(folder)
     shutil.rmtree(folder, ignore_errors=True)

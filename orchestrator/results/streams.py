@@ -1,4 +1,4 @@
-"""Arrow result streams, validated: pydantic states what a row is, whole columns are checked against it."""
+"""Validated Arrow result streams: pydantic states what a row is, and whole columns are checked against it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ MOST_BYTES = 2 * 2**30
 
 
 class Row(BaseModel):
-    """One timed call. The contract's table is the truth; a test keeps the two equal."""
+    """One timed call. The contract's table is authoritative; a test keeps the two equal."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -56,8 +56,10 @@ class Row(BaseModel):
 
 @dataclass(frozen=True, order=True)
 class Stream:
-    """The results of one worker, the `part`-th of its version; `version` is empty where the file's name does not say
-    it. While `live`, the worker may still write to it."""
+    """The results of one worker, the `part`-th of its version.
+
+    `version` is empty if the file's name does not contain it. While `live`, the worker may still write to the stream.
+    """
 
     version: str
     part: int
@@ -67,17 +69,17 @@ class Stream:
 
     @classmethod
     def at(cls, path: Path) -> "Stream":
-        """A stream outside of any run directory."""
+        """Return a stream outside of any run directory."""
         return cls("", 0, path, path.parent)
 
     @property
     def name(self) -> str:
-        """For people: where it is below its root."""
+        """The stream's path below its root, for people."""
         return str(self.path.relative_to(self.root))
 
 
 def read_stream(path: Path, root: Path | None = None, *, live: bool = False) -> tuple[pa.Table, bool]:
-    """The whole batches of a stream, and whether it was cut short. Below `root` no link is followed."""
+    """Return the whole batches of a stream, and whether it was cut short. Follow no link below `root`."""
     try:
         # All of it at one moment: a worker may change the file while it is read.
         data = files.read(root or path.parent, path, MOST_BYTES, names=1 if live else None)
@@ -100,8 +102,11 @@ def parse(path: Path, data: bytes) -> tuple[pa.Table, bool]:
 
 
 def compacted(path: Path, data: bytes) -> bytes:
-    """A closed stream in one batch: a worker writes one per replicate, and ten thousand of them take seconds to read.
-    One that is cut, or no stream, comes back as it is."""
+    """Return a closed stream as one batch.
+
+    A worker writes one batch per replicate, and ten thousand of them take seconds to read. A stream that was cut short,
+    or data that is no stream, is returned unchanged.
+    """
     try:
         table, cut = parse(path, data)
     except ContractBroken:
@@ -145,8 +150,11 @@ def _check_schema(path: Path, found: pa.Schema, expected: pa.Schema) -> None:
 
 
 def check(path: Path, table: pa.Table, run: str, version: str | None = None) -> pa.Table:
-    """The table, if every value is one that `Row` allows and every row is of this run, and of this version where one is
-    named; else the first row that is not, explained."""
+    """Return the table if all its rows are valid; otherwise raise ContractBroken for the first row that is not.
+
+    Every value must be one that `Row` allows, and every row must belong to this run and, if `version` is given, to this
+    version.
+    """
     bad = np.zeros(table.num_rows, dtype=bool)
     for column in contract.FIELDS:
         array = table[column.name]
@@ -165,7 +173,7 @@ def check(path: Path, table: pa.Table, run: str, version: str | None = None) -> 
 
 
 def bounds(name: str) -> tuple[int, int]:
-    """The least and greatest value that `Row` allows for a numeric field."""
+    """Return the least and the greatest value that `Row` allows for a numeric field."""
     metadata = list(Row.model_fields[name].metadata)
     for option in getattr(Row.model_fields[name].annotation, "__args__", ()):
         metadata += [item for part in getattr(option, "__metadata__", ()) for item in part.metadata]
@@ -175,7 +183,10 @@ def bounds(name: str) -> tuple[int, int]:
 
 
 def _outside(array: pa.ChunkedArray, lowest: int, highest: int) -> Any:
-    """Which values are, a null never; False where none is, which its extremes tell at once."""
+    """Return which values are out of bounds; a null never is.
+
+    Returns False if no value is, which the extremes of the column show at once.
+    """
     extremes = pc.min_max(array).as_py()
     if extremes["min"] is None or lowest <= extremes["min"] <= extremes["max"] <= highest:
         return False
@@ -184,13 +195,13 @@ def _outside(array: pa.ChunkedArray, lowest: int, highest: int) -> Any:
 
 
 def _unknown(table: pa.Table, name: str, known: Collection[str]) -> Any:
-    """Which rows have another label; decided once a distinct label, not once a row."""
+    """Return which rows have another label; this is decided once per distinct label, not once per row."""
     words, codes = labels(table, name)
     return np.array([word not in known for word in words])[codes]
 
 
 def labels(table: pa.Table, name: str) -> tuple[list[str | None], Any]:
-    """The distinct labels of a column, and for each row the place of its own in them; None is the last."""
+    """Return the distinct labels of a column, with None as the last, and the index of each row's label."""
     if table.num_rows == 0:
         return [None], np.array([], dtype=np.int32)
     column = table[name].chunk(0)
@@ -200,24 +211,27 @@ def labels(table: pa.Table, name: str) -> tuple[list[str | None], Any]:
 
 
 def figures(table: pa.Table, name: str) -> Any:
-    """The numbers of a column without nulls."""
+    """Return the numbers of a column without nulls."""
     chunked = table[name]
     return as_numpy(chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks())
 
 
 def is_label(table: pa.Table, name: str, word: str) -> Any:
-    """Which rows have it."""
+    """Return which rows have this label."""
     words, codes = labels(table, name)
     return codes == (words.index(word) if word in words else -1)
 
 
 def as_numpy(array: pa.Array) -> Any:
-    """A view. Arrow's own way imports pandas, where that is installed, in more time than a column takes to read."""
+    """Return a NumPy view of an array.
+
+    Arrow's own conversion imports pandas if it is installed, which takes longer than reading a column.
+    """
     return np.from_dlpack(array)
 
 
 def as_arrow(places: Any) -> pa.Array:
-    """Whole numbers, back again by as short a way."""
+    """Convert whole numbers back to Arrow in an equally short way."""
     return pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places.astype(np.int64))])
 
 

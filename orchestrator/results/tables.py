@@ -44,14 +44,17 @@ REPLICATE = pa.schema(
 
 
 def arms(comparison: Comparison) -> pa.Table:
-    """A row an arm, measured or not."""
+    """Return one row per arm, measured or not."""
     rows = [{name: _of_arm(arm, name) for name in ARM.names} for arm in comparison.arms]
     cases = [arm.case for arm in comparison.arms]
     return _table([(case.workload, case.label, case.params) for case in cases], rows, ARM)
 
 
 def contrasts(comparison: Comparison) -> pa.Table:
-    """A row a contrast. Those inside a version have no case of their own, but what both share of the parameters."""
+    """Return one row per contrast.
+
+    Contrasts within a version have no case, only the parameters that both of their cases share.
+    """
     rows = [{name: _of_contrast(one, name) for name in CONTRAST.names} for one in comparison.contrasts]
     pairs = [one.pair for one in comparison.contrasts]
     names = [(pair.workload, pair.case.label if pair.case else None, pair.params) for pair in pairs]
@@ -59,20 +62,20 @@ def contrasts(comparison: Comparison) -> pa.Table:
 
 
 def replicates(plan: Plan, found: Sequence[Replicate]) -> pa.Table:
-    """A row a replicate that counts."""
+    """Return one row per valid replicate."""
     cases = {case.label: case for case in plan.cases}
     rows = [{"replicate": one.number, **one._asdict()} for one in found]
     return _table([_named(cases.get(one.case), one.case) for one in found], rows, REPLICATE)
 
 
 def calls(run: RunDir, plan: Plan, found: Sequence[Replicate]) -> pa.Table:
-    """A row a timed call of the replicates that count, as the contract has it."""
+    """Return one row per timed call of each valid replicate, with the columns of the contract."""
     schema = contract.arrow_schema(pa)
     return pa.concat_tables([schema.empty_table(), *streams_of_calls(run, plan, found)]).unify_dictionaries()
 
 
 def streams_of_calls(run: RunDir, plan: Plan, found: Iterable[Replicate]) -> Iterator[pa.Table]:
-    """The same, stream by stream: together they may be too large to hold."""
+    """Yield the timed calls stream by stream, since together they may be too large to hold in memory."""
     numbers = pa.array(sorted({one.number for one in found}), pa.int32())
     admit = of_journal(plan, run.entries())
     for stream in run.streams():
@@ -103,7 +106,10 @@ def _named(case: Case | None, label: str) -> tuple[str, str, Params]:
 def _table(
     names: Sequence[tuple[str, str | None, Params]], rows: Sequence[dict[str, Any]], schema: pa.Schema
 ) -> pa.Table:
-    """Workload, case and a column a parameter before the others; where a workload lacks the parameter it is null."""
+    """Build a table that begins with the workload, the case and one column per parameter.
+
+    A parameter that a workload lacks is null.
+    """
     parameters = list(dict.fromkeys(name for _, _, params in names for name, _ in params))
     columns = {
         "workload": pa.array([workload for workload, _, _ in names], TEXT),

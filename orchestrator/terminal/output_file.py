@@ -1,4 +1,4 @@
-"""Files that a user names for a report or an export: what cannot be written is reported in one way."""
+"""Writes files that a user names for a report or an export; all failures are reported in one way."""
 
 import errno
 import tempfile
@@ -9,7 +9,7 @@ from orchestrator.errors import UsageError
 
 
 def check(path: Path) -> None:
-    """Raise UsageError if no file can be written here, so that nothing is read and drawn for it."""
+    """Raise UsageError if no file can be written here, so that nothing is read and drawn in vain."""
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
@@ -23,7 +23,7 @@ def check(path: Path) -> None:
 
 
 def write(path: Path, text: str, flag: str = "--output", *, within: bool = False) -> None:
-    """Write a file that a user names or, `within` a run directory, one of ours that no link may stand for."""
+    """Write a file that a user names or, `within` a run directory, one of ours that no link may replace."""
     try:
         if within:
             files.write_atomically(path, text.encode())

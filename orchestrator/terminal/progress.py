@@ -1,4 +1,4 @@
-"""What a run shows of itself while it goes, always on stderr: live in a terminal, plain lines elsewhere."""
+"""What a run shows while it is in progress, always on stderr: live in a terminal, plain lines elsewhere."""
 
 import threading
 from types import TracebackType
@@ -21,10 +21,10 @@ class View(Protocol):
     ) -> None: ...
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
 
     def preparing(self, version: str, text: str) -> None:
-        """What is being done for a version; in a terminal each overwrites the one before."""
+        """Show what is being done for a version; in a terminal, each text overwrites the one before."""
 
     def measuring(self, version: str, case: Case, number: int) -> None: ...
 
@@ -32,7 +32,7 @@ class View(Protocol):
 
 
 class Quiet:
-    """Nothing at all."""
+    """A view that shows nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -56,7 +56,7 @@ class Quiet:
 
 
 class Plain(Quiet):
-    """Lines that a log can hold: what stays, and one line a round."""
+    """A view for logs: the lines that stay, and one line per round."""
 
     def __init__(self, console: Console, *, verbose: bool) -> None:
         self._console = console
@@ -74,7 +74,7 @@ class Plain(Quiet):
 
 
 class Animated(Plain):
-    """In a terminal: a line a version while it is prepared, then one line that says where the run is."""
+    """A view for terminals: one line per version during preparation, then one line that shows where the run is."""
 
     def __init__(self, console: Console, *, verbose: bool) -> None:
         super().__init__(console, verbose=verbose)

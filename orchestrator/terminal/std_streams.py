@@ -51,7 +51,7 @@ def guard() -> None:
 
 
 def write_utf8(text: str) -> None:
-    """Print a document that names its own encoding."""
+    """Print a document that names its encoding itself."""
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode())
 

@@ -1,4 +1,4 @@
-"""Text from elsewhere (workloads, logs, machines) made harmless for a terminal, and pages drawn without one."""
+"""Makes text from elsewhere (workloads, logs, machines) harmless for a terminal, and draws pages without one."""
 
 import io
 import os
@@ -12,8 +12,11 @@ from rich.text import Text
 
 
 def plain(text: str, style: StyleType = "") -> Text:
-    """Never markup, and nothing in it moves a cursor, rings, or turns the reading direction: what cannot be printed is
-    shown as Python would write it. Line ends become blanks, or a reason could forge a row."""
+    """Return text that is never markup and contains nothing that controls a terminal.
+
+    Nothing in it moves a cursor, rings, or changes the reading direction: what cannot be printed is shown as Python
+    would write it. Line ends become blanks; otherwise a reason could forge a row.
+    """
     return Text(harmless(text), style=style)
 
 
@@ -25,12 +28,12 @@ def harmless(text: str) -> str:
 
 
 def lines(text: str) -> Text:
-    """The same where line ends are the text's own, as in an error that quotes a log."""
+    """Return harmless text that keeps its line ends, such as an error that quotes a log."""
     return Text("\n").join(map(plain, text.splitlines()))
 
 
 def clipped(text: str, most: int) -> str:
-    """A text that nobody would read to its end, with its head, its tail, and its length."""
+    """Shorten a text that is too long to be read to its head, its tail and its length."""
     if len(text) <= most:
         return text
     told = f" … ({len(text)} characters) … "
@@ -39,7 +42,7 @@ def clipped(text: str, most: int) -> str:
 
 
 def drawn(layout: Callable[[int], RenderableType]) -> str:
-    """For a file or a pipe: no colour, the width of COLUMNS or 80."""
+    """Draw a layout for a file or a pipe: without colour, in the width of COLUMNS or 80."""
     width = shutil.get_terminal_size((80, 24)).columns if "COLUMNS" in os.environ else 80
     buffer = io.StringIO()
     console = Console(file=buffer, width=width, color_system=None, force_terminal=False, legacy_windows=False)

@@ -1,1 +1,1 @@
-"""What asv reads as its benchmark suite, and pyperf runs as a script."""
+"""The benchmark suite that asv reads, and that pyperf runs as a script."""

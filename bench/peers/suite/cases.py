@@ -1,7 +1,9 @@
-"""The cases as asv and pyperf want them: both time the steps that a workload file builds, which is the file that
-tfcompare measures. It runs inside the versions' environments, on Python 3.7 too.
+"""The cases in the form that asv and pyperf expect.
 
-CASES names them: by name, the file and the parameters. REPOSITORY is where the files find what they share.
+Both time the steps that a workload file builds, which is the file that tfcompare measures. This module runs inside the
+versions' environments, also on Python 3.7.
+
+CASES holds the file and the parameters of each case, by name. REPOSITORY is where the files find what they share.
 """
 
 import functools

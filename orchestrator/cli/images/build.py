@@ -1,4 +1,4 @@
-"""The commands on images: `tfcompare images build | sbom`, and those on images that there are."""
+"""The commands on images: `tfcompare images build | sbom`, and those on existing images."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The commands on images that there are: `tfcompare images list | verify | prune | lock | save | load`."""
+"""The commands on existing images: `tfcompare images list | verify | prune | lock | save | load`."""
 
 import json
 import sys
@@ -199,7 +199,7 @@ def _named(versions: list[str] | None) -> tuple[Version, ...]:
 
 
 def _current(images: "Inventory", named: tuple[Version, ...], base: str | None) -> "tuple[Judged, ...]":
-    """The current images of the versions named, of all that there are if none is."""
+    """Return the current images of the named versions, or of all versions if none is named."""
     chosen = images.current(named)
     here = {one.image.version for one in chosen}
     advice = (
