@@ -1,4 +1,4 @@
-"""Where versions live and workers run: one Protocol, a file an engine, one line an engine in ENGINES."""
+"""Where versions are installed and workers run: one Protocol, one file per engine, one line per engine in ENGINES."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ def check_cpus(asked: Collection[int] | None, usable: Collection[int]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """What the user may say about environments, and what each worker may use of the machine."""
+    """The user's settings for environments, and what each worker may use of the machine."""
 
     gpu: bool = False
     gpu_request: GpuRequest = "runtime"
@@ -43,7 +43,7 @@ class EngineOptions:
     memory_mb: int | None = None
 
     def check_limits(self, cpus: Collection[int], memory_mb: int) -> None:
-        """That the CPUs and the memory asked for are there; raises UsageError."""
+        """Raise UsageError unless the requested CPUs and memory exist."""
         check_cpus(self.cpus, cpus)
         if self.memory_mb and self.memory_mb > memory_mb:
             raise UsageError(f"--memory: {self.memory_mb} MB is more than the {memory_mb} MB that there are")
@@ -51,7 +51,7 @@ class EngineOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerPlace:
-    """What a worker is started with, in paths of this machine."""
+    """The folders and files that a worker is started with, as paths of this machine."""
 
     run: str
     results: Path
@@ -63,7 +63,7 @@ class WorkerPlace:
 
 @dataclass(frozen=True)
 class Started:
-    """A worker's channel, and the paths that its `hello` must name, as the worker sees them."""
+    """A worker's channel, and the paths that its `hello` must contain, as the worker sees them."""
 
     channel: Channel
     folders: tuple[str, ...]
@@ -72,7 +72,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What preparing a version would do; `download` is what would be fetched first, in words."""
+    """The work needed to prepare a version; `download` describes what would be downloaded first."""
 
     state: Literal["ready", "to build", "impossible"]
     text: str
@@ -83,27 +83,27 @@ class Outlook:
 
 
 class Environment(Protocol):
-    """A version made ready to be measured."""
+    """A version that is ready to be measured."""
 
     @property
     def facts(self) -> EnvironmentFacts: ...
 
     def start(self, place: WorkerPlace, stream: Path) -> Started:
-        """Starts a worker; raises EnvironmentFailed, or EngineUnavailable if the engine itself is gone."""
+        """Start a worker; raise EnvironmentFailed, or EngineUnavailable if the engine itself is gone."""
 
 
 class Engine(Protocol):
     def check(self) -> str:
-        """One line about the engine; raises EngineUnavailable before any work if it cannot do what was asked."""
+        """Return one line about the engine; raise EngineUnavailable before any work if it cannot do what was asked."""
 
     def outlook(self, version: Version) -> Outlook:
         """Return what `prepare` would do, as far as that can be seen without doing it."""
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
-        """Builds or installs the version unless that was done before; raises EnvironmentFailed."""
+        """Build or install the version unless that was done before; raise EnvironmentFailed if it fails."""
 
     def close(self) -> None:
-        """Frees what the engine holds; never raises."""
+        """Free what the engine holds; never raise."""
 
 
 def engines() -> Mapping[EngineName, Callable[[EngineOptions], Engine]]:
