@@ -1,4 +1,4 @@
-"""What a search will take, told before its first step: steps, time, installs, disk."""
+"""The cost of a search, reported before its first step: steps, time, installs and disk."""
 
 import math
 import shutil
@@ -21,7 +21,7 @@ IMAGES = Path("/var/lib/docker")
 
 
 def lines(known: State, view: View) -> list[str]:
-    """The lines of a plan; the engine says its own before them."""
+    """Return the lines of a plan; the engine prints its lines before them."""
     name, engine = choose_engine(known.question.run, view.say)
     try:
         versions = {number: catalog.find(number) for number in known.candidates}
@@ -34,7 +34,7 @@ def lines(known: State, view: View) -> list[str]:
 
 
 def most_likely(inside: int) -> int:
-    """Steps to a single change among so many versions: one for the ends, and halving."""
+    """Return the number of steps to a single change among this many versions: one for the ends, and then halving."""
     return 1 + math.ceil(math.log2(inside + 1))
 
 
