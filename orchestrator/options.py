@@ -21,7 +21,7 @@ def check_cpus(asked: Collection[int] | None, usable: Collection[int]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """What the user may say about environments, and what each worker may use of the machine."""
+    """The user's settings for environments, and what each worker may use of the machine."""
 
     gpu: bool = False
     gpu_request: GpuRequest = "runtime"
@@ -41,7 +41,7 @@ class EngineOptions:
     memory_mb: int | None = None
 
     def check_limits(self, cpus: Collection[int], memory_mb: int) -> None:
-        """That the CPUs and the memory asked for are there; raises UsageError."""
+        """Raise UsageError unless the requested CPUs and memory exist."""
         check_cpus(self.cpus, cpus)
         if self.memory_mb and self.memory_mb > memory_mb:
             raise UsageError(f"--memory: {self.memory_mb} MB is more than the {memory_mb} MB that there are")

@@ -1,4 +1,4 @@
-"""Which versions a search is about: the releases between two versions, and the nightlies between two neighbours."""
+"""The versions that a search considers: releases between two versions, and nightlies between two neighbours."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ def is_nightly(number: str) -> bool:
 
 
 def releases_between(good: str, bad: str) -> tuple[str, ...]:
-    """One of each release between the two, and they themselves; all by their full numbers."""
+    """Return both versions and one of each release between them, all by their full numbers."""
     first, last = Number(good), Number(bad)
     if first == last:
         raise UsageError(f"--good and --bad are both {good}: name two versions")
@@ -30,7 +30,10 @@ def releases_between(good: str, bad: str) -> tuple[str, ...]:
 
 
 def nightlies_between(earlier: str, later: str, known: Iterable[str]) -> tuple[str, ...]:
-    """By their numbers: a nightly of 2.21.0 is older than 2.21.0, and newer than 2.20.0."""
+    """Return the nightlies between two versions, sorted by number.
+
+    A nightly of 2.21.0 is older than 2.21.0, and newer than 2.20.0.
+    """
     low, high = Number(earlier), Number(later)
     return tuple(sorted((one for one in known if is_nightly(one) and low < Number(one) < high), key=Number))
 
@@ -38,7 +41,7 @@ def nightlies_between(earlier: str, later: str, known: Iterable[str]) -> tuple[s
 def with_nightlies(
     candidates: Sequence[str], places: Iterable[tuple[str, str]], known: Iterable[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The candidates with what lies between those neighbours, and what there is to say where nothing does."""
+    """Return the candidates and all nightlies between those neighbours, and notes where there are none."""
     listed = list(known)
     found, notes = list(candidates), []
     for earlier, later in places:

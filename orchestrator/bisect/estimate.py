@@ -1,4 +1,4 @@
-"""What a search will take, told before its first step: steps, time, installs, disk."""
+"""The cost of a search, reported before its first step: steps, time, installs and disk."""
 
 import math
 from pathlib import Path
@@ -18,7 +18,7 @@ SIDE_BY_SIDE = 3
 
 
 def lines(known: State, view: View) -> list[str]:
-    """The lines of a plan; the engine says its own before them."""
+    """Return the lines of a plan; the engine prints its lines before them."""
     run = known.question.run
     _, engine = choose_engine(run.engine, run.isolation, run.environments, view.say)
     try:
@@ -33,7 +33,7 @@ def lines(known: State, view: View) -> list[str]:
 
 
 def most_likely(inside: int) -> int:
-    """Steps to a single change among so many versions: one for the ends, and halving."""
+    """Return the number of steps to a single change among this many versions: one for the ends, and then halving."""
     return 1 + math.ceil(math.log2(inside + 1))
 
 

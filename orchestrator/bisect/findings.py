@@ -1,4 +1,4 @@
-"""What one run of a search tells: of each of its pairs how they compare, or that a version cannot be measured."""
+"""Evaluates one run of a search: how each of its pairs compares, or that a version cannot be measured."""
 
 from collections.abc import Collection
 
@@ -12,8 +12,11 @@ from orchestrator.results.rundir import RunDir
 def learn(
     comparison: Comparison, wanted: Wanted, timeouts: Collection[str]
 ) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
-    """A version in the middle that cannot be measured is left out. An end was measured before: if it cannot be now, it
-    is this run that is to blame."""
+    """Return what a run has found, and which version it cannot measure.
+
+    A version in the middle that cannot be measured is left out. An end was measured before, so if it cannot be measured
+    now, this run is the cause.
+    """
     arms = {arm.version: arm for arm in comparison.arms}
     if len(wanted.versions) > 2:
         middle = wanted.versions[1]
@@ -28,7 +31,10 @@ def learn(
 
 
 def order(wanted: Wanted) -> tuple[str, ...]:
-    """As the run takes them: the one in the middle is the baseline, for both others are compared with it."""
+    """Return the versions in the order that the run takes them.
+
+    The one in the middle is the baseline, because both others are compared with it.
+    """
     if len(wanted.versions) == 2:
         return wanted.versions
     earlier, middle, later = wanted.versions
@@ -36,7 +42,7 @@ def order(wanted: Wanted) -> tuple[str, ...]:
 
 
 def timed_out(run: RunDir) -> frozenset[str]:
-    """The versions in which the case ran into its deadline."""
+    """Return the versions in which the case exceeded its deadline."""
     return frozenset(
         entry.version
         for entry in run.entries()
@@ -45,7 +51,7 @@ def timed_out(run: RunDir) -> frozenset[str]:
 
 
 def end_lost(comparison: Comparison, wanted: Wanted, timeouts: Collection[str]) -> TfCompareError | None:
-    """Of the first run: without both ends nothing can be searched."""
+    """Return an error if the first run lacks an end, without which nothing can be searched."""
     lost = [arm for arm in comparison.arms if arm.version in wanted.versions and not _usable(arm, timeouts)]
     if not lost:
         return None
@@ -63,7 +69,10 @@ def _usable(arm: Arm, timeouts: Collection[str]) -> bool:
 
 
 def _late(pair: tuple[str, str], timeouts: Collection[str], thorough: bool) -> Finding | None:
-    """A deadline is as good as a slow time: which of the two ran into it is the verdict."""
+    """Return a finding for a pair in which a version exceeded the deadline.
+
+    A deadline is as good as a slow time, so the verdict follows from which of the two exceeded it.
+    """
     earlier, later = pair
     late = [version for version in pair if version in timeouts]
     if not late:

@@ -1,7 +1,7 @@
-"""The ratio of every version visited to the first one. Pure.
+"""Computes the ratio of every visited version to the first one. Pure.
 
-Only versions of one run have a ratio of their own. Others are joined over the runs between them: log ratios add up, and
-so do the squares of their half intervals, for no run knows of another.
+Only versions of the same run have a measured ratio. The ratios of other versions are joined over the runs between them:
+log ratios add up, and so do the squares of their half intervals, because runs are independent of each other.
 """
 
 import heapq
@@ -14,7 +14,7 @@ from orchestrator.bisect.search import Finding, latest
 
 @dataclass(frozen=True)
 class Joined:
-    """`over` is how many runs it took; of one run it is that run's own ratio."""
+    """A ratio joined over `over` runs; with one run, it is that run's ratio."""
 
     ratio: float
     ci_low: float
@@ -23,7 +23,7 @@ class Joined:
 
 
 def joined(first: str, findings: Iterable[Finding]) -> dict[str, Joined]:
-    """By version, each over the way that leaves it the narrowest interval."""
+    """Return the ratio of each version, joined over the path that leaves the narrowest interval."""
     edges: dict[str, list[tuple[str, float, float]]] = {}
     for found in latest(findings).values():
         if found.ratio is None or found.ci_low is None or found.ci_high is None:

@@ -1,4 +1,4 @@
-"""A search as one HTML file that needs nothing but a browser: no script, and the plot drawn into it."""
+"""A search as one HTML file that needs nothing but a browser: it has no script, and the plot is drawn into it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """`figures` are the places of columns that hold figures, `judged` that of a verdict."""
+    """A table of the page; `figures` are the positions of columns with figures, `judged` that of a verdict."""
 
     title: str
     headers: tuple[str, ...]
@@ -76,7 +76,7 @@ def render(known: State, found: Found) -> str:
 
 
 def _plot(known: State, found: Found) -> str:
-    """Drawn here: what is read on paper and in a mail runs no script."""
+    """Draw the plot here, because pages on paper or in mail run no script."""
     places = joined(known.question.good, known.findings)
     trend: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []

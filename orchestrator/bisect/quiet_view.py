@@ -1,11 +1,11 @@
-"""What the runs of a search have in common is said once, not step after step."""
+"""Reports what the runs of a search have in common once instead of in every step."""
 
 from orchestrator.model import Case
 from orchestrator.terminal.progress import Quiet, View
 
 
 class Once(Quiet):
-    """A view that lets a line pass the first time only: the engine, a version that is ready, a plan like the last."""
+    """A view that shows a line only the first time: the engine, a version that is ready, or an unchanged plan."""
 
     def __init__(self, view: View) -> None:
         self._view = view

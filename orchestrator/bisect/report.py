@@ -1,4 +1,4 @@
-"""A search, shown: the answer, the way with a line a version visited, and what each step was; the same as an object."""
+"""The report of a search: the answer, the path with one line per visited version, and the steps; also as an object."""
 
 import math
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def _head(known: State) -> Text:
 
 
 def facts(known: State) -> str:
-    """Where and how it was measured, in one line."""
+    """Return where and how the search was measured, in one line."""
     host, run = known.host, known.question.run
     device = "gpu" if run.environments.gpu else "cpu"
     machine = f"{host.get('cpu')}, {host.get('usable_cores')} cores"
@@ -69,7 +69,7 @@ def took(known: State) -> str:
 
 
 def visited(found: Found) -> list[tuple[str, Part | None]]:
-    """The versions on the way, each with the part that leads to it."""
+    """Return the versions on the path, each with the part that leads to it."""
     return [(found.parts[0].earlier, None), *((part.later, part) for part in found.parts)]
 
 
@@ -138,7 +138,7 @@ def _plot(at: Joined | None, verdict: VerdictName | None, scale: Scale) -> Text:
 
 
 def as_object(known: State, found: Found) -> dict[str, Any]:
-    """`tfcompare.bisect/1`: part of the interface."""
+    """Return the `tfcompare.bisect/1` object, which is part of the interface."""
     places = joined(known.question.good, known.findings)
     return {
         "schema": SCHEMA,

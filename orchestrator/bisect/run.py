@@ -1,4 +1,4 @@
-"""The story of a search, top to bottom: what is asked, what it takes, step after step, what is found."""
+"""The course of a search, from top to bottom: the question, its cost, step after step, and the result."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ BUDGET_S = 600.0
 
 @dataclass(frozen=True)
 class Hands:
-    """What a search needs of the world."""
+    """The functions through which a search acts on the outside world."""
 
     measure: Callable[[Options, View], running.Done] = running.run
     provide: Callable[[Sequence[str], Callable[[str], None]], tuple[str, ...]] = lock_on_demand.provide
@@ -57,7 +57,7 @@ class Hands:
 
 @dataclass(frozen=True)
 class Bisected:
-    """A search as far as it went, and the error that its exit code comes from."""
+    """A search as far as it has gone, and the error that determines its exit code."""
 
     state: State
     found: Found
@@ -66,7 +66,10 @@ class Bisected:
 
 
 def begin(question: Question, out: Path | None, view: View, hands: Hands | None = None) -> tuple[Path, State]:
-    """What is asked, checked against what there is; a folder that already holds this search goes on with it."""
+    """Check the question, and return the folder and the state of its search.
+
+    If the folder already holds this search, it is resumed.
+    """
     hands = hands or Hands()
     good, bad = (locked(name, hands, view) for name in (question.good, question.bad))
     question = replace(question, good=good, bad=bad, run=replace(question.run, command=()))
@@ -93,7 +96,7 @@ def begin(question: Question, out: Path | None, view: View, hands: Hands | None 
 
 
 def locked(name: str, hands: Hands, view: View) -> str:
-    """The full number of one version, locked on first use."""
+    """Return the full number of one version, which is locked on first use."""
     (provided,) = hands.provide((name,), view.say)
     found = catalog.resolve((provided,), 1)
     if len(found) != 1:
@@ -115,7 +118,7 @@ def sources(options: Options, case: Case) -> dict[str, str]:
 
 
 def again(folder: Path, question: Question | None = None) -> State:
-    """A search that goes on, if nothing that it rests on is another now."""
+    """Return the state of a search to resume, unless something that it depends on has changed."""
     refuse_strangers(folder)
     known = state.read(folder)
     if question is not None and question != known.question:
@@ -140,7 +143,7 @@ def again(folder: Path, question: Question | None = None) -> State:
 def bisect(
     folder: Path, known: State, view: View, most_steps: int | None = None, hands: Hands | None = None
 ) -> Bisected:
-    """Step after step until nothing is left that would tell more, or so many steps are done; each is saved."""
+    """Measure step after step until nothing informative is left, or this many steps are done; save each one."""
     hands = hands or Hands()
     begun = len(known.measured)
     if not known.found.wanted and (known.deepened or not _deep(known)):
@@ -171,7 +174,7 @@ def _make(folder: Path) -> None:
 
 @contextmanager
 def _kept(folder: Path) -> Iterator[None]:
-    """Every step that is done is kept, whatever ends this one."""
+    """Add to an error how to resume, since every finished step is kept whatever ends this one."""
     try:
         yield
     except (Interrupted, EngineUnavailable, EnvironmentFailed) as error:
@@ -183,7 +186,7 @@ def _deep(known: State) -> bool:
 
 
 def _deepened(known: State, found: Found, view: View, hands: Hands) -> State:
-    """With the nightlies between the neighbouring releases that differ."""
+    """Return the state with the nightlies between neighbouring releases that differ."""
     places = [(part.earlier, part.later) for part in found.parts if part.kind == "change"]
     candidates, notes = with_nightlies(known.candidates, places, hands.nightlies() if places else ())
     for note in notes:
@@ -235,7 +238,7 @@ def _step(folder: Path, known: State, wanted: Wanted, view: View, hands: Hands) 
 
 
 def how(options: Options, wanted: Wanted) -> Options:
-    """Rounds and time of a step; where the usual ones did not tell, more."""
+    """Return the options of a step, with more rounds and time if the usual ones decided nothing."""
     budget_s = options.budget_s or BUDGET_S
     if not wanted.thorough:
         return replace(options, budget_s=budget_s)
@@ -244,7 +247,10 @@ def how(options: Options, wanted: Wanted) -> Options:
 
 
 def obstacle_to(options: Options, number: str, directory: RunDir, view: View) -> TfCompareError | None:
-    """Return why a version cannot be made ready, if it cannot: found here, it costs that version only, and no round."""
+    """Return why a version cannot be made ready, or None.
+
+    A problem that is found here costs only that version, and no round.
+    """
     try:
         (number,) = lock_on_demand.provide((number,), view.say)
         options, asked = gpus.fit(options, ask(replace(options, versions=(number,)), fewest=1))
@@ -261,7 +267,7 @@ def obstacle_to(options: Options, number: str, directory: RunDir, view: View) ->
 
 
 def _free(folder: Path, number: int) -> Path:
-    """The folder of a run; one that was interrupted keeps its own."""
+    """Return an unused folder for a run; one that was interrupted keeps its folder."""
     names = (f"{number:02}", *(f"{number:02}-{attempt}" for attempt in range(2, 1000)))
     return next(folder / name for name in names if not (folder / name).exists())
 

@@ -1,8 +1,8 @@
-"""Where between two versions a time changed: what to measure next, and what is concluded. Pure.
+"""Decides where between two versions a time changed: what to measure next, and what to conclude. Pure.
 
-An interval is two versions whose ratio some run has measured. One whose ends differ is split: a run measures its two
-ends and a version between them. So every change on the way is followed, and several may be found. All follows from
-what is known by now, whatever it was known in what order: that is what makes a search resumable.
+An interval is two versions whose ratio has been measured by a run. If its ends differ it is split: a run measures its
+two ends and a version between them. So every change on the path is followed, and several may be found. Everything
+follows from what is known so far, in whatever order it became known, which makes a search resumable.
 """
 
 import math
@@ -23,8 +23,10 @@ PartKind = Literal["change", "spread", "between", "same", "unclear", "open"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What a run found of a later version's time against an earlier one's. `thorough` is one of a run with more
-    rounds. A version that ran into its deadline is slow, by a ratio that nobody knows."""
+    """The result of comparing a later version's time with an earlier one's in a run.
+
+    `thorough` marks a run with more rounds. A version that exceeded its deadline is slow, but its ratio is unknown.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -44,7 +46,7 @@ class Finding:
 
     @property
     def size(self) -> float:
-        """On the log scale."""
+        """The size of the change on the log scale."""
         if self.ratio is None:
             return math.inf if self.changed else 0.0
         return abs(math.log(self.ratio))
@@ -59,8 +61,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Versions to be measured side by side, the earliest first: the two ends of an interval, and one between them where
-    it is to be split. `of` is what is known of the interval."""
+    """Versions to be measured side by side, earliest first.
+
+    They are the two ends of an interval and, if it is to be split, one version between them. `of` is what is known
+    about the interval.
+    """
 
     kind: StepKind
     versions: tuple[str, ...]
@@ -77,18 +82,18 @@ class Wanted:
 
     @property
     def stakes(self) -> float:
-        """What is followed first is what explains most."""
+        """The priority of this measurement: whatever explains most is followed first."""
         return math.inf if self.of is None else self.of.size
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of the way, from one version to a later one: the pieces of a search follow each other.
+    """A piece of the path, from one version to a later one; the pieces of a search follow each other.
 
     change   its ends differ, and nothing between them can be measured
-    spread   its ends differ, and neither half of it does: several versions changed a little each
-    between  its ends differ, and what is between them does not tell where
-    same, unclear   its ends do not differ, or it could not be told; what is between them was not visited
+    spread   its ends differ, but neither of its halves does: several versions changed a little each
+    between  its ends differ, and the versions between them do not show where
+    same, unclear   its ends do not differ, or this is undecided; the versions between them were not visited
     open     not followed to its end yet
     """
 
@@ -101,7 +106,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Found:
-    """What is known by now; `wanted` is what is still to be measured, the most telling first."""
+    """The results so far; `wanted` lists the next measurements, most informative first."""
 
     whole: Finding | None
     parts: tuple[Part, ...]
@@ -116,8 +121,11 @@ def search(
     *,
     every: bool = False,
 ) -> Found:
-    """`candidates` are in order, the ends among them; `skipped` are those that cannot be measured. With `every`, each
-    is visited, whether the ends of its interval differ or not."""
+    """Return the results so far, and what to measure next.
+
+    `candidates` are in order, including the ends. `skipped` are those that cannot be measured. With `every`, each is
+    visited, whether the ends of its interval differ or not.
+    """
     known = latest(findings)
     whole = known.get((candidates[0], candidates[-1]))
     size = whole.size if whole and math.isfinite(whole.size) else 0.0
@@ -127,7 +135,7 @@ def search(
 
 
 def latest(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
-    """By pair the last one, those of more rounds before others."""
+    """Return the last finding of each pair, preferring those with more rounds."""
     known: dict[tuple[str, str], Finding] = {}
     for finding in findings:
         pair = finding.earlier, finding.later
@@ -176,8 +184,10 @@ class _Walk:
         return [self._part(first, last, "between")]
 
     def _middles(self, first: int, last: int, inside: Sequence[int]) -> list[int]:
-        """Those that were measured come first: what cannot be measured moves the middle, and what is known must not be
-        measured anew for that."""
+        """Return the positions at which to split an interval, those already measured first.
+
+        A version that cannot be measured moves the middle, and that must not cause known results to be measured again.
+        """
         earlier, later = self.candidates[first], self.candidates[last]
 
         def key(place: int) -> tuple[bool, int, int]:
@@ -200,7 +210,7 @@ class _Walk:
 
 
 def turned(finding: Finding) -> Finding:
-    """The same with the two versions changing places."""
+    """Return the same finding with its two versions swapped."""
     verdicts: dict[VerdictName, VerdictName] = {"slower": "faster", "faster": "slower"}
     return replace(
         finding,

@@ -1,8 +1,8 @@
-"""A search as it is kept: what was asked, which versions it is about, and every step that was measured.
+"""The stored state of a search: the question, the versions it considers, and every step that was measured.
 
-DIR/bisect.json   all of it, written whole after every step
-DIR/steps/NN/     the run of each step, as `tfcompare run` leaves them
-DIR/logs/         what installs of single versions printed
+DIR/bisect.json   everything, written as a whole after every step
+DIR/steps/NN/     the run of each step, as `tfcompare run` leaves it
+DIR/logs/         output of the installs of single versions
 """
 
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ STATE_FILE = "bisect.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What was asked; `run` is how each step is measured, without its versions."""
+    """The question of a search; `run` says how to measure each step, without its versions."""
 
     __pydantic_config__ = STRICT
 
@@ -36,7 +36,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Skipped:
-    """A version that cannot be measured; one that could not be made ready may be so another time."""
+    """A version that cannot be measured; if it could not be made ready, another attempt may succeed."""
 
     __pydantic_config__ = STRICT
 
@@ -47,7 +47,7 @@ class Skipped:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One run, and what was learned from it; without a run, that a version cannot be measured."""
+    """A run and what was learned from it or, without a run, that a version cannot be measured."""
 
     __pydantic_config__ = STRICT
 
@@ -83,7 +83,7 @@ class State:
 
     @property
     def skipped(self) -> dict[str, Skipped]:
-        """What was measured once is never left out for failing another time."""
+        """The versions that are left out; one that was measured once is never left out for failing another time."""
         measured = {version for found in self.findings for version in (found.earlier, found.later)}
         known = {one.version: one for step in self.steps for one in step.skipped}
         return {version: one for version, one in known.items() if version not in measured}
@@ -131,7 +131,10 @@ def read(folder: Path) -> State:
 
 
 def once_more(state: State) -> State:
-    """For going on: what could not be made ready is tried again, for a network or a disk may have been the reason."""
+    """Return the state to resume with, in which versions that could not be made ready are tried again.
+
+    The reason may have been the network or the disk.
+    """
     kept = tuple(
         replace(step, skipped=tuple(one for one in step.skipped if not one.environment)) for step in state.steps
     )

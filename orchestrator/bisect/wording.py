@@ -1,4 +1,4 @@
-"""What a search says of itself: each step before it is measured, and at the end what was found."""
+"""The words of a search: each step before it is measured, and the result at the end."""
 
 from orchestrator.bisect.search import Finding, Found, Part, Wanted
 from orchestrator.bisect.state import State
@@ -29,14 +29,14 @@ def _why(known: State, wanted: Wanted) -> str:
 
 
 def told(finding: Finding) -> str:
-    """A verdict with its figures, as in `3.60x slower (3.41-3.80)`."""
+    """Format a verdict with its figures, as in `3.60x slower (3.41-3.80)`."""
     if finding.ratio is None:
         return f"{finding.verdict} ({finding.reason})" if finding.reason else finding.verdict
     return f"{ratio(finding.ratio)} {finding.verdict} ({interval(finding)})"
 
 
 def conclusions(known: State, found: Found) -> tuple[str, ...]:
-    """What was found, the answer first."""
+    """Return what was found, the answer first."""
     good, bad, whole = known.question.good, known.question.bad, found.whole
     if whole is None:
         return ("Nothing was measured yet.",)
@@ -79,7 +79,7 @@ def _size(part: Part) -> float:
 
 
 def share(part: Part, whole: Finding | None) -> float | None:
-    """How much of the whole change a part is, on the log scale; below nothing if it goes the other way."""
+    """Return a part's share of the whole change on the log scale; it is negative in the opposite direction."""
     if part.finding is None or part.finding.ratio is None or whole is None or whole.ratio in (None, 1.0):
         return None
     sign = 1 if (part.finding.ratio > 1) == ((whole.ratio or 1.0) > 1) else -1

@@ -17,7 +17,7 @@ CPU_GB, GPU_GB = 1.7, 6.0
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerPlace:
-    """What a worker is started with, in paths of this machine."""
+    """The folders and files that a worker is started with, as paths of this machine."""
 
     run: str
     results: Path
@@ -29,7 +29,7 @@ class WorkerPlace:
 
 @dataclass(frozen=True)
 class Started:
-    """A worker's channel, and the paths that its `hello` must name, as the worker sees them."""
+    """A worker's channel, and the paths that its `hello` must contain, as the worker sees them."""
 
     channel: Channel
     folders: tuple[str, ...]
@@ -38,7 +38,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What preparing a version would do; `download` is what would be fetched first, in words."""
+    """The work needed to prepare a version; `download` describes what would be downloaded first."""
 
     state: Literal["ready", "to build", "impossible"]
     text: str
@@ -49,30 +49,30 @@ class Outlook:
 
 
 class Environment(Protocol):
-    """A version made ready to be measured."""
+    """A version that is ready to be measured."""
 
     @property
     def facts(self) -> EnvironmentFacts: ...
 
     def start(self, place: WorkerPlace, stream: Path) -> Started:
-        """Starts a worker; raises EnvironmentFailed, or EngineUnavailable if the engine itself is gone."""
+        """Start a worker; raise EnvironmentFailed, or EngineUnavailable if the engine itself is gone."""
 
 
 class Engine(Protocol):
     def check(self) -> str:
-        """One line about the engine; raises EngineUnavailable before any work if it cannot do what was asked."""
+        """Return one line about the engine; raise EngineUnavailable before any work if it cannot do what was asked."""
 
     def outlook(self, version: Version) -> Outlook:
         """Return what `prepare` would do, as far as that can be seen without doing it."""
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
-        """Builds or installs the version unless that was done before; raises EnvironmentFailed."""
+        """Build or install the version unless that was done before; raise EnvironmentFailed if it fails."""
 
     def storage(self) -> tuple[str, Path] | None:
         """Return what the engine keeps and the folder it keeps it in, if that can be seen from here."""
 
     def close(self) -> None:
-        """Frees what the engine holds; never raises."""
+        """Free what the engine holds; never raise."""
 
 
 @dataclass(frozen=True, kw_only=True)

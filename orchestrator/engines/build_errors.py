@@ -1,4 +1,4 @@
-"""Why a build failed and what to do about it, told from the words of Docker and pip; nothing here asks anybody."""
+"""Explains from the output of Docker and pip why a build failed and what to do; nothing here queries anything."""
 
 import re
 from collections.abc import Mapping
@@ -206,7 +206,10 @@ STEPS = (
 
 
 def of_image(error: str, log: str, *, base: str, python: str, wheelhouse: Path | None = None) -> Failure | None:
-    """Of a build or a pull by Docker: `error` is what the engine said last, `log` the end of what was printed."""
+    """Explain a failed build or pull by Docker.
+
+    `error` is the engine's last message, `log` the end of what was printed.
+    """
     names = {
         "base": base,
         "python": python,
@@ -226,13 +229,13 @@ def of_image(error: str, log: str, *, base: str, python: str, wheelhouse: Path |
 
 
 def of_install(log: str, *, folder: Path, wheelhouse: Path | None = None) -> Failure | None:
-    """Of an install by pip on this machine, into an environment in `folder`."""
+    """Explain a failed install by pip on this machine, into an environment in `folder`."""
     holds = f"environments that are not used any more can be removed from {folder}"
     return _first((*ANYWHERE, *STEPS), log, {"base": "", "python": "", "holds": holds, **_origin(wheelhouse)})
 
 
 def _origin(wheelhouse: Path | None) -> dict[str, str]:
-    """What a package that is missing is missing from."""
+    """Describe the source that lacks a missing package."""
     if wheelhouse:
         fill = "Put it there (docs/images.md says how), or name an index with --index-url too"
         return {"origin": f"the wheelhouse {wheelhouse}", "fill": fill}

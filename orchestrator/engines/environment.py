@@ -1,4 +1,4 @@
-"""What environments have in common: the variables of a worker, and the log of a build."""
+"""Parts that all environments have in common: the variables of a worker, and the log of a build."""
 
 import fcntl
 import os
@@ -20,18 +20,21 @@ NOT_PASSED_ON = re.compile("TF_(VAR|TOKEN|CLI|HTTP)_.*|TF_ENCRYPTION|.*_(PASSWOR
 
 
 def cache() -> Path:
-    """What can be made again."""
+    """Return the folder for everything that can be created again."""
     base = os.environ.get("TFCOMPARE_CACHE") or os.environ.get("XDG_CACHE_HOME")
     return Path(base or home("TFCOMPARE_CACHE") / ".cache") / "tfcompare"
 
 
 def is_passed_on(name: str) -> bool:
-    """Return whether a variable of the caller is one of TensorFlow's, which workers and scheduled nights get."""
+    """Return whether workers and scheduled nightly runs receive a variable of the caller, as one of TensorFlow's."""
     return bool(PASSED_ON.fullmatch(name)) and not NOT_PASSED_ON.fullmatch(name)
 
 
 def worker_variables() -> dict[str, str]:
-    """An allow-list: nothing else of the caller's environment may make two runs differ."""
+    """Return the variables of a worker.
+
+    This is an allow-list: nothing else in the caller's environment may make two runs differ.
+    """
     given = {name: value for name, value in os.environ.items() if is_passed_on(name)}
     return {
         **given,
@@ -46,7 +49,7 @@ def worker_variables() -> dict[str, str]:
 
 
 class BuildLog:
-    """What an install or an image build prints: kept in a file, and shown line by line to whoever watches."""
+    """The output of an install or an image build, kept in a file and shown line by line to a user who watches."""
 
     def __init__(
         self, path: Path, watch: Callable[[str], None], say: Callable[[str], None] = lambda text: None
@@ -61,7 +64,7 @@ class BuildLog:
         self._writing = threading.Lock()
 
     def run(self, argv: list[str], env: dict[str, str]) -> int:
-        """A program's exit code, every line that it prints kept; `stop` ends it from another thread."""
+        """Run a program, keep every line that it prints, and return its exit code; another thread can `stop` it."""
         self.line("$ " + " ".join(argv))
         # In a group of its own: pip and venv start programs too, which must not outlive an install that is ended.
         with subprocess.Popen(
@@ -81,7 +84,7 @@ class BuildLog:
         return process.returncode
 
     def stop(self) -> None:
-        """What runs ends, with all that it started; what would come after it ends at once."""
+        """End the running program with everything it started, and any later program immediately."""
         self._stopped = True
         if process := self._process:
             kill_group(process.pid)
@@ -99,7 +102,7 @@ class BuildLog:
         self._watch(text)
 
     def announce(self, text: str) -> None:
-        """Write a line that the user sees even where builds are not shown."""
+        """Write a line that the user sees even if builds are not shown."""
         self.line(text)
         self._say(text)
 
@@ -113,13 +116,13 @@ class BuildLog:
 
     @property
     def end(self) -> str:
-        """As much as tells why something failed."""
+        """The end of the log, long enough to explain a failure."""
         return "\n".join(self._tail)
 
 
 @contextmanager
 def hold_lock(path: Path, log: BuildLog, waiting: str) -> Iterator[None]:
-    """Hold a lock file; while another process has it, the log says `waiting`."""
+    """Hold a lock file; log `waiting` while another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as handle:
         try:

@@ -1,7 +1,7 @@
-"""A lock on a folder that several processes use: shared by its users, exclusive for who writes or removes it.
+"""A lock on a folder for several processes: shared by its users, exclusive for the one that writes or removes it.
 
-It is a lock of the kernel on a file next to the folder, which ends with its process, however that ends. The file is
-never removed: a process that still has the old file open would not see who locks a new one.
+It is a lock of the kernel on a file next to the folder, and is released with its process, however that ends. The file
+is never removed: a process that still has the old file open would not notice who locks a new one.
 """
 
 import fcntl

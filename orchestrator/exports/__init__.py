@@ -1,5 +1,8 @@
-"""A run in the formats of other programs: a file a format, and one line here. Others pair nothing by round, so no
-verdict is ever computed from an export: where a format has room for the verdict, it is written as it is."""
+"""A run in the formats of other programs: one file per format, and one line here.
+
+Other programs do not pair by round, so no verdict is ever computed from an export. If a format has room for the
+verdict, it is written as it is.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -48,14 +51,14 @@ TABLED = ("csv", "parquet")
 
 @dataclass(frozen=True)
 class Exported:
-    """The text, if it is to go to stdout; else the files that were written."""
+    """The text, if it is meant for stdout; otherwise the files that were written."""
 
     text: str | None = None
     files: tuple[Path, ...] = ()
 
 
 def check(to: str, table: str | None = None, output: Path | None = None) -> None:
-    """Raise UsageError for what is wrong with an export before its run is read."""
+    """Raise UsageError if an export cannot be made, before its run is read."""
     known = (*TEXTS, *FILES)
     if to not in known:
         raise UsageError(f"unknown format {to!r}{did_you_mean(to, known)}; it is {', '.join(known)}")
@@ -68,7 +71,7 @@ def check(to: str, table: str | None = None, output: Path | None = None) -> None
 
 
 def export(run: Run, to: str, table: str | None = None, output: Path | None = None) -> Exported:
-    """Without an output a text is handed back, and files go into the run directory under their usual name."""
+    """Export a run; without an output, return a text, or write files to the run directory under their usual names."""
     check(to, table)
     if to in TEXTS:
         text = csv.render(run, table) if to == "csv" and table else TEXTS[to](run)

@@ -1,4 +1,4 @@
-"""The results folder of airspeed velocity: a machine, a benchmark a workload, a result file a version."""
+"""The results folder of airspeed velocity: a machine, one benchmark per workload, one result file per version."""
 
 import hashlib
 import math
@@ -29,7 +29,7 @@ Parameters = dict[str, list[str]]
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A workload, and where in the product of its parameters each of its cases stands."""
+    """A workload, and the position of each of its cases in the product of its parameters."""
 
     name: str
     digest: str
@@ -58,7 +58,7 @@ def write(run: Run, folder: Path) -> tuple[Path, ...]:
 
 
 def _machine(run: Run) -> dict[str, str]:
-    """By its stable id: the host's own name is not recorded."""
+    """Return the facts about the machine under its stable id, since the host's name is not recorded."""
     host = {name: "" if fact is None else str(fact) for name, fact in run.manifest.host.items()}
     return {
         "machine": file_name(f"machine-{host.get('id', 'unknown')}"),
@@ -86,7 +86,7 @@ def _benchmark(run: Run, workload: str) -> Benchmark:
 
 
 def _parameters(cases: Sequence[Case]) -> Parameters:
-    """Every value in the order of its first use, as Python writes it; None where a case lacks the parameter."""
+    """Return every value in the order of its first use, as Python writes it, or None if a case lacks the parameter."""
     names = dict.fromkeys(name for case in cases for name, _ in case.params)
     return {name: list(dict.fromkeys(repr(dict(case.params).get(name)) for case in cases)) for name in names}
 
@@ -127,14 +127,17 @@ def _result(run: Run, version: str, machine: dict[str, str], benchmarks: Sequenc
 
 
 def commit_hash(version: str, lock: str) -> str:
-    """asv files every result under a commit. There is none: a version and its lock get a stable number of that form."""
+    """Return a stable number in the form of a commit hash for a version and its lock.
+
+    asv files every result under a commit, and here there is none.
+    """
     return hashlib.sha256(f"tensorflow {version} {lock}".encode()).hexdigest()[:40]
 
 
 def _row(
     benchmark: Benchmark, version: str, arms: dict[Name, Arm], times: dict[Name, list[float]], moment: int
 ) -> list[Any]:
-    """In the order of COLUMNS; what was not measured is null everywhere."""
+    """Return the columns in the order of COLUMNS; what was not measured is null in all of them."""
     found = [arms.get((case.label, version)) if case else None for case in benchmark.cases]
     results = [None if arm is None or arm.median_ms is None else arm.median_ms / 1e3 for arm in found]
     samples = [
@@ -147,7 +150,10 @@ def _row(
 
 
 def _stats(seconds: Sequence[float]) -> dict[str, float]:
-    """Of an arm's replicates; asv's interval at 99 % is theirs on the log scale, not that of any ratio."""
+    """Return the statistics of an arm's replicates.
+
+    asv's interval at 99 % is computed from them on the log scale, and is not that of any ratio.
+    """
     low, high = quartiles(seconds)
     known: dict[str, float] = {"q_25": low, "q_75": high, "number": 1, "repeat": len(seconds)}
     if len(seconds) > 1:

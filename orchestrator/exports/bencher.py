@@ -1,4 +1,4 @@
-"""Bencher Metric Format: a benchmark an arm, with its time and, for candidates, its ratio to the baseline."""
+"""Bencher Metric Format: one benchmark per arm, with its time and, for candidates, its ratio to the baseline."""
 
 import json
 
@@ -28,7 +28,7 @@ def render(run: Run) -> str:
 
 
 def _latency(median_ms: float, replicates_ns: list[float]) -> Metric:
-    """In nanoseconds, as Bencher's own measure of that name; the bounds are quartiles of the replicates."""
+    """Return the time in nanoseconds, like Bencher's own latency, with quartiles of the replicates as bounds."""
     return _metric(round(median_ms * 1e6, 3), *(quartiles(replicates_ns) if replicates_ns else (None, None)))
 
 

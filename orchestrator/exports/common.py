@@ -1,4 +1,4 @@
-"""What several formats ask of a run: an arm's replicates, and a contrast in words."""
+"""Values that several formats take from a run: an arm's replicates, and a contrast in words."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ Name = tuple[str, str]
 
 
 def steady_ns(run: Run) -> dict[Name, list[float]]:
-    """The steady time a step of each replicate that counts, by arm and in the order of its rounds."""
+    """Return the steady time per step of each replicate that counts, by arm and in the order of its rounds."""
     found: dict[Name, list[float]] = defaultdict(list)
     for one in sorted(run.replicates, key=lambda replicate: replicate.round):
         found[one.case, one.version].append(one.steady_ns)
@@ -27,20 +27,20 @@ def quartiles(values: Sequence[float]) -> tuple[float, float]:
 
 
 def verdict(contrast: Contrast) -> str:
-    """With what has to be known to read it: a margin of its own, and that it came late."""
+    """Return the verdict with what is needed to read it: a margin other than the run's, and whether it came late."""
     within = f" within {contrast.pair.margin:.0%}" if contrast.verdict == "same" and contrast.pair.margin else ""
     return f"{contrast.verdict}{within}{' (exploratory)' if contrast.exploratory else ''}"
 
 
 def told(contrast: Contrast) -> str:
-    """As in `slower 3.84x (3.46-4.27) against 1.14.0`, and why where there is a reason."""
+    """Describe a contrast as in `slower 3.84x (3.46-4.27) against 1.14.0`, and give the reason if there is one."""
     known = f" {ratio(contrast.ratio)} ({interval(contrast)})" if contrast.ratio is not None else ""
     why = f": {contrast.reason}" if contrast.reason else ""
     return f"{verdict(contrast)}{known} against {contrast.pair.baseline}{why}"
 
 
 def python_of(run: Run, version: str) -> str | None:
-    """As its worker said; where none came up, as its environment was to have it."""
+    """Return the Python that a version's worker reported or, if none started, the one of its environment."""
     facts = run.manifest.environments.get(version)
     known = run.manifest.workers.get(version, {}).get("python") or (facts.python if facts else None)
     return str(known) if known else None

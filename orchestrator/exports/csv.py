@@ -1,4 +1,4 @@
-"""A flat table as comma-separated values, for spreadsheets and whatever reads nothing better."""
+"""A flat table as comma-separated values, for spreadsheets and programs that read nothing better."""
 
 import pyarrow as pa
 import pyarrow.csv
@@ -21,7 +21,7 @@ def render(run: Run, table: str = TABLE) -> str:
 
 
 def _harmless(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """Text is changed a distinct value at a time: of millions of rows there are few."""
+    """Make the text in a column harmless, one distinct value at a time: millions of rows have few of them."""
     coded = pa.types.is_dictionary(column.type)
     if not coded and not pa.types.is_string(column.type):
         return column

@@ -1,4 +1,4 @@
-"""Text from elsewhere (names, reasons, machines) made harmless for the files of other programs."""
+"""Makes text from elsewhere (names, reasons, machines) harmless for the files of other programs."""
 
 import hashlib
 import re
@@ -9,8 +9,10 @@ CHANGED_DIGITS = 8
 
 
 def key(text: str, most: int = 1000) -> str:
-    """A name by which others tell things apart, of so many bytes at most: where it had to be changed or cut, a digest
-    of the whole keeps it one of its own."""
+    """Return a name by which other programs distinguish things, with at most this many bytes.
+
+    If the text had to be changed or cut, a digest of all of it keeps the name unique.
+    """
     shown = harmless(text).strip()
     if shown == text and len(text.encode()) <= most:
         return text
@@ -19,7 +21,7 @@ def key(text: str, most: int = 1000) -> str:
 
 
 def file_name(text: str) -> str:
-    """A name that stays inside the folder it is put into; a run directory may come from anywhere."""
+    """Return a name that stays inside its folder, since a run directory may come from anywhere."""
     safe = re.sub(r"[^A-Za-z0-9.+_-]", "_", text)[:100].lstrip(".")
     return text if safe == text and text else f"{safe}_{_digest(text)}"
 

@@ -1,4 +1,4 @@
-"""Files and folders that exports write."""
+"""The files and folders that exports write."""
 
 import json
 import os
@@ -16,14 +16,14 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: dict[str, Any]) -> Path:
-    """Strictly: a NaN or an infinity would be no JSON."""
+    """Write strict JSON: a NaN or an infinity would not be valid."""
     write_text(path, json.dumps(value, allow_nan=False))
     return path
 
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A name beside it to write to, which becomes the file once all is written."""
+    """Yield a temporary name next to the file, which becomes the file when everything is written."""
     output_file.check(path)
     temporary = path.with_name(f".{path.name}.tmp")
     try:

@@ -36,7 +36,7 @@ def render(run: Run) -> str:
 
 
 def _range(replicates_ns: Sequence[float]) -> dict[str, str]:
-    """Half the distance of the quartiles of the replicates; shown, and used for nothing."""
+    """Return half the distance between the quartiles of the replicates, which is shown and used for nothing else."""
     if not replicates_ns:
         return {}
     low, high = quartiles(replicates_ns)

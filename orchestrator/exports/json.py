@@ -1,4 +1,4 @@
-"""The object that `report --format json` prints; docs/schema/ says what is in it."""
+"""The object that `report --format json` prints; docs/schema/ describes it."""
 
 from orchestrator.reports import OBJECTS
 from orchestrator.results.run import Run

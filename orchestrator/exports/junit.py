@@ -1,4 +1,4 @@
-"""JUnit XML, which every CI system shows: a suite a candidate version, a test a case, a failure what is slower."""
+"""JUnit XML, which every CI system shows: a suite per candidate version, a test per case, a failure if it is slower."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -31,8 +31,11 @@ def render(run: Run) -> str:
 
 
 def _tests(comparison: Comparison, version: str) -> Iterable[Element]:
-    """One a contrast of this version with another; and one for each arm that none is about and that was not measured,
-    or a case that dies everywhere would be nowhere."""
+    """Yield one test per contrast of this version with another.
+
+    There is also one for each arm that no contrast is about and that was not measured; otherwise a case that dies
+    everywhere would be missing.
+    """
     arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
     own = [one for one in comparison.contrasts if one.pair.kind == "version" and one.pair.candidate == version]
     for contrast in own:
@@ -77,7 +80,7 @@ def _test(arm: Arm, name: str) -> Element:
 
 
 def _told(test: Element, tag: str, text: str, kind: str = "") -> None:
-    """As an attribute and as text, for some viewers show the one and some the other."""
+    """Add a result as an attribute and as text, because some viewers show the one and some the other."""
     found = SubElement(test, tag, message=harmless(text))
     if kind:
         found.set("type", kind)

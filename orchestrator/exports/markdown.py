@@ -1,4 +1,4 @@
-"""What goes into a pull request: a line a version, what changed most, and the rest folded away."""
+"""A comment for a pull request: one line per version, what changed most, and the rest folded away."""
 
 import math
 import re
@@ -45,8 +45,10 @@ def render(run: Run) -> str:
 
 
 def code(text: str) -> str:
-    """Foreign text, so that nothing in it is markup, pings a person or links to an issue. Where even code between
-    backticks would give way, every sign is written as a number."""
+    """Quote foreign text so that nothing in it is markup, notifies a person or links to an issue.
+
+    If even code between backticks would not be safe, every special character is written as a number.
+    """
     shown = clipped(harmless(text).strip(), LONGEST_TEXT)
     if not re.search(r"[`|\\]", shown):
         return f"`{shown}`" if shown else ""
@@ -58,7 +60,7 @@ def _as_number(sign: re.Match[str]) -> str:
 
 
 def _headlines(comparison: Comparison) -> Iterable[str]:
-    """The verdicts of each version against each that it is compared with."""
+    """Yield the verdicts of each version against each version that it is compared with."""
     if comparison.plan.claims:
         yield f"- {summary(judged_claims(comparison))}"
     counts: dict[tuple[str, str], Counter[str]] = {}
@@ -71,7 +73,7 @@ def _headlines(comparison: Comparison) -> Iterable[str]:
 
 
 def _warned(warnings: Sequence[str]) -> str:
-    """The first, which is the gravest, where everybody sees it."""
+    """Show the first warning, which is the most serious, outside the folded part."""
     if not warnings:
         return ""
     others = f" (and {len(warnings) - 1} more, below)" if len(warnings) > 1 else ""
@@ -127,7 +129,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _lines(lines: Iterable[str]) -> str:
-    """As many as there is room for, and how many are left out."""
+    """Join as many lines as there is room for, and add how many are left out."""
     every = list(lines)
     room, shown = ROOM, 0
     while shown < len(every) and len(every[shown]) < room:

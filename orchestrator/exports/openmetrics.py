@@ -1,7 +1,7 @@
-"""OpenMetrics text, for Prometheus and what reads like it: times, ratios and verdicts as they stand in the run.
+"""OpenMetrics text, for Prometheus and compatible programs: times, ratios and verdicts as they are in the run.
 
-Every metric is a gauge: the types for facts and states make the textfile collector and others that read the older text
-format refuse the whole file.
+Every metric is a gauge: with the types for facts and states, the textfile collector and other programs that read the
+older text format refuse the whole file.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Family:
-    """One metric; its samples by their labels as written, which must not come twice."""
+    """A metric with its samples by their labels as written, which must not occur twice."""
 
     name: str
     help: str
@@ -31,7 +31,7 @@ class Family:
             self.samples.setdefault(_drawn(labels), value)
 
     def choose(self, labels: Labels, name: str, states: Iterable[str], state: str) -> None:
-        """A sample a state, so that none vanishes when the state changes."""
+        """Add one sample per state, so that none vanishes when the state changes."""
         for one in states:
             self.add({**labels, name: one}, int(one == state))
 

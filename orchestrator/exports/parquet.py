@@ -15,7 +15,7 @@ TABLE = "calls"
 
 
 def write(run: Run, path: Path, table: str = TABLE) -> tuple[Path, ...]:
-    """Calls go stream by stream: all together they may be too large for the memory."""
+    """Write a table to a file; calls are written stream by stream, since together they may not fit into memory."""
     if table == "calls":
         schema = contract.arrow_schema(pa)
         parts = tables.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates)

@@ -1,4 +1,7 @@
-"""pyperf's JSON: a suite a version, since `pyperf compare_to` compares files; a run a replicate, a value a call."""
+"""pyperf's JSON: one suite per version, one run per replicate, one value per call.
+
+Each version has a separate file, since `pyperf compare_to` compares files.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -29,7 +32,7 @@ Metadata = dict[str, str | int | float]
 
 @dataclass(frozen=True)
 class Calls:
-    """One replicate's rows in their order, as arrays: of millions, Python's own numbers would fill the memory."""
+    """One replicate's rows in order, as arrays, since Python numbers for millions of rows would fill the memory."""
 
     replicate: Replicate
     phases: Any
@@ -38,7 +41,7 @@ class Calls:
 
 
 def write(run: Run, folder: Path) -> tuple[Path, ...]:
-    """A file a version that has a time."""
+    """Write one file for each version that has a time."""
     timed = {(arm.case.label, arm.version) for arm in run.arms if arm.median_ms is not None}
     if not timed and run.comparison.broken:
         raise ContractBroken("\n".join(run.comparison.broken))
@@ -99,7 +102,7 @@ def _benchmark(name: Name, calls: Sequence[Calls], contrast: Contrast | None) ->
 
 
 def _run(calls: Calls) -> dict[str, Any]:
-    """Values are steady calls by the step; what came before them, but the build, is warm-up."""
+    """Return a pyperf run: its values are steady calls per step, and earlier calls except the build are warm-up."""
     replicate, steady = calls.replicate, calls.phases == "steady"
     before = ~steady & (calls.phases != "build")
     about = _metadata(
@@ -130,6 +133,6 @@ def _about_version(run: Run, version: str) -> Metadata:
 
 
 def _metadata(**facts: str | int | float | None) -> Metadata:
-    """pyperf takes neither nothing nor a text of blanks or several lines."""
+    """Return metadata without missing and blank values and with texts in one line, as pyperf requires."""
     clean = {name: harmless(fact).strip() if isinstance(fact, str) else fact for name, fact in facts.items()}
     return {name: fact for name, fact in clean.items() if fact is not None and fact != ""}

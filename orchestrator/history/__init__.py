@@ -1,1 +1,1 @@
-"""Every night: what is kept of it, what it is judged by, who is told, and when it runs."""
+"""Nightly runs: the history that they leave, how it is judged, who is notified, and when they run."""

@@ -1,4 +1,4 @@
-"""What is shown of the history, for programs: one object, or a row a night."""
+"""The part of the history that is shown, in formats for programs: one object, or one row per night."""
 
 import csv
 import io
@@ -20,8 +20,10 @@ CSV = (
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """A series with the nights of it that are shown, how many it has in all, and its alarms, open or not. Its changes
-    are looked for where it is one of few."""
+    """A series with the nights that are shown, its total number of nights, and its alarms, open or not.
+
+    Its changes are searched for only if few series are shown.
+    """
 
     series: Series
     rows: tuple[Row, ...]
@@ -33,7 +35,10 @@ class Shown:
 def shown(
     picked: Picked, alarms: Sequence[Alarm], find: Callable[[Segment], Sequence[Change]] | None = None
 ) -> list[Shown]:
-    """`find` tells the changes of a segment; they are sought in all of it, however little of it is shown."""
+    """Return the picked series with what is shown of them.
+
+    `find` returns the changes of a segment. They are searched for in the whole segment, however little of it is shown.
+    """
     return [
         Shown(
             series=series,
@@ -49,7 +54,7 @@ def shown(
 
 
 def as_object(listed: Sequence[Shown], alarms: Sequence[Alarm], warnings: Sequence[str]) -> dict[str, Any]:
-    """`tfcompare.history/1`: part of the interface."""
+    """Return the `tfcompare.history/1` object, which is part of the interface."""
     return {
         "schema": SCHEMA,
         "alarms": [_alarm_object(alarm) for alarm in alarms],

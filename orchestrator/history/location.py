@@ -1,4 +1,4 @@
-"""Where the history lies unless a command says otherwise."""
+"""The default location of the history."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The frozen types of the history: a point a contrast a night, the series that points make, and alarms."""
+"""The frozen types of the history: points (one per comparison and night), the series that they form, and alarms."""
 
 import hashlib
 from dataclasses import dataclass
@@ -26,7 +26,10 @@ State = Literal["new", "confirmed", "known", "recovered", "muted"]
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What a point was measured in. A new image, driver, source or worker begins a segment of a series."""
+    """The environment in which a point was measured.
+
+    A new image, driver, source or worker begins a new segment of a series.
+    """
 
     image: str
     reference_image: str
@@ -42,8 +45,11 @@ class Surroundings:
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """What a version came to against the reference in one case, in rounds that both shared. A version that is followed
-    by a name of its own, as `nightly` is, says in `build` what it was that night; the control arm is a version too."""
+    """The result of a version against the reference in one case on one night, in the rounds that both shared.
+
+    If a version is followed under a name such as `nightly`, `build` says which version that was on this night. The
+    control arm also counts as a version.
+    """
 
     night: date
     started: datetime
@@ -71,7 +77,7 @@ class Point:
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """What a series is of."""
+    """The properties that identify a series."""
 
     case: str
     version: str
@@ -97,7 +103,7 @@ class Key:
 
 @dataclass(frozen=True, kw_only=True)
 class Value:
-    """One night of a series on the log scale: its screens together or, where it had any, its confirmations."""
+    """One night of a series on the log scale: its screens pooled or, if it had any, its confirmations."""
 
     night: date
     effect: float
@@ -107,7 +113,7 @@ class Value:
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """Nights of a series that can be compared: nothing that is known to matter changed between them."""
+    """Nights of a series that can be compared, since nothing known to matter changed between them."""
 
     values: tuple[Value, ...]
     # Of the control arm, in the same nights as far as it was measured.
@@ -118,7 +124,7 @@ class Segment:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """All nights of a case in a version on a host, oldest first; `points` has those without a time, too."""
+    """All nights of a case in a version on a host, oldest first; `points` also includes those without a time."""
 
     key: Key
     segments: tuple[Segment, ...]
@@ -135,8 +141,10 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """A step in a segment: the ratio after it to the ratio before it, with its interval; `first` is the first night
-    after it, `last` the one before."""
+    """A step in a segment: the ratio after it relative to the ratio before it, with its interval.
+
+    `first` is the first night after the step, `last` the last night before it.
+    """
 
     first: date
     last: date
@@ -154,7 +162,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Alarm:
-    """A change that people have to know of, and what became of it."""
+    """A change that people need to know about, and its current state."""
 
     __pydantic_config__ = STRICT
 
@@ -183,7 +191,7 @@ class Alarm:
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """An alarm begins."""
+    """The beginning of an alarm."""
 
     __pydantic_config__ = STRICT
 
@@ -194,7 +202,7 @@ class Opened:
 
 @dataclass(frozen=True, kw_only=True)
 class Moved:
-    """An alarm goes into another state, by a night's measurement or because somebody says so."""
+    """The move of an alarm to another state, due to a nightly run's measurement or a user's decision."""
 
     __pydantic_config__ = STRICT
 
@@ -209,7 +217,10 @@ class Moved:
 
 @dataclass(frozen=True, kw_only=True)
 class Night:
-    """A night's end: how it went, and what it did. Written even where nothing could be measured."""
+    """The end of a nightly run: its outcome, and what it did.
+
+    It is recorded even if nothing could be measured.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -239,8 +250,7 @@ Event = Opened | Moved | Night
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """What a night has to say to people: the alarms that began or ended with it, those that are open still, and what
-    came into the suite or left it."""
+    """The report of a nightly run: alarms that began, ended or are still open, and what joined or left the suite."""
 
     night: Night
     opened: tuple[Alarm, ...] = ()
@@ -256,6 +266,6 @@ class Told:
 
     @property
     def happened(self) -> bool:
-        """Whether anybody has to know of it tonight."""
+        """Whether this nightly run has something that people need to know tonight."""
         quiet = self.night.outcome in ("measured", "skipped")
         return bool(self.opened or self.recovered or self.vanished or self.warnings) or not quiet

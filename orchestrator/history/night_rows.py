@@ -1,4 +1,4 @@
-"""A series as rows, one a night: its value, what it was measured in, and what came of a night without a time."""
+"""The rows of a series, one per night: its value, what changed around it, and the outcome if it has no time."""
 
 import math
 from collections import defaultdict
@@ -14,7 +14,10 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A night of a series. It has no value where no time came of it; the control is that of the same night."""
+    """A night of a series.
+
+    It has no value if it has no time. The control value is from the same night.
+    """
 
     night: date
     # Counted from nought; the first row of another one says what made it begin.
@@ -39,7 +42,7 @@ class Row:
 
     @property
     def outcome(self) -> Outcome:
-        """Of a night with a time and without one, the time is what counts."""
+        """The outcome of the night; if only some of its points have a time, the time counts."""
         return "measured" if self.value else self.points[-1].outcome
 
     @property
@@ -48,13 +51,16 @@ class Row:
 
 
 def bounds(value: Value) -> tuple[float, float]:
-    """Its interval, as ratios."""
+    """Return the interval of a value as ratios."""
     half = quantile(1 - ALPHA / 2, value.rounds - 1) * value.error
     return math.exp(value.effect - half), math.exp(value.effect + half)
 
 
 def rows(series: Series) -> list[Row]:
-    """Oldest first, segment after segment: a night during which something changed has a row in both."""
+    """Return the rows of a series, oldest first, segment by segment.
+
+    A night during which something changed has a row in both segments.
+    """
     values = {(place, one.night): one for place, part in enumerate(series.segments) for one in part.values}
     control = {one.night: one for part in series.segments for one in part.control}
     grouped: dict[tuple[int, date], list[Point]] = defaultdict(list)
@@ -81,7 +87,11 @@ def rows(series: Series) -> list[Row]:
 
 
 def _changed(before: Point, after: Point) -> tuple[str, ...]:
-    """A version that is followed is another build every night, in an image of its own: its build says so already."""
+    """Return what changed between two points.
+
+    A version that is followed is a different build in a different image every night, which is omitted here because its
+    build shows it.
+    """
     told = differences(before, after)
     if after.version == after.build:
         return told

@@ -1,4 +1,4 @@
-"""From a run to points: every version against the reference, as it came out in the rounds that both shared."""
+"""Turns a run into points: every version against the reference, in the rounds that both shared."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -14,7 +14,10 @@ UNKNOWN = "unknown"
 
 
 def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str, str] | None = None) -> list[Point]:
-    """`names` are those under which versions are followed, where that is not their own number."""
+    """Return the points of a run.
+
+    `names` are the names under which builds are followed, if these differ from their numbers.
+    """
     plan, manifest = run.plan, run.manifest
     reference = plan.versions[0]
     known = samples(plan, run.replicates)
@@ -57,7 +60,10 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
 
 
 def _outcome(between: list[Arm], contrast: Contrast) -> tuple[Outcome, str]:
-    """Of a pair, the worse of its arms: with no time of the reference there is no point either."""
+    """Return the worse outcome of a pair's arms, and the reason for it.
+
+    Without a time for the reference, the pair has no result either.
+    """
     ends = {arm.outcome: arm for arm in between}
     worst = ends.get("died") or ends.get("refused") or between[1]
     return worst.outcome, worst.reason or contrast.reason

@@ -1,4 +1,4 @@
-"""How points lie in Parquet files: columns, the version of their layout, and how older files become today's."""
+"""The layout of points in Parquet files: its columns, its version, and how older files are brought up to date."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, fields
@@ -34,11 +34,11 @@ SCHEMA = pa.schema(
 
 
 class Unreadable(Exception):
-    """A file that is not what any tfcompare wrote."""
+    """A file whose content tfcompare never wrote."""
 
 
 class TooNew(Exception):
-    """A file of a tfcompare that is newer than this one."""
+    """A file written by a tfcompare newer than this one."""
 
 
 def to_table(points: Iterable[Point]) -> pa.Table:
@@ -64,7 +64,7 @@ def to_points(table: pa.Table) -> list[Point]:
 
 
 def current(table: pa.Table) -> pa.Table:
-    """A file's table in today's layout; raises Unreadable or TooNew."""
+    """Convert a file's table to the current layout; raise Unreadable or TooNew if that is impossible."""
     said = (table.schema.metadata or {}).get(LAYOUT.encode(), b"").decode()
     if not said.isdecimal():
         raise Unreadable("it does not say which layout it has")
@@ -83,12 +83,12 @@ def current(table: pa.Table) -> pa.Table:
 
 
 def _all_were_screens(table: pa.Table) -> pa.Table:
-    """Layout 1 knew no second stage."""
+    """Add the stage to layout 1, in which every measurement was a screen."""
     return table.append_column("stage", pa.array(["screen"] * len(table), TEXT))
 
 
 def _without_a_worker(table: pa.Table) -> pa.Table:
-    """Layout 2 did not say which worker measured."""
+    """Add the worker to layout 2, which did not record which worker measured."""
     return table.append_column("worker", pa.array([""] * len(table), TEXT))
 
 

@@ -1,4 +1,4 @@
-"""Which series and nights of the history are shown."""
+"""Selects which series and nights of the history are shown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,10 @@ RECENT = timedelta(days=60)
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What was asked for. Of each kind of name one of those given is enough, and without any all are meant."""
+    """A user's selection of series and nights.
+
+    For each kind of name, a series must match one of those given; if none are given, all match.
+    """
 
     case: str | None = None
     versions: tuple[str, ...] = ()
@@ -38,7 +41,7 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Picked:
-    """The series that are shown, and from which night on."""
+    """The series that are shown, and the night from which on they are shown."""
 
     series: tuple[Series, ...]
     # In all, of which more may be there than are shown.
@@ -54,7 +57,10 @@ class Picked:
 
 
 def pick(table: pa.Table, asked: Asked, others: Sequence[str] = ()) -> Picked:
-    """Of a history that is not empty. `others` are words that may have been meant in place of a case."""
+    """Return the selected series of a history that is not empty.
+
+    `others` are words that the user may have meant instead of a case.
+    """
     known = _unique(table, "case")
     cases = matching(asked.case, known) if asked.case else tuple(known)
     if not cases:
@@ -86,7 +92,11 @@ def pick(table: pa.Table, asked: Asked, others: Sequence[str] = ()) -> Picked:
 
 
 def matching(asked: str, cases: Sequence[str]) -> tuple[str, ...]:
-    """The one of this name; or those of a workload with these parameters; or all that have it in their name."""
+    """Return the cases that match a text.
+
+    It can be the full name of a case, a workload with some of its parameters, or part of a name. The first of these
+    that matches anything is used.
+    """
     if asked in cases:
         return (asked,)
     workload, _, rest = asked.partition("[")
@@ -109,7 +119,7 @@ def _params(label: str) -> list[str]:
 
 
 def _age(version: str) -> tuple[int, Number, str]:
-    """The oldest first, and after all numbers what is followed under a name."""
+    """Return a key that sorts versions from old to new, with names that are followed after all numbers."""
     try:
         return 0, Number(version), ""
     except InvalidVersion:
@@ -117,7 +127,10 @@ def _age(version: str) -> tuple[int, Number, str]:
 
 
 def _versions(asked: Asked, known: Sequence[str]) -> tuple[str, ...]:
-    """A name is the history's own or one of the catalogue. The control arm is shown if it is named, or with all."""
+    """Return the versions to show, which may be named as in the history or as in the catalogue.
+
+    The control arm is shown if it is named, or if everything is shown.
+    """
     if asked.versions:
         names = []
         for name in asked.versions:
@@ -129,7 +142,10 @@ def _versions(asked: Asked, known: Sequence[str]) -> tuple[str, ...]:
 
 
 def _named(what: str, wanted: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Of those known; a host, whose name is long, by its beginning, too."""
+    """Return those of the known names that are wanted.
+
+    A host, which has a long name, can also be given by the beginning of it.
+    """
     if not wanted:
         return tuple(known)
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""From points to series: the nights of a case in a version, cut where what it is measured in became another."""
+"""Turns points into series: the nights of a case in a version, cut where the environment changed."""
 
 import math
 from collections import defaultdict
@@ -25,7 +25,7 @@ def key_of(point: Point) -> Key:
 
 
 def all_series(points: Iterable[Point]) -> dict[Key, Series]:
-    """Points come oldest first."""
+    """Return the series of points that are sorted oldest first."""
     by_key: dict[Key, list[Point]] = defaultdict(list)
     for point in points:
         by_key[key_of(point)].append(point)
@@ -43,7 +43,7 @@ def _series(key: Key, points: Sequence[Point], control: Sequence[Value]) -> Seri
 
 
 def has_value(point: Point) -> bool:
-    """Of a single round there is no spread, and no value."""
+    """Return whether a point has a value; a single round has no spread, and thus none."""
     return point.effect is not None and point.rounds > 1
 
 
@@ -58,14 +58,14 @@ def _cut(points: Sequence[Point]) -> list[tuple[list[Point], tuple[str, ...]]]:
 
 
 def cuts(before: Point, after: Point) -> tuple[str, ...]:
-    """What changed between two points that makes them another's; nothing where they can be compared."""
+    """Return what changed between two points so that they cannot be compared; nothing if they can."""
     followed = after.version != after.build
     names = [name for name in CUTS if not (followed and name == "image")]
     return tuple(told for name in names if (told := _change(name, before, after)))
 
 
 def differences(before: Point, after: Point) -> tuple[str, ...]:
-    """Everything about them that changed, for whoever looks for a cause."""
+    """Return everything that changed between two points, for users who look for a cause."""
     told = [told for name in TOLD if (told := _change(name, before, after))]
     if before.build != after.build:
         told.insert(0, f"{after.version}: {before.build} -> {after.build}")
@@ -93,8 +93,10 @@ def _values(points: Iterable[Point]) -> tuple[Value, ...]:
 
 
 def _counted(of_night: Sequence[Point]) -> Sequence[Point]:
-    """The points that make a night's value, all their rounds together. Where it was confirmed these are the fresh ones:
-    its screen was picked for what it strayed by."""
+    """Return the points that make up a night's value, all their rounds together.
+
+    If the night was confirmed, only the new measurements count: its screen was selected because of its deviation.
+    """
     return [point for point in of_night if point.stage == "confirm"] or of_night
 
 
@@ -108,6 +110,6 @@ def _value(night: date, points: Sequence[Point]) -> Value:
 
 
 def first_after(points: Sequence[Point], night: date) -> tuple[Point, Point] | None:
-    """The points on both sides of the beginning of a night."""
+    """Return the last point before a night and the first point from then on."""
     timed = [point for point in points if has_value(point)]
     return next(((before, after) for before, after in pairwise(timed) if before.night < night <= after.night), None)

@@ -1,6 +1,7 @@
-"""The series of a history as arrays: what `series.all_series` makes of points, made of the table's columns at once.
+"""The series of a history as arrays, computed from whole columns of the table at once.
 
-Two years of hundreds of cases are half a million points; as objects they take twenty seconds.
+They hold what `series.all_series` makes of points. Two years of hundreds of cases are half a million points; as objects
+these take twenty seconds.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A column of text: each row's place in the texts that there are."""
+    """A column of text, stored as the distinct texts and the position of each row's text among them."""
 
     codes: Any
     texts: tuple[str, ...]
@@ -43,7 +44,10 @@ class Coded:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Nights of a series that have a ratio, as days since 1970, each night's rounds together; on the log scale."""
+    """The nights of a series that have a ratio, with the rounds of each night pooled.
+
+    Nights are days since 1970; effects and errors are on the log scale.
+    """
 
     night: Any
     effect: Any
@@ -64,14 +68,14 @@ class Values:
         )
 
     def half_widths(self) -> Any:
-        """Of the intervals at 95 %."""
+        """Return the half-widths of the 95 % intervals."""
         found, place = np.unique(self.rounds, return_inverse=True)
         return np.array([quantile(0.975, rounds - 1) for rounds in found.tolist()])[place] * self.error
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Piece:
-    """A segment."""
+    """A segment of a series as arrays."""
 
     values: Values
     because: tuple[str, ...]
@@ -79,7 +83,10 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Line:
-    """A series. `rows` are its places in the table, oldest first; `nightly` its values, whatever segments there are."""
+    """A series as arrays.
+
+    `rows` are its row numbers in the table, oldest first. `nightly` holds its values, regardless of segments.
+    """
 
     key: Key
     rows: Any
@@ -87,7 +94,10 @@ class Line:
     nightly: Values
 
     def segments(self, control: Sequence[Value]) -> tuple[Segment, ...]:
-        """`control` holds the values of the control arm, made once for all series beside it."""
+        """Return the segments as objects.
+
+        `control` holds the values of the control arm, which are created once for all series next to it.
+        """
         found = []
         for piece in self.pieces:
             seen = set(map(day, piece.values.night.tolist()))
@@ -102,12 +112,12 @@ def day(number: int) -> date:
 
 
 def has_value(table: pa.Table) -> Any:
-    """Of each row, whether a ratio can be made of it; as `series` has it."""
+    """Return for each row whether a ratio can be made of it, by the same rule as in `series`."""
     return np.isfinite(_floats(table, "effect")) & (table.column("rounds").to_numpy() > 1)
 
 
 def all_lines(table: pa.Table) -> dict[Key, Line]:
-    """Of a table whose rows come oldest first."""
+    """Return the series in a table whose rows are sorted oldest first."""
     if not table.num_rows:
         return {}
     named = [Coded.of(table, name) for name in KEY]
@@ -138,7 +148,10 @@ def all_lines(table: pa.Table) -> dict[Key, Line]:
 
 
 def _keys(named: Sequence[Coded]) -> tuple[Any, list[Key]]:
-    """The number of each row's series, and the keys that have these numbers; sorted, as `all_series` has them."""
+    """Return the number of each row's series, and the keys with these numbers.
+
+    The keys are sorted as in `all_series`.
+    """
     mixed = np.zeros(len(named[0].codes), dtype=np.int64)
     for column in named:
         if len(column.texts) > 1:
@@ -153,7 +166,7 @@ def _keys(named: Sequence[Coded]) -> tuple[Any, list[Key]]:
 
 
 def _pieces(table: pa.Table, timed: Any, of_timed: Any) -> tuple[Any, list[tuple[str, ...]]]:
-    """Whether a segment begins at each of these rows, and why each segment began."""
+    """Return whether a segment begins at each of these rows, and why each segment began."""
     columns = {name: Coded.of(table, name) for name in CUTS}
     around = [column.codes[timed] for column in columns.values()]
     own = (
@@ -193,7 +206,7 @@ class _Pool:
     confirms: Any
 
     def by(self, rows: Any, group: Any) -> tuple[Any, Values]:
-        """A value a night of each group, as `series` pools them, and the group that each belongs to."""
+        """Return one value per night of each group, pooled as in `series`, and the group that each value belongs to."""
         order = np.lexsort((self.night[rows], group))
         rows, group = rows[order], group[order]
         counted = _counted(group, self.night[rows], self.confirms[rows])
@@ -211,14 +224,14 @@ class _Pool:
 
 
 def _starts(group: Any, night: Any) -> Any:
-    """Where a night of a group begins."""
+    """Return the positions at which a night of a group begins."""
     fresh = np.ones(len(group), dtype=bool)
     fresh[1:] = (group[1:] != group[:-1]) | (night[1:] != night[:-1])
     return np.flatnonzero(fresh)
 
 
 def _counted(group: Any, night: Any, confirms: Any) -> Any:
-    """The rows that make a night's value, as `series` has it."""
+    """Return a mask of the rows that make up a night's value, by the same rule as in `series`."""
     starts = _starts(group, night)
     if not len(starts):
         return confirms

@@ -1,4 +1,4 @@
-"""The history as views for SQL, in a database that lives as long as a query and reaches neither files nor networks."""
+"""The history as SQL views, in a database that exists only during a query and cannot access files or networks."""
 
 import re
 import shlex
@@ -108,7 +108,10 @@ def query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
 
 @contextmanager
 def _endable() -> Iterator[None]:
-    """Deep in a query duckdb may not look at signals for hours. Nothing is lost with it: they end the process."""
+    """Let signals end the process during a query.
+
+    Deep in a query, duckdb may ignore signals for hours. Ending the process loses nothing.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -121,7 +124,7 @@ def _endable() -> Iterator[None]:
 
 
 def _read(found: "duckdb.DuckDBPyRelation") -> pa.Table:
-    """What lies outside duckdb's own memory is not limited by it."""
+    """Read a result of limited size, since duckdb's memory limit does not apply outside its own memory."""
     reader = found.to_arrow_reader(BATCH)
     batches, size = [], 0
     for batch in reader:
@@ -133,7 +136,10 @@ def _read(found: "duckdb.DuckDBPyRelation") -> pa.Table:
 
 
 def _tables(sql: str, read: Read, events: Sequence[Event]) -> dict[str, pa.Table]:
-    """A view that the query does not name is empty: it is there to be listed."""
+    """Return the table behind each view.
+
+    A view that the query does not name is empty: it only has to be there to be listed.
+    """
     made = {
         "points": lambda: read.table,
         "series": lambda: _series(read.table),
@@ -152,7 +158,10 @@ def _tables(sql: str, read: Read, events: Sequence[Event]) -> dict[str, pa.Table
 
 
 def _series(table: pa.Table) -> pa.Table:
-    """Made of columns: of two years of many cases, objects take twenty seconds."""
+    """Return the rows of the view `series`.
+
+    They are built from columns: as objects, two years of many cases would take twenty seconds.
+    """
     found = all_lines(table)
     parts = []
     for key, line in found.items():
@@ -206,7 +215,7 @@ def _of_night(night: Night) -> dict[str, Any]:
 
 
 def _told(error: Exception, sql: str) -> UsageError:
-    """duckdb's own sentence, and what it could have been asked for where a name is unknown."""
+    """Return an error with duckdb's own message, and with the valid names if a name is unknown."""
     import duckdb
 
     text = " ".join(str(error).partition("\n\nLINE ")[0].split())

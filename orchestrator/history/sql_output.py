@@ -1,4 +1,4 @@
-"""What SQL found, written: as a table for people, or in a format for programs."""
+"""Output of SQL results: as a table for people, or in a format for programs."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ MOST_ROWS = 1000
 
 
 def check(format: str, path: Path | None) -> None:
-    """Raise UsageError for what is wrong with an output before anything is read."""
+    """Raise UsageError if an output cannot be used, before anything is read."""
     if format == "parquet" and path is None:
         raise UsageError("--format parquet goes into a file: add --output FILE")
     if path:
@@ -95,7 +95,10 @@ def _rows(found: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 
 def _names(found: pa.Table) -> list[str]:
-    """Each once: SQL lets two columns have one name, and an object does not."""
+    """Return the column names, made unique.
+
+    SQL allows two columns with the same name, but a JSON object does not.
+    """
     seen: dict[str, int] = {}
     names = []
     for name in found.column_names:

@@ -1,9 +1,9 @@
 """The history's folder: files that are written once and never changed, so that it can be synced, versioned and shared.
 
-points/2026-11/<started>-<run>.parquet   what a night measured
-events/2026-11/<at>-<number>.json        what became of alarms, how nights ended
-runs/<run>/                              run directories of the nights
-quarantine/                              files that were read and hold nothing that can be understood
+points/2026-11/<started>-<run>.parquet   what a nightly run measured
+events/2026-11/<at>-<number>.json        what happened to alarms, how nightly runs ended
+runs/<run>/                              run directories of the nightly runs
+quarantine/                              files whose content could not be understood
 """
 
 import json
@@ -38,7 +38,7 @@ def _events() -> TypeAdapter[Event]:
 
 @dataclass(frozen=True)
 class Read:
-    """All that could be read, and a line about each file that could not."""
+    """All points that could be read, and one line about each file that could not."""
 
     table: pa.Table
     warnings: tuple[str, ...]
@@ -53,7 +53,7 @@ class Read:
 
 
 class Store:
-    """A history. With `quarantine`, files that hold nothing understandable are moved out of the way when read."""
+    """A history; with `quarantine`, files without any usable content are moved away when they are read."""
 
     def __init__(self, path: Path, *, quarantine: bool = False) -> None:
         self.path = path
@@ -61,7 +61,7 @@ class Store:
         self._moves = quarantine
 
     def append(self, points: Sequence[Point]) -> Path:
-        """A file of its own a run and stage: nobody who writes at the same time is in the way."""
+        """Write points to a separate file for each run and stage, so that concurrent writers do not collide."""
         first = points[0]
         name = f"{first.started:%Y%m%d-%H%M%S}-{first.run}-{first.stage}.parquet"
         path = self._folder("points", f"{first.night:%Y-%m}") / name
@@ -78,19 +78,19 @@ class Store:
         return path
 
     def read(self) -> Read:
-        """Every point, those with the oldest start first."""
+        """Read every point, oldest start first."""
         tables, warnings = self._parsed("points/*/*.parquet", _table)
         points = pa.concat_tables(tables) if tables else schema.SCHEMA.empty_table()
         order = [("started", "ascending"), ("run", "ascending"), ("stage", "descending")]
         return Read(points.sort_by(order), tuple(warnings))
 
     def events(self) -> tuple[list[Event], tuple[str, ...]]:
-        """In the order in which they happened; and a line about each file that could not be read."""
+        """Return the events in chronological order, and one line about each file that could not be read."""
         found, warnings = self._parsed("events/*/*.json", _event)
         return sorted(found, key=lambda event: event.at), tuple(warnings)
 
     def _parsed(self, pattern: str, parse: Callable[[bytes], T]) -> tuple[list[T], list[str]]:
-        """Return what could be parsed, and a line about each file that is left out."""
+        """Return the parsed files, and one line about each file that is left out."""
         found, warnings = [], []
         for path in sorted(self.path.glob(pattern)):
             try:
@@ -108,7 +108,7 @@ class Store:
         return found, warnings
 
     def known_runs(self) -> frozenset[str]:
-        """The runs that have points here, told by the names of their files."""
+        """Return the runs that have points here, according to the names of their files."""
         stems = (path.stem for path in self.path.glob("points/*/*.parquet"))
         return frozenset(stem.split("-", 2)[2].rpartition("-")[0] for stem in stems if stem.count("-") > 2)
 

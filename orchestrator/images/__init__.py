@@ -1,1 +1,1 @@
-"""The images of versions: how they are made, and what is done with those that there are."""
+"""The images of versions: how they are built, and what is done with those that exist."""

@@ -1,4 +1,4 @@
-"""Images in one file, for machines that no registry serves: written by the engine, read back by another."""
+"""Images in one file, for machines without access to a registry: written by one engine and read by another."""
 
 import json
 import os
@@ -39,17 +39,17 @@ class Packed:
 
     @property
     def base(self) -> tuple[str, str]:
-        """Name and digest; without a digest the base was one of that machine's own."""
+        """The name and digest of the base; without a digest, the base was a local image of that machine."""
         return self.labels[BASE_NAME], self.labels.get(BASE_DIGEST, "")
 
 
 def weight(client: docker.DockerClient, images: Collection[Judged]) -> int:
-    """About how many bytes an archive of them has."""
+    """Return about how many bytes an archive of these images has."""
     return int(sizes.together(sizes.steps(client, [one.image.id for one in images])) * OVERHEAD)
 
 
 def save(client: docker.DockerClient, path: Path, images: Collection[Judged], needed: int, tell: Tell) -> None:
-    """Whole or not at all; `tell` hears how many bytes are written."""
+    """Write an archive, completely or not at all; call `tell` with the number of bytes written each time."""
     try:
         if path.is_dir():
             raise UsageError(f"{path} is a folder: name a file")
@@ -90,7 +90,10 @@ def _stream(client: docker.DockerClient, names: list[str]) -> Iterator[bytes]:
 
 
 def read(path: Path) -> tuple[Packed, ...]:
-    """What an archive holds, read before any of it reaches the engine: which would take every name that it is given."""
+    """Return the contents of an archive.
+
+    They are checked before any of them reaches the engine, which would accept every name that it is given.
+    """
     try:
         with tarfile.open(path) as tar:
             manifest = _json(tar, MANIFEST)
@@ -131,7 +134,7 @@ def _packed(path: Path, tags: list[str], config: dict[str, Any]) -> Packed:
 
 
 def load(client: docker.DockerClient, path: Path, tell: Tell) -> None:
-    """Hands the whole file to the engine; `tell` hears how many bytes it has taken."""
+    """Pass the whole file to the engine; call `tell` with the number of bytes it has taken each time."""
     error = ""
     try:
         with path.open("rb") as file:
@@ -156,8 +159,11 @@ def _told(file: IO[bytes], tell: Tell) -> Iterator[bytes]:
 
 
 def adopt(packed: Collection[Packed], references: Collection[str]) -> dict[str, str]:
-    """The digests of bases that were known where the images were made and are not here: with them the same recipes
-    lead to the same images. `references` are the bases of this machine's table; one with a digest keeps it."""
+    """Adopt and return digests of bases that were known where the images were built and are not known here.
+
+    With these digests, the same recipes lead to the same images. `references` are the bases of this machine's table. A
+    base that has a digest keeps it.
+    """
     found = {name: digest for name, digest in (one.base for one in packed) if digest and name in references}
     if found:
         user_data.write_digests(found)

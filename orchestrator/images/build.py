@@ -1,4 +1,4 @@
-"""The images of versions, built side by side and not run."""
+"""Builds the images of several versions at the same time without running them."""
 
 import secrets
 import time
@@ -18,7 +18,7 @@ from orchestrator.terminal.progress import View
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """What came of one version; without a tag it failed, and `reason` says why."""
+    """The result for one version; without a tag the build failed, and `reason` says why."""
 
     version: Version
     tag: str = ""
@@ -47,14 +47,17 @@ class Built:
 
 
 def log_folder() -> Path:
-    """A new one, made by the first line that a build prints."""
+    """Return a new folder, which is created by the first line that a build prints."""
     return cache() / "builds" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
 def build(
     versions: tuple[Version, ...], options: EngineOptions, view: View, at_once: int | None = None
 ) -> tuple[Built, ...]:
-    """Raises EngineUnavailable before any work; a version that fails is one of those that come back."""
+    """Build the images of versions, and return a result for each, including those that failed.
+
+    Raise EngineUnavailable before any work.
+    """
     with closing(connect()) as client, closing(DockerEngine(options)) as engine:
         try:
             made = make_ready(versions, engine, log_folder(), view, at_once)
@@ -73,7 +76,7 @@ def build(
 
 
 def call(found: Sequence[Built], name: Callable[[str], str]) -> None:
-    """Gives each image that there is a name more, in place of whatever had it."""
+    """Give each existing image an additional name, which is taken from any image that had it."""
     with closing(connect()) as client:
         for one in found:
             if one.tag:

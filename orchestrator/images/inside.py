@@ -1,4 +1,7 @@
-"""What workloads/inventory.py reports from inside an image. The image may be anybody's, and its answer anything."""
+"""The report of workloads/inventory.py from inside an image.
+
+The image may be anyone's, and its answer may be anything.
+"""
 
 import json
 
@@ -12,14 +15,14 @@ class Part(BaseModel):
 
 
 class Listed(Part):
-    """A number of files, the first of them named."""
+    """A number of files, with the names of the first ones."""
 
     count: Amount
     first: list[Text]
 
 
 class Files(Part):
-    """How the files of one folder compare to what their packages recorded."""
+    """The comparison of a folder's files with what their packages recorded."""
 
     checked: Amount
     changed: Listed
@@ -28,7 +31,7 @@ class Files(Part):
 
 
 class Imported(Part):
-    """What the packages say of themselves, or why they cannot be imported."""
+    """The versions that the packages state, or why they cannot be imported."""
 
     error: Text = ""
     tensorflow: Text = ""
@@ -46,7 +49,7 @@ class Inside(Part):
 
 
 class NoInventory(Exception):
-    """The answer from inside is no inventory; the message says why."""
+    """The answer from inside is not an inventory; the message says why."""
 
 
 def parse(answer: str) -> Inside:

@@ -1,4 +1,4 @@
-"""The images of tfcompare that the engine has, and what each is to the table of versions as it is now."""
+"""The engine's images of tfcompare, and how they compare with the current table of versions."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ FLAVOURS: tuple[FlavourName, ...] = ("cpu", "gpu")
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """An image that bears the labels of tfcompare."""
+    """An image with the labels of tfcompare."""
 
     id: str
     tags: tuple[str, ...]
@@ -45,19 +45,19 @@ class Kept:
 
     @property
     def is_own(self) -> bool:
-        """Whether this user built it; of older images nobody knows."""
+        """Whether this user built it; older images do not record that and count as this user's."""
         return self.labels.get(image.BUILDER) in (None, image.builder())
 
     @property
     def name(self) -> str:
-        """As people call it: its tag, or what docker shows of an image without one."""
+        """The usual name of the image: its tag or, if it has none, what docker shows."""
         own = [tag for tag in self.tags if tag.startswith("tfcompare:")]
         return (*own, *self.tags, self.id.removeprefix("sha256:")[:12])[0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """An image beside the recipe that its version has now; of an unknown version there is none."""
+    """An image and the current recipe of its version; an unknown version has no recipe."""
 
     image: Kept
     state: State
@@ -66,12 +66,12 @@ class Judged:
 
     @property
     def tag(self) -> str:
-        """What a run looks for, as far as that is known."""
+        """The tag that a run looks for, as far as it is known."""
         return self.recipe.tag if self.recipe else self.image.name
 
     @property
     def other_base(self) -> str | None:
-        """The base that it was built on, as --base takes it, where that is not the one asked for now."""
+        """The base of the image in the form of --base, or None if it is the one now asked for."""
         if self.recipe is None or self.image.base in ("", self.recipe.labels[BASE_NAME]):
             return None
         return self.image.base.replace(f":{self.image.key[2]}", ":{python}")
@@ -113,7 +113,7 @@ def kept(client: docker.DockerClient) -> list[Kept]:
 
 
 def recipes(client: docker.DockerClient, versions: Iterable[Version], base: str | None) -> dict[Key, Recipe]:
-    """What an image of each flavour would be made from now."""
+    """Return the current recipe for an image of each flavour."""
     return {
         (version.number, flavour.name, flavour.python.number): image.recipe(client, version, flavour, base)
         for version in versions
@@ -122,14 +122,17 @@ def recipes(client: docker.DockerClient, versions: Iterable[Version], base: str 
 
 
 def take(client: docker.DockerClient, versions: Collection[Version], base: str | None) -> Inventory:
-    """The inventory of an engine."""
+    """Return the inventory of an engine."""
     images = kept(client)
     present = {one.version for one in images}
     return weigh(images, recipes(client, [one for one in versions if one.number in present], base), versions)
 
 
 def weigh(images: Iterable[Kept], wanted: Mapping[Key, Recipe], versions: Collection[Version]) -> Inventory:
-    """Judges each image; `wanted` holds the recipes at least of the versions that there are images of."""
+    """Compare images with the current recipes and return the inventory.
+
+    `wanted` must hold the recipes of at least those versions that have images.
+    """
     order = {version.number: place for place, version in enumerate(versions)}
     judged = [judge(one, wanted, order) for one in images]
     judged.sort(key=lambda one: (order.get(one.image.version, len(order)), one.image.key, one.image.created))
@@ -158,7 +161,7 @@ def judge(one: Kept, wanted: Mapping[Key, Recipe], numbers: Collection[str]) -> 
 
 
 def _difference(one: Kept, recipe: Recipe) -> str:
-    """What of an image's recipe is another one now, or nothing."""
+    """Return which part of an image's recipe has changed, or '' if none has."""
     if one.spec == recipe.spec:
         # A run looks for the name.
         return "" if recipe.tag in one.tags else f"it is no longer named {recipe.tag}"
@@ -175,7 +178,7 @@ def _difference(one: Kept, recipe: Recipe) -> str:
 
 
 def place(one: Judged, versions: Iterable[Version]) -> tuple[Version, Flavour]:
-    """What of the table an image that has a recipe is of."""
+    """Return the version and the flavour that an image with a recipe was built from."""
     number, name, python = one.image.key
     return next(
         (version, flavour)

@@ -1,4 +1,7 @@
-"""Which digest a base's tag stands for at its registry. The engine asks: its mirrors, proxies and credentials count."""
+"""Looks up the digest of a base's tag at its registry.
+
+The engine makes the request, so that its mirrors, proxies and credentials apply.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +19,7 @@ State = Literal["new", "unchanged", "CHANGED", "pinned", "failed"]
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A base, the digest that was known of it, and the versions that are built on it."""
+    """A base, its known digest, and the versions that are built on it."""
 
     image: str
     known: str
@@ -56,7 +59,10 @@ class Answer:
 def bases(
     versions: Iterable[Version], name: FlavourName, override: str | None, digests: Mapping[str, str]
 ) -> tuple[Asked, ...]:
-    """Each base once; `digests` are those of the user's own file, the only ones that an override has."""
+    """Return each base once.
+
+    `digests` are those in the user's file, which are the only ones for an override.
+    """
     found: dict[str, tuple[str, list[str]]] = {}
     for version in versions:
         for flavour in version.on(name)[:1]:
@@ -73,7 +79,7 @@ def _base(flavour: Flavour, override: str | None, digests: Mapping[str, str]) ->
 
 
 def resolve(client: docker.DockerClient, asked: Collection[Asked]) -> Iterator[Answer]:
-    """One that cannot be resolved keeps no other from it."""
+    """Look up the digest of each base; a base that fails does not keep the others from being looked up."""
     for base in asked:
         digest, wrong = base.image.partition("@")[2], ""
         if not digest:
@@ -88,7 +94,7 @@ def resolve(client: docker.DockerClient, asked: Collection[Asked]) -> Iterator[A
 
 
 def why(image: str, said: str) -> str:
-    """What the engine says, in the user's terms, and what to do."""
+    """Explain the engine's message in the user's terms, with advice."""
     if found := build_errors.of_image(said, "", base=image, python=""):
         return f"{found} ({' '.join(said.split())})"
     # What some registries say of an image that they do not have, too.

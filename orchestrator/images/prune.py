@@ -1,4 +1,4 @@
-"""What can be freed: images that no recipe leads to any more, and what ended runs have left behind."""
+"""Finds and removes images that no longer belong to any recipe, and leftovers of ended runs."""
 
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from orchestrator.images.inventory import Inventory, Judged, Kept, kept, weigh
 
 @dataclass(frozen=True, kw_only=True)
 class Spared:
-    """What was not removed, and why."""
+    """Something that was not removed, and why."""
 
     name: str
     why: str
@@ -52,13 +52,16 @@ def find(
     all: bool = False,
     cache: bool = False,
 ) -> Garbage:
-    """`all` also takes images that are current or that other users built; `cache` virtual environments."""
+    """Find what can be removed.
+
+    `all` also selects images that are current or that other users built. `cache` also selects virtual environments.
+    """
     folders = environments.outdated(versions) if cache else []
     return _garbage(client, inventory.images, base, folders, all=all, others=all)
 
 
 def of_versions(client: docker.DockerClient, numbers: Collection[str]) -> Garbage:
-    """All images of these versions, whatever the tables say of them; those that other users built stay."""
+    """Find all images of these versions, whatever the tables say about them, except those that other users built."""
     images = weigh([one for one in kept(client) if one.version in numbers], {}, ()).images
     return _garbage(client, images, None, [], all=True, others=False)
 
@@ -90,7 +93,7 @@ def _garbage(
 
 
 def orphans(kept: Iterable[nvidia.Kept], staying: Collection[str]) -> tuple[tuple[Path, int], ...]:
-    """Folders of code that a driver made for images of which none stays."""
+    """Return the folders of code that a driver compiled for images of which none stays."""
     known = {identity.removeprefix("sha256:") for identity in staying}
     return tuple((one.path, one.bytes) for one in kept if not any(identity.startswith(one.image) for identity in known))
 
@@ -103,8 +106,10 @@ def part(
     all: bool,
     others: bool | None = None,
 ) -> tuple[tuple[Judged, ...], tuple[Spared, ...]]:
-    """Those to be removed, and those that somebody may still want, with the reason. `others` takes images that other
-    users built; their tables may know versions that are unknown here."""
+    """Return the images to remove, and those that might still be wanted, with the reason.
+
+    `others` also selects images that other users built, whose tables may contain versions that are unknown here.
+    """
     others = all if others is None else others
     by_image = {str(user["ImageID"]): user for user in users}
     taken, spared = [], []
@@ -134,7 +139,7 @@ def _named(user: Mapping[str, object]) -> str:
 
 
 def remove(client: docker.DockerClient, garbage: Garbage) -> tuple[Spared, ...]:
-    """Frees it; what the engine would not let go is told."""
+    """Remove the garbage, and return what the engine refused to remove."""
     for identity in garbage.containers:
         container.remove(client.api, identity)
     spared = [kept for one in garbage.images if (kept := _remove(client, one.image))]

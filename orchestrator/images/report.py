@@ -1,4 +1,4 @@
-"""What the commands on images show: tables for people, objects for programs."""
+"""The output of the commands on images: tables for people, objects for programs."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -67,7 +67,7 @@ def of_images(found: Inventory, *, missing: bool) -> RenderableType:
 
 
 def of_checks(found: Sequence[Verified]) -> RenderableType:
-    """A line a check; what was expected only where something else was found."""
+    """Return a table with one line per check, which shows the expected value only if another was found."""
     grid = Table("check", "", Column("found", overflow="fold"), box=SIMPLE_HEAD)
     for one in found:
         grid.add_row(plain(one.image, "bold"))

@@ -1,4 +1,4 @@
-"""What an image is made of, as a CycloneDX document: the same bytes for the same recipe, whenever it is written."""
+"""The contents of an image as a CycloneDX document, which is identical for identical recipes whenever it is written."""
 
 import json
 from uuid import NAMESPACE_URL, uuid5
@@ -11,7 +11,10 @@ from orchestrator.errors import UsageError
 
 
 def pins(flavour: Flavour) -> tuple[Pin, ...]:
-    """All that is installed; where the installer's lock and the version's name one package, the later one stays."""
+    """Return everything that is installed.
+
+    If the locks of the installer and the version both name a package, the version's entry counts.
+    """
     both = [*lockfile.read(flavour.pip_lock), *lockfile.read(flavour.lock)]
     return tuple({pin.name: pin for pin in both}.values())
 

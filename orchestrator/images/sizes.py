@@ -1,4 +1,4 @@
-"""Sizes of images in words, and what several of them take together: what they share is there once."""
+"""Formats sizes of images, and adds them up so that what images share is counted once."""
 
 from collections.abc import Iterable
 

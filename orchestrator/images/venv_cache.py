@@ -1,4 +1,4 @@
-"""Virtual environments in the cache that no version leads to any more."""
+"""Virtual environments in the cache that no longer belong to any version."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from orchestrator.engines.venv.interpreters import Interpreter
 
 
 def outdated(versions: Iterable[Version]) -> list[Path]:
-    """Those whose lock is not in the tables any more, or whose Python is gone."""
+    """Return the environments whose lock is no longer in the tables, or whose Python is gone."""
     by_lock: defaultdict[str, list[Flavour]] = defaultdict(list)
     for version in versions:
         for flavour in version.on("cpu"):
@@ -27,7 +27,10 @@ def outdated(versions: Iterable[Version]) -> list[Path]:
 
 
 def made_of(flavour: Flavour) -> list[Path]:
-    """Those that were installed from its lock, whole or not; and those of its name whose Python is gone."""
+    """Return the environments that were installed from a flavour's lock, complete or not.
+
+    Environments of that name whose Python is gone are included.
+    """
     with suppress(FileNotFoundError):
         folders = [path for path in cache_folder().iterdir() if path.is_dir()]
         named = [path for path in folders if path.name.rpartition("-")[0] == flavour.lock.stem]
@@ -50,14 +53,17 @@ def in_use(path: Path) -> bool:
 
 
 def _has_worker(path: Path) -> bool:
-    """Return whether a worker runs in it, by whatever path it was started. It may outlive the process with the lock."""
+    """Return whether a worker runs in an environment, by whatever path it was started.
+
+    A worker may outlive the process that has the lock.
+    """
     folder = Path(os.path.realpath(path))
     processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     return any(_find_folder(process).is_relative_to(folder) for process in processes)
 
 
 def _find_folder(process: Path) -> Path:
-    """Return the folder of the program that a process was started with; or the root if it is unknown."""
+    """Return the folder of the program that a process was started with, or the root if it is unknown."""
     with suppress(OSError, ValueError):
         program = Path(os.fsdecode((process / "cmdline").read_bytes().partition(b"\0")[0]))
         place = program if program.is_absolute() else Path(os.readlink(process / "cwd"), program)

@@ -1,4 +1,4 @@
-"""Whether an image holds what the table of versions says of it: asked from inside, in a container like a worker's."""
+"""Checks whether an image holds what the table of versions says, from inside, in a container like a worker's."""
 
 import re
 import shutil
@@ -34,7 +34,7 @@ KERASES = ("keras", "keras-nightly")
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that the table says, and what was found instead where it is wrong."""
+    """A statement of the table and, if it is wrong, what was found instead."""
 
     subject: str
     ok: bool
@@ -66,7 +66,7 @@ class Verified:
 def verify(
     client: docker.DockerClient, image_id: str, name: str, version: Version, flavour: Flavour, recipe: Recipe
 ) -> Verified:
-    """`name` is what the image is called in the answer."""
+    """Verify an image; `name` is what it is called in the result."""
     with asking(f"{version.number}: its image could not be verified", EnvironmentFailed):
         labels = client.images.get(image_id).labels
         inside = look(client, image_id, version.number)
@@ -110,7 +110,10 @@ def look(client: docker.DockerClient, image_id: str, number: str) -> Inside | st
 
 
 def _make_folder() -> tempfile.TemporaryDirectory[str]:
-    """In the cache: where tfcompare runs in a container, the engine sees that folder and not /tmp."""
+    """Create a temporary folder in the cache.
+
+    If tfcompare runs in a container, the engine sees that folder, but not /tmp.
+    """
     try:
         cache().mkdir(parents=True, exist_ok=True)
         return tempfile.TemporaryDirectory(prefix="verify-", dir=cache())
@@ -127,7 +130,10 @@ def _last_line(log: Path) -> str:
 def compare(
     inside: Inside | str, labels: Mapping[str, str], version: Version, flavour: Flavour, recipe: Recipe
 ) -> Iterator[Check]:
-    """Compare each thing that was found inside and on the image with the table; a text says why nothing was found."""
+    """Compare what was found inside and on the image with the table, one check per item.
+
+    If `inside` is a text, it says why nothing was found.
+    """
     yield _same("spec label", recipe.spec, labels.get(SPEC_LABEL, ""))
     yield _same("lock label", lock_hash(flavour), labels.get("tfcompare.lock", ""))
     if isinstance(inside, str):
@@ -180,13 +186,19 @@ def _build(flavour: Flavour, said: Imported) -> Check:
 
 
 def _agree(wanted: str, found: str) -> bool:
-    """As far as both go: some builds tell 10 for 10.0, some 12.5.1 for 12.5, and some nothing."""
+    """Return whether two numbers agree as far as both go.
+
+    Some builds report 10 for 10.0, some 12.5.1 for 12.5, and some nothing.
+    """
     pairs = zip(wanted.split("."), found.split("."), strict=False)
     return not found or all(one == other for one, other in pairs)
 
 
 def pins(flavour: Flavour) -> dict[str, str]:
-    """Name to version of everything that is installed for a flavour; the version's own lock is installed last."""
+    """Return the name and version of everything that is installed for a flavour.
+
+    The version's lock is installed last, so its entries count.
+    """
     locks = (flavour.pip_lock, flavour.lock)
     return {re.sub(r"[-_.]+", "-", pin.name).lower(): pin.number for lock in locks for pin in lockfile.read(lock)}
 

@@ -1,7 +1,7 @@
-"""What becomes of nightlies that nobody measures any more: their environments, their images, their locks.
+"""Removes the environments, images and locks of nightlies that are no longer measured.
 
-The newest few stay, and so does each that was asked for within as many days, by a night or by hand. A release never
-goes, nor a version that somebody described himself, nor anything that is in use.
+The newest few stay, and so does each one that a nightly run or a user asked for within the same number of days.
+Releases, versions that a user described, and anything in use are never removed.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -24,7 +24,10 @@ ENGINE_S = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Retired:
-    """What was taken away, oldest first; `spared` says of the others, and of what else went wrong, why."""
+    """The nightlies that were removed, oldest first.
+
+    `spared` explains why other nightlies were kept, and what else went wrong.
+    """
 
     numbers: tuple[str, ...] = ()
     freed: int = 0
@@ -32,14 +35,17 @@ class Retired:
 
     @property
     def said(self) -> str:
-        """In one line, or nothing where there was nothing to do."""
+        """A one-line summary, or '' if there was nothing to do."""
         gone = f"old nightlies removed: {', '.join(self.numbers)}" if self.numbers else ""
         freed = f"freed about {sizes.told(self.freed)}" if self.freed else ""
         return "; ".join(part for part in (gone, freed, *self.spared) if part)
 
 
 def retire(keep: int, say: Callable[[str], None], now: datetime | None = None) -> Retired:
-    """Fails no night: what could not be taken away is told, and tried again after the next one."""
+    """Remove old nightlies without ever making a nightly run fail.
+
+    Whatever could not be removed is reported, and tried again after the next run.
+    """
     try:
         nightlies = [version for version in catalog.all_versions() if _is_ours(version)]
         retired = _remove(old(nightlies, keep, now or datetime.now(UTC)))
@@ -55,19 +61,22 @@ def _is_ours(version: Version) -> bool:
 
 
 def old(nightlies: Sequence[Version], keep: int, now: datetime) -> list[Version]:
-    """Those that go, oldest first."""
+    """Return the nightlies to remove, oldest first."""
     by_age = sorted(nightlies, key=lambda version: (lock_on_demand.date_of(version.number), Number(version.number)))
     recent = now - timedelta(days=keep)
     return [version for version in by_age[: max(0, len(by_age) - keep)] if used(version) < recent]
 
 
 def used(version: Version) -> datetime:
-    """When it was last asked for: its lock tells."""
+    """Return when a version was last asked for, which is recorded by its lock."""
     return max(datetime.fromtimestamp(flavour.lock.stat().st_mtime, UTC) for flavour in version.flavours)
 
 
 def _remove(versions: Sequence[Version]) -> Retired:
-    """An entry of the table goes last: what is left of a version is found by it the next night."""
+    """Remove versions, with their entries in the table last.
+
+    By its entry, the next nightly run finds whatever is left of a version.
+    """
     if not versions:
         return Retired()
     numbers = [version.number for version in versions]
@@ -90,7 +99,11 @@ def _remove(versions: Sequence[Version]) -> Retired:
 
 
 def _remove_images(numbers: Collection[str]) -> tuple[int, dict[str, str]]:
-    """The bytes freed, and by number why an image is still there. Without an engine there are no images."""
+    """Remove the images of these versions.
+
+    Return the number of bytes freed and, by version number, why an image still exists. Without an engine there are no
+    images.
+    """
     # Its client is slow to import, and most nights have nothing to remove.
     from orchestrator.engines.docker.engine import asking, connect
     from orchestrator.images import inventory, prune

@@ -1,7 +1,8 @@
-"""One night at a time on a machine: two that measure side by side measure each other.
+"""A lock that permits one nightly run at a time on a machine: two at the same time would disturb each other.
 
-The kernel holds the lock and lets go of it with the process that took it, however that ends. It lies among the user's
-own data and not in a history, so that it is the same for all histories here, and none of another machine's.
+The kernel holds the lock and releases it with the process that took it, however that process ends. The lock file is in
+the user's data directory and not in a history, so that all histories on this machine share it, and none of another
+machine does.
 """
 
 import fcntl
@@ -41,7 +42,7 @@ def hold(
     wait_s: float = 0.0,
     say: Callable[[str], None] = lambda text: None,
 ) -> Iterator[None]:
-    """Hold the lock. Raise UsageError if another process still has it after `wait_s`."""
+    """Hold the lock; raise UsageError if another process still holds it after `wait_s`."""
     path = _path(folder, name)
     with _opened(path) as file:
         if not _taken(file, PATIENCE_S):
@@ -63,7 +64,7 @@ def hold(
 
 
 def holder(folder: Path | None = None, name: str = NIGHT) -> Holder | None:
-    """Who has it now, if anybody."""
+    """Return the current holder of the lock, if any."""
     path = _path(folder, name)
     if not path.is_file():
         return None

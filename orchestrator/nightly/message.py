@@ -1,4 +1,4 @@
-"""What people are told of a night, the gravest first: one message, in the three forms that services take. Pure."""
+"""Composes the message about a nightly run, most serious facts first, in the three formats of services. Pure."""
 
 import re
 import shlex
@@ -34,7 +34,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Code:
-    """What is not our own words: shown as it stands, never as markup."""
+    """Text that tfcompare did not write itself: it is shown as it is, never as markup."""
 
     text: str
 
@@ -45,7 +45,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Command:
-    """What to type, whole; `label` says what for."""
+    """A command to type, shown in full; `label` says what it is for."""
 
     label: str
     text: str
@@ -65,7 +65,10 @@ class Section:
 
 
 def compose(told: Told, host: str | None = None, most: int = MOST) -> Message:
-    """`host` is what people call the machine; of everything that is listed, at most `most` are."""
+    """Compose the message about a nightly run.
+
+    `host` is the name that people use for the machine. Every list shows at most `most` entries.
+    """
     return _message(
         title=f"tfcompare: {summary(told)} (host {_harmless_host(host or told.night.host)}, {told.night.night})",
         sections=list(_sections(told, most)),
@@ -74,7 +77,7 @@ def compose(told: Told, host: str | None = None, most: int = MOST) -> Message:
 
 
 def trial(host: str) -> Message:
-    """What shows that a place is reached."""
+    """Return a message that shows that a target can be reached."""
     return _message(
         title=f"tfcompare: a test (host {_harmless_host(host)})",
         sections=[
@@ -88,7 +91,7 @@ def trial(host: str) -> Message:
 
 
 def summary(told: Told) -> str:
-    """A night in a few words, the gravest first."""
+    """Summarize a nightly run in a few words, most serious facts first."""
     ways = [alarm.change.direction for alarm in told.opened]
     ended = {"failed": ["the night failed"], "hung": ["the night hung"], "skipped": ["skipped"]}
     counts = (
@@ -138,7 +141,7 @@ def _ended_badly(night: Night, most: int) -> Iterator[Section]:
 
 
 def _suspicion(told: Told) -> Iterator[Section]:
-    """If most of what is measured moves at once and one way, it is seldom TensorFlow."""
+    """Warn if most series change on the same night and in the same direction, which is seldom due to TensorFlow."""
     for way in ("slower", "faster"):
         moved = {alarm.key for alarm in told.opened if alarm.change.direction == way}
         # What is undone moves against what it was.
@@ -241,7 +244,10 @@ def _message(*, title: str, sections: Sequence[Section], gravity: Gravity) -> Me
 
 
 def _harmless_host(name: str) -> str:
-    """The title is put into mail headers and beside markup by others."""
+    """Return the host name without characters that could do harm.
+
+    Services put the title into mail headers and next to markup.
+    """
     return re.sub(r"[^A-Za-z0-9.:@-]", "-", name)[:60]
 
 
@@ -262,7 +268,10 @@ def _plain(words: Words) -> str:
 
 
 def _wrapped(text: str, first: str, rest: str) -> list[str]:
-    """At blanks and after commas: a case with all its parameters is longer than a line."""
+    """Wrap text at spaces and after commas.
+
+    A case with all its parameters is longer than a line.
+    """
     lines = [first]
     for piece in re.split(r"(?<= )|(?<=,)(?=\S)", text):
         if len(lines[-1] + piece.rstrip()) > WIDTH and lines[-1].strip():
@@ -272,7 +281,10 @@ def _wrapped(text: str, first: str, rest: str) -> list[str]:
 
 
 def _continued(command: str) -> list[str]:
-    """For a shell over several lines, so that no mail breaks it elsewhere; a flag stays with its value."""
+    """Continue a shell command over several lines, so that no mail program breaks it elsewhere.
+
+    A flag stays on the same line as its value.
+    """
     try:
         words = [shlex.quote(word) for word in shlex.split(command)]
     except ValueError:

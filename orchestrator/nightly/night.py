@@ -1,6 +1,6 @@
-"""The story of a night, top to bottom: what is measured, what looked changed and is measured again, who is told.
+"""The course of a nightly run, from top to bottom: measure, measure again what looks changed, judge and report.
 
-The measuring is a process of its own, `tfcompare run`: one that hangs can be ended, and what it had measured is read
+The measurement is a separate process, `tfcompare run`: if it hangs it can be ended, and what it had measured is read
 from its run directory like that of any other run.
 """
 
@@ -39,7 +39,10 @@ NOTHING = tonight.Tonight(versions=(), names={})
 
 @dataclass(frozen=True, kw_only=True)
 class NightOptions:
-    """What was asked on the command line; `tfcompare run` gets `flags` as arguments and `variables` as variables."""
+    """The options given on the command line.
+
+    `tfcompare run` receives `flags` as arguments and `variables` as environment variables.
+    """
 
     history: Path
     names: tuple[str, ...]
@@ -60,7 +63,7 @@ class NightOptions:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """Return what makes two nights the same, as a Night records it."""
+        """The options that make two nightly runs the same, as a Night records them."""
         given = dict(_flags(self.flags))
         gpu = "--gpu" in given or "--gpus" in given
         return {
@@ -75,7 +78,7 @@ class NightOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Evening:
-    """What stands fixed when a night begins."""
+    """The facts that are fixed when a nightly run begins."""
 
     store: Store
     host: str
@@ -86,7 +89,10 @@ class Evening:
 
 
 def night(options: NightOptions, say: Callable[[str], None]) -> Told:
-    """Measure, judge and record a night. However it ends, that is recorded and returned."""
+    """Measure, judge and record a night.
+
+    The outcome is recorded and returned, however the night ends.
+    """
     begun, now = monotonic(), datetime.now(UTC).replace(microsecond=0)
     evening = Evening(
         store=Store(options.history, quarantine=True),
@@ -119,7 +125,10 @@ def _alone(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
 
 
 def _broken_off(options: NightOptions, evening: Evening, error: BaseException) -> Told:
-    """Record a night that an error or an interrupt ended; the caller raises the error after it was reported."""
+    """Record a nightly run that was ended by an error or an interrupt.
+
+    The caller raises the error after it has been reported.
+    """
     if isinstance(error, KeyboardInterrupt):
         error = Interrupted(
             f"the night was interrupted; if it had measured something, that is in {_place(evening, 'screen')}: "
@@ -133,7 +142,10 @@ def _broken_off(options: NightOptions, evening: Evening, error: BaseException) -
 
 
 def _date(options: NightOptions, now: datetime) -> date:
-    """Return the day on which a night was due: one that is caught up after midnight is yesterday's."""
+    """Return the day on which the nightly run was due.
+
+    A run that is caught up after midnight belongs to the day before.
+    """
     local = now.astimezone()
     return units.due(local, options.due) if options.due else local.date()
 
@@ -145,7 +157,7 @@ def measured_already(events: Sequence[Event], options: NightOptions, host: str, 
 
 
 def _flags(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each flag with its value, or with nothing."""
+    """Yield each flag with its value, or with '' if it has none."""
     for place, word in enumerate(words):
         if word.startswith("--"):
             value = words[place + 1] if place + 1 < len(words) else ""
@@ -192,7 +204,7 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
 def _stage(
     options: NightOptions, evening: Evening, stage: Stage, child: Child, cases: Iterable[str], rounds: int
 ) -> tuple[Run | None, Ended]:
-    """One `tfcompare run`; whatever it measured is read, however it ended."""
+    """Run `tfcompare run` once and read whatever it measured, however it ended."""
     place = _place(evening, stage)
     versions = ",".join(evening.resolved.versions)
     words = ["run", "--versions", versions, "--control", "--rounds", str(rounds)]
@@ -214,7 +226,7 @@ def _place(evening: Evening, stage: Stage) -> Path:
 def _settle(
     options: NightOptions, evening: Evening, points: Sequence[Point], child: Child, say: Callable[[str], None]
 ) -> tuple[list[Point], list[str]]:
-    """What looks changed is measured again, and once more where that neither tells nor clears it."""
+    """Repeat the measurement of series that look changed, and again of those still neither reported nor cleared."""
     screened = {key_of(point) for point in points if has_value(point)}
     flagged = steps.suspects(_cells(_past(evening), screened))
     if not flagged:
@@ -232,7 +244,10 @@ def _settle(
 def _confirm(
     options: NightOptions, evening: Evening, flagged: Sequence[Key], child: Child
 ) -> tuple[list[Point], list[str]]:
-    """Fresh rounds for what looked changed, in the same night; what else comes with them is kept, too."""
+    """Measure the flagged series again in the same night, with new rounds.
+
+    Other results that come with them are also kept.
+    """
     names = dict.fromkeys(key.version for key in flagged)
     resolved = evening.resolved
     builds = [build for build in resolved.versions if resolved.names.get(build, _number(build)) in names]
@@ -253,7 +268,7 @@ def _number(name: str) -> str:
 
 
 def _judged(evening: Evening, points: Sequence[Point]) -> judge.Judged:
-    """Events are recorded before anybody is told of them."""
+    """Judge tonight's points, and record the events before notifications are sent."""
     store = evening.store
     found = judge.judge(
         all_series(_past(evening).points()),
@@ -269,7 +284,7 @@ def _judged(evening: Evening, points: Sequence[Point]) -> judge.Judged:
 
 
 def _cells(read: Read, keys: Iterable[Key]) -> dict[Key, Segment]:
-    """The last segment of each of these series; all of them have a value in it."""
+    """Return the last segment of each of these series, all of which have a value in it."""
     lines = all_lines(read.table)
     own = [key for key in sorted(keys) if not key.is_control]
     control = {key: lines[key].nightly.objects() for key in {key.control for key in own} & lines.keys()}
@@ -277,7 +292,10 @@ def _cells(read: Read, keys: Iterable[Key]) -> dict[Key, Segment]:
 
 
 def _unavailable(run: Run, evening: Evening) -> list[Point]:
-    """A version that could not even be locked has a point in every case, too: it is a result of the night."""
+    """Return a point in every case for each version that could not even be locked.
+
+    This is also a result of the night.
+    """
     whole = of_run(run, "screen", evening.date, evening.resolved.names)
     any_version = {point.case: point for point in whole}
     return [
@@ -300,7 +318,7 @@ def _unavailable(run: Run, evening: Evening) -> list[Point]:
 
 
 def _later_than_now(points: Sequence[Point], evening: Evening) -> tuple[str, ...]:
-    """Report what this machine measured in its future: its clock was ahead then, or is behind now."""
+    """Warn of runs that started in this machine's future: its clock was ahead then, or is behind now."""
     own = {point.run: point.started for point in points if point.host == evening.host}
     later = {run: started for run, started in own.items() if started > evening.started}
     if not later:
@@ -318,7 +336,10 @@ def _past(evening: Evening) -> Read:
 
 
 def _without(options: NightOptions, evening: Evening, ended: Ended) -> Told:
-    """A night of which nothing came is told, too, and raises no alarm."""
+    """Record a nightly run that has no result.
+
+    It is also reported, but raises no alarm.
+    """
     end = Night(
         at=datetime.now(UTC),
         night=evening.date,
@@ -349,7 +370,10 @@ def _of_ending(ended: Ended, what: str) -> list[str]:
 
 
 def _drawn(run: Run) -> str:
-    """The run's page, or nothing where it cannot be written: a report never fails a night."""
+    """Write the run's page and return its path, or '' if it cannot be written.
+
+    A report never makes a nightly run fail.
+    """
     # What draws plots takes a second to import.
     from orchestrator.reports import html
 

@@ -1,5 +1,8 @@
-"""Tells people of a night, by apprise: mail, chats, webhooks. A place that is down never fails the night, and an URL,
-which is mostly a secret, is shown nowhere but as `scheme://host/…`."""
+"""Notifies people of nightly runs through apprise: mail, chats, webhooks.
+
+A target that is down never makes a nightly run fail. A URL usually contains a secret, so it is shown only as
+`scheme://host/…`.
+"""
 
 import logging
 import os
@@ -65,7 +68,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an attempt; a reason is in our own words, for those of others may quote what is secret."""
+    """The result of an attempt to notify a target.
+
+    The reason is in tfcompare's own words, since those of libraries may quote secrets.
+    """
 
     delivered: bool
     why: str = ""
@@ -79,7 +85,10 @@ def _aloud(text: str) -> None:
 def targets(
     urls: Sequence[str], file: Path | None, environ: Mapping[str, str], say: Say = _aloud
 ) -> tuple[Target, ...]:
-    """Whom to tell, from all three places; what cannot be used is an error now and not at the end of a night."""
+    """Return the targets named by arguments, environment and file.
+
+    A target that cannot be used is an error now, and not at the end of a nightly run.
+    """
     found: dict[str, Target] = {}
     for where, text in _named(urls, file, environ, say):
         url = _expanded(where, text, environ)
@@ -94,7 +103,7 @@ def targets(
 
 
 def _named(urls: Sequence[str], file: Path | None, environ: Mapping[str, str], say: Say) -> Iterator[tuple[str, str]]:
-    """Each URL with the place that a message names it by."""
+    """Yield each URL with the source by which a message names it."""
     yield from (("--notify", url.strip()) for url in urls)
     yield from ((VARIABLE, url) for url in environ.get(VARIABLE, "").split())
     if file is None:
@@ -149,8 +158,10 @@ def send(
     say: Say,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[str, ...]:
-    """A line about each target that could not be told. Nothing is sent of a night in which nothing happened, unless a
-    heartbeat is wanted."""
+    """Notify the targets of a nightly run, and return one line about each that could not be notified.
+
+    If nothing happened, nothing is sent unless a heartbeat is wanted.
+    """
     if not targets or not (told.happened or heartbeat):
         return ()
     host = socket.gethostname()
@@ -158,7 +169,7 @@ def send(
 
 
 def try_out(targets: Sequence[Target], say: Say, sleep: Callable[[float], None] = time.sleep) -> tuple[str, ...]:
-    """The same with a message that only shows that it arrives."""
+    """Send a test message to the targets, and return one line about each that could not be notified."""
     message = trial(socket.gethostname())
     return _tell(targets, lambda most: message, say, sleep)
 
@@ -195,7 +206,10 @@ def _attempt(pending: "Sequence[_Delivery]") -> None:
 
 
 class _Delivery:
-    """A target being told. Each attempt has a thread, so that all go on at once and none is waited for without end."""
+    """The delivery of a message to one target.
+
+    Each attempt has a separate thread, so that all run at the same time and none is waited for endlessly.
+    """
 
     def __init__(self, target: Target, composed: Composed) -> None:
         self.target = target
@@ -237,7 +251,7 @@ class _Delivery:
 
 
 def _fitted(plugin: "apprise.NotifyBase", composed: Composed) -> dict[str, Any]:
-    """The message in the form that a service takes, with as many alarms as it has room for."""
+    """Return the message in the format that a service accepts, with as many alarms as it has room for."""
     import apprise
 
     form = _form(plugin)
@@ -270,15 +284,21 @@ def _form(plugin: "apprise.NotifyBase") -> str:
 
 
 def _best(forms: Sequence[str]) -> str:
-    """Chats read Markdown. Others get plain text as long as they take it, mail among them."""
+    """Return the best of the formats that a service accepts.
+
+    Chats read Markdown. All other services, including mail, get plain text if they accept it.
+    """
     if "markdown" in forms and "html" not in forms:
         return "markdown"
     return "text" if "text" in forms else forms[0]
 
 
 class _Ear(logging.Handler):
-    """Listens to what apprise logs: it says there, and only there, why something failed, and quotes URLs in it. None of
-    that gets any further."""
+    """A log handler that listens to apprise.
+
+    Only there does apprise report why something failed, and it quotes URLs in these messages. None of them is passed
+    on.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -286,7 +306,7 @@ class _Ear(logging.Handler):
 
     @contextmanager
     def listening(self) -> Iterator[list[str]]:
-        """To what this thread causes."""
+        """Collect the messages that the current thread causes."""
         own = threading.get_ident()
         heard = self._heard[own] = []
         try:
@@ -317,7 +337,7 @@ def _is_ours(record: logging.LogRecord) -> bool:
 
 
 def _outcome(heard: Sequence[str]) -> Outcome:
-    """Why, as far as it can be made out, and whether it may go better in a while."""
+    """Return why a delivery failed, as far as that can be determined, and whether a later attempt may succeed."""
     text = "\n".join(heard)
     if any(line.startswith("Sent ") for line in heard):
         return Outcome(delivered=False, why="it did not take all of it, or not for all recipients", again=False)

@@ -1,4 +1,4 @@
-"""A measuring in a process of its own, which can be ended when it hangs; what it says is passed on and kept."""
+"""Runs a measurement in a separate process, which can be ended when it hangs; its output is passed on and logged."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ class Ended:
 
 
 class Child:
-    """Runs tfcompare, one command after another, within one limit for all of them."""
+    """A runner of tfcompare commands, one after another, with one time limit for all of them."""
 
     def __init__(
         self, log: Path, limit_s: float, say: Callable[[str], None], variables: Mapping[str, str] | None = None
@@ -85,7 +85,10 @@ class Child:
         )
 
     def _pass_on(self, stream: IO[str], log: RawIOBase, last: deque[str]) -> None:
-        """Read to the end whatever fails here: a process whose pipe is full would wait for its reader."""
+        """Pass on and log the stream to its end, whatever fails here.
+
+        A process whose pipe is full would wait for its reader.
+        """
         logged = True
         for line in stream:
             try:

@@ -1,4 +1,4 @@
-"""What a night measures: names such as `nightly` become the wheels of this day, and what cannot be had is a result."""
+"""Decides what to measure tonight: names such as `nightly` become today's wheels, and a missing version is a result."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Unavailable:
-    """A version that was asked for and could not be had this night."""
+    """A version that was asked for but is not available tonight."""
 
     name: str
     reason: str
@@ -40,13 +40,19 @@ class Tonight:
 
 
 def last_builds(points: Iterable[Point]) -> dict[str, str]:
-    """What each followed name was when it was last measured; points come oldest first."""
+    """Return the build that each followed name last had when it was measured.
+
+    The points must be sorted oldest first.
+    """
     return {point.version: point.build for point in points if point.version != point.build and point.rounds}
 
 
 def resolve(names: Sequence[str], say: Say, last: Mapping[str, str] | None = None) -> Tonight:
-    """`last` is what followed names were the night before. A version that cannot be had is told and left out, unless it
-    is the reference, without which there is nothing to measure against."""
+    """Resolve names to the versions to measure tonight.
+
+    `last` holds the builds of followed names on the night before. A version that is not available is reported and left
+    out, unless it is the reference, without which there is nothing to measure against.
+    """
     pinned = [name for name in names if not is_nightly(name)]
     if not pinned:
         raise UsageError(
@@ -73,7 +79,10 @@ def is_nightly(name: str) -> bool:
 
 
 class _Resolver:
-    """One name after the other; the index is asked for its nightlies once, and only if a name needs that."""
+    """A resolver that takes one name after another.
+
+    The index is asked for its nightlies once, and only if a name needs them.
+    """
 
     def __init__(self, say: Say, last: Mapping[str, str]) -> None:
         self._say = say
@@ -116,7 +125,10 @@ class _Resolver:
         self._note(f"{name} is {number} tonight, which is measured already")
 
     def _pinned(self, name: str) -> list[str]:
-        """Several for `all` and for a range. A name that neither table nor index can know is the user's mistake."""
+        """Return the versions of a name, which are several for `all` and for a range.
+
+        A name that neither the table nor the index can know is the user's mistake.
+        """
         if catalog.EXACT.fullmatch(name):
             _provide(name, self._say)
         return [version.number for version in catalog.resolve((name,), fewest=1)]
@@ -134,7 +146,10 @@ class _Resolver:
         return _provide(name, self._say, self._known)
 
     def _kept(self, name: str) -> str:
-        """Without an index, the newest that was locked here on another day; of a day that is named, that day's."""
+        """Return the newest nightly that was locked here earlier, for use without an index.
+
+        If the name includes a day, return that day's nightly.
+        """
         day = catalog.NIGHTLY.fullmatch(name)
         assert day is not None
         here = [version.number for version in catalog.all_versions() if is_nightly(version.number)]
@@ -173,11 +188,14 @@ def _provide(name: str, say: Say, known: Mapping[str, str] | None = None) -> str
 
 
 def age_of(number: str) -> int:
-    """In days, by the date that a nightly bears."""
+    """Return the age of a nightly in days, by the date in its number."""
     return (datetime.now(UTC).date() - datetime.strptime(lock_on_demand.date_of(number), "%Y%m%d").date()).days
 
 
 def in_one_line(text: str) -> str:
-    """A reason as a table can hold it, without the frames that a resolver draws and the login of an index."""
+    """Return a reason in one line, as a table can hold it.
+
+    The frames that a resolver draws and the login of an index are removed.
+    """
     line = " ".join(re.sub(r"//[^/\s@]+@", "//", re.sub(r"[^\x20-\x7e]+", " ", text)).split())
     return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 3] + "..."

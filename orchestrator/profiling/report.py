@@ -1,4 +1,4 @@
-"""Profiles of several versions side by side: where a step's time goes, and which functions are new or grown."""
+"""Profiles of several versions side by side: where a step's time goes, and which functions are new or took longer."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -96,7 +96,7 @@ def layout(profiled: Profiled, width: int) -> RenderableType:
 
 
 def _gap(parts: Sequence[RenderableType]) -> list[Text]:
-    """An empty line, which a table brings with it."""
+    """Return an empty line, except after a table, which ends with one."""
     return [] if isinstance(parts[-1], Table) else [Text()]
 
 
@@ -126,8 +126,10 @@ def _tables(one: Compared, top: int, width: int) -> Iterable[Table]:
 
 
 def _columns(one: Compared, width: int) -> Iterable["Columns"]:
-    """As many versions side by side as the width has room for, the first among them every time: a figure that loses its
-    last digits looks like another."""
+    """Return the versions in groups as large as the width allows, each including the first version.
+
+    Figures are not squeezed, because one without its last digits would look like another.
+    """
     wide = width >= WIDE
     count, room = len(one.versions), max(2, (width - NARROWEST_NAME) // (WIDE_FIGURES if wide else FIGURES))
     if count <= room:
@@ -163,7 +165,7 @@ def _split_table(one: Compared) -> Table:
 
 @dataclass(frozen=True)
 class Columns:
-    """Tables of functions with a column for each of these versions, given by their place."""
+    """Tables of functions with one column for each of these versions, given by their positions."""
 
     one: Compared
     places: tuple[int, ...]
@@ -187,7 +189,7 @@ class Columns:
         return table
 
     def _name(self, row: Row) -> list[Text]:
-        """A function inside another is called by its own name, as in a traceback."""
+        """Return a function's name; one inside another function has only its own name, as in a traceback."""
         name, file = row.name.rpartition(".<locals>.")[2], row.file.rpartition("/")[2]
         if self.wide:
             where = module(row.file).removeprefix("tensorflow/python/")
@@ -203,7 +205,7 @@ class Columns:
         return [calls, time] if self.wide else [time]
 
     def _close_accounts(self, table: Table, shown: Sequence[Row], figure: Figure) -> None:
-        """What is not shown, so that the rows of each version add up to its step."""
+        """Add what is not shown, so that the rows of each version add up to its step."""
         table.add_section()
         others, steps = [], []
         for place in self.places:

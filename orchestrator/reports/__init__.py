@@ -1,4 +1,4 @@
-"""Reports of a judged run: a file a table or a format, and one line here."""
+"""Reports of a judged run: one file per table or format, and one line per report here."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,8 +13,10 @@ from orchestrator.results.run import Run
 
 @dataclass(frozen=True)
 class Page:
-    """A report that shows more of a run than its comparison, and the file in the run directory that it goes to; without
-    one it goes to stdout."""
+    """A report that shows more of a run than its comparison.
+
+    `name` is the file in the run directory that it is written to; without a name it goes to stdout.
+    """
 
     make: Callable[[Path], tuple[str, Run]]
     name: str | None = None

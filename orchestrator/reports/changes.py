@@ -1,4 +1,4 @@
-"""Two runs compared: what was not the same about them, and which ratios are other ones now."""
+"""The comparison of two runs: what differed between them, and which ratios changed."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -81,14 +81,14 @@ def _ratios(title: str, named: Iterable[tuple[str, Change]], notes: Notes) -> Gr
 
 
 def _between(change: Change) -> str:
-    """What the ratios of one table are between."""
+    """Return the title of the table that a change belongs to: what its ratios compare."""
     pair = change.pair
     of = "" if pair.metric == "steady" else f", {MEASURES[pair.metric]}"
     return f"{pair.candidate} against {pair.baseline}{of}" if pair.kind == "version" else f"inside {pair.version}{of}"
 
 
 def names(found: Changes) -> list[str]:
-    """What each ratio is about, in few words."""
+    """Return a short name for each ratio."""
     cases = short_names(arm.case for arm in found.earlier.arms)
     inside = names_of_pairs(change.earlier for change in found.changes if change.pair.kind == "case")
     labels = ((change, change.pair.arms[0][0]) for change in found.changes)
@@ -106,7 +106,7 @@ def _verdict(verdict: VerdictName, reason: str, notes: Notes) -> Text:
 
 
 def as_object(found: Changes) -> dict[str, Any]:
-    """`tfcompare.changes/1`: part of the interface."""
+    """Return the `tfcompare.changes/1` object, which is part of the interface."""
     return {
         "schema": SCHEMA,
         "earlier": run_object(found.earlier.comparison),

@@ -1,4 +1,4 @@
-"""Claims and what came of them: what was said, what was measured here, and whether the two agree."""
+"""The report on claims: what was claimed, what was measured here, and whether the two agree."""
 
 import json
 from collections.abc import Sequence
@@ -92,7 +92,7 @@ def _told(answer: Answer, reason: str, notes: Notes) -> Text:
 
 
 def subject(finding: Finding) -> str:
-    """What is compared with what, the candidate first."""
+    """Return what is compared with what, candidate first."""
     tested = finding.tested
     if not isinstance(tested, Contrast):
         return f"{tested.version}: {tested.case.label}"

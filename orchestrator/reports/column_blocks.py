@@ -1,4 +1,4 @@
-"""Tables in pieces: columns that are read together stay together, beside other pieces or, for want of width, below."""
+"""Tables in pieces: columns that are read together stay together, next to other pieces or, if too wide, below them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from orchestrator.terminal.text import plain
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A time, and how it compares with another; either may be missing."""
+    """A time, and its comparison with another; either may be missing."""
 
     time: str = ""
     ratio: str = ""
@@ -27,7 +27,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Part:
-    """One version's cells, one a row."""
+    """The cells of one version, one per row."""
 
     version: str
     cells: tuple[Cell, ...]
@@ -44,7 +44,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Rows:
-    """What the rows are called: two words each, the first of them only where it changes."""
+    """The names of the rows: two words each, the first of which is shown only where it changes."""
 
     headers: tuple[str, str]
     names: tuple[tuple[str, str], ...]
@@ -70,7 +70,7 @@ Form = Callable[[Part], list[Column]]
 
 
 def flat(part: Part) -> list[Column]:
-    """A line a row."""
+    """Return the columns of a part with one line per row."""
     columns = [
         ("time", [plain(cell.time) for cell in part.cells]),
         ("ratio", [Text(cell.ratio) for cell in part.cells]),
@@ -85,7 +85,7 @@ def flat(part: Part) -> list[Column]:
 
 
 def stacked(part: Part) -> list[Column]:
-    """Two lines a row: time and percent, and beneath them ratio and interval."""
+    """Return the columns of a part with two lines per row: time and percentage, and below them ratio and interval."""
     compared = any(cell.mark for cell in part.cells)
     times = tuple(plain(cell.time).append(f"\n{cell.ratio}") for cell in part.cells)
     columns = [Column(("", part.version, "ratio" if compared else ""), times)]
@@ -97,7 +97,7 @@ def stacked(part: Part) -> list[Column]:
 
 
 def lines(rows: Rows, pieces: Iterable[Piece], form: Form, width: int) -> list[list[Column]]:
-    """The columns of as many tables as it takes, each with the names of the rows."""
+    """Return the columns of as many tables as needed, each with the names of the rows."""
     names = _names(rows, 2 if form is stacked else 1)
     found: list[list[Column]] = []
     for piece in pieces:
@@ -139,7 +139,7 @@ def _names(rows: Rows, height: int) -> list[Column]:
 
 
 def _narrowed(piece: Piece, form: Form, width: int) -> list[Piece]:
-    """A piece that is too wide for a table of its own, part by part and at last without the lead."""
+    """Split a piece that is too wide for a separate table: part by part, and finally without the lead."""
     if fits(_columns(piece, form), width):
         return [piece]
     if len(piece.parts) > 1:
@@ -149,7 +149,7 @@ def _narrowed(piece: Piece, form: Form, width: int) -> list[Piece]:
 
 
 def _columns(piece: Piece, form: Form) -> list[Column]:
-    """The title stands above the first."""
+    """Return the columns of a piece, with its title above the first."""
     first, *others = [column for part in (*piece.lead, *piece.parts) for column in form(part)]
     return [replace(first, header=(piece.title, *first.header[1:]), gap=1), *others]
 
@@ -159,7 +159,7 @@ def _width(columns: Iterable[Column]) -> int:
 
 
 def _percents(part: Part) -> list[Text]:
-    """Each with its mark: figures end and marks begin below each other."""
+    """Return the percentages with their marks, aligned so that figures end and marks begin below each other."""
     longest = max(len(cell.percent) for cell in part.cells)
     return [
         Text(f"{cell.percent:>{longest}} {cell.mark}", style=cell.style) if cell.mark else Text() for cell in part.cells

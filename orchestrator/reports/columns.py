@@ -1,4 +1,4 @@
-"""The columns of the tables: what each is called, what it means, and how it is drawn from an arm and its contrast."""
+"""The columns of the tables: their names, their meaning, and how they are drawn from an arm and its contrast."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -27,8 +27,10 @@ LONGEST = 1000
 
 
 class Notes:
-    """Footnotes: each reason once, numbered in the order of first use; which arms drift; and what the star means if one
-    was set."""
+    """Footnotes of a report: reasons, drifting arms, and the meaning of the star if one was set.
+
+    Each reason is listed once, and reasons are numbered in the order of first use.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -39,7 +41,10 @@ class Notes:
         return f" ({self._numbers.setdefault(reason, len(self._numbers) + 1)})" if reason else ""
 
     def drifting(self, arm: Arm) -> str:
-        """A mark before the time of an arm whose calls do not settle, whether a verdict rests on it or not."""
+        """Return the mark that precedes the time of an arm whose calls do not settle, or ''.
+
+        It does not depend on whether a verdict rests on the arm.
+        """
         if arm.drift is None:
             return ""
         self._drifts[f"{arm.version} {arm.case.label}"] = arm.drift
@@ -70,7 +75,7 @@ Cell = Callable[[Arm, Contrast | None, Notes], str | Text]
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One column. `since` is the width of the terminal from which it is shown unasked."""
+    """A column of a table; `since` is the terminal width from which it is shown by default."""
 
     name: str
     header: str
@@ -91,7 +96,7 @@ def duration(milliseconds: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """Two or three figures, as many as such a measurement bears."""
+    """Format a ratio with two or three figures, as many as such a measurement justifies."""
     if value < 0.1:
         return f"{value:.2g}x"
     return f"{value:.0f}x" if value >= 100 else f"{value:.1f}x" if value >= 10 else f"{value:.2f}x"
@@ -136,7 +141,7 @@ def interval(contrast: Bounded) -> str:
 
 
 def bar(value: float, verdict: VerdictName | None = None, cells: int = BAR_CELLS) -> str:
-    """A ratio as a picture: from the middle to the right what is slower, to the left what is faster."""
+    """Draw a ratio as a bar: from the middle to the right if slower, to the left if faster."""
     size = abs(math.log10(value))
     steps = min(round(size * 2 * cells), 2 * cells)
     if verdict in ("slower", "faster"):
@@ -149,7 +154,7 @@ def bar(value: float, verdict: VerdictName | None = None, cells: int = BAR_CELLS
 
 
 def axis(cells: int = BAR_CELLS) -> str:
-    """The header of as many cells to each side."""
+    """Return the header of a bar with this many cells on each side."""
     return "◂" + "1x".center(2 * cells - 1) + "▸"
 
 
@@ -167,7 +172,10 @@ def _interval(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
 
 
 def _verdict(arm: Arm, contrast: Contrast | None, notes: Notes) -> Text:
-    """A contrast without a ratio still has a verdict, with its reason; an arm without a contrast may have died late."""
+    """Return the verdict of an arm.
+
+    A contrast without a ratio still has a verdict with a reason. An arm without a contrast may have died late.
+    """
     if contrast is None:
         return Text(f"died{notes.mark(arm.reason)}" if arm.outcome == "died" else "")
     star = notes.star() if contrast.exploratory else ""
@@ -247,14 +255,17 @@ COLUMNS: Mapping[str, Column] = {
 
 
 def known_columns(text: str) -> tuple[str, ...]:
-    """The names in `time,ratio,verdict`, or in `+build,first`, which adds to what is shown unasked."""
+    """Return the names in `time,ratio,verdict`, or in `+build,first`, which adds to the default columns."""
     names = tuple(name.strip() for name in text.split(","))
     _parse(names)
     return names
 
 
 def choose(width: int, asked: Sequence[str] | None) -> tuple[Column, ...]:
-    """What is asked for, in that order; additions stand where the list above has them."""
+    """Return the requested columns in the requested order.
+
+    Columns added to the default ones are placed as in COLUMNS.
+    """
     usual = [column for column in COLUMNS.values() if column.since is not None and width >= column.since]
     adding, named = _parse(asked) if asked else (True, ())
     chosen = [column for column in COLUMNS.values() if column in usual or column in named] if adding else named
@@ -275,7 +286,7 @@ def _parse(names: Sequence[str]) -> tuple[bool, tuple[Column, ...]]:
 
 
 def legend(columns: Sequence[Column]) -> str:
-    """What the columns shown mean, where their headers do not say it."""
+    """Explain the columns shown, where their headers are not enough."""
     told = [f"{column.word or column.header}: {column.meaning}" for column in columns if column.meaning]
     if any(column.of == "contrast" for column in columns):
         told.append("ratios and verdicts: of steady times, by round")

@@ -1,4 +1,4 @@
-"""Which arms and contrasts of a comparison are shown, and in which order."""
+"""Selects and orders the arms and contrasts of a comparison that are shown."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -18,14 +18,17 @@ SORTS = ("case", "name", "ratio", "time")
 
 @dataclass(frozen=True)
 class Arrangement:
-    """`only` are verdicts and outcomes, all if none is named; `sort` orders workloads, and cases inside them."""
+    """A selection and order of what is shown.
+
+    `only` are verdicts and outcomes; without any, all are shown. `sort` orders workloads, and cases inside them.
+    """
 
     only: tuple[str, ...] = ()
     sort: str = "case"
     backwards: bool = False
 
     def arms(self, comparison: Comparison) -> list[Arm]:
-        """With every arm that is shown its case's baseline, or nobody could read it."""
+        """Return the arms to show, each together with its case's baseline, without which it could not be read."""
         found = by_candidate(comparison.contrasts)
         chosen = {
             (arm.case.label, arm.version)
@@ -42,7 +45,7 @@ class Arrangement:
         return self._sorted(shown, lambda arm: arm.case.workload, lambda arm: arm.case.label, self._key(found))
 
     def inside(self, comparison: Comparison) -> list[Contrast]:
-        """The contrasts between cases of one version."""
+        """Return the contrasts between cases of one version that are to be shown."""
         shown = [
             contrast
             for contrast in comparison.contrasts
@@ -60,7 +63,10 @@ class Arrangement:
         )
 
     def _key(self, found: dict[tuple[str, str], Contrast]) -> Callable[[Arm], Any]:
-        """The least of a group is its own; with the worst first, that is the slowest."""
+        """Return the sort key of an arm.
+
+        The key of a group is the least of its arms. With the worst first, that is the slowest.
+        """
         if self.sort == "time":
             return lambda arm: -(arm.median_ms or 0.0)
         if self.sort == "ratio":
@@ -70,7 +76,10 @@ class Arrangement:
     def _sorted(
         self, items: Sequence[T], outer: Callable[[T], str], inner: Callable[[T], str], key: Callable[[T], Any]
     ) -> list[T]:
-        """Groups stay together: those that have the least key first, and so inside them."""
+        """Sort items so that groups stay together.
+
+        Groups with the least key come first, and so do the groups inside them.
+        """
         if self.sort == "case":
             return list(reversed_groups(items, inner)) if self.backwards else list(items)
         outers, inners = _least(items, outer, key), _least(items, inner, key)
@@ -79,7 +88,10 @@ class Arrangement:
 
 
 def reversed_groups(items: Sequence[T], group: Callable[[T], str]) -> Iterable[T]:
-    """The groups backwards, each as it was: a baseline stays above what is compared with it."""
+    """Yield the groups in reverse order, each unchanged inside.
+
+    A baseline thus stays above what is compared with it.
+    """
     groups: dict[str, list[T]] = {}
     for item in items:
         groups.setdefault(group(item), []).append(item)

@@ -1,4 +1,4 @@
-"""A table without frames, drawn line by line: rich's own takes seconds where a run has thousands of rows."""
+"""A table without frames, drawn line by line: rich's own takes seconds for a run with thousands of rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +15,11 @@ RULE = "─"
 
 @dataclass
 class Grid:
-    """The first column holds names: they alone may wrap, down to a width that is given. Figures are never squeezed, or
-    one would lose its last digits and look like another. A cell has one style for all of it."""
+    """A table whose first column holds names, and the others figures.
+
+    Only names may wrap, down to a given width. Figures are never squeezed, because one without its last digits would
+    look like another. A cell has a single style.
+    """
 
     title: Text
     headers: Sequence[str]
@@ -28,7 +31,7 @@ class Grid:
         self.rows.append([harmless(cell) if isinstance(cell, str) else cell for cell in cells])
 
     def end_section(self) -> None:
-        """A line's space before the next row, if there is one."""
+        """Leave an empty line before the next row, if there is one."""
         if self.rows and self.rows[-1] is not None:
             self.rows.append(None)
 
@@ -39,7 +42,7 @@ class Grid:
 
     @property
     def widths(self) -> list[int]:
-        """Of the columns, if there were room for everything."""
+        """The widths of the columns if there were room for everything."""
         found = [_width(harmless(header)) for header in self.headers]
         for row in self.rows:
             for place, cell in enumerate(row or ()):
@@ -60,7 +63,10 @@ class Grid:
             yield from self._line(console, row, widths)
 
     def _line(self, console: Console, cells: Sequence[str | Text], widths: Sequence[int]) -> Iterator[Segment]:
-        """Neighbours without a style become one segment: it is segments that take time."""
+        """Yield the segments of one line.
+
+        Neighbours without a style become one segment, because it is segments that take time.
+        """
         pending = " "
         for place, (cell, width) in enumerate(zip(cells, widths, strict=False)):
             blank = " " * (width - _width(cell))
@@ -82,7 +88,10 @@ class Grid:
 
 
 def _flowing(rows: Iterable[Sequence[str | Text] | None], width: int) -> Iterator[Sequence[str | Text]]:
-    """The lines of the rows: what a name has no room for goes on beside those of the following rows that have none."""
+    """Yield the lines of the rows.
+
+    The rest of a name that does not fit continues next to the following rows that have no name.
+    """
     rest: list[Text] = []
     for row in rows:
         if row is None or row[0]:
@@ -107,7 +116,7 @@ def _width(cell: str | Text) -> int:
 
 
 def _folded(text: str, width: int) -> list[str]:
-    """At blanks where there are some, else anywhere."""
+    """Fold text at spaces if it has any, and anywhere else if not."""
     lines = [""]
     for word in text.split(" "):
         joined = f"{lines[-1]} {word}" if lines[-1] else word

@@ -1,4 +1,4 @@
-"""The comparison as one JSON object, `tfcompare.comparison/1`: part of the interface."""
+"""The comparison as one JSON object, `tfcompare.comparison/1`, which is part of the interface."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Ratios with their intervals on one log scale, a line each: a plot out of characters."""
+"""A plot made of characters: ratios with their intervals on one log scale, one per line."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ Spans = Iterable[tuple[float | None, float | None, float | None]]
 
 @dataclass(frozen=True)
 class Scale:
-    """From `low` to `high`, both logs, over so many cells."""
+    """A scale from `low` to `high`, both logarithms, over this many cells."""
 
     low: float
     high: float
@@ -25,7 +25,10 @@ class Scale:
 
     @classmethod
     def over(cls, spans: Spans, cells: int) -> "Scale":
-        """With room for every ratio, and for 1. Intervals far wider than the ratios lie apart are cut."""
+        """Return a scale with room for every ratio, and for 1.
+
+        Intervals that are far wider than the range of the ratios are cut off.
+        """
         listed = [span for span in spans if span[0]]
         ratios = [0.0, *(math.log(value) for value, _, _ in listed if value)]
         low, high = min(ratios), max(ratios)
@@ -41,7 +44,7 @@ class Scale:
         return min(max(round(share * (self.cells - 1)), 0), self.cells - 1)
 
     def header(self) -> str:
-        """Where 1 is, and what the ends are, as far as they do not run into each other."""
+        """Return a line that marks 1 and both ends, as far as these labels do not overlap."""
         low, one, high = ratio(math.exp(self.low)), "1x", ratio(math.exp(self.high))
         line = [" "] * self.cells
         at = min(max(self.place(1.0) - 1, 0), self.cells - len(one))
@@ -67,5 +70,5 @@ class Scale:
 
 
 def cells_for(width: int, others: Sequence[int]) -> int:
-    """What a line leaves for the strip beside columns that are so wide."""
+    """Return the number of cells left for the strip next to columns of these widths."""
     return min(max(width - 1 - sum(other + 2 for other in others), FEWEST_CELLS), MOST_CELLS)

@@ -1,6 +1,8 @@
-"""A run as the study of the training loops prints it: a block a loop, API and input, a row a size of model and data.
+"""A run as the study of the training loops prints it.
 
-Times and percent stand as the study has them; the ratio and its interval, which it lacks, beside or beneath them."""
+There is one block per loop, API and input, and one row per size of model and data. Times and percentages are as in the
+study. The ratio and its interval, which the study lacks, are next to them or below them.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +27,7 @@ Size = tuple[str, str]
 
 @dataclass(frozen=True)
 class Section:
-    """All that is told of one block."""
+    """The contents of one block."""
 
     title: str
     rows: Rows
@@ -34,7 +36,7 @@ class Section:
 
 
 class Study:
-    """The run's cases of the study, and what came of them."""
+    """The run's cases that belong to the study, and their results."""
 
     def __init__(self, comparison: Comparison) -> None:
         self.plan = comparison.plan
@@ -49,13 +51,13 @@ class Study:
         self._contrasts = {contrast.pair.arms: contrast for contrast in steady}
 
     def sizes(self, block: Block | None = None) -> list[Size]:
-        """Of one block, or of all, in the order in which the run names models and data."""
+        """Return the sizes of one block, or of all, in the order in which the run names models and data."""
         found = list(dict.fromkeys(size for of, _, size in self._cases if block in (None, of)))
         models, data = (list(dict.fromkeys(size[axis] for size in found)) for axis in (0, 1))
         return sorted(found, key=lambda size: (models.index(size[0]), data.index(size[1])))
 
     def arms(self, block: Block, mode: str, version: str) -> list[Arm | None]:
-        """One a size of the block."""
+        """Return one arm per size of the block."""
         cases = (self._cases.get((block, mode, size)) for size in self.sizes(block))
         return [self._arms.get((case.label, version)) if case else None for case in cases]
 
@@ -116,7 +118,10 @@ def _section(study: Study, block: Block, notes: Notes) -> Section:
 
 
 def _tables(sections: Sequence[Section], width: int) -> list[list[RenderableType]]:
-    """In the same form for all: a line a row if every section then fits into one table, else two lines."""
+    """Return the tables of the sections, all in the same form.
+
+    That is one line per row if every section then fits into one table, and two lines otherwise.
+    """
     wide = [lines(section.rows, section.pieces, flat, width) for section in sections]
     one_each = all(len(found) < 2 and all(fits(line, width) for line in found) for found in wide)
     chosen = wide if one_each else [lines(section.rows, section.pieces, stacked, width) for section in sections]
@@ -128,7 +133,7 @@ def _tables(sections: Sequence[Section], width: int) -> list[list[RenderableType
 
 
 def _versions(study: Study, block: Block, mode: str, notes: Notes) -> Piece:
-    """One mode: the first version's times, and each later version against them."""
+    """Return the piece of one mode: the first version's times, and each later version against them."""
     first, *later = study.versions
     baselines = study.arms(block, mode, first)
     lead = [Part(first, tuple(Cell(time=_time(arm, notes)) for arm in baselines))] if _timed(baselines) else []
@@ -142,7 +147,7 @@ def _versions(study: Study, block: Block, mode: str, notes: Notes) -> Piece:
 
 
 def _modes(study: Study, block: Block, notes: Notes) -> Piece:
-    """Graph against eager; their times stand in the pieces before."""
+    """Return the piece of graph against eager, whose times are in the pieces before."""
     parts = []
     for version in study.versions:
         pairs = zip(study.arms(block, EAGER, version), study.arms(block, GRAPH, version), strict=True)
@@ -181,7 +186,10 @@ def _timed(arms: Iterable[Arm | None]) -> bool:
 
 
 def _shows_why(contrast: Contrast, margin: float) -> bool:
-    """Whether the interval alone tells why nothing is decided: no difference is in it, and one beyond the margin."""
+    """Return whether the interval alone explains why nothing is decided.
+
+    It does if it includes both no difference and a difference beyond the margin.
+    """
     if contrast.ci_low is None or contrast.ci_high is None:
         return False
     bound = 1 + (margin if contrast.pair.margin is None else contrast.pair.margin)
@@ -189,7 +197,7 @@ def _shows_why(contrast: Contrast, margin: float) -> bool:
 
 
 def _unmeasured(study: Study, block: Block, notes: Notes) -> Iterator[str]:
-    """What has no column, for none of its sizes was measured."""
+    """Yield what has no column because none of its sizes was measured."""
     found: dict[str, list[str]] = {}
     for version in study.versions:
         for mode in MODES:

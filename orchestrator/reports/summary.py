@@ -1,4 +1,4 @@
-"""What came out, in a sentence a version; and the short names by which cases are told apart."""
+"""A summary with one sentence per version, and the short names that distinguish cases."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ LONGEST = 240
 
 
 def sentences(comparison: Comparison) -> tuple[str, ...]:
-    """One for each version that is compared with the baseline."""
+    """Return one sentence for each version that is compared with the baseline."""
     names = short_names(arm.case for arm in comparison.arms)
     return tuple(
         _sentence(version, comparison.plan.versions[0], of_version(comparison, version), names)
@@ -27,7 +27,7 @@ def of_version(comparison: Comparison, candidate: str) -> list[Contrast]:
 
 
 def by_candidate(contrasts: Iterable[Contrast]) -> dict[tuple[str, str], Contrast]:
-    """The contrast across versions of each arm that has one; where claims ask for several, the first."""
+    """Return the contrast across versions of each arm that has one; if claims ask for several, the first."""
     found: dict[tuple[str, str], Contrast] = {}
     for one in contrasts:
         if one.pair.across:
@@ -36,7 +36,10 @@ def by_candidate(contrasts: Iterable[Contrast]) -> dict[tuple[str, str], Contras
 
 
 def short_names(cases: Iterable[Case]) -> Mapping[str, str]:
-    """By label: the workload, and of the parameters those values that its cases do not share."""
+    """Return the short name of each case by label.
+
+    It consists of the workload and those parameter values that the workload's cases do not share.
+    """
     by_workload: dict[str, list[Case]] = {}
     for case in dict.fromkeys(cases):
         by_workload.setdefault(case.workload, []).append(case)
@@ -48,7 +51,7 @@ def short_names(cases: Iterable[Case]) -> Mapping[str, str]:
 
 
 def split_params(cases: Iterable[Case]) -> tuple[str, str, dict[Case, str]]:
-    """The parameters that all cases share, the names of the others, and each case's own values."""
+    """Return the parameters that all cases share, the names of the others, and each case's own values."""
     listed = list(dict.fromkeys(cases))
     shared = set(listed[0].params).intersection(*(case.params for case in listed))
     common = " ".join(f"{name}={value}" for name, value in listed[0].params if (name, value) in shared)
@@ -82,7 +85,7 @@ def _joined(told: Sequence[str]) -> list[str]:
 
 
 def _worst(found: Sequence[Contrast], names: Mapping[str, str]) -> str:
-    """The one that differs most."""
+    """Return the name and ratio of the contrast that differs most."""
     worst = max(found, key=lambda contrast: abs(math.log(contrast.ratio or 1.0)))
     label = worst.pair.arms[1][0]
     return f"{'most in ' if len(found) > 1 else ''}{names.get(label, label)}, {ratio(worst.ratio or 1.0)}"

@@ -1,4 +1,4 @@
-"""The comparison as tables for a terminal: a row a version, the verdict as a word, colour only on top of it."""
+"""The comparison as tables for a terminal: one row per version, verdicts as words, colour only in addition."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -26,7 +26,11 @@ def render(comparison: Comparison, columns: Sequence[str] | None = None, arrange
 def layout(
     comparison: Comparison, width: int, columns: Sequence[str] | None = None, arrangement: Arrangement | None = None
 ) -> RenderableType:
-    """`columns` are names that `known_columns` has parsed; without any, as many as the width has room for."""
+    """Lay out the comparison.
+
+    `columns` are names that `known_columns` has parsed. Without any, there are as many columns as the width has room
+    for.
+    """
     chosen, notes = choose(width, columns), Notes()
     arrangement = arrangement or Arrangement()
     arms, inside = arrangement.arms(comparison), arrangement.inside(comparison)
@@ -45,7 +49,7 @@ def below(notes: Sequence[Text]) -> Sequence[Text]:
 
 
 def facts(comparison: Comparison) -> str:
-    """Where and how a run was measured, in one line."""
+    """Return where and how a run was measured, in one line."""
     plan, host = comparison.plan, comparison.manifest.host
     return (
         f"{plan.engine} · {plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores · "
@@ -78,7 +82,7 @@ def warned(comparison: Comparison) -> Iterable[RenderableType]:
 
 
 def _fitted(draw: Callable[[Sequence[Column]], Grid], columns: Sequence[Column], width: int) -> list[RenderableType]:
-    """One table, or several with the same rows where the line is too narrow."""
+    """Return one table, or several with the same rows if the line is too narrow."""
     if not columns:
         return []
     grid = draw(columns)
@@ -129,7 +133,10 @@ def _cases_table(
 
 
 def differences(contrasts: Iterable[Contrast]) -> Callable[[Contrast], str]:
-    """Names each pair of cases: what sets the two apart, and what sets the pair apart from its workload's others."""
+    """Return a function that names pairs of cases.
+
+    A name says what distinguishes the two cases, and what distinguishes the pair from the others of its workload.
+    """
     alike: dict[str, set[tuple[str, str]]] = {}
     for contrast in contrasts:
         params = set(contrast.pair.params)

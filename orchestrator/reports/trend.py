@@ -1,4 +1,4 @@
-"""Many versions as a trend: a line a version, where it stands against the baseline and against the one before it."""
+"""Many versions as a trend: one line per version, compared with the baseline and with the version before it."""
 
 import json
 from collections.abc import Sequence
@@ -31,8 +31,10 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class Point:
-    """A version of one case, in the order of the versions: its contrast with the baseline, and with the version before
-    it that was measured."""
+    """A version of one case, in the order of the versions.
+
+    It has its contrast with the baseline, and its contrast with the previous version that was measured.
+    """
 
     arm: Arm
     contrast: Contrast | None
@@ -40,7 +42,7 @@ class Point:
 
     @property
     def at_one(self) -> bool:
-        """The baseline, or, where it has no time, the oldest that has one."""
+        """Whether this is the baseline or, if that has no time, the oldest version that has one."""
         return self.arm.median_ms is not None and self.step is None and not (self.contrast and self.contrast.ratio)
 
 
@@ -80,7 +82,7 @@ def _head(comparison: Comparison) -> Text:
 
 
 def instead(comparison: Comparison, of_case: Sequence[Point]) -> str:
-    """To which version ratios are where the baseline has no time."""
+    """Return a line that names the version ratios refer to if the baseline has no time, or ''."""
     baseline = comparison.plan.versions[0]
     other = next((one.contrast.pair.baseline for one in of_case if one.contrast and one.contrast.ratio), baseline)
     return f"ratios are to {other}: {baseline} has no time." if other != baseline else ""
@@ -142,12 +144,12 @@ def _plot(point: Point, scale: Scale) -> Text:
 
 
 def changed(of_case: Sequence[Point]) -> list[Contrast]:
-    """The steps between neighbours that differ."""
+    """Return the steps between neighbours that differ."""
     return [one.step for one in of_case if one.step and one.step.verdict in ("slower", "faster")]
 
 
 def summary(of_case: Sequence[Point]) -> str:
-    """Which neighbours differ, those that differ most by name."""
+    """Summarize which neighbours differ, naming those that differ most."""
     steps = [one.step for one in of_case if one.step]
     found = changed(of_case)
     untold = sum(step.verdict == "inconclusive" for step in steps)
@@ -163,7 +165,7 @@ def summary(of_case: Sequence[Point]) -> str:
 
 
 def as_json(comparison: Comparison) -> str:
-    """`tfcompare.trend/1`: part of the interface."""
+    """Return the `tfcompare.trend/1` object as JSON, which is part of the interface."""
     return json.dumps(as_object(comparison), indent=2)
 
 

@@ -1,1 +1,1 @@
-"""The statistics: pure functions of paired log times, scipy for every distribution."""
+"""The statistics: pure functions of paired log times, with scipy for every distribution."""

@@ -1,5 +1,8 @@
-"""How much a replicate should do, from a pilot of every arm: as many calls for all, or as much time for the quick ones,
-fixed before the first round."""
+"""Determines how much a replicate should do, from a pilot of every arm.
+
+All arms of a case make the same number of calls or, if they are quick, run for the same time. This is fixed before the
+first round.
+"""
 
 import math
 from collections.abc import Container, Mapping, Sequence
@@ -33,7 +36,7 @@ REPLICATE_CALLS_S = 2.0
 
 @dataclass(frozen=True)
 class Pilot:
-    """One replicate of an arm: what it took to open, and its calls after the first, in nanoseconds."""
+    """A replicate of an arm: the time it took to open, and its calls after the first, in nanoseconds."""
 
     open_s: float
     calls_ns: tuple[int, ...]
@@ -45,7 +48,7 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Effort:
-    """Calls left out after the second, bursts, and calls a burst, besides the one that leads it in."""
+    """The numbers of calls left out after the second, of bursts, and of calls per burst without its lead-in call."""
 
     warmup: int
     bursts: int
@@ -59,8 +62,11 @@ class Effort:
 def efforts(
     pilots: Mapping[str, Sequence[Pilot]], round_s: float | None = None, patient: Container[str] = ()
 ) -> dict[str, Effort]:
-    """By case. Where a round of them all may take so long and no longer, calls give way before rounds do: what tells is
-    the number of replicates."""
+    """Return the effort for each case.
+
+    If the time of a round of all cases is limited, the number of calls is reduced before the number of rounds, because
+    it is the number of replicates that matters.
+    """
 
     def at(share: float) -> dict[str, Effort]:
         return {case: effort(own, share, patient=case in patient) for case, own in pilots.items()}
@@ -75,7 +81,10 @@ def efforts(
 
 
 def effort(pilots: Sequence[Pilot], share: float = 1.0, *, patient: bool = False) -> Effort:
-    """For the arms of one case together, since all make the same calls; a share of what would be best."""
+    """Return the effort for the arms of one case together, since all make the same calls.
+
+    `share` is the share of what would be best.
+    """
     if not pilots:
         return Effort(0, 1, 1)
     slowest = max(max(pilot.call_s for pilot in pilots), 1e-9)
@@ -91,7 +100,10 @@ def effort(pilots: Sequence[Pilot], share: float = 1.0, *, patient: bool = False
 
 
 def _burst(pilots: Sequence[Pilot]) -> int:
-    """Calls in a burst: as many as take its time on average over the arms, and enough for the quickest of them."""
+    """Return the number of calls in a burst.
+
+    This is as many as take its time on average over the arms, and enough for the quickest of them.
+    """
     average = max(_mean_call_s(pilots), 1e-9)
     enough = min(math.ceil(BURST_S / max(_quickest_s(pilots), 1e-9)), ENOUGH_IN_BURST)
     return max(math.ceil(BURST_S / average), enough, _fewest(pilots))
@@ -110,7 +122,7 @@ def _mean_open_s(pilots: Sequence[Pilot]) -> float:
 
 
 def _mean_build_s(pilots: Sequence[Pilot]) -> float:
-    """Of opening, what is not its two calls."""
+    """Return the mean time of opening without its two calls."""
     return max(0.0, _mean_open_s(pilots) - 2 * _mean_call_s(pilots))
 
 
@@ -119,7 +131,10 @@ def _mean_call_s(pilots: Sequence[Pilot]) -> float:
 
 
 def _worth(pilots: Sequence[Pilot], least_s: float) -> int:
-    """Kalibera and Jones: more calls where they scatter, or where opening another replicate is dear."""
+    """Return the best number of calls by Kalibera and Jones.
+
+    It grows with the scatter of calls, and with the cost of opening another replicate.
+    """
     call_s = max(_mean_call_s(pilots), 1e-9)
     dear = _mean_open_s(pilots) / call_s
     within = math.sqrt(sum(scatter(pilot.calls_ns) ** 2 for pilot in pilots) / len(pilots))
@@ -130,7 +145,7 @@ def _worth(pilots: Sequence[Pilot], least_s: float) -> int:
 
 
 def settled(calls_ns: Sequence[int]) -> int:
-    """How many calls pass before three in a row are like the later half."""
+    """Return how many calls pass before three in a row are like the later half."""
     logs = np.log(np.maximum(np.array(calls_ns), 1))
     half = logs[len(logs) // 2 :]
     center = float(np.median(half))
@@ -143,6 +158,6 @@ def settled(calls_ns: Sequence[int]) -> int:
 
 
 def scatter(calls_ns: Sequence[int]) -> float:
-    """The spread of log times inside one replicate; a single spike does not count."""
+    """Return the spread of log times inside one replicate; a single spike does not count."""
     logs = np.log(np.maximum(np.array(calls_ns), 1))
     return MAD_TO_SIGMA * float(np.median(np.abs(logs - np.median(logs))))

@@ -1,4 +1,4 @@
-"""From samples to a judged contrast for every pair of the plan."""
+"""Turns samples into a judged contrast for every pair of the plan."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,10 @@ SHORTEST_MS = 0.005
 
 
 def compare(plan: Plan, samples: Samples, arms: Sequence[Arm], *, flip: bool = False) -> tuple[Contrast, ...]:
-    """`flip` adds the sign-flip p, which no verdict waits for."""
+    """Judge every pair of the plan.
+
+    `flip` adds the sign-flip p, which no verdict depends on.
+    """
     by_name = {(arm.case.label, arm.version): arm for arm in arms}
     found = [estimate(*(samples.get((*name, pair.metric), {}) for name in pair.arms)) for pair in plan.pairs]
     chance = _by_chance(plan, found)
@@ -36,14 +39,17 @@ def compare(plan: Plan, samples: Samples, arms: Sequence[Arm], *, flip: bool = F
 
 
 def _by_chance(plan: Plan, found: Sequence[Estimate | None]) -> list[float]:
-    """Each contrast's p, adjusted for the looks taken and for its being one of many."""
+    """Return the p of each contrast, adjusted for the looks taken and for its being one of many."""
     adjusted = iter(of_many([min(1.0, len(plan.looks) * one.p) for one in found if one]))
     return [next(adjusted) if one else 1.0 for one in found]
 
 
 def of_many(ps: Sequence[float]) -> list[float]:
-    """Each p, adjusted so that among those below a limit no larger share is there by chance (Benjamini and Hochberg).
-    scipy has it too, in a part that takes longer to import than a report to draw; the tests hold the two together."""
+    """Adjust each p so that, among those below a limit, no larger share is due to chance (Benjamini and Hochberg).
+
+    scipy has this function in a part that takes longer to import than a report takes to draw. The tests compare the
+    two.
+    """
     order = sorted(range(len(ps)), key=ps.__getitem__, reverse=True)
     adjusted, least = [1.0] * len(ps), 1.0
     for above, place in enumerate(order):
@@ -95,7 +101,10 @@ def _contrast(plan: Plan, pair: Pair, found: Estimate | None, chance: float, arm
 
 
 def _unsteady(found: Estimate, arms: Sequence[Arm], margin: float) -> str:
-    """A drift that is as large as what the verdict rests on; a smaller one is told with the arm and changes nothing."""
+    """Return a drift at least as large as what the verdict rests on, or ''.
+
+    A smaller drift is reported with the arm and changes nothing.
+    """
     for arm in arms:
         if arm.drift and abs(arm.drift.rise) > abs(abs(found.theta) - math.log1p(margin)):
             return f"{arm.version}: {arm.drift}"

@@ -1,4 +1,4 @@
-"""Whether the calls of an arm settle or drift: a leak, retracing, a cache that never fills."""
+"""Detects whether the calls of an arm settle or drift: a leak, retracing, a cache that never fills."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,10 @@ LEAST_RISE = math.log(1.02)
 
 
 def drift(rises: Sequence[float]) -> Drift | None:
-    """From one rise a replicate, for the replicate is the unit; None where calls settle, or too little is known."""
+    """Return the drift of an arm, or None if its calls settle or too little is known.
+
+    There is one rise per replicate, because the replicate is the unit.
+    """
     if len(rises) < FEWEST_REPLICATES:
         return None
     found = Estimate(tuple(rises))

@@ -12,18 +12,24 @@ POWER = 0.9
 
 @cache
 def quantile(probability: float, freedom: float) -> float:
-    """Student's; kept, since a run asks for a few of them for every contrast at every look."""
+    """Return a quantile of Student's t distribution.
+
+    It is cached, since a run needs only a few quantiles, but for every contrast at every look.
+    """
     return float(special.stdtrit(freedom, probability))
 
 
 def two_sided_p(t: float, freedom: float) -> float:
-    """Of a difference as large as this many standard errors, if there were none."""
+    """Return the probability of a difference as large as this many standard errors if there were none."""
     return float(2 * special.stdtr(freedom, -abs(t)))
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """`theta` is the mean over rounds of log(candidate) - log(baseline); `exp(theta)` is the ratio of times."""
+    """An estimate of the difference between two arms.
+
+    `theta` is the mean over rounds of log(candidate) - log(baseline); `exp(theta)` is the ratio of times.
+    """
 
     differences: tuple[float, ...]
 
@@ -43,13 +49,13 @@ class Estimate:
 
     @property
     def p(self) -> float:
-        """Of a difference as large as this, if there were none; two-sided."""
+        """The two-sided probability of a difference as large as this if there were none."""
         if self.spread == 0:
             return 0.0 if self.theta else 1.0
         return two_sided_p(self.theta / self.standard_error, self.rounds - 1)
 
     def half_width(self, alpha: float) -> float:
-        """Half the two-sided t interval at level 1 - alpha."""
+        """Return half the width of the two-sided t interval at level 1 - alpha."""
         return quantile(1 - alpha / 2, self.rounds - 1) * self.standard_error
 
     @property
@@ -57,13 +63,13 @@ class Estimate:
         return self.spread / math.sqrt(self.rounds)
 
     def smallest_visible(self, alpha: float, rounds: int | None = None) -> float:
-        """The relative slowdown that these rounds, or so many like them, would show with a probability of 0.9."""
+        """Return the relative slowdown that these rounds, or `rounds` like them, show with a probability of 0.9."""
         rounds = rounds or self.rounds
         quantiles = quantile(1 - alpha / 2, rounds - 1) + quantile(POWER, rounds - 1)
         return math.expm1(quantiles * self.spread / math.sqrt(rounds))
 
     def rounds_for(self, effect: float, alpha: float) -> int:
-        """About how many rounds it takes until an effect on the log scale can be seen."""
+        """Return about how many rounds it takes until an effect on the log scale can be seen."""
         needed = self.rounds
         while needed < 10_000:
             quantiles = quantile(1 - alpha / 2, needed - 1) + quantile(POWER, needed - 1)
@@ -74,7 +80,7 @@ class Estimate:
 
 
 def estimate(baseline: dict[int, float], candidate: dict[int, float]) -> Estimate | None:
-    """From log times by round; None with fewer than two rounds that both arms finished."""
+    """Estimate the difference from log times by round; return None if both arms finished fewer than two rounds."""
     common = sorted(baseline.keys() & candidate.keys())
     if len(common) < 2:
         return None

@@ -1,4 +1,4 @@
-"""A second opinion on an estimate, which leans on no normal distribution: Hodges and Lehmann's, and sign flips."""
+"""A second opinion on an estimate, free of normal distributions: Hodges and Lehmann's estimate, and sign flips."""
 
 from functools import cache
 from typing import Any
@@ -14,7 +14,7 @@ ROUNDING = 1e-9
 
 
 def hodges_lehmann(differences: tuple[float, ...]) -> float:
-    """The median of all pairwise means."""
+    """Return the median of all pairwise means."""
     values = np.array(differences)
     one, other = _pairs(len(values))
     return float(np.median((values[one] + values[other]) / 2))
@@ -26,12 +26,15 @@ def _pairs(count: int) -> Any:
 
 
 def disagrees(second: float, first: Estimate) -> bool:
-    """Beyond the first one's standard error: a few rounds then carry the mean, and the verdict with it."""
+    """Return whether the second estimate is more than the first one's standard error away from the first.
+
+    If so, a few rounds determine the mean, and with it the verdict.
+    """
     return abs(second - first.theta) > max(first.standard_error, ROUNDING)
 
 
 def sign_flip_p(differences: tuple[float, ...]) -> float:
-    """How often rounds whose arms are swapped at random show as large a mean; two-sided."""
+    """Return how often rounds whose arms are swapped at random show as large a mean; two-sided."""
     values = np.array(differences)
     sums = np.abs(_flips(len(values)) @ values)
     # The flip that changes nothing is one of them; its sum, taken in another order, must not miss itself.
@@ -40,8 +43,11 @@ def sign_flip_p(differences: tuple[float, ...]) -> float:
 
 @cache
 def _flips(rounds: int) -> Any:
-    """Every way to swap the arms of so many rounds, or a sample of them; the first swaps nothing. What scipy's
-    permutation test draws anew for each contrast is drawn once: a run may have thousands of them."""
+    """Return every way to swap the arms of this many rounds, or a sample of them; the first swaps nothing.
+
+    scipy's permutation test draws these again for each contrast. Here they are drawn once, since a run may have
+    thousands of contrasts.
+    """
     if 2**rounds <= FLIPS:
         bits = np.arange(2**rounds)[:, None] >> np.arange(rounds) & 1
         return 1.0 - 2.0 * bits

@@ -1,4 +1,4 @@
-"""What an estimate says against the margin: same, slower, faster, or inconclusive with its reason."""
+"""The verdict of an estimate against the margin: same, slower, faster, or inconclusive with a reason."""
 
 import math
 from typing import Protocol
@@ -17,7 +17,7 @@ class Estimated(Protocol):
 
 
 def judge(estimate: Estimate, margin: float, alpha: float) -> tuple[VerdictName, str]:
-    """`alpha` is what one look may spend."""
+    """Return the verdict and its reason; `alpha` is the error that one look may spend."""
     verdict, reason = against(estimate, margin, alpha)
     if verdict != "inconclusive" or reason:
         return verdict, reason
@@ -30,8 +30,11 @@ def judge(estimate: Estimate, margin: float, alpha: float) -> tuple[VerdictName,
 
 
 def against(estimate: Estimated, margin: float, alpha: float) -> tuple[VerdictName, str]:
-    """`same` is an equivalence test: the 1 - 2 alpha interval inside the margin. Without a reason, what is inconclusive
-    is so for want of data."""
+    """Judge an estimate against the margin, and return the verdict and its reason.
+
+    `same` is an equivalence test: the 1 - 2 alpha interval is inside the margin. An inconclusive verdict without a
+    reason is due to a lack of data.
+    """
     bound, theta = math.log1p(margin), estimate.theta
     if abs(theta) + estimate.half_width(2 * alpha) < bound:
         return "same", ""
@@ -46,5 +49,5 @@ def against(estimate: Estimated, margin: float, alpha: float) -> tuple[VerdictNa
 
 
 def seed_percent(theta: float) -> float:
-    """The seed study's figure: (longer / shorter - 1) * 100, `+` if the candidate is the faster one."""
+    """Return the seed study's figure: (longer / shorter - 1) * 100, `+` if the candidate is the faster one."""
     return math.copysign(math.expm1(abs(theta)) * 100, -theta)

@@ -1,4 +1,4 @@
-"""How a ratio of one run differs from the same ratio of another: two samples that nothing pairs (Welch)."""
+"""The difference between a ratio of one run and the same ratio of another: two unpaired samples (Welch)."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ LEAST_ERROR = 1e-9
 
 @dataclass(frozen=True)
 class Across:
-    """`exp(theta)` is the ratio of the later run's ratio to the earlier one's."""
+    """The change of a ratio between two runs; `exp(theta)` is the later run's ratio divided by the earlier one's."""
 
     earlier: Estimate
     later: Estimate
@@ -26,7 +26,7 @@ class Across:
 
     @property
     def freedom(self) -> float:
-        """Welch and Satterthwaite's: of the less certain run's rounds, if one is far less certain."""
+        """The degrees of freedom by Welch and Satterthwaite: nearly those of a run that is far less certain."""
         parts = [(one.standard_error**2, one.rounds - 1) for one in (self.earlier, self.later)]
         below = sum(variance**2 / freedom for variance, freedom in parts)
         return sum(variance for variance, _ in parts) ** 2 / below if below else sum(freedom for _, freedom in parts)
@@ -39,6 +39,6 @@ class Across:
         return quantile(1 - alpha / 2, self.freedom) * self.standard_error
 
     def smallest_visible(self, alpha: float, power: float = 0.9) -> float:
-        """The relative change that so many rounds would show with this probability."""
+        """Return the relative change that this many rounds would show with this probability."""
         quantiles = quantile(1 - alpha / 2, self.freedom) + quantile(power, self.freedom)
         return math.expm1(quantiles * self.standard_error)

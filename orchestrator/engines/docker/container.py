@@ -1,4 +1,4 @@
-"""One hardened container and the lines to the worker inside it."""
+"""A hardened container, and the lines to the worker inside it."""
 
 import os
 import re
@@ -48,7 +48,7 @@ STDOUT, STDERR = 1, 2
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What one worker's container is asked to be; `program` is a file of workloads/."""
+    """The specification of one worker's container; `program` is a file in workloads/."""
 
     image: str
     version: str
@@ -67,7 +67,7 @@ class Spec:
 
 
 def owner() -> str:
-    """Mark this process, so that a later run can tell a container in use from one that was left behind."""
+    """Return a mark of this process, by which a later run can distinguish containers in use from those left behind."""
     pid = os.getpid()
     try:
         started = _read_start(pid)
@@ -77,8 +77,11 @@ def owner() -> str:
 
 
 def abandoned(mark: str, state: str) -> bool:
-    """Whether a container's owner has ended. Owners of another machine, boot or process namespace cannot be seen from
-    here: their containers are left alone while they run, and a worker ends by itself once its host has ended."""
+    """Return whether the owner of a container has ended.
+
+    Owners on another machine or in another boot or process namespace cannot be seen from here. Their containers are
+    left alone while they run, and a worker ends by itself when its host has ended.
+    """
     match = OWNER_MARK.fullmatch(mark)
     here = _here()
     if match is None or here == UNKNOWN or match["here"] != here:
@@ -89,7 +92,7 @@ def abandoned(mark: str, state: str) -> bool:
 
 
 def _here() -> str:
-    """Where a process number means something."""
+    """Return an identifier of the boot and process namespace in which process numbers are valid."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
@@ -98,7 +101,7 @@ def _here() -> str:
 
 
 def _has_ended(pid: int, started: str, *, own: bool) -> bool:
-    """Whether a process is certain to have ended; one that cannot be read may still run."""
+    """Return whether a process has certainly ended; one that cannot be read may still run."""
     try:
         return _read_start(pid) != started
     except FileNotFoundError:
@@ -109,15 +112,18 @@ def _has_ended(pid: int, started: str, *, own: bool) -> bool:
 
 
 def _read_start(pid: int) -> str:
-    """Return when a process was started, in ticks since the boot; "gone" for one that has ended."""
+    """Return when a process was started, in ticks since the boot, or "gone" if it has ended."""
     state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     # A zombie only waits to be counted.
     return "gone" if state in "ZX" else fields[18]
 
 
 def create(client: docker.DockerClient, spec: Spec) -> str:
-    """The id of a created container: no network, read-only, no capabilities, one writable folder; with a GPU another,
-    for the code that its driver makes."""
+    """Create a container and return its id.
+
+    It has no network, a read-only file system, no capabilities and one writable folder. With a GPU there is a second
+    one, for the code that the GPU's driver compiles.
+    """
     # Mounts, not binds: an engine that does not see a folder says so, where a bind makes an empty one.
     mounted = host_paths.mounts(client)
 
@@ -173,7 +179,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
 
 
 def _hand_over(folder: Path, user: tuple[int, int]) -> None:
-    """Give root's folder, and what earlier workers left in it, to whom the worker runs as."""
+    """Give root's folder, and what earlier workers left in it, to the user that the worker runs as."""
     if os.getuid() or not folder.is_dir():
         return
     # By descriptors: another container may hold the folder of a card, and could put a link into the way.
@@ -184,7 +190,7 @@ def _hand_over(folder: Path, user: tuple[int, int]) -> None:
 
 
 class Log:
-    """A worker's log. Text that cannot be written is dropped and ends no worker; a warning says so once."""
+    """A worker's log; text that cannot be written is dropped with a single warning, and never ends a worker."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -201,8 +207,10 @@ class Log:
 
 
 class ContainerChannel:
-    """Attached to a container's stdin and stdout; its stderr goes to a log. An engine that is gone is told from a
-    worker that is gone: EngineUnavailable."""
+    """A channel attached to a container's stdin and stdout; its stderr goes to a log.
+
+    An engine that is gone is distinguished from a worker that is gone: it raises EngineUnavailable.
+    """
 
     def __init__(self, client: docker.DockerClient, container: str, version: str, log: Path) -> None:
         self._api = client.api
@@ -240,7 +248,10 @@ class ContainerChannel:
         self._lines.end()
 
     def _frame(self) -> tuple[int, bytes] | None:
-        """One frame of the engine's stream: a byte that says which, three of nothing, four of length, the payload."""
+        """Read one frame of the engine's stream.
+
+        It consists of one byte for the stream, three zero bytes, four bytes for the length, and the payload.
+        """
         header = self._exactly(8)
         if header is None:
             return None
@@ -271,7 +282,7 @@ class ContainerChannel:
 
     @cached_property
     def pid(self) -> int | None:
-        """The worker's process group as this machine counts it; None if the engine runs elsewhere."""
+        """The worker's process group as numbered on this machine; None if the engine runs elsewhere."""
         with suppress(DockerException, requests.RequestException, OSError):
             pid = int(self._api.inspect_container(self._container)["State"]["Pid"])
             # A number of another machine or namespace may be any process here.
@@ -317,13 +328,13 @@ def remove(api: Any, container: str) -> None:
 
 
 def left_behind(client: docker.DockerClient) -> list[str]:
-    """The containers of runs whose process is gone: a killed host cannot clean up after itself."""
+    """Return the containers of runs whose process is gone, since a killed host cannot clean up after itself."""
     left = client.api.containers(all=True, filters={"label": OWNER_LABEL})
     return [entry["Id"] for entry in left if abandoned(entry["Labels"][OWNER_LABEL], entry["State"])]
 
 
 def reap(client: docker.DockerClient) -> int:
-    """Removes what was left behind."""
+    """Remove containers that were left behind, and return their number."""
     dead = left_behind(client)
     for container in dead:
         remove(client.api, container)

@@ -1,4 +1,4 @@
-"""Versions in Docker images, workers in hardened containers; the only engine with GPUs."""
+"""Versions in Docker images and workers in hardened containers; the only engine with GPUs."""
 
 import threading
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ UNANSWERED = (DockerException, requests.RequestException, urllib3.exceptions.HTT
 
 
 def connect(timeout_s: float = 60) -> docker.DockerClient:
-    """A client of the engine that DOCKER_HOST or the default socket names; raises EngineUnavailable."""
+    """Return a client of the engine that DOCKER_HOST or the default socket names; raise EngineUnavailable."""
     try:
         client = docker.from_env(timeout=timeout_s)
         client.ping()
@@ -43,7 +43,7 @@ def connect(timeout_s: float = 60) -> docker.DockerClient:
 
 @contextmanager
 def asking(doing: str, refused: type[TfCompareError], version: str = "") -> Iterator[None]:
-    """Raises `refused` where the engine says no, and EngineUnavailable where it says nothing any more."""
+    """Raise `refused` if the engine refuses, and EngineUnavailable if it no longer answers."""
     try:
         yield
     except APIError as error:
@@ -70,7 +70,10 @@ def _root_cause(error: BaseException) -> str:
 
 
 class Clients:
-    """A client per thread: a client's connections are not shared safely, and the control arm starts beside its twin."""
+    """One client per thread.
+
+    Threads cannot safely share a client's connections, and the control arm starts at the same time as its twin.
+    """
 
     def __init__(self) -> None:
         self._local = threading.local()
@@ -188,7 +191,7 @@ class DockerEngine:
         return DockerEnvironment(self._clients, facts, self._options, devices)
 
     def _devices(self, client: docker.DockerClient) -> tuple[tuple[str, ...], dict[str, str]]:
-        """What the engine is asked to put into each container, and how it is told in the run's record."""
+        """Return the devices that the engine is asked to put into each container, and how the run records them."""
         options = self._options
         if not options.gpu:
             return (), {}

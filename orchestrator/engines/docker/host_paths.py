@@ -1,5 +1,7 @@
-"""Where the Docker engine sees a folder, for a tfcompare that runs in a container of that same engine: what such a
-container mounts lies elsewhere outside, and what it does not mount is nowhere.
+"""Translates folders for a tfcompare that runs in a container of the same Docker engine.
+
+A folder that such a container mounts has another path outside, and a folder that it does not mount does not exist
+there.
 """
 
 import hashlib
@@ -23,7 +25,7 @@ OWN_ID = re.compile(r"/containers/([0-9a-f]{64})/(?:hostname|hosts|resolv\.conf)
 
 
 def mounts(client: docker.DockerClient) -> dict[Path, Path] | None:
-    """What of this container's folders lies where outside; None outside of any of this engine's containers."""
+    """Return where this container's mounted folders are outside, or None if it is not a container of this engine."""
     try:
         found = OWN_ID.search(MOUNTS.read_text(errors="replace"))
     except OSError:
@@ -39,7 +41,7 @@ def mounts(client: docker.DockerClient) -> dict[Path, Path] | None:
 
 
 def seen(path: Path, mounted: Mapping[Path, Path] | None) -> Path | None:
-    """Where the engine has it, or nowhere."""
+    """Return where the engine sees a path, or None."""
     path = path.resolve()
     if mounted is None:
         return path
@@ -50,8 +52,10 @@ def seen(path: Path, mounted: Mapping[Path, Path] | None) -> Path | None:
 
 
 def source(path: Path, mounted: Mapping[Path, Path] | None, *, read_only: bool) -> Path:
-    """What to mount for a folder; one that is only read may be a copy where the engine sees it, and where whoever the
-    worker runs as may read it."""
+    """Return what to mount for a folder.
+
+    If it is only read, this may be a copy that the engine sees and that the worker's user may read.
+    """
     found = seen(path, mounted)
     if path.is_file() and not _readable(path):
         raise EnvironmentFailed(f"{path}: workers of root run as another user, who cannot read it; chmod o+r {path}")
@@ -66,7 +70,7 @@ def source(path: Path, mounted: Mapping[Path, Path] | None, *, read_only: bool) 
 
 
 def _readable(path: Path) -> bool:
-    """Whether root's workers, which are not root, can read it."""
+    """Return whether root's workers, which do not run as root, can read a path."""
     if os.getuid():
         return True
     within = [one for one in (path, *path.rglob("*")) if one.exists() and "__pycache__" not in one.parts]
@@ -75,7 +79,7 @@ def _readable(path: Path) -> bool:
 
 
 def _copy(folder: Path) -> Path:
-    """Named by what is in it, so that it is made once."""
+    """Return a copy of a folder, named after its contents so that it is made only once."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     digest = hashlib.sha256()
     for path in files:

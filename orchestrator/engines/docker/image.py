@@ -33,7 +33,7 @@ PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
 
 @dataclass(frozen=True)
 class Source:
-    """Where a build's packages come from: what makes its pip ask our own index server, if anything; certificates."""
+    """The source of a build's packages: variables that make its pip ask our index server, if any, and certificates."""
 
     asking: dict[str, str] = field(default_factory=dict)
     ca_bundle: bytes = b""
@@ -55,7 +55,7 @@ class Recipe:
 
 
 def builder() -> str:
-    """Name this user with their data folder, by its hash: a label goes with an image that is saved or pushed."""
+    """Return a name for this user and their data folder, as a hash because labels go with a saved or pushed image."""
     folder = os.path.realpath(user_data.folder())
     return f"{os.getuid()}-{hashlib.sha256(folder.encode()).hexdigest()[:12]}"
 
@@ -99,8 +99,11 @@ def recipe(client: docker.DockerClient, version: Version, flavour: Flavour, over
 
 
 def _base_id(client: docker.DockerClient, reference: str) -> str:
-    """The id of a base, from the newest image that was built on it where it is no longer here, or never was: what was
-    built or loaded can be run without its base."""
+    """Return the id of a base.
+
+    If the base is no longer here or never was, the id comes from the newest image built on it: what was built or loaded
+    can be run without its base.
+    """
     if here := _local_id(client, reference):
         return here
     built = client.api.images(filters={"label": [SPEC_LABEL, f"{BASE_NAME}={reference}"]})
@@ -116,7 +119,10 @@ def _local_id(client: docker.DockerClient, reference: str) -> str:
 
 
 def base_missing(client: docker.DockerClient, reference: str) -> str:
-    """Why a build could not begin from this base: it is neither here nor in a registry that answers. Or nothing."""
+    """Return why a build could not start from this base, or ''.
+
+    The reason is that the base is neither here nor in a registry that answers.
+    """
     try:
         if not _local_id(client, reference):
             client.images.get_registry_data(reference)
@@ -127,8 +133,11 @@ def base_missing(client: docker.DockerClient, reference: str) -> str:
 
 
 def fetch(client: docker.DockerClient, version: str, reference: str, python: str, log: BuildLog) -> None:
-    """Pulls a base unless it is here. A base of the user's choice is hashed by its id: pulled by the build itself, it
-    would have another hash the next time."""
+    """Pull a base unless it is here.
+
+    A base of the user's choice is hashed by its id. If the build itself pulled it, it would have another hash the next
+    time.
+    """
     if _local_id(client, reference):
         return
     log.line(f"pulling {reference}")
@@ -141,7 +150,7 @@ def fetch(client: docker.DockerClient, version: str, reference: str, python: str
 
 
 def existing(client: docker.DockerClient, recipe: Recipe) -> str | None:
-    """The id of the image that was built from exactly this recipe."""
+    """Return the id of the image that was built from exactly this recipe, or None."""
     try:
         image = client.images.get(recipe.tag)
     except ImageNotFound:
@@ -179,14 +188,17 @@ def build(client: docker.DockerClient, recipe: Recipe, source: Source, log: Buil
 
 
 def _labelled(recipe: Recipe) -> bytes:
-    """With its labels in one line: of labels that it is given, the builder makes a container and a layer each."""
+    """Return the Dockerfile with its labels in one line.
+
+    For labels passed separately, the builder makes one container and one layer each.
+    """
     given = {**recipe.labels, BUILDER: builder()}
     labels = " ".join(f"{name}={json.dumps(value)}" for name, value in sorted(given.items()))
     return recipe.files["Dockerfile"] + f"\nLABEL {labels}\n".encode()
 
 
 def _follow(steps: Iterable[dict[str, Any]], log: BuildLog) -> str:
-    """Logs a build or a pull as it goes, without the bars of its downloads; the error that it ended with, if any."""
+    """Log a build or a pull while it runs, without its progress bars; return the error that it ended with, or ''."""
     error = ""
     # To its end, or its connection would be left open.
     for step in steps:
@@ -198,7 +210,7 @@ def _follow(steps: Iterable[dict[str, Any]], log: BuildLog) -> str:
 
 
 def _context(files: dict[str, bytes]) -> io.BytesIO:
-    """Nothing in the tar but names and contents: times and owners would defeat the builder's cache."""
+    """Return a tar archive with nothing but names and contents: times and owners would defeat the builder's cache."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, content in sorted(files.items()):

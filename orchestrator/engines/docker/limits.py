@@ -7,15 +7,17 @@ ONLINE = Path("/sys/devices/system/cpu/online")
 
 
 def find_cpus(count: int) -> frozenset[int]:
-    """Return the CPUs of an engine that has this many; numbers have gaps where CPUs are offline."""
+    """Return the CPUs of an engine with this many CPUs; their numbers have gaps where CPUs are offline."""
     online = _read_online()
     # An engine in a virtual machine has other CPUs.
     return online if len(online) == count else frozenset(range(count))
 
 
 def find_granted(count: int) -> tuple[int, ...] | None:
-    """Return the CPUs that this process may use, where it may not use all that the engine has: workers are children of
-    the engine, and neither taskset nor a batch system reaches them."""
+    """Return the CPUs that this process may use, or None if it may use all CPUs of the engine.
+
+    Workers are children of the engine, so neither taskset nor a batch system affects them.
+    """
     cpus, granted = find_cpus(count), os.sched_getaffinity(0)
     return tuple(sorted(granted)) if granted < cpus else None
 

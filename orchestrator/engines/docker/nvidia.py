@@ -1,6 +1,6 @@
-"""How a Docker engine is asked for GPUs, and whether it can hand them out: NVIDIA's runtime, a device request, or CDI.
+"""Asks a Docker engine for GPUs, and checks that it can provide them: NVIDIA's runtime, a device request, or CDI.
 
-A folder an image and card keeps what the card's driver makes of PTX, for later containers and later runs.
+One folder per image and set of cards keeps the code that the driver compiles from PTX, for later containers and runs.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ CACHE_BYTES = 4 * 2**30
 
 
 def options(request: GpuRequest | None, devices: Sequence[str] = ()) -> dict[str, Any]:
-    """The part of a container's host config; without devices, all that there are."""
+    """Return the GPU part of a container's host config; without devices, all GPUs are requested."""
     if request == "runtime":
         return {"runtime": "nvidia"}
     if request == "device":
@@ -50,7 +50,7 @@ def variables(request: GpuRequest | None, devices: Sequence[str] = ()) -> dict[s
 
 
 def names(request: GpuRequest, cards: Sequence[Gpu], info: dict[str, Any]) -> tuple[str, ...]:
-    """What the cards are called in a request of this kind; raises EngineUnavailable for one that CDI does not list."""
+    """Return the names of the cards in such a request; raise EngineUnavailable for one that CDI does not list."""
     if request != "cdi":
         return tuple(card.key for card in cards)
     listed = _discovered(info)
@@ -73,13 +73,13 @@ def _cdi_name(card: Gpu, listed: tuple[str, ...] | None) -> str:
 
 
 def _discovered(info: dict[str, Any]) -> tuple[str, ...] | None:
-    """The CDI devices that an engine lists; None where it is too old to list any."""
+    """Return the CDI devices that an engine lists, or None if it is too old to list any."""
     found = info.get("DiscoveredDevices")
     return None if found is None else tuple(str(one.get("ID")) for one in found if one.get("Source") == "cdi")
 
 
 def check(client: docker.DockerClient, request: GpuRequest, cards: Sequence[Gpu], info: dict[str, Any]) -> None:
-    """Raises EngineUnavailable where the engine cannot hand out GPUs in the way that is asked for."""
+    """Raise EngineUnavailable if the engine cannot provide GPUs in the requested way."""
     if request == "runtime" and "nvidia" not in (info.get("Runtimes") or ()):
         raise EngineUnavailable(
             "--gpu: this Docker engine has no runtime named nvidia. Install the NVIDIA Container Toolkit and run "
@@ -96,7 +96,7 @@ def check(client: docker.DockerClient, request: GpuRequest, cards: Sequence[Gpu]
 
 
 def cdi_refusal(info: dict[str, Any]) -> str:
-    """Why the engine has no NVIDIA device by CDI, as far as it says so; or nothing."""
+    """Return why the engine has no NVIDIA device by CDI, as far as it says so, or ''."""
     if not info.get("CDISpecDirs"):
         return (
             f"version {info.get('ServerVersion')} has no CDI, or it is switched off. It takes Docker 25 or newer with "
@@ -112,8 +112,11 @@ def cdi_refusal(info: dict[str, Any]) -> str:
 
 
 def _device_refusal(client: docker.DockerClient) -> str:
-    """What the engine says to a GPU request, asked with an image of nothing: with a GPU driver it only misses the
-    program, without one it refuses the device first."""
+    """Return the engine's refusal of a GPU request, or ''.
+
+    The request uses an empty image: an engine with a GPU driver then only misses the program, while one without refuses
+    the device first.
+    """
     empty = io.BytesIO()
     with tarfile.open(fileobj=empty, mode="w"):
         pass
@@ -138,7 +141,7 @@ def _device_refusal(client: docker.DockerClient) -> str:
 
 @dataclass(frozen=True)
 class Kept:
-    """A folder of code that a driver made, and the image that it was made for."""
+    """A folder of code that a driver compiled, and the image that it was compiled for."""
 
     path: Path
     image: str
@@ -150,8 +153,10 @@ def jit_root() -> Path:
 
 
 def jit_folder(image: str, cards: Sequence[Gpu]) -> Path:
-    """For what the drivers of these cards make of an image's PTX; made if it is not there. Owned by this user, as who
-    the container runs, where a volume of the engine's would be root's."""
+    """Return the folder for what the drivers of these cards compile from an image's PTX, and create it if necessary.
+
+    It belongs to this user, like the container's processes. A volume of the engine would belong to root.
+    """
     keys = ",".join(card.key for card in cards) or "any"
     key = keys if len(cards) < 2 else hashlib.sha256(keys.encode()).hexdigest()[:32]
     folder = jit_root() / f"{image.removeprefix('sha256:')[:12]}-{key}"
@@ -169,7 +174,7 @@ def jit_variables(folder: str) -> dict[str, str]:
 
 
 def jit_kept() -> Iterator[Kept]:
-    """All such folders, for who frees disk space; the image is the beginning of its id."""
+    """Yield all such folders, for freeing disk space; `image` is the beginning of the image's id."""
     root = jit_root()
     for path in sorted(root.iterdir()) if root.is_dir() else ():
         size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

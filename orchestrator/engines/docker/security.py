@@ -1,6 +1,4 @@
-"""How an engine confines its containers: engines on which no worker can write its results, the user that workers run
-as, and SELinux.
-"""
+"""The confinement of containers: engines on which no worker can write its results, the workers' user, and SELinux."""
 
 import os
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
-"""A package index on this machine's loopback, for as long as builds go on: it passes on what `--index-url` names, and
-what lies in `--wheelhouse`.
+"""A package index on this machine's loopback for the duration of builds.
 
-Builds know it by a name that never changes, and reach it as their proxy. So neither the address of the real index nor
-its password is in an image, in its history, in a key of the builder's cache, in a log or in a list of processes.
+It passes on what `--index-url` names and what is in `--wheelhouse`. Builds know it by a name that never changes, and
+reach it as their proxy. So neither the address of the real index nor its password is in an image, in its history, in a
+key of the builder's cache, in a log or in a list of processes.
 """
 
 import base64
@@ -35,7 +35,7 @@ CHUNK = 1 << 18
 
 
 class Body(Protocol):
-    """What is sent of a file."""
+    """The contents of a file that is being sent."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
@@ -43,7 +43,10 @@ class Body(Protocol):
 
 
 class Index:
-    """Serves from its first build on until it is closed; does nothing where neither an index nor a folder was named."""
+    """An index server that runs from its first build until it is closed.
+
+    It does nothing if neither an index nor a folder was named.
+    """
 
     def __init__(self, index_url: str | None, wheelhouse: Path | None, ca_bundle: Path | None) -> None:
         self._upstream = Upstream(index_url, ca_bundle) if index_url else None
@@ -56,7 +59,7 @@ class Index:
         self._server: _Server | None = None
 
     def variables(self, log: BuildLog) -> dict[str, str]:
-        """What makes pip ask this index and nobody else; what goes wrong here is told in `log`."""
+        """Return the variables that make pip ask only this index, which reports problems in `log`."""
         if not (self._upstream or self._wheelhouse):
             return {}
         token = secrets.token_urlsafe(24)
@@ -73,7 +76,10 @@ class Index:
         }
 
     def log_of(self, authorization: str | None) -> BuildLog | None:
-        """Of the build that asks: others who can reach this machine's loopback have no token."""
+        """Return the log of the build that asks, or None.
+
+        Other users who can reach this machine's loopback have no token.
+        """
         kind, _, encoded = (authorization or "").partition(" ")
         with suppress(ValueError):
             if kind.lower() == "basic":
@@ -81,7 +87,7 @@ class Index:
         return None
 
     def offered(self, project: str, log: BuildLog) -> str:
-        """The page of a project, or nothing where there are no files of it."""
+        """Return the page of a project, or '' if there are no files for it."""
         project = canonicalize_name(project)
         found: dict[str, Link] = {}
         for link, path in self._wheelhouse.files(project).items() if self._wheelhouse else ():
@@ -96,7 +102,7 @@ class Index:
         return page(found.values()) if found else ""
 
     def file(self, id: str, log: BuildLog) -> tuple[Body, str] | None:
-        """The bytes of a file that a page has offered, and how many they are, as far as that is known."""
+        """Return the contents of a file that a page has offered, and its size if known."""
         what = self._files.get(id)
         if isinstance(what, Path):
             return what.open("rb"), str(what.stat().st_size)
@@ -143,7 +149,7 @@ class _Server(ThreadingHTTPServer):
         self._thread.start()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A pip that was ended in the middle of a file: how its build ended is told elsewhere."""
+        """Ignore a pip that was ended in the middle of a file; the result of its build is reported elsewhere."""
 
     def stop(self) -> None:
         self.shutdown()
@@ -213,4 +219,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: stderr belongs to the progress of the run."""
+        """Log nothing: stderr belongs to the progress of the run."""

@@ -1,4 +1,4 @@
-"""Pages of a package index, as pip reads them: the links of somebody's page, and a page of our own."""
+"""Pages of a package index, as pip reads them: the links of another index's page, and a page of our own."""
 
 import hashlib
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ KEPT = ("data-requires-python", "data-yanked")
 
 @dataclass(frozen=True)
 class Link:
-    """A file that an index offers: where it lies, the hash that the index gives of it, and what pip asks about it."""
+    """A file that an index offers: its location, the hash that the index states, and what pip asks about it."""
 
     filename: str
     url: str
@@ -22,7 +22,7 @@ class Link:
 
     @property
     def id(self) -> str:
-        """The same in every build, and nothing can be read from it."""
+        """The id of the file, which is the same in every build and reveals nothing."""
         return hashlib.sha256(self.url.encode()).hexdigest()[:24]
 
 
@@ -41,7 +41,7 @@ class _Anchors(HTMLParser):
 
 
 def links(text: str, url: str) -> tuple[Link, ...]:
-    """The files that the page at `url` offers."""
+    """Return the files that the page at `url` offers."""
     anchors = _Anchors()
     anchors.feed(text)
     anchors.close()
@@ -57,7 +57,7 @@ def links(text: str, url: str) -> tuple[Link, ...]:
 
 
 def page(offered: Iterable[Link]) -> str:
-    """What is offered, each file under /file/ID/NAME of whoever serves the page."""
+    """Return a page of the offered files, each under /file/ID/NAME of the server that serves the page."""
     lines = ["<!DOCTYPE html>", "<html>", "<body>"]
     for link in offered:
         target = f"/file/{link.id}/{quote(link.filename)}{'#' if link.hash else ''}{link.hash}"

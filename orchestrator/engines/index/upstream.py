@@ -1,4 +1,4 @@
-"""Where packages come from when the user says so: an index with its login, or a folder of wheels."""
+"""Sources of packages that the user names: an index with its login, or a folder of wheels."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,11 +20,11 @@ RETRIES = Retry(total=3, backoff_factor=0.3, status_forcelist=(429, 500, 502, 50
 
 
 class Trouble(Exception):
-    """Why an index did not serve, in words that tell nothing of its address but the host."""
+    """The reason why an index did not serve, in words that reveal no more of its address than the host."""
 
 
 class Upstream:
-    """The index that was named."""
+    """The index that the user named."""
 
     def __init__(self, url: str, ca_bundle: Path | None) -> None:
         parts = _address(url)
@@ -39,7 +39,7 @@ class Upstream:
             self._session.mount(scheme, HTTPAdapter(max_retries=RETRIES, pool_maxsize=16))
 
     def links(self, project: str) -> tuple[Link, ...]:
-        """What it offers of a project: nothing, if it does not know it; raises Trouble."""
+        """Return the files that the index offers for a project, none if it does not know the project; raise Trouble."""
         with self._get(f"{self._root}/{project}/", {"Accept": "text/html"}) as response:
             if response.status_code == HTTPStatus.NOT_FOUND:
                 return ()
@@ -50,7 +50,7 @@ class Upstream:
                 raise Trouble(f"{self.host} was not reached: {reason(error)}") from error
 
     def file(self, link: Link) -> requests.Response:
-        """Its bytes are in `raw`, still to be read; raises Trouble."""
+        """Request a file, whose bytes are still to be read from `raw`; raise Trouble."""
         response = self._get(link.url, {"Accept-Encoding": "identity"})
         try:
             self._check(response)
@@ -78,7 +78,7 @@ class Upstream:
 
 
 def _address(url: str) -> SplitResult:
-    """Nothing of a wrong one is repeated: there may be a password in it."""
+    """Check and split an address without repeating any part of a wrong one, which may contain a password."""
     try:
         parts = urlsplit(url)
         fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -108,7 +108,7 @@ class Wheelhouse:
 
 
 def project_of(filename: str) -> str:
-    """The project, as indexes spell it, that a file is of; nothing where it is no package."""
+    """Return the project that a file belongs to, spelled as in indexes, or '' if the file is no package."""
     parse = parse_wheel_filename if filename.endswith(".whl") else parse_sdist_filename
     with suppress(InvalidWheelFilename, InvalidSdistFilename):
         return str(parse(filename)[0])
@@ -116,7 +116,7 @@ def project_of(filename: str) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """The innermost cause: what is around it only repeats addresses."""
+    """Return the innermost cause, since those around it only repeat addresses."""
     while True:
         wrapped = [getattr(error, "reason", None), *error.args]
         inner = next((one for one in wrapped if isinstance(one, BaseException)), None)

@@ -1,8 +1,8 @@
-"""Versions in virtual environments of this machine, for where no Docker engine answers; CPU only.
+"""Versions in virtual environments of this machine, for use without a Docker engine; CPU only.
 
-An environment is kept under the user's cache, named by its lock, its installer and its Python. A file lock keeps two
-runs from building the same one and everybody from removing one that is in use, and a marker that is written last tells
-a whole environment from half a one.
+An environment is kept in the user's cache, named after its lock, its installer and its Python. A file lock keeps two
+runs from building the same environment, and any process from removing one in use. A marker that is written last
+distinguishes a complete environment from an incomplete one.
 """
 
 import hashlib
@@ -126,7 +126,7 @@ class VenvEngine:
         return lock
 
     def _find_home(self, path: Path) -> Path:
-        """Return the environment's own home, or a temporary one where it cannot be written."""
+        """Return the environment's home, or a temporary one if that cannot be written."""
         home = path / "home"
         with suppress(OSError):
             home.mkdir(exist_ok=True)
@@ -186,7 +186,10 @@ class VenvEngine:
 
 
 def _share(lock: FolderLock, path: Path, build: Callable[[], None], log: BuildLog) -> None:
-    """Take the shared lock of an environment that is ready, after building it alone or waiting until others have."""
+    """Take the shared lock of an environment that is ready.
+
+    Before that, build it alone, or wait until another process has built it.
+    """
     ready = path / MARKER
     begun = time.monotonic()
     told = False
@@ -205,7 +208,7 @@ def _share(lock: FolderLock, path: Path, build: Callable[[], None], log: BuildLo
 
 
 def _choose(version: Version) -> tuple[Flavour, Interpreter | None]:
-    """The first flavour whose Python is here."""
+    """Return the first flavour whose Python is installed, or the first flavour and None."""
     flavours = version.on("cpu")
     for flavour in flavours:
         if interpreter := interpreters.find(flavour.python.number):
@@ -214,7 +217,7 @@ def _choose(version: Version) -> tuple[Flavour, Interpreter | None]:
 
 
 def has_python(version: Version) -> bool:
-    """Return whether a Python that this version runs on is on this machine."""
+    """Return whether a Python that this version runs on is installed."""
     return _choose(version)[1] is not None
 
 
@@ -228,8 +231,11 @@ def folder_of(flavour: Flavour, interpreter: Interpreter) -> Path:
 
 
 def identify(path: Path, interpreter: Interpreter) -> str:
-    """Return what tells an environment from others: its folder and, where it is no longer the one of the install, the
-    build of its Python. An environment links to that Python, so a new build needs no new install."""
+    """Return what distinguishes an environment from others: its folder and, if that changed, the build of its Python.
+
+    The build is included if it is no longer the one of the install. An environment links to that Python, so a new build
+    needs no new install.
+    """
     try:
         marker = json.loads((path / MARKER).read_text())
     except ValueError:

@@ -1,4 +1,4 @@
-"""Finds Python interpreters: on PATH, under pyenv, those that uv manages, and those that tfcompare installed."""
+"""Finds Python interpreters: on PATH, under pyenv, managed by uv, and installed by tfcompare."""
 
 import os
 import subprocess
@@ -33,12 +33,12 @@ class Unusable:
 
 @cache
 def find(number: str) -> Interpreter | None:
-    """A working interpreter of Python `number` (like 3.7), or None."""
+    """Return a working interpreter of Python `number` (like 3.7), or None."""
     return next((found for found in _probed(number) if isinstance(found, Interpreter)), None)
 
 
 def missing(numbers: tuple[str, ...], ban: str = "") -> str:
-    """Why none of these Pythons can be used, and how to get one; `ban` is what forbids to download one."""
+    """Explain why none of these Pythons can be used, and how to get one; `ban` is what forbids a download."""
     forbidden = f"; {ban} forbids downloading it" if ban else ""
     allow = ", allow downloads" if ban else ""
     return (
@@ -49,13 +49,13 @@ def missing(numbers: tuple[str, ...], ban: str = "") -> str:
 
 
 def describe_broken(numbers: tuple[str, ...]) -> str:
-    """Return which of these Pythons exist and do not work, and why; or ''."""
+    """Return which of these Pythons exist but do not work, and why, or ''."""
     broken = [found for number in numbers for found in _probed(number) if isinstance(found, Unusable)]
     return "".join(f"; {found.path} cannot be used: {found.reason}" for found in broken[:2])
 
 
 def forget() -> None:
-    """Search again next time: something was installed."""
+    """Search again next time, because something was installed."""
     find.cache_clear()
     probe.cache_clear()
 
@@ -82,7 +82,7 @@ def _candidates(number: str) -> Iterator[Path]:
 
 
 def _managed(root: Path, pattern: str, number: str) -> Iterator[Path]:
-    """The newest patch release first."""
+    """Yield the interpreters of Python `number` in a folder, newest patch release first."""
     found = [path for path in root.glob(pattern) if (path / "bin" / f"python{number}").exists()]
 
     def patch(path: Path) -> tuple[int, ...]:
@@ -113,7 +113,10 @@ def own_pythons() -> Path:
 
 @cache
 def probe(path: Path) -> Interpreter | Unusable:
-    """Runs it: pyenv's shims are on PATH for versions that are not active, and then only print an error."""
+    """Examine an interpreter by running it.
+
+    pyenv's shims are on PATH even for versions that are not active, and then only print an error.
+    """
     try:
         done = subprocess.run([path, "-I", "-c", PROBE], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

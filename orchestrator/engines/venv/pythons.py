@@ -1,4 +1,4 @@
-"""Install Pythons that this machine lacks: uv downloads them into a folder in tfcompare's cache."""
+"""Installs Pythons that this machine lacks: uv downloads them into a folder in tfcompare's cache."""
 
 import os
 import re
@@ -29,7 +29,7 @@ DETAILS = re.compile(r" for url \(.*\)|: https?://\S*| \(os error \d+\)|failed t
 
 
 class NotDownloaded(Exception):
-    """Why a Python was not installed, in a few words."""
+    """The reason why a Python was not installed, in a few words."""
 
 
 def find_ban(options: EngineOptions) -> str:

@@ -1,4 +1,4 @@
-"""Lines to and from a worker, whatever carries them."""
+"""Channels that carry lines to and from a worker."""
 
 import os
 import queue
@@ -21,22 +21,22 @@ class ChannelClosed(Exception):
 
 
 class ChannelTimeout(Exception):
-    """No line came in time."""
+    """No line arrived in time."""
 
 
 class Channel(Protocol):
     def send(self, line: str) -> None:
-        """Raises ChannelClosed."""
+        """Send a line; raise ChannelClosed if the worker is gone."""
 
     def receive(self, timeout_s: float) -> str:
-        """The next line; raises ChannelTimeout or ChannelClosed."""
+        """Return the next line; raise ChannelTimeout or ChannelClosed."""
 
     def close(self) -> None:
-        """Ends the worker if it still runs and frees what it held; never raises, and may be called twice."""
+        """End the worker if it still runs, and free what it held; never raise, even when called twice."""
 
 
 class Lines:
-    """Lines cut from chunks by one thread, waited for by another; None in the queue is the end."""
+    """Lines that one thread cuts from chunks while another waits for them; None in the queue is the end."""
 
     def __init__(self) -> None:
         self._queue: queue.Queue[str | None] = queue.Queue()
@@ -64,7 +64,7 @@ class Lines:
 
 
 class ProcessChannel:
-    """A worker that is a child process, in a process group of its own."""
+    """A worker that is a child process in a separate process group."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ def kill_group(leader: int) -> None:
 
 
 def describe_exit(code: int) -> str:
-    """An exit code in words; the shell's 128 + n and Popen's -n both mean a signal."""
+    """Describe an exit code in words; the shell's 128 + n and Popen's -n both mean a signal."""
     number = -code if code < 0 else code - 128
     if number > 0:
         try:

@@ -1,4 +1,4 @@
-"""The host's end of the worker protocol: one method a command, typed answers."""
+"""The host's end of the worker protocol: one method per command, and typed answers."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -36,7 +36,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Died:
-    """The replicate is dead, the worker lives."""
+    """A replicate that died while the worker is alive."""
 
     how: str
     reason: str
@@ -95,7 +95,7 @@ class WorkerClient:
 
     @property
     def pid(self) -> int | None:
-        """The worker's process, which leads its group; None where the engine hides it, as in a container."""
+        """The worker's process, which leads its group; None if the engine hides it, e.g. in a container."""
         return getattr(self.channel, "pid", None)
 
     def hello(
@@ -149,7 +149,7 @@ class WorkerClient:
         return Opened(event.first_ns, event.second_ns, event.steps, tuple(event.threads))
 
     def burst(self, replicate: int, calls: int, timeout_s: float, least_s: float = 0.0) -> Burst | Died:
-        """So many calls, and more of them where they are so short that less than `least_s` has passed."""
+        """Time this many calls, and more if they are so short that less than `least_s` has passed."""
         order = {"kind": "burst", "replicate": replicate, "calls": calls, "timeout_s": timeout_s, "least_s": least_s}
         event = self._order(order, timeout_s, MeasuredEvent)
         if isinstance(event, MeasuredEvent):
@@ -164,7 +164,10 @@ class WorkerClient:
     def profile(
         self, case: Case, *, replicate: int, calls: int, seed: int, timeout_s: float
     ) -> dict[str, Any] | Refused | Died:
-        """Where the time of so many calls went, as the worker tells it; the replicate has ended by then."""
+        """Return where the time of this many calls went, as reported by the worker.
+
+        The replicate has ended by then.
+        """
         order = {
             "kind": "profile",
             "replicate": replicate,
@@ -179,7 +182,7 @@ class WorkerClient:
         return dict(event.profile) if isinstance(event, ProfiledEvent) else event
 
     def quit(self) -> bool:
-        """Whether the worker closed its stream and left in order."""
+        """End the worker; return whether it closed its stream and left in order."""
         try:
             return isinstance(self._ask({"kind": "quit"}, GRACE_S), ByeEvent)
         except WorkerDied:
@@ -188,7 +191,10 @@ class WorkerClient:
             self.channel.close()
 
     def _order(self, order: dict[str, Any], timeout_s: float, wanted: type[Wanted]) -> Wanted | Refused | Died:
-        """What a replicate answers. An answer that cannot be true costs the replicate, and no other."""
+        """Send an order to a replicate and return its answer.
+
+        An answer that cannot be true costs this replicate, but no other.
+        """
         number = order["replicate"]
         try:
             event = self._parsed(order, timeout_s + GRACE_S)
@@ -205,7 +211,7 @@ class WorkerClient:
         return self._expect(event, wanted)
 
     def _forget(self, number: int) -> None:
-        """End a replicate whose rows will not count; the worker may have ended it by itself."""
+        """End a replicate whose rows will not count; the worker may already have ended it."""
         with suppress(OddEvent):
             self._parsed({"kind": "close", "replicate": number, "timeout_s": GRACE_S}, 2 * GRACE_S)
 
@@ -238,5 +244,5 @@ class WorkerClient:
 
 
 def _only_died(event: Refused | Died) -> Died:
-    """A replicate that is open has nothing left to refuse."""
+    """Return the death of a replicate; an open one has nothing left to refuse, so that is a breach of contract."""
     return event if isinstance(event, Died) else Died("contract", f"it refused after it was opened: {event.reason}")

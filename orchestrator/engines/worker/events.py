@@ -1,6 +1,6 @@
-"""What a worker answers, checked: it is untrusted, and so is every number, text and nesting in it.
+"""The checked answers of a worker: it is untrusted, and so is every number, text and nesting in them.
 
-The contract's table says which keys an event has; the models here say which values. One that is odd becomes OddEvent,
+The contract's table defines the keys of an event; the models here define the values. An odd value raises OddEvent,
 which costs its replicate.
 """
 
@@ -18,11 +18,11 @@ DEEPEST = 16
 
 
 class OddEvent(Exception):
-    """An event that the contract allows and no worker of ours would send."""
+    """An event that the contract allows, but that none of our workers would send."""
 
 
 def clean(text: object, most: int = LONGEST_TEXT) -> object:
-    """A text as it can be written to any file: no half of a surrogate pair, which a name of a file may hold."""
+    """Return a text that can be written to any file, without half a surrogate pair, which a file name may contain."""
     return text.encode("utf-8", "replace").decode()[:most] if isinstance(text, str) else text
 
 
@@ -125,7 +125,7 @@ EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Annotated[AnyEvent, Field(discriminat
 
 
 def parse(line: str) -> AnyEvent:
-    """The event in a line; raises ContractError where it is none, and OddEvent where its values are impossible."""
+    """Return the event in a line; raise ContractError if there is none, and OddEvent if its values are impossible."""
     try:
         message = contract.decode(line, contract.EVENTS)
         if "profile" in message:
@@ -140,7 +140,7 @@ def parse(line: str) -> AnyEvent:
 
 
 def tidy(value: Any, depth: int = 0) -> Any:
-    """A nested value with every text in it clean; raises OddEvent where it is too deep."""
+    """Return a nested value with every text in it cleaned; raise OddEvent if it is nested too deeply."""
     if depth > DEEPEST:
         raise OddEvent(f"profile: more than {DEEPEST} levels deep")
     if isinstance(value, dict):

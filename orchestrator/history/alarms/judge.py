@@ -1,4 +1,4 @@
-"""What a night means for people: alarms that begin, alarms that go on or end, and what came or went. Pure."""
+"""Judges a nightly run: which alarms begin, continue or end, and what appeared or vanished. Pure functions."""
 
 import hashlib
 import re
@@ -26,7 +26,7 @@ NIGHTS_TO_RECOVER = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """The events of a night, and what there is to tell beside its alarms."""
+    """The events of a nightly run, and what to report in addition to its alarms."""
 
     events: tuple[Opened | Moved, ...]
     appeared: tuple[str, ...]
@@ -43,7 +43,10 @@ def judge(
     measured: Iterable[Key],
     runs: Path,
 ) -> Judged:
-    """`measured` are the series that tonight's suite was to have, whatever came of them."""
+    """Judge tonight's results.
+
+    `measured` are the series that tonight's suite was meant to measure, whatever their outcome.
+    """
     own = set(measured)
     events: list[Opened | Moved] = []
     for key in sorted(own):
@@ -85,7 +88,10 @@ def _of_series(
 
 
 def _is_same(alarm: Alarm, change: Change, found: Sequence[Change]) -> bool:
-    """Tell whether an alarm is about this step, one of `found`. Seen from a later night it may begin on another."""
+    """Return whether an alarm is about this step, one of `found`.
+
+    Seen from a later night, the step may begin on a different night.
+    """
     step = alarm.change
     if change.direction != step.direction or _was_closed(alarm, change):
         return False
@@ -97,19 +103,19 @@ def _is_same(alarm: Alarm, change: Change, found: Sequence[Change]) -> bool:
 
 
 def _was_closed(alarm: Alarm, change: Change) -> bool:
-    """Tell whether an alarm was over before a step began."""
+    """Return whether an alarm was over before a step began."""
     return alarm.closed is not None and alarm.closed < change.first
 
 
 def _undoes(change: Change, alarm: Alarm) -> bool:
-    """Tell whether a step brings the level back to about where it was before the alarm."""
+    """Return whether a step brings the level back to about where it was before the alarm."""
     if _was_closed(alarm, change) or not _takes_back(change, alarm):
         return False
     return abs(log(change.after / alarm.change.before)) < abs(log(alarm.change.ratio)) / 2
 
 
 def _takes_back(change: Change, alarm: Alarm) -> bool:
-    """Tell whether a step takes back most of what an alarm had taken or given, or more than that."""
+    """Return whether a step reverses most of an alarm's change, or more than all of it."""
     step = alarm.change
     if change.direction == step.direction or change.first <= step.first:
         return False
@@ -127,7 +133,7 @@ def _recovered(alarm: Alarm, segment: Segment, found: Sequence[Change]) -> bool:
 
 
 def _holds(alarm: Alarm, segment: Segment, nights: int = 1) -> bool:
-    """Whether the last nights are nearer to where the step led than to where it came from."""
+    """Return whether the last nights are nearer to the level after the step than to the level before it."""
     last = segment.values[-nights:]
     level = sum(value.effect * value.rounds for value in last) / sum(value.rounds for value in last)
     before, after = log(alarm.change.before), log(alarm.change.after)
@@ -159,8 +165,11 @@ def _reproduce(point: Point) -> str:
 
 
 def _bisect(before: Point, after: Point, runs: Path) -> str:
-    """Which day's wheel brought it. A version that is the same wheel as before has nothing in it to search: then the
-    runs of both nights are laid side by side."""
+    """Return the command that finds out which day's wheel caused a change.
+
+    If the version is the same wheel as before, there is nothing to search; the command then compares the runs of both
+    nights.
+    """
     if before.build == after.build:
         return shlex.join(["tfcompare", "compare", str(runs / before.run), str(runs / after.run)])
     good, bad = (DATED.sub(r"nightly-\1", point.build) for point in (before, after))
@@ -172,8 +181,11 @@ def _bisect(before: Point, after: Point, runs: Path) -> str:
 def _came_and_went(
     all_series: Mapping[Key, Series], own: set[Key], tonight: date
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Compare with the last run on an earlier night of the same suite on the same host. A day may have several nights
-    of a suite, e.g. of other versions: only runs that share a series with tonight's count."""
+    """Return the names of series that appeared in the suite and of those that vanished from it.
+
+    Tonight is compared with the last run of the same suite on the same host on an earlier night. A day may have several
+    nightly runs of a suite, e.g. with different versions, so only runs that share a series with tonight's count.
+    """
     suites = {(key.host, key.engine, key.device, all_series[key].latest.suite) for key in own}
     before: dict[tuple[datetime, str], set[Key]] = defaultdict(set)
     for key, series in all_series.items():
@@ -194,7 +206,7 @@ def _named(keys: Iterable[Key]) -> tuple[str, ...]:
 
 
 def _ended(all_series: Mapping[Key, Series], own: set[Key], tonight: date) -> tuple[str, ...]:
-    """Versions that had a time on the night before and have none tonight, with the reason, once a reason."""
+    """Describe versions that had a time on the night before but have none tonight, one line per reason."""
     lost: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for key in sorted(own):
         nights = [point for point in all_series[key].points if point.stage == "screen"]
@@ -210,7 +222,10 @@ def _ended(all_series: Mapping[Key, Series], own: set[Key], tonight: date) -> tu
 
 
 def _begun_anew(all_series: Mapping[Key, Series], own: set[Key], tonight: date) -> tuple[str, ...]:
-    """What made segments begin tonight: told, and never an alarm."""
+    """Describe what caused new segments tonight.
+
+    This is reported, but never raises an alarm.
+    """
     begun: dict[str, int] = defaultdict(int)
     for key in own:
         segments = all_series[key].segments
@@ -221,7 +236,10 @@ def _begun_anew(all_series: Mapping[Key, Series], own: set[Key], tonight: date) 
 
 
 def tell(told: Told, judged: Judged, after: Sequence[Alarm], tonight: date) -> Told:
-    """Adds to a night what its events were; `after` are all alarms as they stand now."""
+    """Add the events of a nightly run to its report.
+
+    `after` are all alarms in their current state.
+    """
     by_id = {alarm.id: alarm for alarm in after}
     moved = [event for event in judged.events if isinstance(event, Moved)]
     opened = [event.alarm.id for event in judged.events if isinstance(event, Opened)]

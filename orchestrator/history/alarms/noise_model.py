@@ -1,5 +1,8 @@
-"""How far the nights of a segment are to be believed: the reference's second measurement taken into account, and the
-variance of each night from its rounds, from the control arm, whose truth is known, and from night to night."""
+"""Estimates how far the nights of a segment can be trusted.
+
+The reference's second measurement is taken into account. The variance of each night is derived from its rounds, from
+the control arm, whose true ratio is known, and from the differences between nights.
+"""
 
 import math
 from collections.abc import Sequence
@@ -43,7 +46,7 @@ NEWS = 2 / 3
 
 @dataclass(frozen=True)
 class Nights:
-    """Effects and weights (one over the variance) of a segment's nights, freaks drawn in."""
+    """The effects and weights (1 / variance) of a segment's nights, with outliers pulled in."""
 
     dates: tuple[date, ...]
     effects: Floats
@@ -56,7 +59,7 @@ class Nights:
 
 @dataclass(frozen=True)
 class _Arm:
-    """Nights of the version or of the control arm: what they came to, and the variance that comes of their rounds."""
+    """The nights of the version or of the control arm: their effects, and the part of their variance due to rounds."""
 
     effects: Floats
     sampled: Floats
@@ -109,7 +112,10 @@ def _columns(values: Sequence[Value]) -> tuple[Floats, Floats, Floats]:
 
 
 def _arm(effects: Floats, squares: Floats, rounds: Floats, screened: float) -> _Arm:
-    """A night whose rounds were more alike than usual is not believed more: so few of them are alike by chance."""
+    """Return an arm with the variance of its nights.
+
+    A night whose rounds agree better than usual is not trusted more: with so few rounds, this happens by chance.
+    """
     if not len(squares):
         return _Arm(effects, squares, 0.0, rounds)
     own = squares * rounds
@@ -121,8 +127,10 @@ def _arm(effects: Floats, squares: Floats, rounds: Floats, screened: float) -> _
 
 
 def _shares(version: _Arm, control: _Arm) -> tuple[float, float, int]:
-    """A screen's variance, in terms of what its rounds let expect: the part that more rounds make smaller, and the
-    night's own, which they do not; and the degrees of freedom of it."""
+    """Return the two parts of a screen's variance, relative to what its rounds suggest, and its degrees of freedom.
+
+    The first part shrinks with more rounds. The second is due to the night, and does not.
+    """
     own = _apart(version.effects, version.sampled, ~version.sure)
     known = (control.effects**2 / control.sampled)[~control.sure]
     if not len(own) and not len(known):
@@ -140,7 +148,7 @@ def _shares(version: _Arm, control: _Arm) -> tuple[float, float, int]:
 
 
 def _by_sure_nights(version: _Arm, control: _Arm, of_rounds: float, of_night: float) -> tuple[float, float]:
-    """The same total, shared out as nights of many rounds bear it out."""
+    """Divide the same total variance between rounds and night as nights with many rounds suggest."""
     own = _apart(version.effects, np.full(len(version.effects), version.usual), version.sure)
     known = (control.effects**2 / max(control.usual, EXACT))[control.sure]
     weight, beside = NEWS * len(own), len(known)
@@ -155,13 +163,16 @@ def _by_sure_nights(version: _Arm, control: _Arm, of_rounds: float, of_night: fl
 
 
 def _apart(effects: Floats, variances: Floats, which: NDArray[np.bool_]) -> Floats:
-    """Differences of successive nights, squared, in terms of their variances: a step is in one of them only."""
+    """Return the squared differences between successive nights, relative to their variances.
+
+    A step affects only one of them.
+    """
     effects, variances = effects[which], np.maximum(variances[which], EXACT)
     return np.diff(effects) ** 2 / (variances[1:] + variances[:-1])
 
 
 def _usual(ratios: Floats) -> float:
-    """The mean, single large ones drawn in: those are steps and freaks."""
+    """Return the mean, with single large values pulled in, since these are steps and outliers."""
     if not len(ratios):
         return 1.0
     bound = FREAK**2 * max(1.0, _middle(ratios) / MEDIAN_SQUARE)
@@ -174,8 +185,10 @@ def _middle(values: Floats) -> float:
 
 
 def _tamed(effects: Floats, variances: Floats) -> Floats:
-    """A night that is far from both the one before and the one after is drawn in to them; the last has none after it,
-    and may be the first of many."""
+    """Pull in each night that is far from both the night before and the night after.
+
+    The last night is left alone: none follows it, and it may be the first of many.
+    """
     width = FREAK * np.sqrt(variances)
     around = np.concatenate((effects[1:2], effects, effects[-1:]))
     before, after = around[:-2], around[2:]

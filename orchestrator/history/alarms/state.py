@@ -1,4 +1,7 @@
-"""Alarms as their events left them. Nothing is changed in place: what a person or a night says is one event more."""
+"""The state of alarms, derived from their events.
+
+Nothing is changed in place: whatever a user or a nightly run decides about an alarm is one more event.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,7 +14,10 @@ OPEN = ("new", "confirmed", "known", "muted")
 
 
 def current(events: Iterable[Event]) -> tuple[Alarm, ...]:
-    """Every alarm there ever was, the newest first; events come in the order in which they happened."""
+    """Return all alarms that ever existed, newest first.
+
+    The events must be in the order in which they happened.
+    """
     found: dict[str, Alarm] = {}
     for event in events:
         if isinstance(event, Opened):
@@ -38,5 +44,8 @@ def is_open(alarm: Alarm) -> bool:
 
 
 def is_told(alarm: Alarm, tonight: date) -> bool:
-    """Whether a night lists it: a muted one comes back the day after its mute ended."""
+    """Return whether a nightly run lists this alarm.
+
+    A muted alarm is listed again from the day after its mute ended.
+    """
     return is_open(alarm) and (alarm.state != "muted" or (alarm.until is not None and alarm.until < tonight))

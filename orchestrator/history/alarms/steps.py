@@ -1,9 +1,10 @@
-"""Which series changed: who looks it tonight and is measured again, and which steps are there to tell people of.
+"""Finds the series that changed: which to measure again tonight, and which steps to report.
 
-A night of a series is what the version came to against the mean of the two times that the reference was measured, where
-the control arm was there. Its variance has two parts: of its rounds, which more rounds make smaller, and of the night,
-which they do not. Steps are looked for as the nights came in, the split with the largest t first, so that what was
-found on a night is not lost for what came after it. The limits are calibrated by `make bench ARGS=alarms`.
+The value of a series on one night compares the version with the mean of the two measurements of the reference, where
+the control arm was measured. Its variance has two parts: that of its rounds, which more rounds reduce, and that of the
+night, which they do not. Steps are searched for in the order in which the nights came in, the split with the largest t
+first, so that later nights cannot hide what was found on an earlier one. The limits are calibrated by `make bench
+ARGS=alarms`.
 """
 
 import math
@@ -50,7 +51,10 @@ Floats = NDArray[np.float64]
 
 
 def suspects(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
-    """What is to be measured again tonight, the most suspicious first; tonight is each segment's last night."""
+    """Return the series to measure again tonight, most suspicious first.
+
+    Tonight is the last night of each segment.
+    """
     doubts = {key: doubt for key, cell in cells.items() if not key.is_control and (doubt := _doubt(cell))}
     chances = of_many([doubt.p for doubt in doubts.values()])
     found = {
@@ -62,12 +66,15 @@ def suspects(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
 
 
 def affordable(suspects: Sequence[Key], cells: int) -> Sequence[Key]:
-    """As many of them as a night of so many series measures again."""
+    """Return as many suspects as a nightly run of this many series can measure again."""
     return suspects[: max(FEWEST_AGAIN, cells // MOST_AGAIN)]
 
 
 def unsettled(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
-    """What tonight's confirmation neither told nor cleared, the most suspicious first: it is worth another."""
+    """Return the series that tonight's confirmation neither reported nor cleared, most suspicious first.
+
+    They are worth another measurement.
+    """
     doubts = {key: doubt for key, cell in cells.items() if not news(cell) and (doubt := _doubt(cell))}
     return _worst_first({key: doubt.hint for key, doubt in doubts.items() if doubt.hint >= AGAIN})
 
@@ -77,7 +84,7 @@ def _worst_first(hints: Mapping[Key, float]) -> tuple[Key, ...]:
 
 
 def changes(segment: Segment) -> tuple[Change, ...]:
-    """The steps in it, the oldest first."""
+    """Return the steps in a segment, oldest first."""
     nights = nights_of(segment)
     if len(nights.effects) <= MIN_NIGHTS:
         return ()
@@ -85,8 +92,11 @@ def changes(segment: Segment) -> tuple[Change, ...]:
 
 
 def news(segment: Segment) -> tuple[Change, ...]:
-    """The step that the last nights brought to light, if any: what is worth an alarm. Older ones are told already; one
-    that becomes a little likelier for what is known of the noise today was none when it was new."""
+    """Return the step that the last nights revealed, if any.
+
+    Only this step is worth an alarm. Older ones have already been reported, and a step that becomes a little likelier
+    with today's knowledge of the noise was no step when it was new.
+    """
     nights = nights_of(segment)
     count = len(nights.effects)
     if count <= MIN_NIGHTS:
@@ -126,7 +136,7 @@ def _doubt(segment: Segment) -> _Doubt | None:
 
 
 def _starts(nights: Nights, end: int) -> list[int]:
-    """Where the series begins, and each step that was found as its nights came in."""
+    """Return where the series begins, and where each step begins that was found as its nights came in."""
     limit = quantile(1 - LIMIT / 2, nights.freedom)
     starts, least = [0], MIN_NIGHTS
     while end - starts[-1] > least:
@@ -146,8 +156,11 @@ def _starts(nights: Nights, end: int) -> list[int]:
 
 
 def _splits(nights: Nights, start: int, end: int, least: int) -> tuple[Floats, Floats]:
-    """The t and the size of each step: a row for each night that was the last once, the last column for a step on that
-    night, the one before for a step a night earlier. At least so many nights are before a step; else its t is zero."""
+    """Return the t and the size of each possible step.
+
+    There is one row for each night as the last one. The last column is for a step on that night, the one before it for
+    a step one night earlier. A step with fewer than `least` nights before it has a t of zero.
+    """
     weights = np.cumsum(nights.weights[start:end])
     sums = np.cumsum((nights.weights * nights.effects)[start:end])
     means = sums / weights
@@ -163,7 +176,7 @@ def _splits(nights: Nights, start: int, end: int, least: int) -> tuple[Floats, F
 
 
 def _last_splits(nights: Nights, start: int, end: int, least: int) -> tuple[Floats, Floats]:
-    """The t and the size of each step as the last night sees it, however long ago."""
+    """Return the t and the size of each possible step as seen from the last night, however long ago the step was."""
     weights = np.cumsum(nights.weights[start:end])
     sums = np.cumsum((nights.weights * nights.effects)[start:end])
     before, last = weights[least - 1 : -1], weights[-1]
@@ -172,7 +185,7 @@ def _last_splits(nights: Nights, start: int, end: int, least: int) -> tuple[Floa
 
 
 def _kept(nights: Nights, starts: list[int]) -> list[int]:
-    """Steps that all nights on both sides bear out, each where it fits them best."""
+    """Return the steps that all nights on both sides confirm, each where it fits them best."""
     limit = quantile(1 - LIMIT / 2, nights.freedom)
     while starts:
         edges = [0, *starts, len(nights.effects)]

@@ -1,4 +1,4 @@
-"""What a person says of an alarm, as the event that it becomes."""
+"""Turns a user's decision about an alarm into an event."""
 
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
@@ -13,7 +13,7 @@ SAID: tuple[State, ...] = ("known", "muted")
 
 
 def find(alarms: Sequence[Alarm], asked: str) -> Alarm:
-    """By its id, or by the beginning of it where only one begins so; it has to be open still."""
+    """Return the alarm with this id, or the only one whose id begins like this; it must still be open."""
     found = [alarm for alarm in alarms if alarm.id == asked] or [
         alarm for alarm in alarms if asked and alarm.id.startswith(asked)
     ]
@@ -37,7 +37,7 @@ def say(alarm: Alarm, state: State, note: str, now: datetime, until: date | None
 
 
 def take_back(alarm: Alarm, events: Iterable[Event], note: str, now: datetime) -> Moved:
-    """The alarm is what nights made of it before anybody said something."""
+    """Return the event that restores the state which nightly runs gave the alarm before a user changed it."""
     if alarm.state not in SAID:
         raise UsageError(f"alarm {alarm.id} is {alarm.state}, neither muted nor known: there is nothing to take back")
     moves = [one.state for one in events if isinstance(one, Moved) and one.alarm == alarm.id and one.state not in SAID]

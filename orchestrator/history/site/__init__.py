@@ -1,6 +1,7 @@
-"""The history as static pages: an overview, a page a case, one of alarms, and a feed. They open from a file.
+"""The history as static pages: an overview, one page per case, one for alarms, and a feed.
 
-What draws them is imported when it is asked for: jinja2 takes its time to come.
+The pages can be opened from a file. The code that draws them is imported only when needed, since jinja2 is slow to
+import.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,10 @@ __all__ = ["Built", "build"]
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """`index` is the page to open; a warning names a file of the history that could not be used."""
+    """A site that was built.
+
+    `index` is the page to open. Each warning names a file of the history that could not be used.
+    """
 
     index: Path
     pages: int
@@ -24,8 +28,10 @@ class Built:
 
 
 def build(store: Store, out: Path, *, runs_url: str | None = None) -> Built:
-    """Writes the site into a folder that is empty or holds one. `runs_url` is where run directories are published,
-    if not beside the history."""
+    """Write the site into a folder that is empty or already holds one.
+
+    `runs_url` is where run directories are published, if not next to the history.
+    """
     from orchestrator.history.site.builder import write
 
     return write(store, out, runs_url)

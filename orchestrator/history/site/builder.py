@@ -1,4 +1,4 @@
-"""The story of a build: read, draw case by case, write."""
+"""The course of a build: read, draw case by case, write."""
 
 from collections import defaultdict
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The page of a case: a section a place, with a chart a version, one of the control arm, and a table of its nights."""
+"""The page of a case: one section per place, with a chart per version and control arm, and a table of its nights."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,10 @@ MOST_SIGNS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """`steps`, `begun` and `without` say what its signs mean; `control` is the arm whose true ratio is 1."""
+    """A chart of a series.
+
+    `steps`, `begun` and `without` explain its signs. `control` marks the control arm, whose true ratio is 1.
+    """
 
     id: str
     title: str
@@ -48,7 +51,7 @@ class Chart:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """`first` and `last` are the ends of its charts."""
+    """A section of a case's page; `first` and `last` are the ends of its charts."""
 
     place: Place
     title: str
@@ -130,7 +133,7 @@ def _drawing(sources: Sources, drawn: Drawn, first: int, last: int, without: Any
 
 
 def _levels(drawn: Drawn) -> list[svg.Level]:
-    """The mean of each stretch between two steps of a segment."""
+    """Return the mean of each stretch between two steps of a segment."""
     starts = np.array([(change.first - EPOCH).days for change in drawn.changes], dtype=np.int64)
     found = []
     for values in drawn.pieces:
@@ -149,7 +152,7 @@ def _marks(drawn: Drawn) -> list[svg.Mark]:
 
 
 def _without(sources: Sources, rows: Any) -> list[str]:
-    """Nights without a ratio, those in a row with the same reason together."""
+    """Describe the nights without a ratio, grouping successive nights that have the same reason."""
     outcome, reason = sources.columns["outcome"], sources.columns["reason"]
     found = []
     for (ended, because), same in groupby(rows.tolist(), key=lambda row: (outcome.text(row), reason.text(row))):
@@ -163,19 +166,22 @@ def _without(sources: Sources, rows: Any) -> list[str]:
 
 
 def _latest(told: Sequence[str], what: str) -> tuple[str, ...]:
-    """The newest first."""
+    """Return the latest entries, newest first, and how many came before."""
     shown = tuple(reversed(told[-MOST_LISTED:]))
     more = len(told) - len(shown)
     return (*shown, f"and {more} {what} before") if more else shown
 
 
 def _facts(around: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What the latest night was measured in."""
+    """Return the environment of the latest night."""
     return tuple((TOLD[name][0].upper() + TOLD[name][1:], fact) for name, fact in around.items() if fact)
 
 
 def _rows(sources: Sources, drawn: Sequence[Drawn]) -> tuple[Markup, int]:
-    """The newest first. Ends of cells and rows are left out, as HTML allows: there are half a million on a site."""
+    """Return the rows of the table, newest first, and their number.
+
+    End tags of cells and rows are omitted, as HTML allows: a site has half a million of them.
+    """
     runs = _runs(sources, np.concatenate([one.line.rows for one in drawn]))
     nights = list(runs)
     columns = [map(_cells(sources, one).get, nights, repeat("")) for one in drawn]
@@ -184,7 +190,7 @@ def _rows(sources: Sources, drawn: Sequence[Drawn]) -> tuple[Markup, int]:
 
 
 def _cells(sources: Sources, drawn: Drawn) -> dict[int, str]:
-    """By the day's number."""
+    """Return the cells of a series by the number of the day."""
     line, values = drawn.line, drawn.line.nightly
     outcome, build = sources.columns["outcome"], sources.columns["build"]
     without = line.rows[~sources.timed[line.rows]].tolist()
@@ -203,7 +209,7 @@ def _head(night: int) -> str:
 
 
 def _runs(sources: Sources, rows: Any) -> dict[int, str]:
-    """What was run each night, the newest first, with where it can be seen."""
+    """Return the runs of each night, newest first, with links to them."""
     column = sources.columns["run"]
     many = len(column.texts)
     pairs = np.unique(sources.night[rows] * many + column.codes[rows])[::-1]

@@ -1,4 +1,4 @@
-"""What all pages are made of: the history's columns, its series with their steps, and where runs can be seen."""
+"""The data behind all pages: the history's columns, its series with their steps, and where runs can be seen."""
 
 import os
 import re
@@ -27,7 +27,7 @@ COLUMNS = ("run", "build", "outcome", "reason")
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """What series share whose versions stand side by side."""
+    """The properties that series have in common if their versions are shown side by side."""
 
     reference: str
     host: str
@@ -66,14 +66,17 @@ class Drawn:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Runs:
-    """Where run directories are seen from the site: beside the history, or where they are published."""
+    """The location of run directories as seen from the site: next to the history, or where they are published."""
 
     folder: Path
     address: str
     url: str | None
 
     def link(self, home: str, run: str) -> str:
-        """From a page from which the site's own folder is `home`; nothing where there is nothing to see."""
+        """Return the link to a run, or '' if there is nothing to see.
+
+        `home` is the site's folder as seen from the page.
+        """
         if not NAME.fullmatch(run):
             return ""
         path = self.folder / run
@@ -123,7 +126,7 @@ class Sources:
             self.cases[key.case][place].append(key)
 
     def drawn(self, keys: Sequence[Key]) -> list[Drawn]:
-        """Series of one case and place: versions in their order, the control arm last."""
+        """Return the series of one case and place: versions in order, the control arm last."""
         by_version = {key.version: key for key in keys}
         own = in_order(by_version)
         control = self.lines.get(keys[0].control)

@@ -1,4 +1,4 @@
-"""The alarms as an Atom feed: an entry when one begins, and one when it ends."""
+"""An Atom feed of alarms: one entry when an alarm begins, and one when it ends."""
 
 import uuid
 from collections.abc import Collection, Iterable
@@ -30,7 +30,10 @@ class Entry:
 
 
 def entries(events: Iterable[Event]) -> list[Entry]:
-    """The newest first; events come in the order in which they happened."""
+    """Return the entries of the feed, newest first.
+
+    The events must be in the order in which they happened.
+    """
     alarms: dict[str, Alarm] = {}
     found = []
     for event in events:
@@ -44,12 +47,15 @@ def entries(events: Iterable[Event]) -> list[Entry]:
 
 
 def _is_found(event: Moved) -> bool:
-    """Tell whether a night saw an alarm end or begin again; a mute that is taken back has no night."""
+    """Return whether a nightly run saw an alarm end or begin again; an event that takes back a mute has no night."""
     return event.state == "recovered" or (event.state == "new" and event.night is not None)
 
 
 def atom(found: Iterable[Entry], first_run: str, cases: Collection[str]) -> bytes:
-    """`first_run` is the oldest of the history: its name tells this feed from those of others."""
+    """Return the feed as XML.
+
+    `first_run` is the oldest run of the history. Its name distinguishes this feed from those of other histories.
+    """
     found = list(found)
     feed = ElementTree.Element("feed", xmlns=ATOM)
     _text(feed, "id", _urn(f"feed\n{first_run}"))

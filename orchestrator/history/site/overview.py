@@ -1,4 +1,4 @@
-"""The first page: a grid a place, with a row a case and a small chart a version, and what is open."""
+"""The first page: one grid per place, with a row per case and a small chart per version, and the open alarms."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from orchestrator.terminal.text import harmless
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """Of a version in a case: what it came to last, how it went, and what there is to know of it."""
+    """A version in a case: its last result, its course, and what there is to know about it."""
 
     version: str
     link: str = ""
@@ -54,7 +54,7 @@ def row(sources: Sources, case: str, place: Place, drawn: Sequence[Drawn]) -> Ro
 
 
 def grids(rows: dict[Place, list[Row]]) -> list[Grid]:
-    """Every row gets a cell for every version of its place."""
+    """Return the grids, in which every row has a cell for every version of its place."""
     found = []
     for place, of_place in sorted(rows.items()):
         headers = tuple(dict.fromkeys(cell.version for one in of_place for cell in one.cells))
@@ -94,7 +94,7 @@ def _cell(sources: Sources, drawn: Drawn, first: int, last: int) -> Cell:
 
 
 def _note(sources: Sources, drawn: Drawn, last: date) -> str:
-    """Why its last night is not that of the others."""
+    """Return why the last night of a series differs from that of the other series, or ''."""
     row = drawn.line.rows[-1]
     night = day(int(sources.night[row]))
     outcome = sources.columns["outcome"].text(row)

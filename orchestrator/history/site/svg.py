@@ -1,6 +1,7 @@
-"""Charts as inline SVG, by hand: hundreds of them have to be drawn in seconds, and without a script.
+"""Charts as inline SVG, written by hand: hundreds of them have to be drawn in seconds and without a script.
 
-A drawing is stretched to the width that there is; what must keep its shape, as text does, is placed by percent.
+A drawing is stretched to the available width. Elements that must keep their shape, such as text, are placed by
+percentage.
 """
 
 import math
@@ -48,7 +49,7 @@ class Level:
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """Days across, logs of ratios upwards; `height` is in pixels."""
+    """A scale with days on the x axis and logarithms of ratios on the y axis; `height` is in pixels."""
 
     first: int
     last: int
@@ -71,7 +72,7 @@ class Scale:
 
 
 def scale(values: Sequence[Values], widths: Sequence[Any], first: int, last: int, height: int) -> Scale:
-    """Of everything that is drawn together; wide intervals of single nights may reach beyond."""
+    """Return the scale for everything that is drawn together; wide intervals of single nights may exceed it."""
     effects = np.concatenate([one.effect for one in values])
     half = float(np.median(np.concatenate(widths)))
     low, high = float(effects.min()) - half, float(effects.max()) + half
@@ -90,8 +91,10 @@ def chart(
     marks: Sequence[Mark] = (),
     label: str,
 ) -> Markup:
-    """Nights as dots with the band of their intervals; `cuts` are where segments begin, `without` nights that have no
-    ratio."""
+    """Draw nights as dots with a band for their intervals.
+
+    `cuts` are where segments begin. `without` are nights that have no ratio.
+    """
     top = MARKS_PX if marks else 8
     tall = drawn.height * FINE
     lines = [f"M0 {y}H{WIDTH}" for _, y in _ratios(drawn)]
@@ -132,7 +135,7 @@ def chart(
 
 
 def spark(pieces: Sequence[Values], first: int, last: int, changes: Iterable[date], label: str) -> Markup:
-    """Medians of neighbouring nights, each line on its own scale."""
+    """Draw the medians of neighbouring nights, each line on its own scale."""
     if not any(len(piece) for piece in pieces):
         return Markup()
     summed = [_summed(piece, first, last) for piece in pieces if len(piece)]
@@ -164,7 +167,7 @@ def _band(drawn: Scale, pieces: Sequence[Values], widths: Sequence[Any]) -> list
 
 
 def _edges(nights: Any) -> list[int]:
-    """Where stretches begin and end between which nothing was measured, far longer than usual."""
+    """Return where stretches begin and end that are separated by gaps far longer than usual."""
     if not len(nights):
         return []
     gaps = np.diff(nights)
@@ -189,7 +192,7 @@ def _path(x: Any, y: Any) -> str:
 
 
 def _moves(x: Any, y: Any) -> tuple[list[int], list[int]]:
-    """The first point, and the way from each to the next: shorter than where each lies."""
+    """Return the first point and the way from each to the next, which is shorter than absolute positions."""
     return np.diff(x, prepend=0).tolist(), np.diff(y, prepend=0).tolist()
 
 
@@ -206,7 +209,7 @@ def _summed(values: Values, first: int, last: int) -> Values:
 
 
 def _ratios(drawn: Scale) -> list[tuple[str, int]]:
-    """Round ratios, and how far down each lies."""
+    """Return round ratios, and how far down each of them is."""
     low, high = math.exp(drawn.low), math.exp(drawn.high)
     fitting = (step for step in STEPS if high / step - low / step <= MOST_TICKS)
     step = next(fitting, None) if high < 8 * low else None
@@ -223,7 +226,7 @@ def _ratios(drawn: Scale) -> list[tuple[str, int]]:
 
 
 def _dates(drawn: Scale) -> list[tuple[date, bool]]:
-    """Beginnings of months; of a short time its ends, in full."""
+    """Return the beginnings of months or, for a short period, its ends as full dates."""
     first, last = day(drawn.first), day(drawn.last)
     if drawn.last - drawn.first < 70:
         return [(first, True), (last, True)] if last > first else [(first, True)]

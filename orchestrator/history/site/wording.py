@@ -1,4 +1,4 @@
-"""What the pages say, in words: figures, alarms, steps, and where the page of a case lies."""
+"""The words on the pages: figures, alarms, steps, and the path of a case's page."""
 
 import hashlib
 import re
@@ -19,7 +19,7 @@ OPEN_SIGN, CLOSED_SIGN = "◆", "◇"
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """An alarm as it is told; `page` is empty where the history holds no point of its case."""
+    """An alarm in words; `page` is empty if the history has no point of its case."""
 
     alarm: Alarm
     page: str
@@ -54,7 +54,7 @@ def where(key: Key) -> str:
 
 
 def page_of(case: str) -> str:
-    """The same on every night, whatever else is in the history."""
+    """Return the path of a case's page, which stays the same whatever else is in the history."""
     slug = re.sub(r"[^A-Za-z0-9]+", "-", case)[:MOST_SLUG].strip("-").lower()
     return f"cases/{slug}-{hashlib.sha256(case.encode(errors='surrogatepass')).hexdigest()[:8]}.html"
 
@@ -64,14 +64,14 @@ def anchor(key: Key) -> str:
 
 
 def fine(value: float) -> str:
-    """Of a single night, where a percent or less is looked at."""
+    """Format a ratio of a single night, where one percent or less matters."""
     if value < 0.1:
         return f"{value:.3g}"
     return f"{value:.0f}" if value >= 100 else f"{value:.2f}" if value >= 10 else f"{value:.3f}"
 
 
 def cells(effects: Any, widths: Any) -> list[str]:
-    """Ratios with their intervals; there may be half a million."""
+    """Format ratios with their intervals; there may be half a million."""
     columns = [np.exp(one) for one in (effects, effects - widths, effects + widths)]
     rows = zip(*(column.tolist() for column in columns), strict=True)
     if len(effects) and columns[1].min() >= 0.1 and columns[2].max() < 9.9995:

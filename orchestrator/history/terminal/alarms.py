@@ -1,4 +1,4 @@
-"""Alarms, drawn: in a line, as a table, and each with everything that helps to find its cause."""
+"""Text output of alarms: one line each, as a table, or with everything that helps to find the cause."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -21,7 +21,7 @@ FOUND_BY = {"night": "found by that night, measured twice", "history": "found by
 
 
 def ordered(alarms: Iterable[Alarm]) -> list[Alarm]:
-    """What nobody has looked at first, and the newest of it."""
+    """Sort alarms by state, starting with those not yet reviewed, and then from new to old."""
     newest = sorted(alarms, key=lambda alarm: alarm.opened, reverse=True)
     return sorted(newest, key=lambda alarm: ORDER.index(alarm.state))
 
@@ -72,7 +72,7 @@ def between(low: float, high: float) -> str:
 
 
 def _spaced(alarm: Alarm) -> str:
-    """With blanks, at which it may wrap."""
+    """Return the case with spaces between its parts, so that it can be wrapped there."""
     case = case_of(alarm.key.case)
     return " ".join((case.workload, *(f"{name}={value}" for name, value in case.params)))
 

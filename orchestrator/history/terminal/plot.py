@@ -1,4 +1,4 @@
-"""The nights of a series as a picture out of characters: ratios over time, and a line of a few cells."""
+"""Plots of a series made of characters: ratios over time, and a sparkline of a few cells."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ GAP = "·"
 
 @dataclass
 class _Column:
-    """The nights that share a column; one night, as long as there is room."""
+    """The nights that share a column; only one night if there is room."""
 
     nights: list[date] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
@@ -45,7 +45,7 @@ class _Column:
 
     @property
     def span(self) -> tuple[float, float]:
-        """The interval of a night; of several, from the lowest to the highest of them."""
+        """The interval of one night; for several nights, the range from the lowest to the highest."""
         if len(self.values) > 1:
             return min(one.effect for one in self.values), max(one.effect for one in self.values)
         low, high = bounds(self.values[0])
@@ -53,7 +53,10 @@ class _Column:
 
 
 def plot(rows: Sequence[Row], changes: Mapping[date, Direction], width: int) -> list[str]:
-    """Lines that fit into this width, or none where no night has a time. `changes` are marked where they begin."""
+    """Return the lines of a plot that fits into this width, or none if no night has a time.
+
+    `changes` are marked where they begin.
+    """
     if not any(row.value for row in rows):
         return []
     columns = _columns(rows, changes, min(width - LABEL - 3, MOST_CELLS))
@@ -83,7 +86,10 @@ class _Scale:
 
     @classmethod
     def over(cls, columns: Sequence[_Column]) -> "_Scale":
-        """With room for every night; intervals far wider than the nights lie apart are cut."""
+        """Return a scale with room for every night.
+
+        Intervals that are far wider than the range of the nights are cut off.
+        """
         low, high = min(one.middle for one in columns), max(one.middle for one in columns)
         reach = max(high - low, LEAST)
         spans = [one.span for one in columns]
@@ -93,12 +99,12 @@ class _Scale:
         return cls(middle - half, middle + half)
 
     def place(self, effect: float) -> int:
-        """Which line, counted from the top."""
+        """Return the line on which an effect is drawn, counted from the top."""
         share = (self.high - effect) / (self.high - self.low)
         return min(max(round(share * (HEIGHT - 1)), 0), HEIGHT - 1)
 
     def labels(self) -> list[str]:
-        """The ends, the middle, and 1 in place of whatever is next to it."""
+        """Label the ends, the middle, and 1, which replaces any label next to it."""
         step = (self.high - self.low) / (HEIGHT - 1)
         found = [""] * HEIGHT
         for line in (0, HEIGHT // 2, HEIGHT - 1):
@@ -166,7 +172,10 @@ def _cells(column: _Column, scale: _Scale) -> list[str]:
 
 
 def _dates(columns: Sequence[_Column]) -> tuple[str, str]:
-    """The axis, and below it as many dates as have room, each beginning under its tick, the last one ending there."""
+    """Return the axis, and the dates below it.
+
+    There are as many dates as have room. Each begins under its tick, except the last one, which ends there.
+    """
     axis = ["─"] * len(columns)
     text = [" "] * max(len(columns), 10)
     filled = [place for place, one in enumerate(columns) if one.nights]
@@ -187,7 +196,10 @@ def _dates(columns: Sequence[_Column]) -> tuple[str, str]:
 
 
 def sparkline(rows: Sequence[Row], cells: int) -> str:
-    """A cell a night, the newest at the end, as high as its ratio; a dot has no time, a line is a segment's border."""
+    """Draw one cell per night, newest last, as high as its ratio.
+
+    A dot is a night without a time, and a line is the border of a segment.
+    """
     text = ""
     shown = list(rows[-cells:])
     effects = [row.value.effect for row in shown if row.value]
@@ -206,6 +218,6 @@ def sparkline(rows: Sequence[Row], cells: int) -> str:
 
 
 def say(lines: Iterable[Text]) -> None:
-    """Lines that stay in one piece, however long: commands are there to be copied."""
+    """Print lines without breaking them, however long they are, so that commands can be copied."""
     for line in lines:
         Console().print(line, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The history, drawn: a line a series, or the series of one case night by night."""
+"""Text output of the history: one line per series, or the series of one case night by night."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ def overview(picked: Picked, listed: Sequence[Shown], alarms: Sequence[Alarm], w
 
 
 def detail(listed: Sequence[Shown], width: int, *, whole: bool) -> RenderableType:
-    """One case: each of its series in full."""
+    """Show each series of one case in full."""
     notes = Notes()
     parts: list[RenderableType] = []
     most = MOST if len(listed) == 1 else FEW
@@ -123,7 +123,7 @@ def _title(workload: str, params: str) -> Text:
 
 
 def _standing(one: Shown, newest: Mapping[Place, date], notes: Notes) -> Text:
-    """What is to be known of a series, the gravest first."""
+    """Return the most serious thing there is to know about a series."""
     last = one.rows[-1]
     if open_ := [alarm for alarm in alarmed.ordered(one.alarms) if states.is_open(alarm)]:
         more = f" +{len(open_) - 1}" if len(open_) > 1 else ""
@@ -137,7 +137,10 @@ def _standing(one: Shown, newest: Mapping[Place, date], notes: Notes) -> Text:
 
 
 def _newest(listed: Sequence[Shown]) -> dict[Place, date]:
-    """By what is measured together: a suite that has its own nights is not over because another one had tonight."""
+    """Return the newest night of each suite.
+
+    A suite that is measured on other nights is not over because another suite ran tonight.
+    """
     found: dict[Place, date] = {}
     for one in listed:
         found[_suite(one)] = max(one.rows[-1].night, found.get(_suite(one), date.min))
@@ -167,13 +170,13 @@ def _head(one: Shown) -> Iterator[Text]:
 
 
 def _steps(one: Shown) -> dict[date, Direction]:
-    """As the series is seen now, and of alarms, which may rest on less."""
+    """Return the steps of a series as it is seen now, and those of its alarms, which may rest on less data."""
     found = {alarm.change.first: alarm.change.direction for alarm in one.alarms}
     return {**found, **{change.first: change.direction for change in one.changes or ()}}
 
 
 def _told(one: Shown) -> Iterator[Text]:
-    """Beneath the plot: steps, alarms, and what made segments begin."""
+    """Yield the lines below the plot: steps, alarms, and the reasons for new segments."""
     rest = list(alarmed.ordered(one.alarms))
     for change in one.changes or ():
         of = next((alarm for alarm in rest if alarm.change.first == change.first), None)
@@ -223,7 +226,7 @@ def _nights(one: Shown, rows: Sequence[Row], width: int, notes: Notes) -> Grid:
 
 
 def _beside(row: Row, steps: Mapping[date, Direction], begins: set[date], notes: Notes) -> Iterator[str]:
-    """What there is to say of a night beside its figures."""
+    """Yield the remarks on a night that are shown next to its figures."""
     if row.value and row.night in steps:
         yield f"{MARKS[steps[row.night]]} step"
     if row.changed:

@@ -1,4 +1,4 @@
-"""Waits for each night and runs it, where nothing else calls it: in a container, say."""
+"""Waits for each nightly run and starts it where nothing else does, e.g. in a container."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def serve(
     clock: Callable[[], datetime] = datetime.now,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Until it is interrupted."""
+    """Start every nightly run until interrupted."""
     at = units.time_of_day(wanted.planned.at)
     # What was due before anybody waited for it was not missed.
     begun = _begun() or units.due(clock(), at)
@@ -70,7 +70,7 @@ def _waiting(now: datetime, wanted: Schedule) -> str:
 
 
 def _spent(wanted: Schedule, night: date) -> str:
-    """Runs it to its end, and says what came of it."""
+    """Run a night to its end, and return a line about the outcome."""
     log = Path(wanted.planned.history) / "log" / f"nightly-{night}.log"
     begun = time.monotonic()
     try:

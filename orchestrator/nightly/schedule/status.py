@@ -1,4 +1,4 @@
-"""How it stands with the nights of this machine: what is planned, what came of the last one, what goes on now. Pure."""
+"""The status of this machine's nightly runs: what is planned, the last result, and what runs now. Pure functions."""
 
 import shlex
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The schedulers of a machine: what each holds of ours, how it is put there, and how it is taken away again."""
+"""The schedulers of a machine, and how tfcompare's entries in them are read, installed and removed."""
 
 import os
 import pwd
@@ -25,7 +25,7 @@ TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class Entry:
-    """What a scheduler holds of ours, as one: by place, each part as it was read; None is one that is gone."""
+    """All parts of tfcompare's entry in a scheduler, by place, as they were read; None is a part that is missing."""
 
     parts: Mapping[str, Written | None]
 
@@ -48,24 +48,27 @@ class Scheduler(Protocol):
     title: str
 
     def obstacle(self) -> str:
-        """Why it cannot be used here, or nothing."""
+        """Return why this scheduler cannot be used here, or ''."""
 
     def drawn(self, wanted: Schedule) -> dict[str, str]:
-        """By place, what `install` would write there."""
+        """Return what `install` would write, by place."""
 
     def notes(self) -> tuple[str, ...]:
-        """What a person has to know of it on this machine."""
+        """Return what users need to know about this scheduler on this machine."""
 
     def entry(self) -> Entry | None: ...
 
     def install(self, wanted: Schedule) -> None:
-        """In place of an earlier one; raises UsageError, and leaves nothing of the new one behind."""
+        """Install a schedule in place of an earlier one.
+
+        If that fails, raise UsageError and leave nothing of the new one behind.
+        """
 
     def uninstall(self) -> None: ...
 
 
 class Systemd:
-    """The manager of a user, or that of the system."""
+    """The systemd manager of a user or of the system."""
 
     def __init__(self, *, system: bool) -> None:
         self._system = system
@@ -133,7 +136,7 @@ class Systemd:
 
 
 class Cron:
-    """The crontab of whoever calls this, and a script that its line names."""
+    """The crontab of the current user, and the script that it runs."""
 
     def __init__(self) -> None:
         self.name = "cron"
@@ -230,7 +233,7 @@ class Cron:
 
 
 def named(name: str | None) -> Scheduler:
-    """The scheduler asked for, or the first that answers here; raises UsageError where that is none."""
+    """Return the requested scheduler, or else the first that answers here; raise UsageError if there is none."""
     known: dict[str, Callable[[], Scheduler]] = {"systemd": _systemd, "cron": Cron}
     if name is not None and name not in known:
         raise UsageError(f"--scheduler {name!r}: it is {' or '.join(known)}")

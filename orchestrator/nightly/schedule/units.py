@@ -1,4 +1,4 @@
-"""When a night begins, and what a scheduler is given for it: systemd's units, or a script and a line for cron. Pure."""
+"""The times of nightly runs, and what schedulers need: systemd units, or a script and a line for cron. Pure."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ POLITE_S = 120
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """What is kept with whatever a scheduler holds, and read from it again."""
+    """The facts that are stored with a scheduler's entry and read back from it."""
 
     at: str
     missed: Missed
@@ -92,19 +92,25 @@ def missed(text: str) -> Missed:
 
 
 def due(now: datetime, at: time) -> date:
-    """The night whose time came last. By the clock on the wall: a day of 23 or 25 hours has one, too."""
+    """Return the night whose time came last.
+
+    This goes by the clock on the wall, so that a day of 23 or 25 hours also has a night.
+    """
     today = now.date()
     return today if now.time() >= at else today - timedelta(days=1)
 
 
 def next_after(now: datetime, at: time, tz: ZoneInfo | None = None) -> datetime:
-    """In this machine's time or in `tz`, as `now` is; an hour that the clock leaves out comes as the hour after it."""
+    """Return when the next nightly run begins, in this machine's time or, like `now`, in `tz`.
+
+    A time that the clock skips is replaced by the one an hour later.
+    """
     begins = datetime.combine(due(now, at) + timedelta(days=1), at, tz).timestamp()
     return datetime.fromtimestamp(begins, tz) if tz else datetime.fromtimestamp(begins).astimezone()
 
 
 def units(schedule: Schedule, *, system: bool) -> dict[str, str]:
-    """By name, the service and the timer."""
+    """Return the service and the timer, by name."""
     planned = schedule.planned
     # A user's own manager knows nothing of the system's units.
     after = "Wants=network-online.target\nAfter=network-online.target docker.service\n" if system else ""
@@ -143,8 +149,11 @@ def _percents(text: str) -> str:
 
 
 def script(schedule: Schedule, begun: Path) -> str:
-    """What cron calls: cron knows little of an environment, cuts long lines, and reads a % as their end. `begun` holds
-    the last night that began."""
+    """Return the script that cron calls.
+
+    A script is needed because cron provides hardly any environment, cuts off long lines, and ends a line at a %. The
+    file `begun` holds the last night that began.
+    """
     planned = schedule.planned
     log = Path(planned.history) / "log"
     lines = [f"cd {_shell(schedule.folder)} || exit"]
@@ -180,7 +189,7 @@ def _shell(value: Path | str) -> str:
 
 
 def cron_lines(planned: Planned, called: Path) -> str:
-    """For a crontab, between two marks."""
+    """Return the lines for a crontab, between two marks."""
     at = time_of_day(planned.at)
     hour = "*" if planned.missed == "catch-up" or planned.zone else str(at.hour)
     command = f"/bin/sh {_shell(called)}".replace("%", "\\%")
@@ -200,14 +209,17 @@ def _sum(facts: Mapping[str, object], body: str) -> str:
 
 @dataclass(frozen=True)
 class Written:
-    """What was read back: nothing of ours in it is `planned` None; `edited` is not what was written."""
+    """An entry as it was read back from a scheduler.
+
+    `planned` is None if nothing in it is tfcompare's. `edited` says whether it differs from what was written.
+    """
 
     planned: Planned | None
     edited: bool
 
 
 def read(text: str) -> Written:
-    """Of a whole unit, a script, or the part of a crontab between the marks."""
+    """Read back a whole unit, a script, or the part of a crontab between the marks."""
     head, _, rest = text.partition(MARK)
     line, _, body = rest.partition("\n")
     try:
@@ -236,11 +248,11 @@ def _planned() -> TypeAdapter[Planned]:
 
 
 class Torn(Exception):
-    """A crontab in which one of our marks is missing."""
+    """A crontab in which one of tfcompare's marks is missing."""
 
 
 def own_part(table: str) -> tuple[str, str, str]:
-    """A crontab before, between and after our marks."""
+    """Split a crontab into the parts before, between and after tfcompare's marks."""
     begin = 0 if table.startswith(MARK) else table.find("\n" + MARK) + 1
     if begin == 0 and not table.startswith(MARK):
         if END in table:
@@ -254,7 +266,7 @@ def own_part(table: str) -> tuple[str, str, str]:
 
 
 def with_lines(table: str, lines: str) -> str:
-    """Ours where they stood, or at the end."""
+    """Put lines where tfcompare's lines were in a crontab, or at its end."""
     before, _, after = own_part(table)
     return before + lines + after
 

@@ -1,8 +1,8 @@
 """The report as one HTML file that needs nothing but a browser.
 
 The page needs more than a comparison: the replicates, and every call, of which there may be millions. So `page` reads
-the run itself, and has an accumulator sum up each stream's calls as it is read. Nothing that draws is imported before:
-altair, vl-convert and jinja2 take their time to come.
+the run itself, and an accumulator summarizes the calls of each stream as it is read. The drawing code is imported only
+when needed, because altair, vl-convert and jinja2 are slow to import.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ __all__ = ["Calls", "page", "render"]
 
 
 def page(path: Path) -> tuple[str, Run]:
-    """The page, and the run that was read for it."""
+    """Return the page, and the run that was read for it."""
     calls = Calls()
     run = load_run(path, calls.add)
     return render(run, calls), run

@@ -1,4 +1,4 @@
-"""What every page is made with: the files beside this one, and what a browser may load and run."""
+"""The parts of every page: the files next to this one, and what a browser may load and run."""
 
 import base64
 import hashlib
@@ -12,7 +12,7 @@ def asset(name: str) -> str:
 
 
 def policy(style: str, *scripts: str) -> str:
-    """Nothing is loaded, and nothing runs but what is known here by its digest."""
+    """Return a policy that lets the browser load nothing, and run only what is known here by its digest."""
     told = " ".join(f"'{_digest(script)}'" for script in scripts) or "'none'"
     return f"default-src 'none'; script-src {told}; style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'"
 

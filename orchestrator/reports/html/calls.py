@@ -1,8 +1,8 @@
-"""How the steady calls of each arm go over time, summed up stream by stream: a run may have millions of calls.
+"""The course of each arm's steady calls over time, summarized stream by stream: a run may have millions of calls.
 
-Of each replicate at most `MOST_POINTS` medians are kept: of a call each, or of 2, 4, 8 ... neighbouring calls, as
-many for all replicates of an arm. They are taken against the median of the replicate's own steady calls, so that what
-differs between processes drops out and what moves inside them is left.
+At most `MOST_POINTS` medians are kept of each replicate, each over 1, 2, 4, 8 ... neighbouring calls; this number is
+the same for all replicates of an arm. Medians are relative to the median of the replicate's own steady calls, so that
+differences between processes drop out and movements inside them remain.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,8 +24,11 @@ ArmName = tuple[str, str]
 
 @dataclass(frozen=True)
 class Course:
-    """Of the replicates of an arm: the median and the quartiles at each point, as shares of each one's own median.
-    A point stands for `width` calls; `calls` is how many the longest replicate has."""
+    """The course of the replicates of an arm: the median and the quartiles at each point.
+
+    They are relative to each replicate's own median. A point represents `width` calls; `calls` is the number of calls
+    of the longest replicate.
+    """
 
     calls: int
     width: int
@@ -37,7 +40,10 @@ class Course:
 
 @dataclass(frozen=True)
 class _Stream:
-    """A row a replicate; `arm` is its place in `names`, `width` and `calls` are those of its arm in this stream."""
+    """The replicates of one stream, one row each.
+
+    `arm` is the index of the arm in `names`; `width` and `calls` are those of the arm in this stream.
+    """
 
     names: Sequence[ArmName]
     arm: Any
@@ -48,20 +54,26 @@ class _Stream:
 
 
 class Calls:
-    """Handed to `load_run` as `also`; afterwards `courses` tells of the replicates that count."""
+    """An accumulator of calls.
+
+    Pass it to `load_run` as `also`; afterwards `courses` returns the courses of the replicates that count.
+    """
 
     def __init__(self) -> None:
         self._streams: list[_Stream] = []
 
     def add(self, table: pa.Table) -> None:
-        """The rows of one stream, of which the pilot's are left out at once."""
+        """Add the rows of one stream, without those of the pilot."""
         if table.num_rows:
             chosen = is_label(table, "phase", "steady") & (figures(table, "round") != contract.PILOT_ROUND)
             if chosen.any():
                 self._streams.append(_summed_up(table, chosen))
 
     def courses(self, counted: Iterable[int]) -> dict[ArmName, Course]:
-        """By (case label, version). `counted` are the numbers of the replicates that count."""
+        """Return the courses by (case label, version).
+
+        `counted` are the numbers of the replicates that count.
+        """
         numbers = np.array(sorted(set(counted)), dtype=np.int64)
         found: dict[ArmName, list[tuple[int, int, Any]]] = {}
         for stream in self._streams:
@@ -94,7 +106,7 @@ def _summed_up(table: pa.Table, chosen: Any) -> _Stream:
 
 
 def _arms(table: pa.Table, rows: Any) -> tuple[list[ArmName], Any]:
-    """The arms that these rows belong to, and for each row the place of its own."""
+    """Return the arms that these rows belong to, and the index of each row's arm."""
     cases, case = labels(table, "case")
     versions, version = labels(table, "version")
     found, arm = np.unique(case[rows].astype(np.int64) * len(versions) + version[rows], return_inverse=True)
@@ -102,7 +114,7 @@ def _arms(table: pa.Table, rows: Any) -> tuple[list[ArmName], Any]:
 
 
 def _medians(values: Any, key: Any) -> tuple[Any, Any]:
-    """The distinct keys, and the median of the values of each."""
+    """Return the distinct keys, and the median of the values of each."""
     ordered = values[np.lexsort((values, key))]
     keys, counts = np.unique(key, return_counts=True)
     starts = np.cumsum(counts) - counts
@@ -110,7 +122,10 @@ def _medians(values: Any, key: Any) -> tuple[Any, Any]:
 
 
 def _course(parts: Sequence[tuple[int, int, Any]]) -> Course:
-    """A worker that was restarted leaves a part of an arm in another stream, maybe summed up over fewer calls."""
+    """Combine the parts of an arm into one course.
+
+    A worker that was restarted leaves a part of an arm in another stream, perhaps summarized over fewer calls.
+    """
     width = max(of_part for of_part, _, _ in parts)
     calls = max(of_part for _, of_part, _ in parts)
     points = np.vstack([_coarser(matrix, width // of_part) for of_part, _, matrix in parts])
@@ -120,7 +135,7 @@ def _course(parts: Sequence[tuple[int, int, Any]]) -> Course:
 
 
 def _coarser(points: Any, factor: int) -> Any:
-    """Medians of `factor` neighbours; the rest is filled up with nothing."""
+    """Return the medians of `factor` neighbours, padded with NaN."""
     factor = min(factor, MOST_POINTS)
     if factor == 1:
         return points
@@ -130,7 +145,10 @@ def _coarser(points: Any, factor: int) -> Any:
 
 
 def _quantile(points: Any, share: float, axis: int) -> Any:
-    """Of what is there; nothing where nothing is. Quicker than numpy's own by far, and without its warnings."""
+    """Return a quantile of the existing values, or NaN if there are none.
+
+    This is far faster than numpy's own function, and gives no warnings.
+    """
     ordered = np.sort(points, axis=axis)
     last = np.maximum((~np.isnan(points)).sum(axis=axis, keepdims=True) - 1, 0)
     below = np.floor(last * share).astype(np.int64)

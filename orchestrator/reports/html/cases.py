@@ -1,4 +1,4 @@
-"""A section a case: its table, and for its plots what each shows in words, and the figures that they are drawn from."""
+"""The sections of the cases: a table each, and plots with a description in words and the figures behind them."""
 
 import math
 from collections import defaultdict
@@ -32,7 +32,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """`label` is for those who cannot see it, `caption` says how it is to be read."""
+    """A plot; `label` is for people who cannot see it, and `caption` explains how to read it."""
 
     kind: str
     title: str
@@ -52,13 +52,13 @@ class Section:
 
     @property
     def tags(self) -> tuple[Row, ...]:
-        """The rows whose verdicts stand in the section's head."""
+        """The rows whose verdicts are shown in the section's head."""
         return tuple(row for row in self.rows if row.verdict.word not in ("baseline", "not compared"))
 
 
 @dataclass(frozen=True)
 class Found:
-    """What of a run belongs to one case: its arms in order, and for each what there is of it."""
+    """The part of a run that belongs to one case: its arms in order, and the data of each."""
 
     case: Case
     arms: Sequence[Arm]
@@ -133,7 +133,7 @@ def _with_range(row: Row, replicates: Sequence[Replicate]) -> Row:
 
 
 def _trend(comparison: Comparison, found: Found) -> tuple[Plot, ...]:
-    """Of many versions: how ratio and time go from one to the next, and where neighbours differ."""
+    """Return the plots for many versions: ratio and time from one version to the next, and where neighbours differ."""
     if not is_trend(comparison) or not any(arm.median_ms is not None for arm in found.arms):
         return ()
     baseline = shown(found.references[0].pair.baseline if found.references else comparison.plan.versions[0])
@@ -259,13 +259,13 @@ def _margin(comparison: Comparison, contrast: Contrast) -> float:
 
 
 def _compared(contrast: Contrast) -> str:
-    """A contrast between versions, in the fewest words."""
+    """Return a contrast between versions in as few words as possible."""
     pair = contrast.pair
     return pair.candidate if pair.metric == "steady" else f"{pair.candidate} {MEASURES[pair.metric]}"
 
 
 def _data(comparison: Comparison, found: Found) -> dict[str, Any]:
-    """Positions, not names, to be short; page.js is what reads it."""
+    """Return the data that page.js reads, by position instead of by name, to be short."""
     return {
         "versions": [shown(arm.version) for arm in found.arms],
         "rounds": [
@@ -289,7 +289,10 @@ def _data(comparison: Comparison, found: Found) -> dict[str, Any]:
 
 
 def _trend_data(comparison: Comparison, found: Found) -> dict[str, Any]:
-    """Versions in their order with their ratios, and which neighbours differ. What the ratios are to stands at 1."""
+    """Return the versions in order with their ratios, and the neighbours that differ.
+
+    The version that the ratios refer to is at 1.
+    """
     ratios = by_candidate(found.contrasts) | by_candidate(found.references)
     timed = {one.pair.candidate: one for one in ratios.values() if one.ratio is not None}
     at_one = {one.pair.baseline for one in timed.values()}
@@ -312,12 +315,12 @@ def _trend_data(comparison: Comparison, found: Found) -> dict[str, Any]:
 
 
 def _drawable(milliseconds: float | None) -> float | None:
-    """A log scale has no place for nothing."""
+    """Return a time that a log scale can show, which has no place for zero."""
     return None if milliseconds is None else max(milliseconds, 1e-6)
 
 
 def _points(course: Course | None) -> dict[str, Any] | None:
-    """By thousandths: a plot shows no more, and it halves the page."""
+    """Return a course in thousandths, since a plot shows no more and this halves the page."""
     if course is None:
         return None
     lines = {"low": course.low, "middle": course.middle, "high": course.high}

@@ -1,5 +1,8 @@
-"""One altair chart a kind of plot. Their data are named, not given: the page has them once a case, and page.js joins
-the two. Colours are the page's own variables, so that a theme or a printer changes them without drawing anew."""
+"""One altair chart per kind of plot.
+
+Their data are named and not included: the page has them once per case, and page.js joins the two. Colours are the
+page's variables, so that a theme or a printer can change them without redrawing.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -54,7 +57,7 @@ CONFIG: Mapping[str, Any] = {
 
 
 def specs() -> dict[str, dict[str, Any]]:
-    """Vega-Lite, by the kind of plot."""
+    """Return the Vega-Lite specifications by kind of plot."""
     charts = {
         "overview": _overview(),
         "spread": _spread(),
@@ -68,7 +71,7 @@ def specs() -> dict[str, dict[str, Any]]:
 
 
 def _versions(gap: float | None = None) -> alt.Y:
-    """A row a version, in the order of the run."""
+    """Return an axis with one row per version, in the order of the run."""
     axis = alt.Axis(domain=False, ticks=False)
     scale = alt.Undefined if gap is None else alt.Scale(paddingInner=gap)
     return alt.Y("version:N", sort=None, title=None, axis=axis, scale=scale)
@@ -91,7 +94,7 @@ def _ratio(field: str, title: str = RATIO) -> alt.X:
 
 
 def _overview() -> Chart:
-    """Every case's ratio, a row a version; cases stand one below the other as they do in the table."""
+    """Return a chart of every case's ratio, with one row per version; cases are stacked in the order of the table."""
     base = alt.Chart(alt.NamedData("ratios"))
     title = "ratio to the baseline: right of 1 is slower"
     points = base.mark_point(filled=True, size=50, opacity=0.8).encode(
@@ -137,7 +140,7 @@ def _forest() -> Chart:
 
 
 def trend() -> Chart:
-    """Versions from left to right in their order; between two neighbours that differ stands a line."""
+    """Return a chart with the versions in order from left to right, and a line between two neighbours that differ."""
     base = alt.Chart(alt.NamedData("trend"))
     # Without a mark that is seen: it holds the place of versions that have no ratio.
     places = base.mark_point(opacity=0, tooltip=None).encode(x=_in_order())
@@ -182,7 +185,7 @@ def _pace() -> Chart:
 
 
 def _in_order() -> alt.X:
-    """As the data have them."""
+    """Return an axis of versions in the order of the data."""
     return alt.X("version:N", sort=None, title=None, axis=alt.Axis(labelAngle=-45, domain=False, grid=False))
 
 
@@ -194,7 +197,7 @@ def _upwards(field: str, title: str, label: str) -> alt.Y:
 
 
 def _calls() -> Chart:
-    """A panel a version: courses that lie upon each other could not be told apart."""
+    """Return a chart with one panel per version, since overlapping courses could not be distinguished."""
     level = alt.Y("middle:Q", title=None, axis=alt.Axis(format="+.0%", tickCount=3), scale=alt.Scale(zero=False))
     order = alt.X("call:Q", title="steady call", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1, format="d"))
     band = alt.Chart().mark_area(color=BAND).encode(x=order, y=alt.Y("low:Q", title=None), y2="high:Q")
@@ -229,7 +232,7 @@ def _phases() -> Chart:
 
 
 def _one(title: str = RATIO) -> alt.Chart:
-    """The line where both are equally fast."""
+    """Return the line on which both are equally fast."""
     line: alt.Chart = (
         alt.Chart(alt.NamedData("one")).mark_rule(color=DIM, strokeDash=[3, 3]).encode(x=_ratio("ratio", title))
     )

@@ -1,4 +1,4 @@
-"""The page put together. This module is the one that imports what takes its time."""
+"""Assembles the page; this is the module that imports what is slow to import."""
 
 import re
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ def written(run: Run, calls: Calls) -> str:
 
 
 def _further(comparison: Comparison, names: Names) -> list[dict[str, Any]]:
-    """The tables of contrasts that are not those between the versions' times."""
+    """Return the tables of contrasts other than those between the versions' times."""
     inside = [one for one in comparison.contrasts if one.pair.kind == "case"]
     other = [one for one in comparison.contrasts if one.pair.kind == "version" and not one.pair.across]
     tables = (("inside", "Inside each version", inside), ("measures", "Other measures", other))
@@ -92,7 +92,7 @@ def _further(comparison: Comparison, names: Names) -> list[dict[str, Any]]:
 
 
 def _missing(comparison: Comparison, rows: list[Row]) -> list[dict[str, Any]]:
-    """Arms that did not come to their end, whatever was measured of them before."""
+    """Return the arms that did not finish, whatever was measured of them before."""
     return [
         {"row": row, "outcome": VERDICTS[arm.outcome], "reason": shown(arm.reason)}
         for arm, row in zip(comparison.arms, rows, strict=True)
@@ -105,13 +105,13 @@ def _columns(contrasts: list[Contrast]) -> Any:
 
 
 def _present(comparison: Comparison, rows: list[Row]) -> list[str]:
-    """The verdicts that one can filter by, in the order of their ranks."""
+    """Return the verdicts to filter by, in the order of their ranks."""
     found = {row.verdict.word for row in rows} | {one.verdict for one in comparison.contrasts}
     return [word for word in RANKED if word in found]
 
 
 def _overview(comparison: Comparison, names: Names) -> dict[str, Any] | None:
-    """Where every case of every version stands; None without a ratio."""
+    """Return the overview of every case of every version, or None if there is no ratio."""
     timed = [one for one in comparison.contrasts if one.pair.across and one.ratio is not None]
     if not timed:
         return None
@@ -136,7 +136,7 @@ def _title(versions: Sequence[str]) -> str:
 
 
 def _summary(comparison: Comparison) -> Sequence[str]:
-    """A sentence a version; of many versions, one a case, of the steps between neighbours."""
+    """Return one sentence per version or, for many versions, one per case about the steps between neighbours."""
     if len(comparison.plan.versions) < TREND_FROM:
         return sentences(comparison)
     return [f"{case.label}: {trend.summary(points)}" for case, points in trend.points(comparison).items()]
@@ -157,7 +157,7 @@ def _environment() -> jinja2.Environment:
 
 
 def vega_lite() -> str:
-    """The release that altair writes for."""
+    """Return the Vega-Lite release that altair writes for."""
     wanted = re.match(r"v(\d+\.\d+)", altair.SCHEMA_VERSION)
     assert wanted is not None
     return wanted[1]
@@ -165,7 +165,10 @@ def vega_lite() -> str:
 
 @cache
 def _runtime() -> str:
-    """Vega, Vega-Lite and what embeds them, of the release that altair writes for, fit for a script block."""
+    """Return Vega, Vega-Lite and the code that embeds them, ready for a script block.
+
+    They are of the release that altair writes for.
+    """
     bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=vega_lite()))
     # Both stand in strings there, where the backslash changes nothing.
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

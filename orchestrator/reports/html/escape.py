@@ -1,4 +1,4 @@
-"""Text and figures made harmless for a page, and short."""
+"""Text and figures made safe and short for a page."""
 
 import json
 import math
@@ -13,12 +13,12 @@ ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u202
 
 
 def shown(text: object) -> str:
-    """What cannot be printed, or would turn the reading direction, is shown as Python would write it."""
+    """Escape characters that cannot be printed or that change the reading direction, as Python would write them."""
     return harmless(str(text))
 
 
 def rounded(value: float | None, digits: int = DIGITS) -> float | None:
-    """None where there is no figure that JSON could hold."""
+    """Round a figure; return None if JSON could not hold it."""
     if value is None or not math.isfinite(value):
         return None
     short = float(f"{value:.{digits}g}")
@@ -26,5 +26,5 @@ def rounded(value: float | None, digits: int = DIGITS) -> float | None:
 
 
 def script_data(value: Any) -> str:
-    """JSON that may stand inside a script block."""
+    """Return JSON that is safe inside a script block."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).translate(ESCAPES)

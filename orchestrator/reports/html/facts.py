@@ -1,4 +1,4 @@
-"""Where and with what a run was measured, as tables; and the command that would do it again."""
+"""Tables of where and with what a run was measured, and the command that would repeat it."""
 
 import shlex
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from orchestrator.reports.html.escape import shown
 
 @dataclass(frozen=True)
 class Fact:
-    """One fact of every environment, in the order of the versions."""
+    """A fact about every environment, in the order of the versions."""
 
     name: str
     values: tuple[str, ...]
@@ -21,12 +21,12 @@ class Fact:
 
 
 def host(manifest: Manifest) -> list[tuple[str, str]]:
-    """What is known of the machine."""
+    """Return what is known about the machine."""
     return [(_words(name), shown(value)) for name, value in manifest.host.items() if value not in (None, "")]
 
 
 def setting(comparison: Comparison) -> list[tuple[str, str]]:
-    """How the run was set up."""
+    """Return how the run was set up."""
     plan, tool = comparison.plan, comparison.manifest
     facts = {
         "tfcompare": tool.tool,
@@ -47,7 +47,7 @@ def setting(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def environments(comparison: Comparison) -> list[Fact]:
-    """A line a fact; a version that lacks it has a dash."""
+    """Return one line per fact, with a dash for a version that lacks it."""
     manifest, versions = comparison.manifest, comparison.plan.versions
     by_version = {version: _facts(manifest, version) for version in versions}
     names = dict.fromkeys(name for facts in by_version.values() for name in facts)
@@ -68,7 +68,7 @@ def _facts(manifest: Manifest, version: str) -> Mapping[str, object]:
 
 
 def command(manifest: Manifest) -> str:
-    """As it would be typed into a shell."""
+    """Return the command as it would be typed into a shell."""
     return shown(shlex.join(("tfcompare", *manifest.command)))
 
 

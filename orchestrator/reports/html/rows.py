@@ -1,4 +1,4 @@
-"""The lines of the page's tables: an arm with its contrast, or a contrast alone."""
+"""The rows of the page's tables: an arm with its contrast, or a contrast alone."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ EXPLORATORY = "exploratory: more rounds were taken after the error was spent; co
 
 @dataclass(frozen=True)
 class Verdict:
-    """A word and its mark; `rank` is its place when a table is sorted by it, what matters most first."""
+    """A word and its mark; `rank` is its position when a table is sorted by it, most important first."""
 
     word: str
     mark: str
@@ -33,7 +33,7 @@ VERDICTS: Mapping[str, Verdict] = {word: Verdict(word, MARK_OF[word], rank) for 
 
 
 class Cell(NamedTuple):
-    """What is read, and what is sorted by where that is a figure."""
+    """The text of a cell, and the figure to sort by if it is one."""
 
     text: str = ""
     value: float | None = None
@@ -60,7 +60,7 @@ MEASURED_COLUMNS = (*NAMES, Column("measure", "Measure"), *JUDGED, Column("round
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """`anchor` is the section of the case, `also` what a search finds besides the words of the row."""
+    """A row of a table; `anchor` is the section of the case, `also` is what a search finds next to the row's words."""
 
     anchor: str
     workload: str
@@ -74,7 +74,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Names:
-    """What each case is called in tables: of its parameters those that its workload's other cases do not share."""
+    """The names of cases in tables, made of the parameters that a workload's cases do not all share."""
 
     cases: Mapping[str, Case]
     own: Mapping[Case, str]
@@ -133,7 +133,10 @@ def arm_row(arm: Arm, contrast: Contrast | None, baseline: str, names: Names) ->
 
 
 def verdict_of(arm: Arm, contrast: Contrast | None, baseline: str) -> Verdict:
-    """Of an arm without a time, what became of it says more than that its contrast is inconclusive."""
+    """Return the verdict of an arm.
+
+    If the arm has no time, its outcome says more than an inconclusive contrast.
+    """
     if arm.median_ms is None or (arm.outcome != "measured" and contrast is None):
         return VERDICTS[arm.outcome]
     if contrast is not None:
@@ -142,7 +145,7 @@ def verdict_of(arm: Arm, contrast: Contrast | None, baseline: str) -> Verdict:
 
 
 def notes_of(arm: Arm, contrast: Contrast | None) -> tuple[str, ...]:
-    """Each reason once: a contrast's may quote the arm's."""
+    """Return each reason once, because that of a contrast may quote that of the arm."""
     reason = contrast.reason if contrast else ""
     drift = str(arm.drift) if arm.drift else ""
     told = [
@@ -156,12 +159,12 @@ def notes_of(arm: Arm, contrast: Contrast | None) -> tuple[str, ...]:
 
 
 def margin_of(pair: Pair) -> str:
-    """What a claim has it judged against, where that is not the run's margin."""
+    """Return the margin that a claim requires, if it differs from the run's margin."""
     return "" if pair.margin is None else f"judged against a margin of {pair.margin:.0%}"
 
 
 def contrast_rows(contrasts: Sequence[Contrast], names: Names) -> list[Row]:
-    """Of contrasts that are not those between the versions' steady times."""
+    """Return the rows of contrasts other than those between the versions' steady times."""
     return [contrast_row(one, names) for one in contrasts]
 
 
@@ -189,7 +192,7 @@ def contrast_row(contrast: Contrast, names: Names) -> Row:
 
 
 def compared_cases(pair: Pair, names: Names) -> str:
-    """What sets two cases apart, and what they share; of versions, the case."""
+    """Return what distinguishes two cases and what they share or, for versions, the case."""
     if pair.kind == "version":
         assert pair.case is not None
         return f"{names.own.get(pair.case, shown(pair.case.label))} against {shown(pair.baseline)}"
