@@ -1,1 +1,1 @@
-"""Which version made a contrast change: search.py decides, run.py measures, state.py keeps, report.py shows."""
+"""Finds the version that changed a ratio: search.py decides, run.py measures, state.py stores, report.py shows."""

@@ -1,4 +1,4 @@
-"""Where versions live and workers run: one Protocol, one file and one entry in ENGINES per engine."""
+"""Where versions are installed and workers run: one Protocol, one file and one entry in ENGINES per engine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Nightly runs: the history that they leave, how it is judged, who is notified, and when they run."""
+"""The history of nightly runs: what they measured, the alarms that follow from it, and how both are shown."""

@@ -1,1 +1,1 @@
-"""A nightly run, from its schedule to those who are told."""
+"""Nightly runs: the schedule, the measurement, the judgement, and the notifications."""
