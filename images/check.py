@@ -1,5 +1,7 @@
-"""Whether a version works in its container, in a line: for docker-compose.yml. On the GPU if there is one; with
-`TFCOMPARE_DEVICE=gpu` there has to be one. Python 3.6, and any TensorFlow."""
+"""Print in one line whether a version works in its container: for docker-compose.yml.
+
+It runs on the GPU if there is one; with `TFCOMPARE_DEVICE=gpu` there has to be one. Python 3.6, and any TensorFlow.
+"""
 
 import os
 import sys
