@@ -17,6 +17,7 @@ from orchestrator.bisect.state import Question, Skipped, State, Step
 from orchestrator.bisect.wording import announced
 from orchestrator.catalog import lock_on_demand
 from orchestrator.catalog import workloads as suites
+from orchestrator.catalog.selectors import select_cases
 from orchestrator.engines.choose import choose_engine
 from orchestrator.errors import (
     ContractBroken,
@@ -31,7 +32,6 @@ from orchestrator.machine.host import host_facts, is_here
 from orchestrator.measure import run as running
 from orchestrator.model import Case
 from orchestrator.plan import gpus
-from orchestrator.plan.pairs import select_cases
 from orchestrator.plan.request import Options, ask, suite_of
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View

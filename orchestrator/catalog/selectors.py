@@ -2,10 +2,11 @@
 
 import itertools
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from orchestrator.catalog import did_you_mean
-from orchestrator.errors import UsageError
+from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Case, Workload
 
 # What counts as a difference unless a claim or the user has a margin of their own.
@@ -61,3 +62,32 @@ def expand(selector: Selector, workload: Workload) -> list[Case]:
         for params in combinations
         if not any(rule.items() <= params.items() for rule in workload.exclude)
     ]
+
+
+def select_cases(asked: Sequence[str], suite: Sequence[str], workloads: dict[str, Workload]) -> tuple[Case, ...]:
+    """Return the requested cases, or those of the suite without a request, each once, in the order named.
+
+    A parameter that `asked` leaves free takes every value that it has in the suite's cases of that workload, or all its
+    values if the suite lacks the workload.
+    """
+    defaults = [parse_selector(text, workloads) for text in suite]
+    if not asked:
+        return _unique(case for selector in defaults for case in expand(selector, workloads[selector.workload]))
+    cases: list[Case] = []
+    for text in asked:
+        selector = parse_selector(text, workloads)
+        workload = workloads[selector.workload]
+        usual = [case for other in defaults if other.workload == workload.name for case in expand(other, workload)]
+        bounds = {
+            param: tuple(value for value in values if not usual or any((param, value) in case.params for case in usual))
+            for param, values in workload.params.items()
+        }
+        chosen = expand(Selector(workload.name, {**bounds, **selector.values}), workload)
+        if not chosen:
+            raise NothingSelected(f"{text}: {workload.name} leaves that combination of parameters out; see its file")
+        cases.extend(chosen)
+    return _unique(cases)
+
+
+def _unique(cases: Iterable[Case]) -> tuple[Case, ...]:
+    return tuple(dict.fromkeys(cases))

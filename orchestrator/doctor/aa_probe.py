@@ -16,7 +16,7 @@ from orchestrator.errors import EnvironmentFailed
 from orchestrator.machine import host
 from orchestrator.machine.host import Meanwhile, read_counters
 from orchestrator.options import check_cpus
-from orchestrator.plan.pairs import round_order
+from orchestrator.plan.order import round_order
 from orchestrator.stats.paired import Estimate, estimate
 
 BODY = Path(__file__).with_name("aa_probe_child.py")

@@ -13,7 +13,7 @@ from orchestrator.machine.host import Witness
 from orchestrator.measure import pacing
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.model import BESIDE, Calibrated, Case, Comparison, Disturbed, Ended, Plan, Watched
-from orchestrator.plan.pairs import alternating, linked, round_order
+from orchestrator.plan.order import alternating, linked, round_order
 from orchestrator.results.claims import judge_claims
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats import calibrate

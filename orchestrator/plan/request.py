@@ -10,13 +10,13 @@ from orchestrator import catalog
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.claims import BUDGETS_S, cases_of
 from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
-from orchestrator.catalog.selectors import MARGIN
+from orchestrator.catalog.selectors import MARGIN, select_cases
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import CONTROL, Case, Claim, Isolation, Pair, Plan, Workload
 from orchestrator.options import EngineOptions
-from orchestrator.plan.pairs import ALPHA, LOOKS, LOOKS_AT_CLAIMS, plan_pairs, select_cases
+from orchestrator.plan.pairs import ALPHA, LOOKS, LOOKS_AT_CLAIMS, plan_pairs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog import workloads
-from orchestrator.catalog.selectors import expand, parse_selector
+from orchestrator.catalog.selectors import expand, parse_selector, select_cases
 from orchestrator.engines import WorkerPlace
 from orchestrator.engines.environment import BuildLog
 from orchestrator.engines.venv import interpreters
@@ -16,7 +16,6 @@ from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.engines.worker.client import Burst, Closed, Opened, Refused, WorkerClient
 from orchestrator.model import Case
 from orchestrator.options import EngineOptions
-from orchestrator.plan.pairs import select_cases
 from orchestrator.results.replicates import load
 from orchestrator.results.streams import Stream
 

@@ -4,10 +4,11 @@ from collections import Counter
 
 import pytest
 
-from orchestrator.catalog.selectors import parse_selector
+from orchestrator.catalog.selectors import parse_selector, select_cases
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Case
-from orchestrator.plan.pairs import alternating, linked, plan_pairs, round_order, select_cases
+from orchestrator.plan.order import alternating, linked, round_order
+from orchestrator.plan.pairs import plan_pairs
 from tests.support.builders import case, case_pair, version_pair, workload
 
 TRAIN = workload(

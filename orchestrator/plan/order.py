@@ -1,0 +1,44 @@
+"""In which order a round visits the arms. Pure."""
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from orchestrator.model import Case, Pair
+
+Item = TypeVar("Item")
+
+
+def linked(cases: Sequence[Case], pairs: Iterable[Pair]) -> tuple[tuple[Case, ...], ...]:
+    """Group the cases that are compared with each other, directly or indirectly.
+
+    Their arms run side by side in a round, like the versions of one case.
+    """
+    groups = {case.label: [case] for case in cases}
+    for pair in pairs:
+        one, other = (groups.get(label) for label, _ in pair.arms)
+        if one is not None and other is not None and one is not other:
+            one.extend(other)
+            groups.update((case.label, one) for case in other)
+    return tuple(tuple(group) for group in {id(group): group for group in groups.values()}.values())
+
+
+def alternating(order: Sequence[Item], bursts: Callable[[Item], int]) -> list[Item]:
+    """Spread each item's bursts evenly over the visit; items with equally many bursts go back and forth."""
+    places = [
+        ((number + 0.5) / bursts(item), place if number % 2 == 0 else -place, item)
+        for place, item in enumerate(order)
+        for number in range(bursts(item))
+    ]
+    return [item for _, _, item in sorted(places, key=lambda entry: entry[:2])]
+
+
+def round_order(items: Sequence[Item], seed: int, case: str, round_number: int) -> list[Item]:
+    """Return the order of a round: random, or in every second round the mirror of the round before.
+
+    This way, each item is early as often as it is late.
+    """
+    draw = random.Random(f"{seed}/{case}/{(round_number + 1) // 2}")
+    order = list(items)
+    draw.shuffle(order)
+    return order if round_number % 2 else order[::-1]
