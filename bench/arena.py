@@ -12,7 +12,7 @@ from pathlib import Path
 from orchestrator import catalog
 from orchestrator.catalog.workloads import all_workloads
 from orchestrator.engines import Environment, Started, WorkerPlace
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import TfCompareError
 from orchestrator.measure.rounds import Measurement

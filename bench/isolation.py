@@ -12,8 +12,8 @@ from bench import arena
 from bench.overhead import TRAIN
 from orchestrator import catalog
 from orchestrator.engines import Environment
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker.engine import DockerEngine
-from orchestrator.engines.environment import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import Contrast
 from orchestrator.options import EngineOptions

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from orchestrator import catalog
 from orchestrator.engines import Environment, WorkerPlace
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.engines.worker.client import Opened, WorkerClient
 from orchestrator.measure.run import run as run_comparison

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from orchestrator import catalog, files
 from orchestrator.catalog.version import Flavour, Version
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EnvironmentFailed, TfCompareError
 from orchestrator.images.venv_cache import remove

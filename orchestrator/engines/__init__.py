@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from orchestrator.catalog.version import Version
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.worker.channel import Channel
 from orchestrator.model import EnvironmentFacts, Isolation, LargeFile
 from orchestrator.options import EngineOptions

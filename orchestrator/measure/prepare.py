@@ -7,7 +7,7 @@ from pathlib import Path
 
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Engine, Environment
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.parallel import side_by_side
 from orchestrator.terminal.progress import View

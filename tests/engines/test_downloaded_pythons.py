@@ -11,7 +11,7 @@ import pytest
 from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Outlook
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EnvironmentFailed

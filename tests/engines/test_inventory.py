@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog.workloads import WORKLOADS
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.images.verify import KERASES, pins

@@ -11,8 +11,8 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog import lock_on_demand, user_data
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker.engine import connect
-from orchestrator.engines.environment import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine, cache_folder
 from orchestrator.history.points import of_run
 from orchestrator.nightly import cleanup, versions

@@ -10,7 +10,7 @@ from orchestrator import catalog
 from orchestrator.catalog import workloads
 from orchestrator.catalog.selectors import expand, parse_selector, select_cases
 from orchestrator.engines import WorkerPlace
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.engines.worker.client import Burst, Closed, Opened, Refused, WorkerClient

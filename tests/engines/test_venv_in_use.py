@@ -20,7 +20,7 @@ import pytest
 from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.cli.images import kept
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import MARKER, VenvEngine
 from orchestrator.images import venv_cache
 from orchestrator.options import EngineOptions

@@ -15,8 +15,8 @@ from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, FlavourName, Version
 from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines import Outlook, Started, WorkerPlace
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import container, image, limits, nvidia, security
-from orchestrator.engines.environment import BuildLog
 from orchestrator.engines.index.proxy import Index
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError, UsageError
 from orchestrator.model import EnvironmentFacts

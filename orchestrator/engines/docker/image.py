@@ -18,7 +18,7 @@ from orchestrator import catalog
 from orchestrator.catalog import lockfile, user_data
 from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines import build_errors
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.errors import EnvironmentFailed
 
 SPEC_LABEL = "tfcompare.spec"

@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 from urllib3.exceptions import HTTPError
 
 from orchestrator.engines.build_errors import MARK
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.index.simple_api import Link, page
 from orchestrator.engines.index.upstream import Trouble, Upstream, Wheelhouse, reason
 

@@ -26,7 +26,8 @@ from orchestrator.engines.worker.channel import ProcessChannel
 from orchestrator.engines.folder_lock import FolderLock
 from orchestrator.engines.index.proxy import OVERRULED, Index
 from orchestrator.engines.venv.interpreters import Interpreter
-from orchestrator.engines.environment import BuildLog, cache, worker_variables
+from orchestrator.engines.build_log import BuildLog
+from orchestrator.engines.environment import cache, worker_variables
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions

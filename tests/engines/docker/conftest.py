@@ -21,10 +21,10 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog.version import Version
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import image
 from orchestrator.engines.docker.container import RUN_LABEL
 from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment, connect
-from orchestrator.engines.environment import BuildLog
 from orchestrator.options import EngineOptions
 
 HERE = Path(__file__).parent

@@ -16,8 +16,8 @@ import docker
 import pytest
 
 from orchestrator import catalog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker.engine import DockerEngine
-from orchestrator.engines.environment import BuildLog
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.options import EngineOptions
 from tests.engines.docker.conftest import HERE, MakeEngine, PrivateEngine, base_image, version

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from orchestrator.catalog.version import Version
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure.prepare import Ready, make_ready
 from orchestrator.terminal.progress import view

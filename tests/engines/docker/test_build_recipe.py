@@ -10,8 +10,8 @@ import docker
 import pytest
 
 from orchestrator.catalog.version import Version
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import image
-from orchestrator.engines.environment import BuildLog
 from tests.engines.docker.conftest import MakeEngine, base_image
 from tests.engines.docker.test_build_index import private
 

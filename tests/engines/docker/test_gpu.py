@@ -18,10 +18,10 @@ import pytest
 
 from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines import WorkerPlace
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import container, image, security
 from orchestrator.engines.docker.container import ContainerChannel, Spec, create
 from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment
-from orchestrator.engines.environment import BuildLog
 from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu

@@ -16,9 +16,9 @@ from rich.console import Console
 
 from orchestrator import catalog
 from orchestrator.catalog.version import Flavour, Version
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import image
 from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment
-from orchestrator.engines.environment import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.measure.run import prepare
 from orchestrator.results.rundir import RunDir

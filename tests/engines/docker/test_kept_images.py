@@ -17,9 +17,9 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog import user_data
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import container, image
 from orchestrator.engines.docker.engine import DockerEnvironment
-from orchestrator.engines.environment import BuildLog
 from orchestrator.images.archive import read
 from orchestrator.images.verify import Verified, look, verify
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, stand_in, version

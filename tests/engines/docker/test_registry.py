@@ -15,8 +15,8 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog import user_data
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import image
-from orchestrator.engines.environment import BuildLog
 from tests.conftest import run_command
 from tests.engines.docker.conftest import MakeEngine, version
 from tests.engines.docker.registry import registry as running_registry

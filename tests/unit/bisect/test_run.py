@@ -15,7 +15,7 @@ from orchestrator.bisect.search import Wanted
 from orchestrator.bisect.state import Question, State
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Environment, Outlook
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.errors import (
     ArmsDied,
     ContractBroken,

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.catalog import user_data
-from orchestrator.engines.environment import BuildLog, cache, is_passed_on, worker_variables
+from orchestrator.engines.build_log import BuildLog
+from orchestrator.engines.environment import cache, is_passed_on, worker_variables
 from orchestrator.errors import UsageError
 
 

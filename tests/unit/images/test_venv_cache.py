@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.folder_lock import FolderLock
 from orchestrator.engines.venv import engine as venv
 from orchestrator.engines.venv import interpreters

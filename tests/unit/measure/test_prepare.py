@@ -9,7 +9,7 @@ import pytest
 from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Outlook
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.measure import prepare
 from orchestrator.measure.prepare import Ready, make_ready

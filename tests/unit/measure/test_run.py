@@ -9,8 +9,8 @@ import pytest
 from orchestrator import errors
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Environment, Outlook
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.choose import choose_engine
-from orchestrator.engines.environment import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.measure import run
 from orchestrator.measure.alternative import can_compare

@@ -14,7 +14,8 @@ from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines import Outlook, Started, WorkerPlace
-from orchestrator.engines.environment import BuildLog, worker_variables
+from orchestrator.engines.build_log import BuildLog
+from orchestrator.engines.environment import worker_variables
 from orchestrator.engines.worker.channel import ProcessChannel
 from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import (

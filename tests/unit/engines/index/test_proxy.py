@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from orchestrator.engines import build_errors
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.index.proxy import NAME, Index
 from orchestrator.errors import UsageError
 from tests.engines.packages import LOGIN, PASSWORD, USER, Little, little_index, self_signed, wheel

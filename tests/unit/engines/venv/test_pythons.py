@@ -9,7 +9,7 @@ import pytest
 from orchestrator.catalog.lock_on_demand import find_uv
 from orchestrator.engines.venv import pythons
 from orchestrator.engines.venv.pythons import OWN_LIST, OWN_LISTED, explain, find_ban
-from orchestrator.engines.environment import BuildLog
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.options import EngineOptions
 
 

@@ -1,0 +1,96 @@
+"""The log of a build: kept in a file, its lines shown as they come."""
+
+import fcntl
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from orchestrator import files
+from orchestrator.engines.worker.channel import kill_group
+
+
+class BuildLog:
+    """The output of an install or an image build, kept in a file and shown line by line to a user who watches."""
+
+    def __init__(
+        self, path: Path, watch: Callable[[str], None], say: Callable[[str], None] = lambda text: None
+    ) -> None:
+        self.path = path
+        self._watch = watch
+        self._say = say
+        self._tail: list[str] = []
+        self._process: subprocess.Popen[str] | None = None
+        self._stopped = False
+        # What builds print and what the index server says come from two threads.
+        self._writing = threading.Lock()
+
+    def run(self, argv: list[str], env: dict[str, str]) -> int:
+        """Run a program, keep every line that it prints, and return its exit code; another thread can `stop` it."""
+        self.line("$ " + " ".join(argv))
+        # In a group of its own: pip and venv start programs too, which must not outlive an install that is ended.
+        with subprocess.Popen(
+            argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        ) as process:
+            self._process = process
+            try:
+                if self._stopped:
+                    kill_group(process.pid)
+                for line in process.stdout or ():
+                    self.line(line)
+            except BaseException:
+                kill_group(process.pid)
+                raise
+            finally:
+                self._process = None
+        return process.returncode
+
+    def stop(self) -> None:
+        """End the running program with everything it started, and any later program immediately."""
+        self._stopped = True
+        if process := self._process:
+            kill_group(process.pid)
+
+    def line(self, text: str) -> None:
+        text = text.rstrip()
+        if not text:
+            return
+        with self._writing:
+            if not self._tail:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            with open(self.path, "a", opener=files.append_opener) as log:
+                log.write(text + "\n")
+            self._tail = [*self._tail[-39:], text]
+        self._watch(text)
+
+    def announce(self, text: str) -> None:
+        """Write a line that the user sees even if builds are not shown."""
+        self.line(text)
+        self._say(text)
+
+    @property
+    def used(self) -> bool:
+        """Whether anything had to be done at all."""
+        return bool(self._tail)
+
+    def tail(self, lines: int = 12) -> str:
+        return "\n".join(f"  | {line}" for line in self._tail[-lines:])
+
+    @property
+    def end(self) -> str:
+        """The end of the log, long enough to explain a failure."""
+        return "\n".join(self._tail)
+
+
+@contextmanager
+def hold_lock(path: Path, log: BuildLog, waiting: str) -> Iterator[None]:
+    """Hold a lock file; log `waiting` while another process holds it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.line(waiting)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
