@@ -27,7 +27,8 @@ from orchestrator.catalog.workloads import all_workloads
 from orchestrator.model import Case, Contrast, Plan
 from orchestrator.plan.pairs import LOOKS, plan_pairs
 from orchestrator.results import replicates
-from orchestrator.results.comparison import Endings, compared, read_endings
+from orchestrator.results.comparison import compared
+from orchestrator.results.endings import Endings, read_endings
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.rundir import RunDir
 from workloads.contract import PILOT_ROUND

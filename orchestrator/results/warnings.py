@@ -1,0 +1,142 @@
+"""What to warn of beside the verdicts: the control arm, noise, clocks, and what differs."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from statistics import median
+
+from orchestrator.model import CONTROL, CardSpan, Contrast, Manifest, Plan, Watched
+from orchestrator.results.endings import Endings
+
+# From this share of the contrasts on, those that noise leaves open say more of the machine than of the versions.
+NOISY_SHARE, FEWEST_TO_TELL_NOISE = 1 / 3, 3
+# A clock that falls below this share of its highest has moved more than most margins.
+STEADY_CLOCK = 0.95
+# With fewer, it is not the machine that hides a difference.
+ENOUGH_ROUNDS = 5
+
+
+def check_control(contrasts: Sequence[Contrast]) -> list[str]:
+    """Warn about this machine if the baseline differs from itself; this warning comes before all others."""
+    own = [one for one in contrasts if one.pair.kind == "version" and one.pair.candidate.endswith(CONTROL)]
+    if not own:
+        return []
+    failed = [one for one in own if one.verdict in ("slower", "faster")]
+    if failed:
+        worst = max(failed, key=lambda one: abs(math.log(one.ratio or 1.0)))
+        return [
+            f"THE CONTROL ARM FAILED in {len(failed)} of {len(own)} cases: {worst.pair.baseline} against itself is "
+            f"{worst.verdict} ({worst.ratio:.2f}x in {worst.pair.arms[0][0]}); believe no difference of that size"
+        ]
+    open_ = [one for one in own if one.verdict != "same"]
+    if open_:
+        return [f"the control arm is not shown to be the same in {len(open_)} of {len(own)} cases: a noisy machine"]
+    return []
+
+
+def check_noise(plan: Plan, contrasts: Sequence[Contrast]) -> list[str]:
+    """Warn about a noisy machine if many open contrasts would have been decided on a quieter one.
+
+    The warning comes before the verdicts.
+    """
+    timed = [
+        (one.mde, one.ci_low, one.ci_high)
+        for one in contrasts
+        if one.rounds >= ENOUGH_ROUNDS and one.mde is not None and one.ci_low is not None and one.ci_high is not None
+    ]
+    hidden = [mde for mde, low, high in timed if mde > plan.margin and low <= 1 <= high]
+    if len(timed) < FEWEST_TO_TELL_NOISE or len(hidden) < len(timed) * NOISY_SHARE:
+        return []
+    return [
+        f"A NOISY MACHINE: in {len(hidden)} of {len(timed)} contrasts a slowdown would typically be seen from "
+        f"{median(hidden):.0%} on, and not from {plan.margin:.0%}; `tfcompare doctor` says what helps, --more goes on"
+    ]
+
+
+def check_run(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequence[str]) -> list[str]:
+    warnings = [*problems, *manifest.notes, *_clocks(endings.watched)]
+    if endings.finished is None:
+        warnings.append("the run was cut short; what it measured is here")
+    elif endings.finished.how:
+        warnings.append(endings.finished.how)
+    for version, reason in endings.lost.items():
+        warnings.append(f"{version} was lost ({reason})")
+    warnings += [
+        f"removed unexpected files from the results of {entry.version}: {entry.what}"
+        for entry in endings.discarded
+        if not entry.stream
+    ]
+    warnings += compare_threads(plan, endings)
+    kept = [entry.cause for entry in endings.disturbed if not entry.redone]
+    if endings.disturbed:
+        warnings.append(
+            f"others used the machine in {len(endings.disturbed)} visits of a case (e.g. "
+            f"{endings.disturbed[0].cause}); {len(endings.disturbed) - len(kept)} were redone, {len(kept)} kept"
+        )
+    pythons = {
+        version: str(manifest.workers.get(version, {}).get("python", facts.python))
+        for version, facts in manifest.environments.items()
+    }
+    # An environment may know less of its Python than the worker in it.
+    if len({tuple(python.split(".")[:2]) for python in pythons.values()}) > 1:
+        warnings.append(f"Python differs between versions ({_listed(pythons)}): it is part of every ratio")
+    return warnings
+
+
+def compare_threads(plan: Plan, endings: Endings) -> list[str]:
+    """Warn if TensorFlow states thread counts other than requested, or than in another version of the case."""
+    by_case: dict[str, dict[str, set[tuple[int, ...]]]] = defaultdict(dict)
+    for (case, version), stated in endings.threads.items():
+        by_case[case][version] = stated
+    asked = {plan.threads} if plan.threads else set()
+    odd = {case: stated for case, stated in by_case.items() if len(asked.union(*stated.values())) > 1}
+    if not odd:
+        return []
+    case, by_version = next(iter(odd.items()))
+    counts = "; ".join(
+        f"{version}: {' or '.join(','.join(map(str, one)) for one in sorted(found))}"
+        for version, found in by_version.items()
+    )
+    wish = f", --threads {','.join(map(str, plan.threads))} was asked for" if plan.threads else ""
+    return [
+        f"TensorFlow states different numbers of threads in {len(odd)} of {len(by_case)} cases (inter,intra; "
+        f"0 is its own choice{wish}), e.g. in {case}: {counts}"
+    ]
+
+
+def _listed(pythons: Mapping[str, str]) -> str:
+    """List versions with their Pythons; three or more neighbours that share a Python become a range."""
+    told: list[str] = []
+    for python, group in groupby(pythons, key=pythons.__getitem__):
+        versions = list(group)
+        whom = [f"{versions[0]} to {versions[-1]}"] if len(versions) > 2 else versions
+        told += [f"{one} on {python}" for one in whom]
+    return ", ".join(told)
+
+
+def _clocks(watched: Sequence[Watched]) -> list[str]:
+    """Return one note per GPU whose clock was not steady.
+
+    A ratio is formed within a round, but a card that cools down between two arms still affects it.
+    """
+    by_card: dict[int, list[CardSpan]] = defaultdict(list)
+    for visit in watched:
+        for card in visit.cards:
+            by_card[card.index].append(card)
+    return [told for index, seen in sorted(by_card.items()) if (told := _clock(index, seen))]
+
+
+def _clock(index: int, visits: Sequence[CardSpan]) -> str:
+    slowest = min((card.sm_mhz_min for card in visits if card.sm_mhz_min is not None), default=None)
+    fastest = max((card.sm_mhz_max for card in visits if card.sm_mhz_max is not None), default=None)
+    if slowest is None or fastest is None or slowest >= fastest * STEADY_CLOCK:
+        return ""
+    hottest = max((card.temperature_c for card in visits if card.temperature_c is not None), default=None)
+    heat = f", up to {hottest} C" if hottest is not None else ""
+    reasons = Counter(reason for card in visits for reason in card.throttled)
+    held = "".join(f", {reason} in {count} of {len(visits)} visits" for reason, count in reasons.most_common())
+    return (
+        f"GPU {index} ran at {slowest} to {fastest} MHz after its bursts{heat}{held}; "
+        "`nvidia-smi --lock-gpu-clocks` keeps it still"
+    )
