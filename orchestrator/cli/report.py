@@ -15,6 +15,7 @@ from orchestrator.cli.listing import draw_listing, find_listing
 from orchestrator.cli.options import Base, Columns, FailOn, Format, Gpu, NoPythonDownloads, Only, Sort, known_fail_on
 from orchestrator.cli.show import shown
 from orchestrator.doctor import environment, noise
+from orchestrator.doctor.report import as_object, layout
 from orchestrator.errors import ContractBroken, EnvironmentFailed, FoundSlower
 from orchestrator.options import EngineOptions
 from orchestrator.profiling import report as profile_report
@@ -129,9 +130,9 @@ def examine_machine(
         say.print(plain(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
         examination = noise.examine(seconds, cpus)
     if format == "json":
-        print(json.dumps(noise.as_object(examination, found), indent=2))
+        print(json.dumps(as_object(examination, found), indent=2))
     else:
-        draw(lambda width: noise.layout(examination, width, found))
+        draw(lambda width: layout(examination, width, found))
     if found.unable:
         raise EnvironmentFailed(f"cannot run here: {', '.join(found.unable)}; what to do stands beside each")
 

@@ -2,26 +2,17 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any
-
-from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from orchestrator.catalog.selectors import MARGIN
-from orchestrator.doctor import environment as setups
 from orchestrator.doctor.aa_probe import Neighbour, Probe, measure
 from orchestrator.doctor.finding import STYLES, Finding, Level
 from orchestrator.machine.host import MOST_FOREIGN, MOST_STEAL, Facts, host_facts, moment
 from orchestrator.plan.pairs import ALPHA, LOOKS
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import judge
-from orchestrator.terminal.text import plain
 
-SCHEMA = "tfcompare.doctor/1"
 # What each look of a run without --rounds may spend of the error; its default budget is good for about the second.
 LOOK_ALPHA = ALPHA / len(LOOKS)
 FIRST_LOOK, BUDGETED, *_, LAST_LOOK = LOOKS
@@ -36,7 +27,6 @@ LEAST_FOREIGN_CORES = 0.1
 NEEDED_CPUS = 2
 # Both of the probe's processes start at once; afterwards only one of them works.
 PROBE_LOAD = 2.0
-WIDE = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +44,13 @@ class Examination:
 
     @property
     def alone(self) -> bool:
-        meanwhile, load = self.probe.meanwhile, _number(self.moment, "load")
+        meanwhile, load = self.probe.meanwhile, number_of(self.moment, "load")
         others = meanwhile is None or meanwhile.foreign_cores > LEAST_FOREIGN_CORES
         return not others and load is not None and load <= PROBE_LOAD
 
     @property
     def can_pin(self) -> bool:
-        usable = _number(self.host, "usable_cores")
+        usable = number_of(self.host, "usable_cores")
         return self.probe.cpus is None and usable is not None and usable > NEEDED_CPUS
 
 
@@ -72,10 +62,10 @@ def examine(seconds: float, cpus: tuple[int, ...] | None = None) -> Examination:
 
 def findings(examination: Examination) -> tuple[Finding, ...]:
     """Return the findings, problems first."""
-    return _sorted(_find(examination))
+    return worst_first(_find(examination))
 
 
-def _sorted(found: Iterator[Finding]) -> tuple[Finding, ...]:
+def worst_first(found: Iterator[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda finding: list(STYLES).index(finding.level)))
 
 
@@ -179,7 +169,7 @@ def _interrupted(seen: Examination) -> Iterator[Finding]:
 
 
 def _load(seen: Examination) -> Iterator[Finding]:
-    load = _number(seen.moment, "load")
+    load = number_of(seen.moment, "load")
     if load is not None and load > PROBE_LOAD:
         yield Finding(
             "load", "note", f"{load:.1f}, where the probe alone makes {PROBE_LOAD:.0f} at most",
@@ -188,7 +178,7 @@ def _load(seen: Examination) -> Iterator[Finding]:
 
 
 def _cores(seen: Examination) -> Iterator[Finding]:
-    usable = _number(seen.host, "usable_cores")
+    usable = number_of(seen.host, "usable_cores")
     if usable is not None and usable < NEEDED_CPUS:
         yield Finding(
             "CPUs", "problem", "only one can be used, and everything takes turns on it",
@@ -197,7 +187,7 @@ def _cores(seen: Examination) -> Iterator[Finding]:
 
 
 def _quota(seen: Examination) -> Iterator[Finding]:
-    cpus = len(seen.probe.cpus) if seen.probe.cpus else _number(seen.host, "usable_cores")
+    cpus = len(seen.probe.cpus) if seen.probe.cpus else number_of(seen.host, "usable_cores")
     quota, _, period = str(seen.host.get("cgroup_quota") or "max").partition(" ")
     if quota == "max" or cpus is None or (granted := int(quota) / int(period)) >= cpus:
         return
@@ -237,7 +227,7 @@ def _virtual(seen: Examination) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _number(facts: Facts, name: str) -> float | None:
+def number_of(facts: Facts, name: str) -> float | None:
     value = facts.get(name)
     return float(value) if isinstance(value, int | float) else None
 
@@ -257,94 +247,3 @@ def level(examination: Examination) -> Level:
     """Return the level of the whole machine: any problem counts, while notes leave it at the level of its spread."""
     worst = findings(examination)[0].level
     return worst if worst == "problem" else _spread(examination).level
-
-
-def layout(examination: Examination | None, width: int, setup: setups.Setup | None = None) -> RenderableType:
-    """Lay out what can run here, how noisy the machine is, or both."""
-    parts: list[RenderableType] = []
-    if setup:
-        head = Text("tfcompare doctor: what can run here", style="bold")
-        parts += [head, _table(_sorted(setups.findings(setup)), width)]
-    if examination:
-        parts += [_head(examination), _table(findings(examination), width)]
-    return Group(*parts)
-
-
-def _table(found: tuple[Finding, ...], width: int) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    wide = width >= WIDE
-    for name in ("", "finding", "what was seen", *(["what to do"] if wide else [])):
-        table.add_column(name, no_wrap=name == "")
-    for finding in found:
-        mark = Text(finding.level, style=STYLES[finding.level])
-        if wide:
-            table.add_row(mark, plain(finding.subject), plain(finding.seen), plain(finding.advice))
-        else:
-            told = [plain(finding.seen), *([plain(f"→ {finding.advice}")] if finding.advice else [])]
-            table.add_row(mark, plain(finding.subject), Text("\n").join(told))
-    return table
-
-
-def _head(examination: Examination) -> Text:
-    host, probe = examination.host, examination.probe
-    pressure = _number(examination.moment, "psi_cpu")
-    told = [
-        f"{host.get('cpu')}, {host.get('usable_cores')} of {host.get('cores')} CPUs",
-        f"{host.get('system')} {host.get('kernel')}",
-        f"load {examination.moment.get('load')}",
-        *([] if pressure is None else [f"CPU pressure {pressure:.0f}%"]),
-    ]
-    pinned = "" if probe.cpus is None else f", pinned to CPU {', '.join(map(str, probe.cpus))}"
-    one, other = probe.call_ms
-    shown = visible(probe.estimate)
-    found = level(examination)
-    head = Text("tfcompare doctor", style="bold")
-    head.append("\n" + " · ".join(told), style="not bold dim")
-    head.append(
-        f"\nA/A probe: {probe.estimate.rounds} rounds in {probe.seconds:.0f} s{pinned}; "
-        f"{one:.2f} and {other:.2f} ms a call",
-        style="not bold dim",
-    )
-    head.append(f"\n{found}", style=STYLES[found])
-    return head.append(
-        f": at best, slowdowns show from {shown[BUDGETED]:.1%} on in about {BUDGETED} rounds, the default budget; from "
-        f"{shown[FIRST_LOOK]:.1%} in {FIRST_LOOK}, from {shown[LAST_LOOK]:.1%} in {LAST_LOOK}. "
-        "What TensorFlow scatters by itself comes on top.",
-        style="not bold",
-    )
-
-
-def as_object(examination: Examination | None, setup: setups.Setup | None = None) -> dict[str, Any]:
-    probed = _probed(examination) if examination else {"level": None, "findings": []}
-    found = [asdict(finding) for finding in _sorted(setups.findings(setup))] if setup else []
-    return {
-        "schema": SCHEMA,
-        **probed,
-        "findings": [*found, *probed["findings"]],
-        "setup": setups.as_object(setup) if setup else None,
-    }
-
-
-def _probed(examination: Examination) -> dict[str, Any]:
-    probe, estimate = examination.probe, examination.probe.estimate
-    low, high = interval(estimate)
-    return {
-        "level": level(examination),
-        "host": examination.host,
-        "moment": examination.moment,
-        "probe": {
-            "seconds": probe.seconds,
-            "rounds": estimate.rounds,
-            "cpus": None if probe.cpus is None else list(probe.cpus),
-            "call_ms": list(probe.call_ms),
-            "ratio": math.exp(estimate.theta),
-            "ci_low": low,
-            "ci_high": high,
-            "spread": estimate.spread,
-            "foreign_cores": probe.meanwhile.foreign_cores if probe.meanwhile else None,
-            "steal_share": probe.meanwhile.steal_share if probe.meanwhile else None,
-            "neighbours": [asdict(neighbour) for neighbour in probe.neighbours],
-        },
-        "visible": [{"rounds": rounds, "slowdown": slowdown} for rounds, slowdown in visible(estimate).items()],
-        "findings": [asdict(finding) for finding in findings(examination)],
-    }

@@ -13,7 +13,8 @@ from rich.console import Console
 
 from orchestrator.doctor import noise
 from orchestrator.doctor.aa_probe import Neighbour, Probe
-from orchestrator.doctor.noise import Examination, Finding, Level, as_object, examine, findings, layout, level
+from orchestrator.doctor.noise import Examination, Finding, Level, examine, findings, level
+from orchestrator.doctor.report import as_object, layout
 from orchestrator.machine.host import Facts, Meanwhile
 from orchestrator.plan.pairs import ALPHA, LOOKS
 from orchestrator.stats.paired import Estimate

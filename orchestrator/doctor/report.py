@@ -1,0 +1,122 @@
+"""What `tfcompare doctor` shows, as a table and as an object."""
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.doctor import environment as setups
+from orchestrator.doctor.finding import STYLES, Finding
+from orchestrator.doctor.noise import (
+    BUDGETED,
+    FIRST_LOOK,
+    LAST_LOOK,
+    Examination,
+    findings,
+    interval,
+    level,
+    number_of,
+    visible,
+    worst_first,
+)
+from orchestrator.terminal.text import plain
+
+SCHEMA = "tfcompare.doctor/1"
+
+
+WIDE = 100
+
+
+def layout(examination: Examination | None, width: int, setup: setups.Setup | None = None) -> RenderableType:
+    """Lay out what can run here, how noisy the machine is, or both."""
+    parts: list[RenderableType] = []
+    if setup:
+        head = Text("tfcompare doctor: what can run here", style="bold")
+        parts += [head, _table(worst_first(setups.findings(setup)), width)]
+    if examination:
+        parts += [_head(examination), _table(findings(examination), width)]
+    return Group(*parts)
+
+
+def _table(found: tuple[Finding, ...], width: int) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    wide = width >= WIDE
+    for name in ("", "finding", "what was seen", *(["what to do"] if wide else [])):
+        table.add_column(name, no_wrap=name == "")
+    for finding in found:
+        mark = Text(finding.level, style=STYLES[finding.level])
+        if wide:
+            table.add_row(mark, plain(finding.subject), plain(finding.seen), plain(finding.advice))
+        else:
+            told = [plain(finding.seen), *([plain(f"→ {finding.advice}")] if finding.advice else [])]
+            table.add_row(mark, plain(finding.subject), Text("\n").join(told))
+    return table
+
+
+def _head(examination: Examination) -> Text:
+    host, probe = examination.host, examination.probe
+    pressure = number_of(examination.moment, "psi_cpu")
+    told = [
+        f"{host.get('cpu')}, {host.get('usable_cores')} of {host.get('cores')} CPUs",
+        f"{host.get('system')} {host.get('kernel')}",
+        f"load {examination.moment.get('load')}",
+        *([] if pressure is None else [f"CPU pressure {pressure:.0f}%"]),
+    ]
+    pinned = "" if probe.cpus is None else f", pinned to CPU {', '.join(map(str, probe.cpus))}"
+    one, other = probe.call_ms
+    shown = visible(probe.estimate)
+    found = level(examination)
+    head = Text("tfcompare doctor", style="bold")
+    head.append("\n" + " · ".join(told), style="not bold dim")
+    head.append(
+        f"\nA/A probe: {probe.estimate.rounds} rounds in {probe.seconds:.0f} s{pinned}; "
+        f"{one:.2f} and {other:.2f} ms a call",
+        style="not bold dim",
+    )
+    head.append(f"\n{found}", style=STYLES[found])
+    return head.append(
+        f": at best, slowdowns show from {shown[BUDGETED]:.1%} on in about {BUDGETED} rounds, the default budget; from "
+        f"{shown[FIRST_LOOK]:.1%} in {FIRST_LOOK}, from {shown[LAST_LOOK]:.1%} in {LAST_LOOK}. "
+        "What TensorFlow scatters by itself comes on top.",
+        style="not bold",
+    )
+
+
+def as_object(examination: Examination | None, setup: setups.Setup | None = None) -> dict[str, Any]:
+    probed = _probed(examination) if examination else {"level": None, "findings": []}
+    found = [asdict(finding) for finding in worst_first(setups.findings(setup))] if setup else []
+    return {
+        "schema": SCHEMA,
+        **probed,
+        "findings": [*found, *probed["findings"]],
+        "setup": setups.as_object(setup) if setup else None,
+    }
+
+
+def _probed(examination: Examination) -> dict[str, Any]:
+    probe, estimate = examination.probe, examination.probe.estimate
+    low, high = interval(estimate)
+    return {
+        "level": level(examination),
+        "host": examination.host,
+        "moment": examination.moment,
+        "probe": {
+            "seconds": probe.seconds,
+            "rounds": estimate.rounds,
+            "cpus": None if probe.cpus is None else list(probe.cpus),
+            "call_ms": list(probe.call_ms),
+            "ratio": math.exp(estimate.theta),
+            "ci_low": low,
+            "ci_high": high,
+            "spread": estimate.spread,
+            "foreign_cores": probe.meanwhile.foreign_cores if probe.meanwhile else None,
+            "steal_share": probe.meanwhile.steal_share if probe.meanwhile else None,
+            "neighbours": [asdict(neighbour) for neighbour in probe.neighbours],
+        },
+        "visible": [{"rounds": rounds, "slowdown": slowdown} for rounds, slowdown in visible(estimate).items()],
+        "findings": [asdict(finding) for finding in findings(examination)],
+    }
