@@ -11,11 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.model import Case
-from orchestrator.profiling.model import (
+from orchestrator.profiling.align import (
     Figure,
-    Profile,
-    Profiled,
-    ProfiledArm,
     Row,
     Split,
     align,
@@ -26,9 +23,9 @@ from orchestrator.profiling.model import (
     own,
     shrunk,
     split,
-    stem,
     value,
 )
+from orchestrator.profiling.model import Profile, Profiled, ProfiledArm, stem
 from orchestrator.reports.columns import duration
 from orchestrator.terminal.text import drawn, plain
 

@@ -6,7 +6,8 @@ import pytest
 
 from orchestrator.model import Case
 from orchestrator.plan.request import Options
-from orchestrator.profiling.model import Profiled, Row, cumulative, grown, growth, own, split
+from orchestrator.profiling.align import Row, cumulative, grown, growth, own, split
+from orchestrator.profiling.model import Profiled
 from orchestrator.profiling.report import Compared, as_object, compared, render
 from orchestrator.profiling.run import ProfileOptions, profile, read
 from orchestrator.terminal.progress import Quiet

@@ -4,23 +4,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.model import Case
-from orchestrator.profiling.model import (
-    Figure,
-    Frame,
-    Node,
-    Profile,
-    Row,
-    Stacks,
-    align,
-    cumulative,
-    grown,
-    growth,
-    module,
-    own,
-    shrunk,
-    split,
-    stem,
-)
+from orchestrator.profiling.align import Figure, Row, align, cumulative, grown, growth, module, own, shrunk, split
+from orchestrator.profiling.model import Frame, Node, Profile, Stacks, stem
 from tests.support.profiled import CALLS, STACKS, function, profile
 
 

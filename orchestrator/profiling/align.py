@@ -1,0 +1,221 @@
+"""The functions of several profiles side by side, whatever the versions call their files."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from orchestrator.profiling.model import Function, Profile, Spent
+
+# What is called so often over all calls was called to build something.
+MOST_BUILDING_CALLS = 2
+
+
+# The same file under its names in different versions; each is applied to what the one before has left.
+MOVED = (
+    (re.compile(r"^tensorflow_core/"), "tensorflow/"),
+    (re.compile(r"^tensorflow/python/keras/"), "keras/"),
+    (re.compile(r"^(tf_)?keras/src/"), "keras/"),
+    (re.compile(r"\.py$"), ""),
+)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A profile in three parts, as in the seed's study: what builds, what every step does once, and the rest."""
+
+    build_ns: int
+    train_ns: int
+    other_ns: int
+    iterations: int
+
+    @property
+    def step_ms(self) -> float:
+        """The time of a step without the build, to which every percentage refers."""
+        return (self.train_ns + self.other_ns) / self.iterations / 1e6
+
+    @property
+    def train_ms(self) -> float:
+        return self.train_ns / self.iterations / 1e6
+
+    @property
+    def other_ms(self) -> float:
+        return self.other_ns / self.iterations / 1e6
+
+
+def builds(function: Function) -> bool:
+    return function.steady.calls <= MOST_BUILDING_CALLS
+
+
+def split(profile: Profile) -> Split:
+    """Split a profile into build, train and other.
+
+    Build is everything until the third call, and functions called once or twice after it. Train is functions called
+    once per step.
+    """
+    build, train, other = 0, 0, 0
+    for function in profile.functions:
+        build += function.start.own_ns
+        if builds(function):
+            build += function.steady.own_ns
+        elif function.steady.calls == profile.iterations:
+            train += function.steady.own_ns
+        else:
+            other += function.steady.own_ns
+    return Split(build, train, other, profile.iterations)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The calls and the time of a function per step in one version."""
+
+    calls: float
+    own_ms: float
+    cumulative_ms: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A function across versions: one cell per version, None if it is not called.
+
+    The file and the line are those in the last version that calls it.
+    """
+
+    file: str
+    line: int
+    name: str
+    cells: tuple[Cell | None, ...]
+
+
+Key = tuple[str, str]
+Figure = Callable[[Cell], float]
+
+
+def own(cell: Cell) -> float:
+    return cell.own_ms
+
+
+def cumulative(cell: Cell) -> float:
+    return cell.cumulative_ms
+
+
+def module(file: str) -> str:
+    """Return a file's name without what moved between versions."""
+    for pattern, instead in MOVED:
+        file = pattern.sub(instead, file)
+    return file
+
+
+def align(profiles: Sequence[Profile]) -> tuple[Row, ...]:
+    """Return one row per function, across all versions.
+
+    Functions are matched by module and name, and the rest by a name that is unmistakable.
+    """
+    rows: dict[Key, list[Function | None]] = {}
+    for position, profile in enumerate(profiles):
+        named = _by_key(profile.functions)
+        moved = _moved([key for key in rows if key not in named], [key for key in named if key not in rows])
+        for key, function in named.items():
+            rows.setdefault(moved.get(key, key), [None] * len(profiles))[position] = function
+    return tuple(_row(functions, profiles) for functions in rows.values())
+
+
+def _moved(gone: Sequence[Key], new: Sequence[Key]) -> dict[Key, Key]:
+    """Map new functions to old ones that have moved.
+
+    A function may now be in a file of the same name, or a method of a class of the same name. If two functions are
+    possible, neither is chosen.
+    """
+    found: dict[Key, Key] = {}
+    for shortened in (_by_file, _by_class):
+        left = {side: [key for key in keys if shortened(key)] for side, keys in (("gone", gone), ("new", new))}
+        counts = {side: Counter(map(shortened, keys)) for side, keys in left.items()}
+        sure = {shortened(key): key for key in left["gone"] if counts["gone"][shortened(key)] == 1}
+        for key in left["new"]:
+            short = shortened(key)
+            if counts["new"][short] == 1 and short in sure and sure[short] not in found.values():
+                found.setdefault(key, sure[short])
+    return found
+
+
+def _by_file(key: Key) -> Key | None:
+    return key[0].rpartition("/")[2], key[1]
+
+
+def _by_class(key: Key) -> Key | None:
+    return ("", key[1]) if "." in key[1] else None
+
+
+def _by_key(functions: Iterable[Function]) -> dict[Key, Function]:
+    """Return the steady functions; those that have the same name in the same file are merged."""
+    found: dict[Key, Function] = {}
+    for function in functions:
+        if builds(function):
+            continue
+        key = (module(function.file), function.name)
+        known = found.get(key)
+        found[key] = function if known is None else _together(known, function)
+    return found
+
+
+def _together(one: Function, other: Function) -> Function:
+    steady = Spent(
+        calls=one.steady.calls + other.steady.calls,
+        own_ns=one.steady.own_ns + other.steady.own_ns,
+        cumulative_ns=one.steady.cumulative_ns + other.steady.cumulative_ns,
+    )
+    return Function(file=one.file, line=one.line, name=one.name, start=one.start, steady=steady)
+
+
+def _row(functions: Sequence[Function | None], profiles: Sequence[Profile]) -> Row:
+    last = next(function for function in reversed(functions) if function)
+    cells = (
+        _cell(function.steady, profile.iterations) if function else None
+        for function, profile in zip(functions, profiles, strict=True)
+    )
+    return Row(last.file, last.line, last.name, tuple(cells))
+
+
+def _cell(spent: Spent, iterations: int) -> Cell:
+    return Cell(spent.calls / iterations, spent.own_ns / iterations / 1e6, spent.cumulative_ns / iterations / 1e6)
+
+
+def value(cell: Cell | None, figure: Figure) -> float:
+    return figure(cell) if cell else 0.0
+
+
+def growth(row: Row, figure: Figure) -> float:
+    """Return by how many milliseconds per step a function grew, compared with the first version.
+
+    The version in which it grew most counts. With a single version, this is the time that the function takes.
+    """
+    first, *others = (value(cell, figure) for cell in row.cells)
+    return max(others) - first if others else first
+
+
+def shrinkage(row: Row, figure: Figure) -> float:
+    first, *others = (value(cell, figure) for cell in row.cells)
+    return first - min(others) if others else 0.0
+
+
+def grown(rows: Iterable[Row], figure: Figure, splits: Sequence[Split]) -> tuple[Row, ...]:
+    """Return the functions that are new or have grown, largest first.
+
+    Growth is a share of the version's step, so that the slowest of several versions does not hide the others.
+    """
+    steps = [parts.step_ms or 1.0 for parts in splits]
+
+    def part(row: Row) -> float:
+        first, *others = (value(cell, figure) for cell in row.cells)
+        return max((after - first) / step for after, step in zip(others, steps[1:], strict=True)) if others else first
+
+    return _largest(rows, part)
+
+
+def shrunk(rows: Iterable[Row], figure: Figure) -> tuple[Row, ...]:
+    """Return the functions that are gone, or that take less and in no version more; largest first."""
+    return _largest((row for row in rows if growth(row, figure) <= 0), lambda row: shrinkage(row, figure))
+
+
+def _largest(rows: Iterable[Row], by: Callable[[Row], float]) -> tuple[Row, ...]:
+    return tuple(sorted((row for row in rows if by(row) > 0), key=lambda row: (-by(row), row.file, row.name)))
