@@ -29,6 +29,7 @@ from orchestrator.errors import (
     UsageError,
 )
 from orchestrator.machine.host import host_facts, is_here
+from orchestrator.measure import prepare_run
 from orchestrator.measure import run as running
 from orchestrator.model import Case
 from orchestrator.plan import gpus
@@ -260,7 +261,7 @@ def obstacle_to(options: Options, number: str, directory: RunDir, view: View) ->
     try:
         if engine.outlook(asked.versions[0]).state == "ready":
             return None
-        _, failures = running.prepare(asked.versions, engine, directory, view)
+        _, failures = prepare_run.prepare(asked.versions, engine, directory, view)
     finally:
         engine.close()
     return next(iter(failures.values()), None)

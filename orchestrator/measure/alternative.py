@@ -1,7 +1,7 @@
 """Suggests a comparison when versions lack their Pythons: one message, and a command that works on this machine."""
 
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from orchestrator import catalog
 from orchestrator.catalog.version import Version
@@ -9,6 +9,7 @@ from orchestrator.engines.venv.engine import has_python
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.model import CONTROL, Plan
 from orchestrator.plan.request import Options
+from orchestrator.results.exit_error import join_failures
 
 # The run directory of the command that failed exists already, and the index was recorded without its login.
 DROPPED = ("--versions", "--out", "--index-url")
@@ -19,15 +20,6 @@ def can_compare(plan: Plan, ready: Collection[str]) -> bool:
     if plan.claims:
         return any(all(version in ready for _, version in pair.arms) for pair in plan.pairs)
     return sum(version.removesuffix(CONTROL) in ready for version in plan.versions) >= 2
-
-
-def join_failures(failures: Iterable[EnvironmentFailed]) -> list[str]:
-    """Return one message per reason, prefixed with the versions it concerns."""
-    versions: dict[str, list[str]] = {}
-    for failure in failures:
-        versions.setdefault(failure.reason, []).append(failure.version)
-    named = ((", ".join(filter(None, numbers)), reason) for reason, numbers in versions.items())
-    return [f"{numbers}: {reason}" if numbers else reason for numbers, reason in named]
 
 
 def make_error(

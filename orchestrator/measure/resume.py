@@ -14,8 +14,9 @@ from orchestrator.catalog.gpu_support import Fitting
 from orchestrator.engines import ENGINES, Environment
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.machine.host import host_facts, is_here
+from orchestrator.measure.prepare_run import prepare, workload_folder
 from orchestrator.measure.rounds import Ledger, Stretch, undecided
-from orchestrator.measure.run import Done, conduct, prepare, verdict_on, workload_folder
+from orchestrator.measure.run import Done, conduct
 from orchestrator.model import (
     CONTROL,
     Calibrated,
@@ -33,6 +34,7 @@ from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.plan.pairs import looks_left
 from orchestrator.results.comparison import judge_run
+from orchestrator.results.exit_error import verdict_on
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View

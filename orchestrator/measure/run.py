@@ -1,48 +1,30 @@
 """The course of a run, from top to bottom: the request, what it requires, the measurement, the verdicts."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from orchestrator.catalog import pinned
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
 from orchestrator.catalog.lock_on_demand import provide
-from orchestrator.catalog.version import Version
-from orchestrator.engines import ENGINES, Engine, Environment
-from orchestrator.engines.choose import choose_engine, find_candidates
-from orchestrator.errors import (
-    ArmsDied,
-    ContractBroken,
-    EngineUnavailable,
-    EnvironmentFailed,
-    Interrupted,
-    NothingSelected,
-    TfCompareError,
-)
+from orchestrator.engines import Engine, Environment
+from orchestrator.engines.choose import choose_engine
+from orchestrator.errors import EngineUnavailable, Interrupted, TfCompareError
 from orchestrator.machine.host import host_facts, moment
 from orchestrator.measure import alternative
-from orchestrator.measure.prepare import Ready, make_ready
+from orchestrator.measure.prepare_run import pin_workloads, prepare_somewhere, workload_folder
 from orchestrator.measure.rounds import Ledger, Measurement, Stretch
 from orchestrator.measure.workers import Crew
-from orchestrator.model import (
-    CONTROL,
-    Comparison,
-    Ended,
-    Finished,
-    Lost,
-    Machine,
-    Manifest,
-    Plan,
-)
+from orchestrator.model import CONTROL, Comparison, Ended, Finished, Machine, Manifest, Plan
 from orchestrator.plan.gpus import fit
 from orchestrator.plan.pairs import TREND_FROM
 from orchestrator.plan.request import Asked, Options, ask
 from orchestrator.results.comparison import judge_run
+from orchestrator.results.exit_error import verdict_on
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View
 from workloads import contract
@@ -97,66 +79,6 @@ def _run(options: Options, asked: Asked, name: str, engine: Engine, view: View, 
     return Done(comparison, directory.path, error or verdict_on(comparison, list(failures.values())))
 
 
-def pin_workloads(asked: Asked, own: Path | None, directory: RunDir, say: Callable[[str], None]) -> Asked:
-    """Copy the user's own workloads into the run directory, if any of them is measured, and use the copies."""
-    if own is None or all(workload.builtin for workload in asked.workloads.values()):
-        return asked
-    large = pinned.pin(own, directory.workloads)
-    for note in pinned.noted(large):
-        say(f"note: {note}")
-    workloads = {
-        name: workload if workload.builtin else replace(workload, path=directory.workloads / workload.path.name)
-        for name, workload in asked.workloads.items()
-    }
-    return replace(asked, plan=replace(asked.plan, large=large), workloads=workloads)
-
-
-def workload_folder(plan: Plan, directory: RunDir, held: ExitStack) -> Path | None:
-    """Return the folder from which workers load the user's own workloads."""
-    if not directory.workloads.is_dir():
-        return None
-    if ENGINES[plan.engine].detached or not plan.large:
-        return directory.workloads
-    scratch = held.enter_context(TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True))
-    return pinned.staged(directory.workloads, plan.large, Path(scratch))
-
-
-def prepare_somewhere(
-    options: Options,
-    versions: tuple[Version, ...],
-    name: str,
-    engine: Engine,
-    directory: RunDir,
-    view: View,
-    held: ExitStack,
-    *,
-    enough: Callable[[Collection[str]], bool] = bool,
-) -> tuple[str, dict[str, Environment], dict[str, EnvironmentFailed]]:
-    """Make the versions ready on the chosen engine, or on the next candidate if it can make none of them.
-
-    There are other candidates only if the choice of the engine was left open. Failures are journaled and reported. If
-    Pythons are missing, `enough` must hold.
-    """
-    environments, failures = prepare(versions, engine, directory, view)
-    names = find_candidates(options.engine, options.isolation, options.environments)
-    for other in names[names.index(name) + 1 :]:
-        if environments:
-            break
-        first = next(iter(failures.values()))
-        view.say(f"no image could be had ({first}); taking {ENGINES[other].title} instead")
-        name, engine = other, ENGINES[other].make(options.environments)
-        held.callback(engine.close)
-        environments, failures = prepare(versions, engine, directory, view)
-    lacks_python = any(failure.lacks_python for failure in failures.values())
-    if not environments or (lacks_python and not enough(environments)):
-        raise alternative.make_error(options, versions, failures)
-    for message in alternative.join_failures(failures.values()):
-        view.say(f"warning: {message}")
-    for version, failure in failures.items():
-        directory.record(Lost(version=version, stage="environment", reason=failure.headline))
-    return name, environments, failures
-
-
 def outline(plan: Plan) -> str:
     rounds = f"{plan.looks[0]} to {plan.looks[-1]} rounds" if len(plan.looks) > 1 else f"{plan.looks[0]} rounds"
     what = f"{len(plan.cases)} cases x {len(plan.versions)} versions"
@@ -192,18 +114,6 @@ def _memory(plan: Plan) -> str:
     if not isinstance(available_mb, int) or needed_gb * 1024 < available_mb:
         return told
     return f"{told}, WHERE {available_mb / 1024:.0f} GB ARE FREE: take fewer versions at a time"
-
-
-def prepare(
-    versions: tuple[Version, ...], engine: Engine, directory: RunDir, view: View
-) -> tuple[dict[str, Environment], dict[str, EnvironmentFailed]]:
-    """Make every version ready, side by side; a version that cannot be made ready affects only itself."""
-    try:
-        made = make_ready(versions, engine, directory.logs, view)
-    except KeyboardInterrupt as stop:
-        raise Interrupted("interrupted before anything was measured; environments that are done are kept") from stop
-    ready = {number: result.environment for number, result in made.items() if isinstance(result, Ready)}
-    return ready, {number: result for number, result in made.items() if isinstance(result, EnvironmentFailed)}
 
 
 def make_manifest(options: Options, asked: Asked, environments: dict[str, Environment]) -> Manifest:
@@ -268,21 +178,6 @@ def conduct(
     if not any(isinstance(entry, Ended) and entry.outcome == "measured" for entry in directory.entries()):
         raise error
     return type(error)(f"{error}; what was measured before is kept: tfcompare report {directory.path}")
-
-
-def verdict_on(comparison: Comparison, failures: list[EnvironmentFailed]) -> TfCompareError | None:
-    """Return the error, if any, that determines the exit code of a completed run."""
-    if comparison.broken:
-        return ContractBroken("\n".join(comparison.broken))
-    if failures:
-        return EnvironmentFailed("\n".join(alternative.join_failures(failures)))
-    if comparison.died:
-        told = [f"{arm.version} {arm.case.label}: {arm.reason}" for arm in comparison.died]
-        return ArmsDied(f"{len(told)} of {len(comparison.arms)} arms died:\n" + "\n".join(told))
-    if all(arm.outcome == "refused" for arm in comparison.arms):
-        reasons = sorted({arm.reason for arm in comparison.arms})
-        return NothingSelected("no version can run what was selected:\n" + "\n".join(reasons))
-    return None
 
 
 def forecast(options: Options, say: Callable[[str], None]) -> list[str]:

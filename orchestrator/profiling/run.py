@@ -22,7 +22,8 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
-from orchestrator.measure.run import make_manifest, pin_workloads, prepare_somewhere, workload_folder
+from orchestrator.measure.prepare_run import pin_workloads, prepare_somewhere, workload_folder
+from orchestrator.measure.run import make_manifest
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.model import Case, Lost, Plan
 from orchestrator.plan.gpus import fit

@@ -20,7 +20,7 @@ from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import image
 from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.measure.run import prepare
+from orchestrator.measure.prepare_run import prepare
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View, view
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version

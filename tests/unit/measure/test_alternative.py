@@ -11,6 +11,7 @@ from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure import alternative, run
 from orchestrator.model import Expectation
 from orchestrator.plan.request import Options
+from orchestrator.results import exit_error
 from tests.support.builders import claim
 
 VERSIONS = catalog.resolve(["1.14", "2.0", "2.13"])
@@ -37,11 +38,11 @@ def fail(*numbers: str, lacks_python: bool = True) -> dict[str, EnvironmentFaile
 
 def test_versions_with_one_reason_share_a_message():
     other = EnvironmentFailed("the disk is full: no space", version="2.13.0")
-    assert alternative.join_failures([*fail("1.14.0", "2.0.0").values(), other]) == [
+    assert exit_error.join_failures([*fail("1.14.0", "2.0.0").values(), other]) == [
         "1.14.0, 2.0.0: Python 3.7 could not be downloaded (no network)",
         "2.13.0: the disk is full: no space",
     ]
-    assert alternative.join_failures([EnvironmentFailed("nothing works")]) == ["nothing works"]
+    assert exit_error.join_failures([EnvironmentFailed("nothing works")]) == ["nothing works"]
 
 
 def test_the_last_line_compares_what_is_left_with_the_newest_release(on):

@@ -12,12 +12,13 @@ from orchestrator.engines import Environment, Outlook
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.choose import choose_engine
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
-from orchestrator.measure import run
+from orchestrator.measure import prepare_run, run
 from orchestrator.measure.alternative import can_compare
 from orchestrator.measure.rounds import Ledger
 from orchestrator.model import Arm, EnvironmentFacts, Expectation, Finished, Isolation
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import Options
+from orchestrator.results import exit_error
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.support import actors
@@ -213,7 +214,7 @@ def prepared(lacks: tuple[str, ...], directory: RunDir, heard: Heard) -> list[st
     options = replace(SMOKE, versions=("1.14", "2.0", "2.12", "2.13"))
     asked = run.ask(options)
     with ExitStack() as held:
-        _, environments, _ = run.prepare_somewhere(
+        _, environments, _ = prepare_run.prepare_somewhere(
             options, asked.versions, "venv", Lacking(*lacks), directory, heard, held,
             enough=lambda ready: can_compare(asked.plan, ready),
         )  # fmt: skip
@@ -316,7 +317,7 @@ ONLY = case()
 
 
 def code(*arms: Arm, failures: tuple[str, ...] = (), **changes) -> int:
-    found = run.verdict_on(comparison(arms=arms, **changes), [EnvironmentFailed(text) for text in failures])
+    found = exit_error.verdict_on(comparison(arms=arms, **changes), [EnvironmentFailed(text) for text in failures])
     return found.exit_code if found else 0
 
 
@@ -337,5 +338,7 @@ def test_where_nobody_can_run_it_nothing_was_selected():
 
 
 def test_the_dead_are_named_with_their_reasons():
-    found = run.verdict_on(comparison(arms=(arm(ONLY), unmeasured(ONLY, "2.0.0", "died", "killed by SIGKILL"))), [])
+    found = exit_error.verdict_on(
+        comparison(arms=(arm(ONLY), unmeasured(ONLY, "2.0.0", "died", "killed by SIGKILL"))), []
+    )
     assert str(found) == "1 of 2 arms died:\n2.0.0 power: killed by SIGKILL"
