@@ -19,10 +19,10 @@ from orchestrator.engines.environment import is_passed_on
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.history.location import VARIABLE, place
 from orchestrator.nightly import lock
+from orchestrator.nightly.schedule import schedulers, units
 from orchestrator.nightly.schedule import status as standing
-from orchestrator.nightly.schedule import systemd_cron, units
+from orchestrator.nightly.schedule.scheduler import Entry, Scheduler
 from orchestrator.nightly.schedule.status import Standing
-from orchestrator.nightly.schedule.systemd_cron import Entry, Scheduler
 from orchestrator.nightly.schedule.units import Planned, Schedule
 from orchestrator.nightly.subprocess_run import PROGRAM
 from orchestrator.terminal.text import harmless, lines
@@ -67,10 +67,10 @@ def install(
 ) -> None:
     wanted, notes = _schedule(context, at, missed, env_file, units.zone(os.environ.get("TZ")))
     _refuse_secrets(redact.without_secrets(context.args))
-    chosen = systemd_cron.named(scheduler)
+    chosen = schedulers.named(scheduler)
     _known(chosen, chosen.entry(), even_if_edited)
     others = [
-        one for one in systemd_cron.every() if one.title != chosen.title and _known(one, one.entry(), even_if_edited)
+        one for one in schedulers.every() if one.title != chosen.title and _known(one, one.entry(), even_if_edited)
     ]
     for where, text in chosen.drawn(wanted).items():
         print(f"{where}:\n")
@@ -120,7 +120,7 @@ def status(
 
 @app.command("uninstall", help=help.NIGHTLY_UNINSTALL)
 def uninstall(even_if_edited: EvenIfEdited = False) -> None:
-    found = [(one, entry) for one in systemd_cron.every() if (entry := _known(one, one.entry(), even_if_edited))]
+    found = [(one, entry) for one in schedulers.every() if (entry := _known(one, one.entry(), even_if_edited))]
     for one, entry in found:
         one.uninstall()
         print(f"removed: {', '.join(where for where in entry.parts if where not in entry.gone)}")
@@ -276,7 +276,7 @@ def _known(one: Scheduler, entry: Entry | None, even_if_edited: bool) -> Entry |
 def _standings() -> Iterable[Standing]:
     now = standing.now()
     running = lock.holder()
-    for one in systemd_cron.every():
+    for one in schedulers.every():
         entry = one.entry()
         if entry is None:
             continue

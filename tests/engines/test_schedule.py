@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.nightly.schedule import units as schedule
-from orchestrator.nightly.schedule.systemd_cron import Cron
+from orchestrator.nightly.schedule.cron import Cron
 from tests.conftest import run_command
 from tests.unit.nightly.plans import wanted
 

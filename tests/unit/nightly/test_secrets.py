@@ -18,10 +18,11 @@ from orchestrator.engines.environment import worker_variables
 from orchestrator.nightly import lock, night
 from orchestrator.nightly.schedule import serve as serving
 from orchestrator.nightly.schedule import units
-from orchestrator.nightly.schedule.systemd_cron import Cron, Systemd
+from orchestrator.nightly.schedule.cron import Cron
+from orchestrator.nightly.schedule.systemd import Systemd
 from orchestrator.nightly.schedule.units import Schedule
 from tests.unit.nightly.plans import planned, wanted
-from tests.unit.nightly.schedule.test_systemd_cron import CRONTAB, FLAGS, SYSTEMCTL, Machine, call, machine
+from tests.unit.nightly.schedule.test_schedulers import CRONTAB, FLAGS, SYSTEMCTL, Machine, call, machine
 
 __all__ = ["call", "machine"]
 

@@ -13,8 +13,9 @@ from orchestrator.errors import UsageError
 from orchestrator.history.model import Night
 from orchestrator.history.store import Store
 from orchestrator.nightly import lock
-from orchestrator.nightly.schedule import systemd_cron, units
-from orchestrator.nightly.schedule.systemd_cron import Cron, Systemd
+from orchestrator.nightly.schedule import schedulers, systemd, units
+from orchestrator.nightly.schedule.cron import Cron
+from orchestrator.nightly.schedule.systemd import Systemd
 from tests.unit.cli.test_main import called
 from tests.unit.nightly.plans import PLANNED, wanted
 
@@ -55,7 +56,7 @@ class Machine:
         self.set(NOTES=str(self.notes), REFUSED="never asked for", DENIED="", HOME=str(folder / "home here"))
         self.set(TFCOMPARE_DATA=str(folder / "my data"), XDG_CONFIG_HOME=str(folder / "config"))
         monkeypatch.delenv("TFCOMPARE_HISTORY", raising=False)
-        monkeypatch.setattr(systemd_cron, "SYSTEM_UNITS", folder / "system")
+        monkeypatch.setattr(systemd, "SYSTEM_UNITS", folder / "system")
         monkeypatch.chdir(folder)
 
     def set(self, **variables: str) -> None:
@@ -224,27 +225,27 @@ def test_a_part_that_is_gone_is_told_and_put_back(with_cron, call):
 
 def test_the_first_scheduler_that_answers_is_taken(with_systemd):
     system = os.getuid() == 0
-    assert systemd_cron.named(None).title == Systemd(system=system).title
+    assert schedulers.named(None).title == Systemd(system=system).title
     with_systemd.has("crontab", CRONTAB)
-    assert systemd_cron.named("cron").title == Cron().title
+    assert schedulers.named("cron").title == Cron().title
     with_systemd.set(REFUSED="show-environment")
-    assert systemd_cron.named(None).title == Cron().title
+    assert schedulers.named(None).title == Cron().title
     with pytest.raises(UsageError, match=r"does not answer \(Failed to do it: Access denied\)"):
-        systemd_cron.named("systemd")
+        schedulers.named("systemd")
 
 
 def test_where_nothing_can_call_it_that_is_said(machine):
     words = "there is no systemctl; there is no crontab. `tfcompare nightly serve` waits by itself"
     with pytest.raises(UsageError, match=words):
-        systemd_cron.named(None)
+        schedulers.named(None)
     with pytest.raises(UsageError, match="--scheduler 'at': it is systemd or cron"):
-        systemd_cron.named("at")
+        schedulers.named("at")
 
 
 def test_whoever_may_not_use_cron_is_told_so(with_cron):
     with_cron.set(DENIED="You (somebody) are not allowed to use this program (crontab)")
     with pytest.raises(UsageError, match=r"crontab -l: You \(somebody\) are not allowed"):
-        systemd_cron.named("cron")
+        schedulers.named("cron")
 
 
 def test_install_shows_all_that_it_will_write_and_writes_nothing_unasked(with_cron, call):

@@ -1,0 +1,118 @@
+"""Nightly runs by a line in a crontab."""
+
+import shutil
+from datetime import datetime
+from pathlib import Path
+
+from orchestrator.catalog import user_data
+from orchestrator.errors import UsageError
+from orchestrator.nightly.schedule import units as schedule
+from orchestrator.nightly.schedule.scheduler import (
+    Entry,
+    output_of,
+    read_part,
+    remove_part,
+    run_tool,
+    user_name,
+    write_part,
+)
+from orchestrator.nightly.schedule.units import END, UNIT, Schedule, Torn
+
+DAEMONS = ("crond.pid", "cron.pid")
+
+
+class Cron:
+    """The crontab of the current user, and the script that it runs."""
+
+    def __init__(self) -> None:
+        self.name = "cron"
+        self.title = f"cron of {user_name()}"
+
+    @property
+    def script(self) -> Path:
+        return user_data.folder() / "nightly.sh"
+
+    @property
+    def begun(self) -> Path:
+        return user_data.folder() / "nightly.begun"
+
+    @property
+    def place(self) -> str:
+        return f"the crontab of {user_name()}"
+
+    def obstacle(self) -> str:
+        if not shutil.which("crontab"):
+            return "there is no crontab"
+        try:
+            self._table()
+        except UsageError as error:
+            return str(error)
+        return ""
+
+    def drawn(self, wanted: Schedule) -> dict[str, str]:
+        return {
+            str(self.script): schedule.script(wanted, self.begun),
+            self.place: schedule.cron_lines(wanted.planned, self.script),
+        }
+
+    def notes(self) -> tuple[str, ...]:
+        if any((Path("/run") / name).exists() for name in DAEMONS):
+            return ()
+        return ("no cron daemon seems to run here, so nothing will call this until one does",)
+
+    def entry(self) -> Entry | None:
+        found = read_part(self.script)
+        if not shutil.which("crontab"):
+            return Entry({str(self.script): found}) if found else None
+        part = self._parts()[1]
+        if not part and not found:
+            return None
+        lines = schedule.read(part.removesuffix(END)) if part else None
+        return Entry({self.place: lines, str(self.script): found})
+
+    def install(self, wanted: Schedule) -> None:
+        before, part, after = self._parts()
+        drawn = self.drawn(wanted)
+        # The night whose time came last is not one that was missed.
+        at = schedule.time_of_day(wanted.planned.at)
+        write_part(self.begun, f"{schedule.due(datetime.now(), at)}\n", 0o600)
+        try:
+            write_part(self.script, drawn[str(self.script)], 0o700)
+            self._settle(before + drawn[self.place] + after)
+        except UsageError:
+            if not part:
+                remove_part(self.script)
+                remove_part(self.begun)
+            raise
+
+    def uninstall(self) -> None:
+        if shutil.which("crontab"):
+            before, part, after = self._parts()
+            if part:
+                self._settle(before + after)
+        remove_part(self.script)
+        remove_part(self.begun)
+
+    def _parts(self) -> tuple[str, str, str]:
+        try:
+            return schedule.own_part(self._table())
+        except Torn as error:
+            raise UsageError(
+                f"{self.place} holds one of the two marks of tfcompare's lines ({UNIT}) and not the other: "
+                "somebody removed it. Remove what is left by `crontab -e`"
+            ) from error
+
+    def _table(self) -> str:
+        done = run_tool("crontab", "-l")
+        if done.returncode == 0:
+            return done.stdout.decode("utf-8", "surrogateescape")
+        if b"no crontab for" in done.stderr:
+            return ""
+        raise UsageError(f"crontab -l: {output_of(done)}")
+
+    def _settle(self, table: str) -> None:
+        # Without any line it is as if there had never been one.
+        words = ("crontab", "-") if table else ("crontab", "-r")
+        done = run_tool(*words, given=table.encode("utf-8", "surrogateescape"))
+        if done.returncode:
+            raise UsageError(f"{' '.join(words)}: {output_of(done)}; the crontab is as it was")
