@@ -23,8 +23,8 @@ from orchestrator.terminal.text import lines
 # Which module has which command, in the order of the help.
 COMMANDS = {
     "run": "run",
-    "reproduce": "run",
-    "profile": "run",
+    "reproduce": "reproduce",
+    "profile": "profile",
     "bisect": "bisect",
     "nightly": "nightly",
     "history": "history",

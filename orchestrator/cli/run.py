@@ -8,10 +8,7 @@ import typer
 from rich.console import Console
 
 from orchestrator import redact
-from orchestrator.catalog import claims
-from orchestrator.catalog import workloads as suites
 from orchestrator.cli import help, parse
-from orchestrator.cli.listing import draw_listing, list_claims
 from orchestrator.cli.options import (
     Base,
     Budget,
@@ -46,14 +43,12 @@ from orchestrator.cli.options import (
     known_fail_on,
     on_gpus,
 )
-from orchestrator.cli.report import show_profile
 from orchestrator.cli.show import Shown, shown
 from orchestrator.errors import FoundSlower, UsageError
 from orchestrator.measure.resume import MoreOptions, more_rounds
 from orchestrator.measure.run import Done, forecast
 from orchestrator.measure.run import run as run_comparison
 from orchestrator.plan.request import Options
-from orchestrator.profiling.run import CALLS, TOP, ProfileOptions, profile
 from orchestrator.reports.next_step import next_line
 from orchestrator.terminal.progress import view
 from orchestrator.terminal.text import lines, plain
@@ -161,126 +156,12 @@ def run(
         isolation=parse.isolation(isolation),
         command=redact.recorded(sys.argv[1:]),
     )
-    _measure(options, how, fail_on, dry_run=dry_run, quiet=quiet, verbose=verbose)
+    run_and_show(options, how, fail_on, dry_run=dry_run, quiet=quiet, verbose=verbose)
 
 
-@app.command(help=help.REPRODUCE)
-def reproduce(
-    claim: Annotated[list[str] | None, typer.Argument(help="Claims to test; all if none is named.")] = None,
-    list_them: Annotated[bool, typer.Option("--list", help="Show the claims there are, and measure nothing.")] = False,
-    suite: Annotated[
-        str | None, typer.Option(help="seed: the claims of the first studies; reported: those of single reports.")
-    ] = None,
-    engine: EngineName = "auto",
-    gpu: Gpu = False,
-    gpus: Gpus = None,
-    gpu_request: GpuRequest = "runtime",
-    gpu_exclusive: GpuExclusive = False,
-    force: Force = False,
-    base: Base = None,
-    ca_bundle: CaBundle = None,
-    index_url: IndexUrl = None,
-    wheelhouse: Wheelhouse = None,
-    no_python_downloads: NoPythonDownloads = False,
-    out: Out = None,
-    rounds: Rounds = None,
-    budget: Budget = None,
-    threads: Threads = None,
-    cpuset: Cpuset = None,
-    memory: Memory = None,
-    timeout: Timeout = "10m",
-    seed: Seed = None,
-    format: Format = "table",
-    dry_run: DryRun = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+def run_and_show(
+    options: Options, how: Shown, fail_on: str | None, *, dry_run: bool, quiet: bool, verbose: bool
 ) -> None:
-    how = shown(format)
-    chosen = claims.choose(claim or (), suite, claims.all_claims(suites.all_workloads()))
-    if list_them:
-        draw_listing(list_claims(chosen), format)
-        return
-    places = environments(
-        gpu, gpu_request, base, ca_bundle, cpuset, memory, index_url, wheelhouse,
-        no_python_downloads=no_python_downloads,
-    )  # fmt: skip
-    places = on_gpus(places, gpus, exclusive=gpu_exclusive, force=force)
-    options = Options(
-        claims=chosen,
-        suite=suite or "claims",
-        engine=engine,
-        environments=places,
-        out=out,
-        rounds=rounds,
-        budget_s=parse.seconds("--budget", budget) if budget else None,
-        threads=parse.threads(threads) if threads else None,
-        timeout_s=parse.seconds("--timeout", timeout),
-        seed=seed,
-        command=redact.recorded(sys.argv[1:]),
-    )
-    _measure(options, how, None, dry_run=dry_run, quiet=quiet, verbose=verbose)
-
-
-@app.command("profile", help=help.PROFILE)
-def profile_cases(
-    versions: Annotated[str, typer.Option(help="Versions to profile, the first is the baseline; one is enough.")],
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(help="Cases to profile: name\\[param=value,...]; repeatable; the suite's if none is named."),
-    ] = None,
-    suite: SuiteName = None,
-    workloads: OwnWorkloads = None,
-    engine: EngineName = "auto",
-    gpu: Gpu = False,
-    gpus: Gpus = None,
-    gpu_request: GpuRequest = "runtime",
-    force: Force = False,
-    base: Base = None,
-    ca_bundle: CaBundle = None,
-    index_url: IndexUrl = None,
-    wheelhouse: Wheelhouse = None,
-    no_python_downloads: NoPythonDownloads = False,
-    out: Out = None,
-    calls: Annotated[int, typer.Option(help="How many calls are profiled.")] = CALLS,
-    top: Annotated[int, typer.Option(min=1, help="How many functions are shown.")] = TOP,
-    threads: Threads = None,
-    cpuset: Cpuset = None,
-    memory: Memory = None,
-    timeout: Timeout = "10m",
-    seed: Seed = None,
-    format: Format = "table",
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
-    parse.known_format(format)
-    places = environments(
-        gpu, gpu_request, base, ca_bundle, cpuset, memory, index_url, wheelhouse,
-        no_python_downloads=no_python_downloads,
-    )  # fmt: skip
-    options = Options(
-        versions=parse.names(versions),
-        suite=suite,
-        selected=tuple(workload or ()),
-        own_workloads=workloads,
-        engine=engine,
-        environments=on_gpus(places, gpus, force=force),
-        out=out,
-        threads=parse.threads(threads) if threads else None,
-        timeout_s=parse.seconds("--timeout", timeout),
-        seed=seed,
-        command=redact.recorded(sys.argv[1:]),
-    )
-    errors = Console(stderr=True)
-    with view(errors, quiet=quiet, verbose=verbose) as watching:
-        found = profile(ProfileOptions(run=options, calls=calls, top=top), watching)
-    show_profile(found, format)
-    if not quiet:
-        errors.print(plain(f"profiles and flame graphs: {found.path}"), soft_wrap=True)
-    if found.error:
-        raise found.error
-
-
-def _measure(options: Options, how: Shown, fail_on: str | None, *, dry_run: bool, quiet: bool, verbose: bool) -> None:
     errors = Console(stderr=True)
     if dry_run:
         say = (lambda text: None) if quiet else (lambda text: errors.print(lines(text), soft_wrap=True))
