@@ -29,11 +29,11 @@ COMMANDS = {
     "nightly": "nightly",
     "history": "history",
     "report": "report",
-    "compare": "report",
+    "compare": "compare",
     "export": "report",
     "images": "images.build",
-    "list": "report",
-    "doctor": "report",
+    "list": "list",
+    "doctor": "doctor",
 }
 
 # Never a bug, whoever writes.

@@ -9,7 +9,7 @@ from orchestrator import redact
 from orchestrator.catalog import claims
 from orchestrator.catalog import workloads as suites
 from orchestrator.cli import help, parse
-from orchestrator.cli.listing import draw_listing, list_claims
+from orchestrator.cli.list import draw_listing, list_claims
 from orchestrator.cli.options import (
     Base,
     Budget,

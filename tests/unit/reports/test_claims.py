@@ -99,7 +99,7 @@ def test_a_run_without_claims_has_no_such_table():
 
 
 def test_every_builtin_claim_can_be_listed(capsys: pytest.CaptureFixture[str]):
-    from orchestrator.cli.listing import draw_listing, find_listing
+    from orchestrator.cli.list import draw_listing, find_listing
 
     draw_listing(find_listing("claims"), "json")
     listed = json.loads(capsys.readouterr().out)

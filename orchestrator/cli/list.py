@@ -3,16 +3,22 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
 from orchestrator import catalog
 from orchestrator.catalog import claims, workloads
+from orchestrator.cli import help, parse
+from orchestrator.cli.options import Format
 from orchestrator.errors import UsageError
 from orchestrator.model import Claim
 from orchestrator.reports.claims import expected
 from orchestrator.terminal.text import lines
+
+app = typer.Typer()
 
 
 @dataclass(frozen=True)
@@ -119,3 +125,12 @@ def draw_listing(listing: Listing, format: str) -> None:
     for row in listing.rows:
         grid.add_row(*(lines(cell) for cell in row))
     Console().print(grid)
+
+
+@app.command("list", help=help.LIST)
+def list_things(
+    what: Annotated[str, typer.Argument(help="versions, workloads, suites or claims.")],
+    format: Format = "table",
+) -> None:
+    parse.known_format(format)
+    draw_listing(find_listing(what), format)
