@@ -31,7 +31,7 @@ COMMANDS = {
     "report": "report",
     "compare": "compare",
     "export": "report",
-    "images": "images.build",
+    "images": "images",
     "list": "list",
     "doctor": "doctor",
 }

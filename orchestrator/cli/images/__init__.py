@@ -1,1 +1,10 @@
-"""The commands of `tfcompare images`."""
+"""The commands of `tfcompare images`, in the order of its help."""
+
+import typer
+
+from orchestrator.cli import help
+from orchestrator.cli.images import archive, build, list, lock, prune, verify
+
+app = typer.Typer(help=help.IMAGES, no_args_is_help=True)
+for command in (build, list, verify, prune, lock, archive):
+    app.add_typer(command.app)

@@ -1,4 +1,4 @@
-"""The commands on images: `tfcompare images build | sbom`, and those on existing images."""
+"""`tfcompare images build` and `sbom`."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -13,7 +13,6 @@ from orchestrator import catalog
 from orchestrator.catalog.lock_on_demand import provide
 from orchestrator.catalog.version import Flavour, Version
 from orchestrator.cli import help, parse
-from orchestrator.cli.images import kept
 from orchestrator.cli.options import Base, CaBundle, Format, IndexUrl, Quiet, Verbose, Wheelhouse
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.options import EngineOptions
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 
 USUAL = ("1.14", "2.0", "2.13")
 
-app = typer.Typer(help=help.IMAGES, no_args_is_help=True)
-app.add_typer(kept.app)
+app = typer.Typer()
 
 ForGpu = Annotated[bool, typer.Option("--gpu", help="The images for GPUs; no GPU is needed to build them.")]
 

@@ -76,5 +76,5 @@ def test_a_folder_that_cannot_be_written_is_told_by_its_path(monkeypatch):
 
 
 def test_the_commands_are_known_without_the_client_of_the_engine():
-    code = "import orchestrator.cli.images.kept, sys; sys.exit('docker' in sys.modules)"
+    code = "import orchestrator.cli.images.common, sys; sys.exit('docker' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,84 @@
+"""`tfcompare images save` and `load`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from orchestrator import catalog
+from orchestrator.catalog import user_data
+from orchestrator.cli import help
+from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine, say
+from orchestrator.cli.options import Base, Quiet
+from orchestrator.errors import EnvironmentFailed
+from orchestrator.terminal.text import draw
+
+if TYPE_CHECKING:
+    from orchestrator.images.archive import Tell
+
+
+app = typer.Typer()
+
+
+ArchiveFile = Annotated[Path, typer.Argument(help="The file.", metavar="FILE", show_default=False)]
+
+
+# The engine unpacks gigabytes without a word.
+PATIENCE_S = 3600
+
+
+@app.command("save", help=help.IMAGES_SAVE)
+def save_images(file: ArchiveFile, versions: Versions = None, base: Base = None, quiet: Quiet = False) -> None:
+    from orchestrator.images import archive, inventory, sizes
+
+    named = find_versions(versions)
+    with open_engine(f"saving {file}", PATIENCE_S) as client:
+        chosen = current_images(inventory.take(client, catalog.all_versions(), base), named, base)
+        needed = archive.weight(client, chosen)
+        say(f"saving {', '.join(one.tag for one in chosen)}: about {sizes.told(needed)}", quiet)
+        with _progress("saving", needed, quiet) as tell:
+            archive.save(client, file, chosen, needed, tell)
+    say(f"written: {file} ({sizes.told(file.stat().st_size)}); there: tfcompare images load {file.name}", quiet)
+
+
+@app.command("load", help=help.IMAGES_LOAD)
+def load_images(file: ArchiveFile, base: Base = None, quiet: Quiet = False) -> None:
+    from orchestrator.engines.docker.image import base_reference
+    from orchestrator.images import archive, inventory, report
+
+    packed = archive.read(file)
+    with open_engine(f"loading {file}", PATIENCE_S) as client:
+        say(f"loading {', '.join(one.tag for one in packed)}", quiet)
+        with _progress("loading", file.stat().st_size, quiet) as tell:
+            archive.load(client, file, tell)
+        tags = {one.tag for one in packed}
+        found = inventory.take(client, catalog.all_versions(), base).only(tags)
+        other = None if base or found.current() else found.other_base
+        flavours = [flavour for version in catalog.all_versions() for flavour in version.flavours]
+        adopted = archive.adopt(packed, {base_reference(flavour, base or other) for flavour in flavours})
+        catalog.reread()
+        found = inventory.take(client, catalog.all_versions(), base or other).only(tags)
+    for name, digest in adopted.items():
+        say(f"{name} is {digest} from now on, as where the images were made ({user_data.digests_file()})", quiet)
+    draw(lambda width: report.of_images(found, missing=False))
+    if absent := tags.difference(*(one.image.tags for one in found.images)):
+        raise EnvironmentFailed(f"{file}: the engine took it, but does not have {', '.join(sorted(absent))}")
+    ready = dict.fromkeys(one.image.version for one in found.current())
+    if not ready:
+        raise EnvironmentFailed(f"{file}: loaded, but no run would use it: the table above says what differs here")
+    with_base = f" with --base '{other}' or TFCOMPARE_BASE" if other else ""
+    say(f"ready{with_base}: {', '.join(ready)}", quiet)
+
+
+@contextmanager
+def _progress(doing: str, total: int, quiet: bool) -> "Iterator[Tell]":
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = ("{task.description}", BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as progress:
+        task = progress.add_task(doing, total=total)
+        yield lambda count: progress.update(task, advance=count)

@@ -1,0 +1,67 @@
+"""What the commands on images share: the engine, versions, which images are current."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from orchestrator import catalog
+from orchestrator.catalog.version import Version
+from orchestrator.cli import parse
+from orchestrator.errors import EnvironmentFailed, NothingSelected
+from orchestrator.terminal.text import plain
+
+if TYPE_CHECKING:
+    import docker
+
+    from orchestrator.images.inventory import Inventory, Judged
+
+
+Versions = Annotated[
+    list[str] | None, typer.Argument(help="Versions, e.g. 1.14 or 2.8..2.13; all if none is named.", metavar="VERSION")
+]
+
+
+@contextmanager
+def open_engine(doing: str, timeout_s: float = 60) -> "Iterator[docker.DockerClient]":
+    # Imported here: most commands need no engine, and its client is slow to import.
+    from orchestrator.engines.docker.engine import asking, connect
+
+    with closing(connect(timeout_s)) as client, asking(doing, EnvironmentFailed):
+        yield client
+
+
+def find_versions(versions: list[str] | None) -> tuple[Version, ...]:
+    names = [name for text in versions or () for name in parse.names(text)]
+    return catalog.resolve(names, fewest=1) if names else ()
+
+
+def current_images(images: "Inventory", named: tuple[Version, ...], base: str | None) -> "tuple[Judged, ...]":
+    """Return the current images of the named versions, or of all versions if none is named."""
+    chosen = images.current(named)
+    here = {one.image.version for one in chosen}
+    advice = (
+        f"{_other_base(images, base)}`tfcompare images build` makes it, `tfcompare images list` shows what there is"
+    )
+    if absent := [version.number for version in named if version.number not in here]:
+        raise EnvironmentFailed(f"{', '.join(absent)}: no image of it is current; {advice}")
+    if not chosen:
+        raise NothingSelected(f"no image is current; {advice}")
+    return chosen
+
+
+def _other_base(images: "Inventory", base: str | None) -> str:
+    other = images.other_base if base is None else None
+    return f"if you build on another base, name it with --base '{other}' or TFCOMPARE_BASE; " if other else ""
+
+
+def tell_other_base(images: "Inventory", base: str | None) -> None:
+    if hint := _other_base(images, base):
+        say(hint.removesuffix("; "))
+
+
+def say(text: str, quiet: bool = False) -> None:
+    if not quiet:
+        Console(stderr=True).print(plain(text), soft_wrap=True)

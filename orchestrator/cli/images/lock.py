@@ -1,0 +1,61 @@
+"""`tfcompare images lock`."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestrator import catalog
+from orchestrator.catalog import user_data
+from orchestrator.cli import help, parse
+from orchestrator.cli.images.common import Versions, find_versions, open_engine, say
+from orchestrator.cli.options import Base, Format
+from orchestrator.errors import EnvironmentFailed, NothingSelected
+from orchestrator.terminal.text import draw
+
+if TYPE_CHECKING:
+    from orchestrator.images.lock import Answer
+
+
+app = typer.Typer()
+
+
+@app.command("lock", help=help.IMAGES_LOCK)
+def lock_bases(
+    versions: Versions = None,
+    gpu: Annotated[bool, typer.Option("--gpu", help="The bases of GPU images.")] = False,
+    base: Base = None,
+    format: Format = "table",
+) -> None:
+    parse.known_format(format)
+    from orchestrator.images import lock, report
+
+    asked = lock.bases(
+        find_versions(versions) or catalog.all_versions(), "gpu" if gpu else "cpu", base, user_data.digests()
+    )
+    if not asked:
+        raise NothingSelected(f"no version named has a {'gpu' if gpu else 'cpu'} flavour")
+    with open_engine("asking the registry") as client:
+        answers = tuple(lock.resolve(client, asked))
+    # A digest that the table has already is left to the table, which may have another one day.
+    if found := {one.image: one.digest for one in answers if one.state in ("new", "CHANGED")}:
+        path = user_data.write_digests(found)
+        catalog.reread()
+    if format == "json":
+        print(json.dumps([one.as_object() for one in answers], indent=2))
+    else:
+        draw(lambda width: report.of_answers(answers))
+    if found:
+        say(f"written: {path}")
+    _tell_moved([one for one in answers if one.state == "CHANGED"])
+    if failed := [one.wrong for one in answers if one.wrong]:
+        raise EnvironmentFailed("\n".join(failed))
+
+
+def _tell_moved(moved: "list[Answer]") -> None:
+    for one in moved:
+        say(
+            f"CHANGED: {one.image} was {one.known}, and its registry has another image under that name by now. "
+            f"Images of {', '.join(one.versions)} will be built anew on it, and are not those measured before. "
+            f"To stay with the old one, remove its line from {user_data.digests_file()}"
+        )

@@ -1,0 +1,39 @@
+"""`tfcompare images verify`."""
+
+import json
+
+import typer
+
+from orchestrator import catalog
+from orchestrator.cli import help, parse
+from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine, say
+from orchestrator.cli.options import Base, Format, Quiet
+from orchestrator.errors import EnvironmentFailed
+from orchestrator.terminal.text import draw
+
+app = typer.Typer()
+
+
+@app.command("verify", help=help.IMAGES_VERIFY)
+def verify_images(versions: Versions = None, base: Base = None, format: Format = "table", quiet: Quiet = False) -> None:
+    parse.known_format(format)
+    from orchestrator.images import inventory, report
+    from orchestrator.images.verify import verify
+
+    named = find_versions(versions)
+    found = []
+    with open_engine("verifying images") as client:
+        for one in current_images(inventory.take(client, catalog.all_versions(), base), named, base):
+            say(f"verifying {one.tag}", quiet)
+            version, flavour = inventory.place(one, catalog.all_versions())
+            assert one.recipe is not None
+            found.append(verify(client, one.image.id, one.tag, version, flavour, one.recipe))
+    if format == "json":
+        print(json.dumps([one.as_object() for one in found], indent=2))
+    else:
+        draw(lambda width: report.of_checks(found))
+    if wrong := [one.image for one in found if not one.ok]:
+        raise EnvironmentFailed(
+            f"{', '.join(wrong)}: not what was built; something has changed it, or the build was not whole. "
+            "Remove it (`docker image rm`, or `tfcompare images prune --all`) and run `tfcompare images build` again"
+        )
