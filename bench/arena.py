@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from orchestrator import catalog
+from orchestrator import catalog, contract
 from orchestrator.catalog.workloads import all_workloads
 from orchestrator.engines import Environment, Started, WorkerPlace
 from orchestrator.engines.build_log import BuildLog
@@ -24,7 +24,6 @@ from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
-from workloads import contract
 
 WORKLOADS = Path(__file__).parent / "workloads"
 MATMUL, TRAIN = (Case("slowed", (("body", body),)) for body in ("matmul", "train"))

@@ -24,6 +24,7 @@ from scipy import stats
 
 from bench import arena
 from orchestrator.catalog.workloads import all_workloads
+from orchestrator.contract import PILOT_ROUND
 from orchestrator.model import Case, Contrast, Plan
 from orchestrator.plan.pairs import LOOKS, plan_pairs
 from orchestrator.results import replicates
@@ -31,7 +32,6 @@ from orchestrator.results.comparison import compared
 from orchestrator.results.endings import Endings, read_endings
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.rundir import RunDir
-from workloads.contract import PILOT_ROUND
 
 VERSION = "2.13"
 WINDOW = LOOKS[-1]

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
-from orchestrator import files
+from orchestrator import contract, files
 from orchestrator.catalog.selectors import MARGIN
 from orchestrator.catalog.workloads import all_workloads
 from orchestrator.machine.host import host_facts
@@ -25,7 +25,6 @@ from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import check, compacted, read_stream
-from workloads import contract
 
 VERSIONS = ("1.14.0", "2.0.0", "2.3.4", "2.8.4", "2.13.0", "2.20.0")
 CASES, ROUNDS, CALLS = 500, 20, 50

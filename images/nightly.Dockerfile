@@ -16,6 +16,7 @@ RUN python -m pip install --no-cache-dir --disable-pip-version-check --require-h
 
 COPY pyproject.toml README.md LICENSE /tmp/build/tfcompare/
 COPY orchestrator /tmp/build/tfcompare/orchestrator
+COPY tfcompare /tmp/build/tfcompare/tfcompare
 COPY workloads /tmp/build/tfcompare/workloads
 COPY images /tmp/build/tfcompare/images
 RUN python -m pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation /tmp/build/tfcompare \

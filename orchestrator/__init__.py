@@ -1,4 +1,4 @@
-"""The host side: plans, engines, statistics and reports. Programs use `from orchestrator import load_run`."""
+"""The host side: plans, engines, statistics and reports. Programs use `from tfcompare import load_run`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,8 @@ __all__ = ["Run", "load_run"]
 
 
 def __getattr__(name: str) -> Any:
-    # Not before it is asked for: every other module of this package passes through here.
+    # Earlier releases told programs to import from here. Every module of this package passes through this file, so
+    # nothing is imported before it is asked for.
     if name in __all__:
         from orchestrator.results import run
 

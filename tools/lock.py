@@ -7,6 +7,7 @@ import argparse
 from typing import get_args
 
 from orchestrator import catalog
+from orchestrator.bundled import IMAGES
 from orchestrator.catalog.lock_on_demand import Lock, Unresolved, pip_lock, resolve
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.errors import UsageError
@@ -38,7 +39,7 @@ def write(lock: Lock, *constraints) -> None:
         lock.path.write_text(resolve(lock, *constraints))
     except Unresolved as error:
         raise SystemExit(f"{lock.path.name}: cannot be resolved\n{error}") from error
-    print(lock.path.relative_to(catalog.IMAGES.parent))
+    print(lock.path.relative_to(IMAGES.parent))
 
 
 def versions_named(names: list[str]) -> list[Version]:
@@ -63,7 +64,7 @@ def main() -> None:
         if options.check:
             stale = [lock for lock in tools + locks if not lock.is_current()]
             for lock in stale:
-                print(f"{lock.path.relative_to(catalog.IMAGES.parent)} is stale or missing: run {lock.command}")
+                print(f"{lock.path.relative_to(IMAGES.parent)} is stale or missing: run {lock.command}")
             raise SystemExit(1 if stale else 0)
         catalog.LOCKS.mkdir(exist_ok=True)
         # Left alone while current: the locks of other versions were made to agree with it.

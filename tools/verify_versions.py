@@ -20,6 +20,7 @@ from pathlib import Path
 from rich.console import Console
 
 from orchestrator import catalog, files
+from orchestrator.bundled import IMAGES
 from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
@@ -33,7 +34,7 @@ from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View, view
 
-RECORD = catalog.IMAGES / "verified.json"
+RECORD = IMAGES / "verified.json"
 ROUNDS = 2
 
 

@@ -3,9 +3,10 @@
 import json
 
 from orchestrator import catalog
+from orchestrator.bundled import IMAGES
 from orchestrator.catalog.version import Flavour, Version
 
-RECORD = catalog.IMAGES / "verified.json"
+RECORD = IMAGES / "verified.json"
 
 HEAD = """# Versions
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from orchestrator import catalog
+from orchestrator import catalog, contract
 from orchestrator.bisect import state
 from orchestrator.bisect.candidates import is_nightly, releases_between, with_nightlies
 from orchestrator.bisect.findings import end_lost, learn, order, timed_out
@@ -36,7 +36,6 @@ from orchestrator.plan import gpus
 from orchestrator.plan.request import Options, ask, suite_of
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
-from workloads import contract
 
 # Where the usual rounds do not tell, as many as this, looked at once.
 MORE_ROUNDS = 40

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from packaging.version import Version as Number
 
+from orchestrator.bundled import IMAGES
 from orchestrator.catalog import lockfile, table, user_data
 from orchestrator.catalog.table import Catalogue, FlavourTable, VersionTable
 from orchestrator.catalog.version import Cuda, Flavour, FlavourName, Python, Version
 from orchestrator.errors import UsageError
 
-# Beside this package, in a checkout and in an installed wheel alike.
-IMAGES = Path(__file__).resolve().parent.parent.parent / "images"
 LOCKS = IMAGES / "locks"
 DOCKERFILE = IMAGES / "Dockerfile"
 

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from orchestrator import catalog
+from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog.selectors import MARGIN, expand, parse_selector
-from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Case, Claim, Effect, Expectation, Metric, Pair, Workload
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from packaging.version import Version as Number
 
 from orchestrator import catalog
+from orchestrator.bundled import IMAGES
 from orchestrator.catalog import user_data
 from orchestrator.catalog.table import FlavourTable
 from orchestrator.catalog.version import Version
@@ -131,7 +132,7 @@ def _lock_patch(number: str, say: Callable[[str], None]) -> None:
     if sibling is None or sibling.cpu is None:
         raise UsageError(
             f"{number}: no release {release} is in the table of versions, so nothing says what goes with it. "
-            f"Describe it in {user_data.table()}, like a version in {catalog.IMAGES / 'versions.toml'}"
+            f"Describe it in {user_data.table()}, like a version in {IMAGES / 'versions.toml'}"
         )
     say(f"{number}: locking it, as {release} is in the table")
     said = ""

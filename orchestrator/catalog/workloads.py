@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import did_you_mean
 from orchestrator.catalog.imports import imported
 from orchestrator.errors import UsageError
 from orchestrator.model import Workload
-from workloads import contract
 
 # Labels of cases are also selections of cases.
 NAMEABLE = re.compile(r"(?!\s)[^,|=\[\]\n]*(?<!\s)")
-WORKLOADS = Path(contract.__file__).resolve().parent
 BUILTIN = WORKLOADS / "suite"
 DEFAULT = "quick"
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 
+from orchestrator import contract
 from orchestrator.exports.files import whole
 from orchestrator.results import tables
 from orchestrator.results.run import Run
 from orchestrator.results.rundir import RunDir
-from workloads import contract
 
 TABLE = "calls"
 

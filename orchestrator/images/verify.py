@@ -12,9 +12,9 @@ import docker
 from packaging.version import Version as Number
 
 from orchestrator import files as confined
+from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, Version
-from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines.docker import container
 from orchestrator.engines.docker.engine import asking
 from orchestrator.engines.docker.image import SPEC_LABEL, Recipe

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from orchestrator import catalog
+from orchestrator import catalog, contract
 from orchestrator.catalog import pinned
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import Fitting
@@ -38,7 +38,6 @@ from orchestrator.results.exit_error import verdict_on
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View
-from workloads import contract
 
 # Rounds that an extension takes where no planned look is left and no number was asked for.
 EXPLORATORY_ROUNDS = 10

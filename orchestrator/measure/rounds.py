@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from orchestrator.contract import PILOT_ROUND
 from orchestrator.engines import ENGINES
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.machine.host import Witness
@@ -19,7 +20,6 @@ from orchestrator.results.rundir import RunDir
 from orchestrator.stats import calibrate
 from orchestrator.stats.calibrate import Pilot
 from orchestrator.terminal.progress import View
-from workloads.contract import PILOT_ROUND
 
 # What the pilot spends on an arm's calls, of a budget at most this share, and how many it makes at most.
 PILOT_S, PILOT_SHARE = 0.3, 0.05

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
+from orchestrator import contract
 from orchestrator.catalog import pinned
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
@@ -27,7 +28,6 @@ from orchestrator.results.comparison import judge_run
 from orchestrator.results.exit_error import verdict_on
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View
-from workloads import contract
 
 # Half a second of building, warming up and calls; measured on two cores with the quick suite. A process or a container
 # of its own imports TensorFlow first.

@@ -8,6 +8,7 @@ from statistics import median
 
 import pyarrow as pa
 
+from orchestrator import contract
 from orchestrator.model import Arm, Case, Comparison, Contrast, Manifest, Metric, Pair, Plan
 from orchestrator.plan.pairs import neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
@@ -17,7 +18,6 @@ from orchestrator.results.rundir import RunDir
 from orchestrator.results.warnings import check_control, check_noise, check_run
 from orchestrator.stats.contrasts import Samples, compare
 from orchestrator.stats.drift import drift
-from workloads import contract
 
 METRICS: Mapping[Metric, Callable[[Replicate], float]] = {
     "steady": lambda replicate: replicate.steady_ns,

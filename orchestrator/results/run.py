@@ -1,4 +1,4 @@
-"""A run as an object, for programs and notebooks: `from orchestrator import load_run`."""
+"""A run as an object, for programs and notebooks: `from tfcompare import load_run`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

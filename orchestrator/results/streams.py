@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from orchestrator import files
+from orchestrator import contract, files
 from orchestrator.errors import ContractBroken
-from workloads import contract
 
 Phase = Literal["build", "first", "second", "warmup", "steady"]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from orchestrator import contract
 from orchestrator.errors import ContractBroken
 from orchestrator.model import Arm, Case, Comparison, Contrast, Params, Plan
 from orchestrator.results.announced import of_journal
 from orchestrator.results.replicates import Replicate, admitted, read_replicates
 from orchestrator.results.rundir import RunDir
-from workloads import contract
 
 TABLES = ("arms", "contrasts", "replicates", "calls")
 

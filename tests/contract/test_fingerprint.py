@@ -1,14 +1,14 @@
 """The fingerprint names the contract: it moves with every change that the other side would notice, and only then."""
 
 import subprocess
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from workloads import contract
+from orchestrator import contract
+from orchestrator.bundled import WORKLOADS
 
-SOURCE = Path(contract.__file__)
+SOURCE = WORKLOADS / "contract.py"
 LOADED = "import runpy, sys; print(runpy.run_path(sys.argv[1])['FINGERPRINT'])"
 
 

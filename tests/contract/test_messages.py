@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from workloads import contract
+from orchestrator import contract
 
 EXAMPLES = {int: 7, float: 1.5, bool: True, str: 'text with \n, " and µ', list: ["a", 1], dict: {"loop": "fit"}}
 KINDS = [

@@ -5,9 +5,9 @@ from typing import get_args, get_origin
 
 import pytest
 
+from orchestrator import contract
 from orchestrator.results import streams
 from orchestrator.results.streams import Row
-from workloads import contract
 
 KINDS = {"label": str, "int32": int, "int64": int}
 GREATEST = {"int32": 2**31 - 1, "int64": 2**63 - 1}

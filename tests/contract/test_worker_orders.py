@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator import contract
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerDied
 from orchestrator.results import replicates, streams
 from tests.contract import stub
 from tests.contract.bench import PATIENCE_S, RUN, Bench
-from workloads import contract
 
 HELLO = {
     "protocol": contract.PROTOCOL,

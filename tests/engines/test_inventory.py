@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog
-from orchestrator.catalog.workloads import WORKLOADS
+from orchestrator.bundled import WORKLOADS
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.engine import VenvEngine

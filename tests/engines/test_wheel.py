@@ -4,12 +4,16 @@ travel with it."""
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT, run_command
 from tests.end_to_end import compare
+
+BUNDLED = ("images", "workloads")
+DIST_INFO = f"tfcompare-{version('tfcompare')}.dist-info"
 
 
 @pytest.fixture(scope="module")
@@ -24,26 +28,43 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_wheel_carries_images_and_workloads_and_nothing_else(wheel: Path) -> None:
-    names = zipfile.ZipFile(wheel).namelist()
-    for needed in ("images/versions.toml", "images/Dockerfile", "workloads/suites.toml", "workloads/worker.py"):
-        assert needed in names
-    tracked = run_command("git", "-C", ROOT, "ls-files", "images", "workloads", "orchestrator").stdout.split()
-    assert sorted(name for name in names if ".dist-info/" not in name) == sorted(tracked)
-
-
-def test_installed_wheel_compares_versions(wheel: Path, tmp_path: Path) -> None:
-    home = tmp_path / "empty"
+@pytest.fixture(scope="module")
+def home(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel and nothing of the checkout."""
+    home = tmp_path_factory.mktemp("home") / "empty"
     subprocess.run([sys.executable, "-m", "venv", home], check=True)
     pip = [home / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "--require-hashes", "-r", ROOT / "requirements" / "run.txt"], check=True, capture_output=True)
     subprocess.run([*pip, "--no-deps", wheel], check=True, capture_output=True)
+    return home
+
+
+def test_wheel_holds_two_packages_and_every_tracked_file(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names} == {"orchestrator", "tfcompare", DIST_INFO}
+    tracked = run_command("git", "-C", ROOT, "ls-files", "orchestrator", "tfcompare", *BUNDLED).stdout.split()
+    expected = [f"orchestrator/_bundled/{name}" if name.startswith(BUNDLED) else name for name in tracked]
+    assert sorted(name for name in names if ".dist-info/" not in name) == sorted(expected)
+    assert {"orchestrator/py.typed", "tfcompare/py.typed"} <= set(names)
+
+
+def test_installed_wheel_compares_versions(home: Path, tmp_path: Path) -> None:
+    # Packages of the user's own, with the names of the folders that the wheel brings, where Python looks first.
+    for name in BUNDLED:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('a package of the user was imported')\n")
+    theirs = {"PYTHONPATH": str(tmp_path)}
     code, answer, stderr = compare(
         str(home / "bin" / "tfcompare"), "--versions", "1.14,2.0", "--engine", "venv", "--suite", "smoke",
-        "--rounds", "2", "--quiet", "--out", tmp_path / "run", cwd=tmp_path,
+        "--rounds", "2", "--quiet", "--out", tmp_path / "run", cwd=tmp_path, env=theirs,
     )  # fmt: skip
     assert code == 0, stderr
     assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}
-    page = run_command(home / "bin" / "tfcompare", "report", tmp_path / "run", "--format", "html", cwd=tmp_path)
+    page = run_command(
+        home / "bin" / "python", "-m", "tfcompare", "report", "run", "--format", "html", cwd=tmp_path, env=theirs
+    )
     assert (page.returncode, page.stdout) == (0, "")
     assert (tmp_path / "run" / "report.html").stat().st_size > 500_000, "with the runtime of its plots"
+    program = "from tfcompare import Run, load_run; run = load_run('run'); print(isinstance(run, Run), len(run.arms))"
+    loaded = run_command(home / "bin" / "python", "-c", program, cwd=tmp_path, env=theirs)
+    assert (loaded.stdout, loaded.stderr) == (f"True {len(answer['arms'])}\n", "")

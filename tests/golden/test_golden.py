@@ -6,11 +6,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from orchestrator import contract
 from orchestrator.reports import json as report
 from orchestrator.results import replicates, streams
 from orchestrator.results.run import load_run
 from tests.contract.bench import RUN
-from workloads import contract
 
 GOLDEN = Path(__file__).parent
 NAMES = ("oldest", "newest")

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from orchestrator import contract
 from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
 from orchestrator.engines import ENGINES, Engine, Started, WorkerPlace
 from orchestrator.engines.worker.channel import ChannelClosed
@@ -26,7 +27,6 @@ from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.support.builders import MS, rows, run_directory
-from workloads import contract
 
 # An order by its kind and its round, as in ("burst", 2).
 Order = tuple[str, int]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from orchestrator import contract
 from orchestrator.model import (
     Arm,
     Case,
@@ -29,7 +30,6 @@ from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import Stream
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import seed_percent
-from workloads import contract
 
 RUN = "20260102-030405-abcd"
 OLD, NEW = "1.0.0", "2.0.0"

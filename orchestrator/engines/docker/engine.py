@@ -11,9 +11,9 @@ import requests
 import urllib3
 from docker.errors import APIError, DockerException
 
+from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, FlavourName, Version
-from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines import Outlook, Started, WorkerPlace
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import container, image, limits, nvidia, security

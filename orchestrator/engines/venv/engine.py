@@ -19,7 +19,8 @@ from tempfile import TemporaryDirectory
 from orchestrator import files
 from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, Version
-from orchestrator.catalog.workloads import BUILTIN, WORKLOADS
+from orchestrator.bundled import WORKLOADS
+from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.engines import Outlook, Started, WorkerPlace, build_errors
 from orchestrator.engines.venv import interpreters, pythons
 from orchestrator.engines.worker.channel import ProcessChannel

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from orchestrator import contract
 from orchestrator.engines.worker import events
 from orchestrator.engines.worker.channel import Channel, ChannelClosed, ChannelTimeout
 from orchestrator.engines.worker.events import (
@@ -23,7 +24,6 @@ from orchestrator.engines.worker.events import (
     RefusedEvent,
 )
 from orchestrator.model import Case
-from workloads import contract
 
 # The worker keeps an order's own deadline; the host waits this much longer before it ends the worker itself.
 GRACE_S = 10.0

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from workloads import contract
+from orchestrator import contract
 
 # Longer is a log, not a reason.
 LONGEST_TEXT, LONGEST_LOG = 2_000, 8_000

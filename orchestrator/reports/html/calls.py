@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from orchestrator import contract
 from orchestrator.results.streams import figures, is_label, labels
-from workloads import contract
 
 # A power of two, so that what was summed up over few calls can be summed up further.
 MOST_POINTS = 64

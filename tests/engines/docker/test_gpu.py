@@ -16,7 +16,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from orchestrator.catalog.workloads import WORKLOADS
+from orchestrator.bundled import WORKLOADS
 from orchestrator.engines import WorkerPlace
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import container, image, security

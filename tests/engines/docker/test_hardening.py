@@ -12,7 +12,7 @@ from typing import Any
 import docker
 import pytest
 
-from orchestrator.catalog.workloads import WORKLOADS
+from orchestrator.bundled import WORKLOADS
 from orchestrator.engines.docker import container, security
 from orchestrator.engines.docker.container import ContainerChannel, Spec, create
 from orchestrator.engines.docker.engine import DockerEnvironment, asking

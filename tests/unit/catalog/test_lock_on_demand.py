@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog
+from orchestrator.bundled import IMAGES
 from orchestrator.catalog import lock_on_demand, user_data
 from orchestrator.errors import UsageError
 from orchestrator.parallel import side_by_side
@@ -145,6 +146,6 @@ def test_why_an_index_does_not_answer_is_told_without_what_pip_calls_its_connect
 
 def test_pip_which_lists_nightlies_is_a_dependency():
     """An environment of uv's has none by itself."""
-    project = tomllib.loads((catalog.IMAGES.parent / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((IMAGES.parent / "pyproject.toml").read_text())["project"]
     assert [name for name in project["dependencies"] if name.startswith("pip>=")]
-    assert "\npip==" in (catalog.IMAGES.parent / "requirements" / "run.txt").read_text()
+    assert "\npip==" in (IMAGES.parent / "requirements" / "run.txt").read_text()

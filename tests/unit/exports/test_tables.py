@@ -10,13 +10,13 @@ import pandas
 import pyarrow.parquet
 import pytest
 
+from orchestrator import contract
 from orchestrator.exports import export
 from orchestrator.exports.csv import render
 from orchestrator.results.run import Run
 from orchestrator.results.tables import TABLES
 from tests.support.builders import case, comparison, plan, unmeasured
 from tests.unit.exports.runs import EAGER, MID, OLD, ROUNDS, VERSIONS, of_scene
-from workloads import contract
 
 
 def ask(question: str, path: Path) -> list[tuple]:

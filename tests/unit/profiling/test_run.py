@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.catalog.version import Version
-from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines import Outlook, Started, WorkerPlace
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.environment import worker_variables

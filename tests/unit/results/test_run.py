@@ -3,22 +3,23 @@
 import re
 from dataclasses import FrozenInstanceError
 from pathlib import Path
+from types import ModuleType
 
 import pyarrow as pa
 import pytest
 
 import orchestrator
-from orchestrator import load_run
+import tfcompare
+from orchestrator import contract
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import Arm, Contrast, Manifest, Plan
 from orchestrator.results import tables
 from orchestrator.results.comparison import judge_run
-from orchestrator.results.run import Run
+from orchestrator.results.run import Run, load_run
 from orchestrator.results.rundir import RunDir
 from tests.conftest import ROOT
 from tests.support.builders import case, plan, rows, run_directory, write_stream
 from tests.unit.exports.runs import EAGER, MID, OLD, ROUNDS, VERSIONS, everything
-from workloads import contract
 
 PAGE = (ROOT / "docs" / "library.md").read_text()
 
@@ -131,8 +132,9 @@ def test_what_is_no_run_is_said(tmp_path: Path):
         load_run(tmp_path)
 
 
-def test_the_package_gives_what_programs_need_and_nothing_by_accident():
-    assert orchestrator.load_run is load_run
-    assert orchestrator.Run is Run
-    with pytest.raises(AttributeError, match="no attribute 'load_runs'"):
-        orchestrator.load_runs  # noqa: B018
+@pytest.mark.parametrize("package", [tfcompare, orchestrator], ids=["tfcompare", "orchestrator, as before"])
+def test_the_package_gives_what_programs_need_and_nothing_by_accident(package: ModuleType):
+    assert package.load_run is load_run
+    assert package.Run is Run
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'load_runs'"):
+        package.load_runs  # noqa: B018

@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from orchestrator import contract
 from orchestrator.results import replicates, streams
 from orchestrator.results.replicates import Loaded
 from orchestrator.results.streams import Stream
 from tests.support.builders import MS, NEW, RUN, case, rows, write_stream
-from workloads import contract
 
 
 def load(*paths: Path) -> Loaded:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from orchestrator import contract
 from orchestrator.model import Disturbed, Drift, Ended, Finished
 from orchestrator.results import tables
 from orchestrator.results.replicates import Replicate
@@ -29,7 +30,6 @@ from tests.support.builders import (
     write_stream,
 )
 from tests.unit.reports import scenes
-from workloads import contract
 
 EAGER, FIT = case("power", style="eager"), case("train", loop="fit", model="small")
 PARAMETERS = ["param_style", "param_loop", "param_model"]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from orchestrator import contract
 from orchestrator.engines.worker.channel import ChannelClosed, ChannelTimeout
 from orchestrator.engines.worker.client import (
     GRACE_S,
@@ -15,7 +16,6 @@ from orchestrator.engines.worker.client import (
     WorkerDied,
 )
 from tests.support.builders import case
-from workloads import contract
 
 OPENED = {"kind": "opened", "replicate": 1, "build_ns": 1, "first_ns": 2, "second_ns": 3, "steps": 5, "threads": [0, 2]}
 DIED = {"kind": "died", "replicate": 1, "how": "exit", "reason": "ended with exit code 3", "log": "tail"}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from orchestrator import contract
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.engines.worker.client import Burst, Died, Refused, WorkerClient, WorkerDied
 from orchestrator.engines.worker.events import LONGEST_LOG, LONGEST_TEXT, OddEvent, parse
 from tests.support.builders import case
-from workloads import contract
 
 GOOD: dict[str, dict[str, Any]] = {
     "ready": {"facts": {"python": "3.11.7", "gpu": None, "xla": True}, "import_ns": 1, "pid": 1},

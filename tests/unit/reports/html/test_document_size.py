@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from orchestrator import contract
 from orchestrator.model import Finished
 from orchestrator.reports import html
 from tests.support.builders import RUN, case, plan, run_directory
-from workloads import contract
 
 VERSIONS = ("1.14.0", "2.0.0", "2.4.0", "2.8.0", "2.12.0", "2.13.0")
 ROUNDS, CALLS = 20, 50
