@@ -12,16 +12,20 @@ from orchestrator.cli import help, parse
 from orchestrator.cli.options import Columns, Only, Sort
 from orchestrator.cli.show import shown
 from orchestrator.errors import ContractBroken
+from orchestrator.exports import EXPORTS
 from orchestrator.profiling import report as profile_report
 from orchestrator.profiling.model import Profiled
 from orchestrator.profiling.run import PROFILE_FILE
 from orchestrator.profiling.run import read as read_profile
+from orchestrator.reports import REPORTS
 from orchestrator.results.run import load_run
 from orchestrator.terminal.text import draw, plain
 
 app = typer.Typer()
 
-TO = "csv, parquet, json, markdown, junit, pyperf, bencher, github-benchmark, asv or openmetrics."
+TO = " or ".join(", ".join(EXPORTS).rsplit(", ", 1))
+TABLED = " and ".join(name for name, entry in EXPORTS.items() if entry.table)
+TABLES = "; ".join(f"{name}: {entry.about}" for name, entry in REPORTS.items())
 
 RunDirectory = Annotated[Path, typer.Argument(help="A run directory.", metavar="RUN", show_default=False)]
 Output = Annotated[str | None, typer.Option("--output", help="A file, or - for stdout.", show_default=False)]
@@ -33,7 +37,7 @@ def report(
     format: Annotated[str, typer.Option(help="table, json, or html (written to RUN/report.html).")] = "table",
     table: Annotated[
         str | None,
-        typer.Option(help="verdicts; trend: a line a version; seed: training loops as the study prints them; claims."),
+        typer.Option(help=f"{TABLES}."),
     ] = None,
     columns: Columns = None,
     only: Only = None,
@@ -52,9 +56,9 @@ def report(
 @app.command(help=help.EXPORT)
 def export(
     run: RunDirectory,
-    to: Annotated[str, typer.Option(help=TO, show_default=False)],
+    to: Annotated[str, typer.Option(help=f"{TO}.", show_default=False)],
     table: Annotated[
-        str | None, typer.Option(help="What csv and parquet hold: arms, contrasts, replicates or calls.")
+        str | None, typer.Option(help=f"What {TABLED} hold: arms, contrasts, replicates or calls.")
     ] = None,
     output: Output = None,
 ) -> None:

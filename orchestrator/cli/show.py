@@ -9,8 +9,7 @@ from orchestrator.catalog import did_you_mean
 from orchestrator.cli.parse import known_format
 from orchestrator.errors import UsageError
 from orchestrator.model import Comparison
-from orchestrator.plan.pairs import TREND_FROM, in_order
-from orchestrator.reports import FORMATS, OBJECTS, PAGES, TABLES, table
+from orchestrator.reports import DEFAULT, FORMATS, PAGES, REPORTS, Report, usual_report
 from orchestrator.reports.columns import known_columns
 from orchestrator.reports.filter_sort import Arrangement, arrangement
 from orchestrator.reports.next_step import next_line
@@ -73,23 +72,17 @@ class Shown:
 
     def _text(self, comparison: Comparison) -> str:
         if self.format == "json":
-            return OBJECTS[self._name(comparison)](comparison)
+            return self._report(comparison).as_json(comparison)
         return drawn(lambda width: self._layout(comparison, width))
 
     def _layout(self, comparison: Comparison, width: int) -> RenderableType:
-        name = self._name(comparison)
-        if name == "verdicts" or self.columns:
-            return table.layout(comparison, width, self.columns, self.arrangement)
-        return TABLES[name](comparison, width)
+        return self._report(comparison).layout(comparison, width, self.columns, self.arrangement)
 
-    def _name(self, comparison: Comparison) -> str:
-        """Return the table that a run is usually read in; a program gets all of the run, unless it names a table."""
+    def _report(self, comparison: Comparison) -> Report:
+        """Return the table to show; a program gets all of the run, unless it names a table."""
         if self.table or self.columns or self.arrangement != Arrangement():
-            return self.table or "verdicts"
-        if comparison.plan.claims:
-            return "claims"
-        many = len(in_order(comparison.plan.versions)) >= TREND_FROM
-        return "trend" if many and self.format == "table" else "verdicts"
+            return REPORTS[self.table or DEFAULT]
+        return usual_report(comparison.plan, complete=self.format == "json")
 
 
 def shown(
@@ -102,12 +95,12 @@ def shown(
 ) -> Shown:
     """Check the flags, and return how to show a run."""
     known_format(format, known)
-    if name is not None and name not in TABLES:
-        raise UsageError(f"unknown table {name!r}{did_you_mean(name, TABLES)}; it is {', '.join(TABLES)}")
+    if name is not None and name not in REPORTS:
+        raise UsageError(f"unknown table {name!r}{did_you_mean(name, REPORTS)}; it is {', '.join(REPORTS)}")
     for flag, value in (("--columns", columns), ("--only", only), ("--sort", sort)):
-        if value is not None and (format != "table" or name not in (None, "verdicts")):
+        if value is not None and (format != "table" or not REPORTS[name or DEFAULT].takes_columns):
             raise UsageError(f"{flag} goes with --format table and the table of verdicts")
-    if format == "json" and name is not None and name not in OBJECTS:
+    if format == "json" and name is not None and not REPORTS[name].json:
         raise UsageError(f"--table {name} is for reading; --format json without it holds the same figures")
     if format in PAGES and name is not None:
         raise UsageError(f"--table goes with --format table or json; a {format} page holds everything")

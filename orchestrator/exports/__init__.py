@@ -1,52 +1,51 @@
 """A run in the formats of other programs: one file per format, and one line here.
 
 Other programs do not pair by round, so no verdict is ever computed from an export. If a format has room for the
-verdict, it is written as it is.
+verdict, it is written as it is. A format's file is imported when it is written: the command line reads these lines for
+its help.
 """
 
-from collections.abc import Callable, Mapping
+from __future__ import annotations
+
 from dataclasses import dataclass
-from pathlib import Path
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from orchestrator.catalog import did_you_mean
-from orchestrator.errors import UsageError
-from orchestrator.exports import (
-    asv,
-    bencher,
-    csv,
-    github_benchmark,
-    json,
-    junit,
-    markdown,
-    openmetrics,
-    parquet,
-    pyperf,
-)
-from orchestrator.exports import files as places
-from orchestrator.results import tables
-from orchestrator.results.run import Run
-from orchestrator.terminal import output_file
+if TYPE_CHECKING:
+    from pathlib import Path
 
-# One text each, without the last line's end.
-TEXTS: Mapping[str, Callable[[Run], str]] = {
-    "csv": csv.render,
-    "json": json.render,
-    "markdown": markdown.render,
-    "junit": junit.render,
-    "bencher": bencher.render,
-    "github-benchmark": github_benchmark.render,
-    "openmetrics": openmetrics.render,
+    from orchestrator.results.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """A format: a text, or files under a usual name."""
+
+    name: str
+    # The module with `render(run) -> str`, without the last line's end, or with `write(run, path) -> paths`.
+    module: str
+    # The file or folder in the run directory that `write` writes to by default; a text goes to stdout.
+    usual_name: str = ""
+    is_folder: bool = False
+    # The flat table that it holds unless another is asked for; its function takes that as its last argument.
+    table: str = ""
+
+
+EXPORTS: dict[str, Export] = {
+    export.name: export
+    for export in (
+        Export(name="csv", module=".csv", table="arms"),
+        Export(name="parquet", module=".parquet", table="calls", usual_name="{table}.parquet"),
+        Export(name="json", module=".json"),
+        Export(name="markdown", module=".markdown"),
+        Export(name="junit", module=".junit"),
+        Export(name="pyperf", module=".pyperf", usual_name="pyperf", is_folder=True),
+        Export(name="bencher", module=".bencher"),
+        Export(name="github-benchmark", module=".github_benchmark"),
+        Export(name="asv", module=".asv", usual_name="asv", is_folder=True),
+        Export(name="openmetrics", module=".openmetrics"),
+    )
 }
-# A file or a folder each; they tell which files they wrote.
-FILES: Mapping[str, Callable[[Run, Path], tuple[Path, ...]]] = {
-    "parquet": parquet.write,
-    "pyperf": pyperf.write,
-    "asv": asv.write,
-}
-DEFAULT_NAME: Mapping[str, str] = {"parquet": f"{parquet.TABLE}.parquet", "pyperf": "pyperf", "asv": "asv"}
-FOLDERS = ("pyperf", "asv")
-# Those that hold a flat table, of which there are several.
-TABLED = ("csv", "parquet")
 
 
 @dataclass(frozen=True)
@@ -59,26 +58,35 @@ class Exported:
 
 def check(to: str, table: str | None = None, output: Path | None = None) -> None:
     """Raise UsageError if an export cannot be made, before its run is read."""
-    known = (*TEXTS, *FILES)
-    if to not in known:
-        raise UsageError(f"unknown format {to!r}{did_you_mean(to, known)}; it is {', '.join(known)}")
-    if table is not None and to not in TABLED:
-        raise UsageError(f"--table goes with --to {' or '.join(TABLED)}; leave it out with --to {to}")
-    if table is not None and table not in tables.TABLES:
-        raise UsageError(f"no table {table!r}{did_you_mean(table, tables.TABLES)}; it is {', '.join(tables.TABLES)}")
-    if output and to not in FOLDERS:
+    from orchestrator.catalog import did_you_mean
+    from orchestrator.errors import UsageError
+    from orchestrator.results.tables import TABLES
+    from orchestrator.terminal import output_file
+
+    if to not in EXPORTS:
+        raise UsageError(f"unknown format {to!r}{did_you_mean(to, EXPORTS)}; it is {', '.join(EXPORTS)}")
+    if table is not None and not EXPORTS[to].table:
+        tabled = [name for name, export in EXPORTS.items() if export.table]
+        raise UsageError(f"--table goes with --to {' or '.join(tabled)}; leave it out with --to {to}")
+    if table is not None and table not in TABLES:
+        raise UsageError(f"no table {table!r}{did_you_mean(table, TABLES)}; it is {', '.join(TABLES)}")
+    if output and not EXPORTS[to].is_folder:
         output_file.check(output)
 
 
 def export(run: Run, to: str, table: str | None = None, output: Path | None = None) -> Exported:
     """Export a run; without an output, return a text, or write files to the run directory under their usual names."""
+    from orchestrator.exports.files import write_text
+
     check(to, table)
-    if to in TEXTS:
-        text = csv.render(run, table) if to == "csv" and table else TEXTS[to](run)
-        if output is None:
-            return Exported(text=text)
-        places.write_text(output, text)
-        return Exported(files=(output,))
-    if to == "parquet" and table:
-        return Exported(files=parquet.write(run, output or run.path / f"{table}.parquet", table))
-    return Exported(files=FILES[to](run, output or run.path / DEFAULT_NAME[to]))
+    entry = EXPORTS[to]
+    module = import_module(entry.module, __name__)
+    table = table or entry.table
+    tables = (table,) if table else ()
+    if entry.usual_name:
+        return Exported(files=module.write(run, output or run.path / entry.usual_name.format(table=table), *tables))
+    text = module.render(run, *tables)
+    if output is None:
+        return Exported(text=text)
+    write_text(output, text)
+    return Exported(files=(output,))

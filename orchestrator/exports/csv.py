@@ -6,13 +6,11 @@ import pyarrow.csv
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import harmless
 
-TABLE = "arms"
-
 # A spreadsheet takes a cell that begins so for a formula and runs it; some also in the wide forms.
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
-def render(run: Run, table: str = TABLE) -> str:
+def render(run: Run, table: str) -> str:
     found = run.to_arrow(table)
     columns = {harmless(name): _harmless(found[name]) for name in found.column_names}
     sink = pa.BufferOutputStream()

@@ -1,8 +1,8 @@
 """The object that `report --format json` prints; docs/schema/ describes it."""
 
-from orchestrator.reports import OBJECTS
+from orchestrator.reports import usual_report
 from orchestrator.results.run import Run
 
 
 def render(run: Run) -> str:
-    return OBJECTS["claims" if run.plan.claims else "verdicts"](run.comparison)
+    return usual_report(run.plan, complete=True).as_json(run.comparison)

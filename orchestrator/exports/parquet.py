@@ -1,4 +1,4 @@
-"""A flat table as Parquet, for pandas, polars and duckdb; every call of a run, unless another table is asked for."""
+"""A flat table as Parquet, for pandas, polars and duckdb."""
 
 from pathlib import Path
 
@@ -11,10 +11,8 @@ from orchestrator.results import tables
 from orchestrator.results.run import Run
 from orchestrator.results.rundir import RunDir
 
-TABLE = "calls"
 
-
-def write(run: Run, path: Path, table: str = TABLE) -> tuple[Path, ...]:
+def write(run: Run, path: Path, table: str) -> tuple[Path, ...]:
     """Write a table to a file; calls are written stream by stream, since together they may not fit into memory."""
     if table == "calls":
         schema = contract.arrow_schema(pa)

@@ -1,14 +1,50 @@
-"""Reports of a judged run: one file per table or format, and one line per report here."""
+"""Reports of a judged run: one file per table or format, and one line per report here.
+
+A report's file is imported when the report is made: the command line reads these lines for its help.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
-from rich.console import RenderableType
+if TYPE_CHECKING:
+    from pathlib import Path
 
-from orchestrator.model import Comparison
-from orchestrator.reports import claims, json, seed, table, trend
-from orchestrator.results.run import Run
+    from rich.console import RenderableType
+
+    from orchestrator.model import Comparison, Plan
+    from orchestrator.reports.filter_sort import Arrangement
+    from orchestrator.results.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A table of a run, for people and for programs."""
+
+    name: str
+    # One clause for the help of `--table`.
+    about: str
+    # The module with `layout(comparison, width)`; if it takes columns, also with `columns` and `arrangement`.
+    module: str
+    takes_columns: bool = False
+    # The module with `as_json(comparison)`, if programs can have this report.
+    json: str = ""
+    # Whether that holds all of a run, so that a program which names no table may get it.
+    complete: bool = False
+    # Whether a run is usually read in this report.
+    suits: Callable[[Plan], bool] = lambda plan: False
+
+    def layout(
+        self, comparison: Comparison, width: int, columns: tuple[str, ...] | None, arrangement: Arrangement
+    ) -> RenderableType:
+        chosen = (columns, arrangement) if self.takes_columns else ()
+        return cast("RenderableType", import_module(self.module, __name__).layout(comparison, width, *chosen))
+
+    def as_json(self, comparison: Comparison) -> str:
+        return str(import_module(self.json, __name__).as_json(comparison))
 
 
 @dataclass(frozen=True)
@@ -23,24 +59,40 @@ class Page:
 
 
 def _html(path: Path) -> tuple[str, Run]:
-    # What draws plots takes a second to import, and no other report needs it.
     from orchestrator.reports import html
 
     return html.page(path)
 
 
-# For people: drawn at a width.
-TABLES: Mapping[str, Callable[[Comparison, int], RenderableType]] = {
-    "verdicts": table.layout,
-    "claims": claims.layout,
-    "seed": seed.layout,
-    "trend": trend.layout,
-}
-# For programs: the tables that have one.
-OBJECTS: Mapping[str, Callable[[Comparison], str]] = {
-    "verdicts": json.render,
-    "claims": claims.as_json,
-    "trend": trend.as_json,
-}
+def _has_many_versions(plan: Plan) -> bool:
+    from orchestrator.plan.pairs import TREND_FROM, in_order
+
+    return len(in_order(plan.versions)) >= TREND_FROM
+
+
+DEFAULT = "verdicts"
+# The first that suits a run is taken, and otherwise the default.
+REPORTS: dict[str, Report] = {
+    report.name: report
+    for report in (
+        Report(name=DEFAULT, about="every comparison", module=".table", takes_columns=True, json=".json"),
+        Report(
+            name="claims", about="what was said in public, and whether it holds", module=".claims", json=".claims",
+            complete=True, suits=lambda plan: bool(plan.claims),
+        ),
+        Report(name="seed", about="training loops as the study prints them", module=".seed"),
+        Report(
+            name="trend", about="one line per version", module=".trend", json=".trend", suits=_has_many_versions
+        ),
+    )
+}  # fmt: skip
 PAGES: Mapping[str, Page] = {"html": Page(_html, "report.html")}
 FORMATS = ("table", "json", *PAGES)
+
+
+def usual_report(plan: Plan, *, complete: bool) -> Report:
+    """Return the report that a run is usually read in; where it has to be complete, only of those that are."""
+    return next(
+        (report for report in REPORTS.values() if report.suits(plan) and (report.complete or not complete)),
+        REPORTS[DEFAULT],
+    )

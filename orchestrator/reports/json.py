@@ -9,7 +9,7 @@ from orchestrator.model import Arm, Comparison, Contrast, Pair
 SCHEMA = "tfcompare.comparison/1"
 
 
-def render(comparison: Comparison) -> str:
+def as_json(comparison: Comparison) -> str:
     return json.dumps(as_object(comparison), indent=2)
 
 

@@ -1,13 +1,10 @@
 """Commands on runs that are there: what they print and write, and which exit code a run with holes in it has."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
-from orchestrator import exports
-from orchestrator.cli import report
 from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
 from tests.unit.cli.test_main import called
 
@@ -116,12 +113,6 @@ def test_two_runs_are_compared_by_their_ratios(monkeypatch, capsys, run: Path):
     assert "2 ratios in both: 2 same." in capsys.readouterr().out
     assert called(monkeypatch, "compare", str(run), str(run), "--format", "json", "--fail-on", "slower") == 0
     assert json.loads(capsys.readouterr().out)["schema"] == "tfcompare.changes/1"
-
-
-def test_the_help_names_every_format_that_there_is():
-    assert set(re.split(r", | or ", report.TO.rstrip("."))) == {
-        *exports.TEXTS, *exports.FILES,
-    }  # fmt: skip
 
 
 BAD_CALLS = {

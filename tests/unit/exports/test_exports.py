@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import exports
 from orchestrator.errors import UsageError
-from orchestrator.exports import DEFAULT_NAME, FILES, TEXTS, check, export
+from orchestrator.exports import EXPORTS, check, export, parquet
 from orchestrator.results.run import Run, load_run
 from tests.conftest import ROOT
 from tests.unit.exports.runs import everything
 
-FORMATS = [*TEXTS, *FILES]
+TEXTS = [name for name, entry in EXPORTS.items() if not entry.usual_name]
+FILES = {"parquet": "calls.parquet", "pyperf": "pyperf", "asv": "asv"}
 
 
 def test_the_run_that_these_tests_export_has_one_of_everything(run: Run):
@@ -22,15 +22,13 @@ def test_the_run_that_these_tests_export_has_one_of_everything(run: Run):
 
 
 def test_every_format_is_a_text_or_files_with_a_usual_name():
-    assert sorted(FORMATS) == sorted(
-        ["csv", "parquet", "json", "markdown", "junit", "pyperf", "bencher", "github-benchmark", "asv", "openmetrics"]
-    )
-    assert DEFAULT_NAME == {"parquet": "calls.parquet", "pyperf": "pyperf", "asv": "asv"}
+    assert TEXTS == ["csv", "json", "markdown", "junit", "bencher", "github-benchmark", "openmetrics"]
+    assert EXPORTS.keys() == {*TEXTS, *FILES}
 
 
 def test_every_format_has_its_section_in_the_docs():
     page = (ROOT / "docs" / "exports.md").read_text()
-    for name in FORMATS:
+    for name in EXPORTS:
         assert f"[`{name}`](#" in page
         assert f"--to {name}" in page
     assert "No verdict is to be computed from an export" in page
@@ -54,7 +52,7 @@ def test_files_go_into_the_run_directory_unless_told_otherwise(tmp_path: Path, n
     made = export(before, name)
     assert made.text is None
     assert made.files
-    inside = directory.path / DEFAULT_NAME[name]
+    inside = directory.path / FILES[name]
     assert all(path.is_file() and (path == inside or inside in path.parents) for path in made.files)
     assert load_run(directory.path) == before
 
@@ -80,7 +78,7 @@ def test_what_cannot_be_asked_for_is_said_before_the_run_is_read(run: Run, asked
         export(run, *asked)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", EXPORTS)
 def test_a_place_that_cannot_be_written_is_wrong_usage(run: Run, tmp_path: Path, name: str):
     (tmp_path / "file").write_text("kept")
     with pytest.raises(UsageError, match=r"cannot write .*file/out.*--output"):
@@ -114,7 +112,7 @@ def test_a_file_is_replaced_only_once_it_is_whole(run: Run, tmp_path: Path, monk
         yield calls
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(exports.parquet.tables, "streams_of_calls", full)
+    monkeypatch.setattr(parquet.tables, "streams_of_calls", full)
     with pytest.raises(UsageError, match="No space left on device"):
         export(run, "parquet", output=path)
     assert path.read_text() == "older"

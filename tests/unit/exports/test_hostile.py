@@ -14,11 +14,14 @@ import pyperf
 import pytest
 from asv.results import iter_results
 
-from orchestrator.exports import FILES, TEXTS, export
+from orchestrator.exports import EXPORTS, export
 from orchestrator.results.run import load_run
 from tests.support.builders import case, plan, rows, run_directory, write_stream
 from tests.unit.exports.runs import OLD, POISONS, ROUNDS, hostile_directory, of_scene
 from tests.unit.reports import scenes
+
+TEXTS = [name for name, entry in EXPORTS.items() if not entry.usual_name]
+FILES = [name for name, entry in EXPORTS.items() if entry.usual_name]
 
 SCENES = {"everything": scenes.everything, "hostile": scenes.hostile, "exploratory": scenes.exploratory}
 

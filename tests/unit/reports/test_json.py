@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.reports import json as report_json
 from orchestrator.reports import table
-from orchestrator.reports.json import as_object, render
+from orchestrator.reports.json import as_json, as_object
 from tests.unit.reports import scenes
 
 ARM = {
@@ -28,7 +28,7 @@ def report() -> dict[str, Any]:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")
 
-    return json.loads(render(scenes.everything()), parse_constant=refuse)
+    return json.loads(as_json(scenes.everything()), parse_constant=refuse)
 
 
 def test_it_has_exactly_the_keys_that_readers_rely_on(report: dict[str, Any]):
@@ -93,7 +93,7 @@ def test_arms_and_contrasts_come_in_the_order_of_the_table(report: dict[str, Any
     assert [found["candidate"] for found in report["contrasts"]] == [found.pair.candidate for found in both.contrasts]
 
 
-@pytest.mark.parametrize("render", [report_json.render, table.render])
+@pytest.mark.parametrize("render", [report_json.as_json, table.render])
 def test_every_format_draws_every_scene_without_an_end_of_line_too_many(render):
     for scene in (scenes.everything, scenes.hostile, scenes.exploratory):
         text = render(scene())

@@ -1,0 +1,31 @@
+"""An engine whose workers are actors."""
+
+from pathlib import Path
+
+from orchestrator.catalog.version import Version
+from orchestrator.engines import Environment, Outlook
+from orchestrator.engines.build_log import BuildLog
+from orchestrator.model import EnvironmentFacts
+from orchestrator.options import EngineOptions
+from tests.support.actors import Dressing, Stage
+
+
+class StageEngine:
+    def __init__(self, options: EngineOptions) -> None:
+        self._stage = Stage()
+
+    def check(self) -> str:
+        return "a stage"
+
+    def outlook(self, version: Version) -> Outlook:
+        return Outlook("ready", "ready")
+
+    def prepare(self, version: Version, log: BuildLog) -> Environment:
+        facts = EnvironmentFacts(version=version.number, kind="stage", identity="", lock="", python="")
+        return Dressing(self._stage, facts)
+
+    def storage(self) -> tuple[str, Path] | None:
+        return None
+
+    def close(self) -> None:
+        pass

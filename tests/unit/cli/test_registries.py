@@ -1,0 +1,64 @@
+"""What docs/architecture.md promises: an engine, a report and an export are one file and one line each."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cli.report import TABLES, TO
+from orchestrator.engines import ENGINES, EngineInfo
+from orchestrator.exports import EXPORTS, Export
+from orchestrator.reports import REPORTS, Report
+from orchestrator.results import tables
+from tests.unit.cli.added.engine import StageEngine
+from tests.unit.cli.test_main import called
+
+ADDED = "tests.unit.cli.added"
+
+
+def test_one_file_and_one_line_add_an_engine_a_report_and_an_export(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    monkeypatch.setitem(ENGINES, "stage", EngineInfo(title="a stage", make=StageEngine, isolation="process"))
+    monkeypatch.setitem(
+        REPORTS, "count", Report(name="count", about="how many", module=f"{ADDED}.report", json=f"{ADDED}.report")
+    )
+    monkeypatch.setitem(EXPORTS, "labels", Export(name="labels", module=f"{ADDED}.export"))
+    run = str(tmp_path / "run")
+
+    flags = ("--versions", "1.14,2.0", "--workload", "power[style=eager]", "--rounds", "2", "--out", run)
+    assert called(monkeypatch, "run", "--engine", "stage", *flags) == 0
+    assert "engine: a stage" in capsys.readouterr().err
+    assert called(monkeypatch, "report", run, "--table", "count") == 0
+    assert "2 arms in stage" in capsys.readouterr().out
+    assert called(monkeypatch, "report", run, "--table", "count", "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out) == {"arms": 2}
+    assert called(monkeypatch, "export", run, "--to", "labels") == 0
+    assert capsys.readouterr().out == "power[style=eager]\n"
+
+    assert called(monkeypatch, "run", "--engine", "stgae", *flags) == 2
+    assert "did you mean stage?" in capsys.readouterr().err
+    assert called(monkeypatch, "report", run, "--table", "cuont") == 2
+    assert "did you mean count?" in capsys.readouterr().err
+    assert called(monkeypatch, "export", run, "--to", "lables") == 2
+    assert "did you mean labels?" in capsys.readouterr().err
+
+
+def test_the_help_names_every_report_and_every_export():
+    assert TO == "csv, parquet, json, markdown, junit, pyperf, bencher, github-benchmark, asv or openmetrics"
+    assert [entry.partition(": ")[0] for entry in TABLES.split("; ")] == ["verdicts", "claims", "seed", "trend"]
+
+
+@pytest.mark.parametrize("table", tables.TABLES)
+def test_the_help_names_every_flat_table(monkeypatch, capsys, table: str):
+    assert called(monkeypatch, "export", "--help") == 0
+    assert table in capsys.readouterr().out
+
+
+def test_names_are_known_without_what_draws_and_writes():
+    """The help of every command needs the names; numpy, pyarrow and rich take a second."""
+    program = "import sys, orchestrator.reports, orchestrator.exports; print(*{*sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"altair", "numpy", "pyarrow", "pydantic", "rich", "scipy"} & set(loaded)
