@@ -16,7 +16,7 @@ def test_every_package_has_its_row_in_the_order_of_the_layers():
     table = PAGE[PAGE.index("## Packages") : PAGE.index("## What holds it together")]
     rows = [re.findall(r"`(\w+)/?`", line.split("|")[1]) for line in table.splitlines() if line.startswith("| `")]
     named = [name for row in rows for name in row]
-    layered = [sorted(layer.split(" | ")) for layer in LAYERS if layer != "__main__"]
+    layered = [sorted(layer.split(" | ")) for layer in LAYERS]
     grouped = []
     for layer in layered:
         grouped.append(sorted(named[: len(layer)]))
