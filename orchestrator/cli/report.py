@@ -3,63 +3,101 @@
 import gc
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from orchestrator.cli import help, parse
-from orchestrator.cli.options import Columns, Only, Sort
-from orchestrator.cli.show import shown
-from orchestrator.errors import ContractBroken
-from orchestrator.profiling import report as profile_report
-from orchestrator.profiling.model import Profiled
-from orchestrator.profiling.run import PROFILE_FILE
-from orchestrator.profiling.run import read as read_profile
-from orchestrator.results.run import load_run
+from orchestrator.cli.options import FORMATS, Arrangement, ReportFormat, choice, with_options
+from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.terminal.text import draw, plain
+
+if TYPE_CHECKING:
+    from orchestrator.profiling.model import Profiled
 
 app = typer.Typer()
 
-TO = "csv, parquet, json, markdown, junit, pyperf, bencher, github-benchmark, asv or openmetrics."
+# What `reports` and `exports` register, and a test holds equal; they import what draws and computes.
+TABLES = ("verdicts", "claims", "seed", "trend")
+TO = (
+    "csv", "parquet", "json", "markdown", "junit", "pyperf", "bencher", "github-benchmark", "asv", "openmetrics",
+)  # fmt: skip
+FLAT_TABLES = ("arms", "contrasts", "replicates", "calls")
 
 RunDirectory = Annotated[Path, typer.Argument(help="A run directory.", metavar="RUN", show_default=False)]
-Output = Annotated[str | None, typer.Option("--output", help="A file, or - for stdout.", show_default=False)]
+Output = Annotated[
+    str | None,
+    typer.Option("--output", help="A file, or - for stdout.", show_default=False, rich_help_panel=ReportFormat.panel),
+]
 
 
-@app.command(help=help.REPORT)
+@app.command()
+@with_options
 def report(
     run: RunDirectory,
-    format: Annotated[str, typer.Option(help="table, json, or html (written to RUN/report.html).")] = "table",
+    form: ReportFormat,
+    arrangement: Arrangement,
     table: Annotated[
         str | None,
-        typer.Option(help="verdicts; trend: a line a version; seed: training loops as the study prints them; claims."),
+        choice(
+            "--table",
+            "table",
+            TABLES,
+            "trend: one line per version; seed: training loops as the study prints them.",
+            rich_help_panel=ReportFormat.panel,
+        ),
     ] = None,
-    columns: Columns = None,
-    only: Only = None,
-    sort: Sort = None,
     output: Output = None,
 ) -> None:
+    """Redraw a run's report from its directory.
+
+    [bold]Examples[/bold]
+
+      tfcompare report runs/first
+
+      tfcompare report runs/first --format json --output first.json
+
+      tfcompare report runs/first --only slower,died --sort ratio
+
+      tfcompare report runs/first --format html
+
+      tfcompare report runs/first --table seed
+
+      tfcompare report runs/all --table trend
+    """
     keep_garbage()
-    how = shown(format, table, columns, only, sort)
+    from orchestrator.cli.show import shown
+    from orchestrator.profiling.run import PROFILE_FILE, read
+
+    how = shown(form.format, table, arrangement.columns, arrangement.only, arrangement.sort)
     if (run / PROFILE_FILE).exists():
-        parse.known_format(format)
-        show_profile(read_profile(run), format)
+        if form.format not in FORMATS:
+            raise UsageError(f"{run} is a profile: --format is {' or '.join(FORMATS)}")
+        show_profile(read(run), form.format)
         return
     raise_broken(how.report(run, output).broken)
 
 
-@app.command(help=help.EXPORT)
+@app.command()
 def export(
     run: RunDirectory,
-    to: Annotated[str, typer.Option(help=TO, show_default=False)],
-    table: Annotated[
-        str | None, typer.Option(help="What csv and parquet hold: arms, contrasts, replicates or calls.")
-    ] = None,
+    to: Annotated[str, choice("--to", "format", TO, "What is written.", show_default=False)],
+    table: Annotated[str | None, choice("--table", "table", FLAT_TABLES, "What csv and parquet hold.")] = None,
     output: Output = None,
 ) -> None:
+    """Write a run for other programs: spreadsheets, pull requests, CI, dashboards.
+
+    [bold]Examples[/bold]
+
+      tfcompare export runs/first --to csv --output first.csv
+
+      tfcompare export runs/first --to markdown
+
+      tfcompare export runs/first --to parquet --table calls --output calls.parquet
+    """
     # The other commands need none of what writes these formats.
     from orchestrator import exports
+    from orchestrator.results.run import load_run
 
     path = None if output in (None, "-") else Path(output)
     exports.check(to, table, path)
@@ -73,7 +111,9 @@ def export(
     raise_broken(loaded.comparison.broken)
 
 
-def show_profile(found: Profiled, format: str) -> None:
+def show_profile(found: "Profiled", format: str) -> None:
+    from orchestrator.profiling import report as profile_report
+
     if format == "json":
         print(json.dumps(profile_report.as_object(found), indent=2))
     else:

@@ -5,12 +5,10 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
-from orchestrator.catalog import did_you_mean
-from orchestrator.cli.parse import known_format
 from orchestrator.errors import UsageError
 from orchestrator.model import Comparison
 from orchestrator.plan.pairs import TREND_FROM, in_order
-from orchestrator.reports import FORMATS, OBJECTS, PAGES, TABLES, table
+from orchestrator.reports import OBJECTS, PAGES, TABLES, table
 from orchestrator.reports.columns import known_columns
 from orchestrator.reports.filter_sort import Arrangement, arrangement
 from orchestrator.reports.next_step import next_line
@@ -98,12 +96,8 @@ def shown(
     columns: str | None = None,
     only: str | None = None,
     sort: str | None = None,
-    known: tuple[str, ...] = FORMATS,
 ) -> Shown:
-    """Check the flags, and return how to show a run."""
-    known_format(format, known)
-    if name is not None and name not in TABLES:
-        raise UsageError(f"unknown table {name!r}{did_you_mean(name, TABLES)}; it is {', '.join(TABLES)}")
+    """Check that the flags go together, and return how to show a run."""
     for flag, value in (("--columns", columns), ("--only", only), ("--sort", sort)):
         if value is not None and (format != "table" or name not in (None, "verdicts")):
             raise UsageError(f"{flag} goes with --format table and the table of verdicts")
