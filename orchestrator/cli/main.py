@@ -33,7 +33,6 @@ from orchestrator.terminal.text import lines
 # Never a bug, whoever writes.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
-
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -66,7 +65,7 @@ def tfcompare(
         ),
     ] = False,
 ) -> None:
-    """Is my TensorFlow code faster or slower in another TensorFlow, by how much, and can I believe it?"""  # noqa: D400
+    """Take the flags that come before a command."""
 
 
 # Each module imports at its top what describes its flags, and in its functions what they need: whatever is called, even

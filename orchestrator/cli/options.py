@@ -53,7 +53,7 @@ class OwnWorkloads(Group):
         Path | None,
         typer.Option(
             "--workloads",
-            help="Folder with workload files of your own. All are measured unless --workload or --suite is given.",
+            help="Folder with workload files of your own. All are measured unless cases or a suite are named.",
             metavar="DIR",
         ),
     ] = None

@@ -8,6 +8,7 @@ import typer
 from orchestrator import redact
 from orchestrator.cli.list import draw_listing, list_claims
 from orchestrator.cli.options import (
+    FORMATS,
     Arrangement,
     FailOn,
     Installation,
@@ -22,6 +23,7 @@ from orchestrator.cli.options import (
     with_options,
 )
 from orchestrator.cli.run import run_and_show
+from orchestrator.errors import UsageError
 
 app = typer.Typer()
 
@@ -56,6 +58,8 @@ def reproduce(
 
       tfcompare reproduce --suite seed --format json > claims.json
     """
+    if list_them and report.format not in FORMATS:
+        raise UsageError(f"--list goes with --format {' or '.join(FORMATS)}")
     from orchestrator.catalog import claims
     from orchestrator.catalog import workloads as suites
 
