@@ -32,7 +32,7 @@ def _call() -> int:
 
     def record(failure: threading.ExceptHookArgs) -> None:
         if failure.exc_value and not isinstance(failure.exc_value, SystemExit):
-            codes.append(cli.report(crash.record(failure.exc_value)))
+            codes.append(cli.report_error(crash.record(failure.exc_value)))
 
     threading.excepthook = record
     return cli.call() or max(codes, default=0)

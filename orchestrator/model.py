@@ -7,9 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ConfigDict
-
-STRICT = ConfigDict(extra="forbid")
+# pydantic's configuration of the types below, without an import of pydantic: whatever starts imports this module.
+STRICT: dict[str, str] = {"extra": "forbid"}
 
 GpuRequest = Literal["runtime", "device", "cdi"]
 # Whether a replicate is forked from a resident worker, or has a process or a container of its own.

@@ -9,6 +9,8 @@ from orchestrator.machine.gpu import Gpu
 from orchestrator.model import GpuRequest
 
 LONGEST_S = 30 * 86_400
+# Of a profile: how many calls it takes and how many functions its report shows.
+PROFILED_CALLS, SHOWN_FUNCTIONS = 20, 15
 
 
 def check_cpus(asked: Collection[int] | None, usable: Collection[int]) -> None:

@@ -89,7 +89,7 @@ def begin(question: Question, out: Path | None, view: View, hands: Hands | None 
     )
     folder = out or Path("runs") / f"bisect-{fresh.created:%Y%m%d-%H%M%S}"
     if state.exists(folder):
-        return folder, again(folder, question)
+        return folder, again(folder, question, question.run.environments.index_url)
     if folder.is_dir() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty, and holds no search that could go on; choose another --out")
     return folder, fresh
@@ -117,11 +117,14 @@ def sources(options: Options, case: Case) -> dict[str, str]:
     return suites.source_hashes([suites.all_workloads(options.own_workloads)[case.workload]])
 
 
-def again(folder: Path, question: Question | None = None) -> State:
-    """Return the state of a search to resume, unless something that it depends on has changed."""
+def again(folder: Path, question: Question | None = None, index_url: str | None = None) -> State:
+    """Return the state of a search to resume, unless something that it depends on has changed.
+
+    The index's address is not stored and has to be given again.
+    """
     refuse_strangers(folder)
     known = state.read(folder)
-    if question is not None and question != known.question:
+    if question is not None and question.with_index(None) != known.question:
         raise UsageError(f"{folder} holds a search that was asked otherwise; --resume {folder} goes on with that one")
     if known.contract != contract.FINGERPRINT:
         raise UsageError(
@@ -137,7 +140,7 @@ def again(folder: Path, question: Question | None = None) -> State:
             f"{folder} was measured on another machine ({known.host.get('cpu')}): it goes on only there; begin anew "
             "here"
         )
-    return state.once_more(known)
+    return state.once_more(replace(known, question=known.question.with_index(index_url)))
 
 
 def bisect(

@@ -33,6 +33,11 @@ class Question:
     nightlies: bool = False
     every: bool = False
 
+    def with_index(self, url: str | None) -> "Question":
+        """Return the question with another address of the index, which may hold a login and is stored nowhere."""
+        environments = replace(self.run.environments, index_url=url)
+        return replace(self, run=replace(self.run, environments=environments))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Skipped:
@@ -109,7 +114,8 @@ def exists(folder: Path) -> bool:
 
 def write(folder: Path, state: State) -> None:
     try:
-        files.write_atomically(folder / STATE_FILE, _adapter().dump_json(state, indent=1) + b"\n")
+        stored = replace(state, question=state.question.with_index(None))
+        files.write_atomically(folder / STATE_FILE, _adapter().dump_json(stored, indent=1) + b"\n")
     except OSError as error:
         raise UsageError(
             f"cannot write {folder / STATE_FILE}: {error.strerror}; what was measured is in {folder / 'steps'}"

@@ -6,12 +6,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import catalog
-from orchestrator.catalog.lock_on_demand import provide
-from orchestrator.cli import help, parse
-from orchestrator.cli.options import Base, Format, Gpu, NoPythonDownloads
-from orchestrator.doctor import environment, noise
-from orchestrator.doctor.report import as_object, layout
+from orchestrator.cli import parse
+from orchestrator.cli.options import Base, Downloads, Format, OnGpu, with_options
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.options import EngineOptions
 from orchestrator.terminal.text import draw, plain
@@ -19,33 +15,52 @@ from orchestrator.terminal.text import draw, plain
 app = typer.Typer()
 
 
-@app.command("doctor", help=help.DOCTOR)
+@app.command("doctor")
+@with_options
 def examine_machine(
+    gpu: OnGpu,
+    base: Base,
+    downloads: Downloads,
+    output: Format,
     versions: Annotated[
         str, typer.Option(help="Versions that should run here; the exit code is 0 only when all of them can.")
     ] = "1.14,2.0,2.13",
-    gpu: Gpu = False,
-    base: Base = None,
-    no_python_downloads: NoPythonDownloads = False,
     probe: Annotated[
         bool, typer.Option("--probe/--no-probe", help="Measure how noisy this machine is.", show_default=False)
     ] = True,
     duration: Annotated[str, typer.Option(help="How long to probe.")] = "30s",
     cpuset: Annotated[str | None, typer.Option(help="CPUs that the probe runs on, e.g. 0,2-3.")] = None,
-    format: Format = "table",
 ) -> None:
-    parse.known_format(format)
+    """Say what this machine can run and how noisy it is right now, and what to do about each finding.
+
+    [bold]Examples[/bold]
+
+      tfcompare doctor
+
+      tfcompare doctor --versions 1.14,2.0..2.4 --no-probe
+
+      tfcompare doctor --versions 2.13 --gpu --no-probe
+
+      tfcompare doctor --cpuset 2-3 --format json
+    """
     seconds = parse.seconds("--duration", duration)
     cpus = parse.cpus(cpuset) if cpuset else None
     say = Console(stderr=True)
+    from orchestrator import catalog
+    from orchestrator.catalog.lock_on_demand import provide
+
     names = provide(parse.names(versions), lambda text: say.print(plain(text), soft_wrap=True))
-    options = EngineOptions(gpu=gpu, base=base, python_downloads=not no_python_downloads)
-    found = environment.look(catalog.resolve(names, fewest=1), options)
+    versions_here = catalog.resolve(names, fewest=1)
+    options = EngineOptions(gpu=gpu.gpu, base=base.base, python_downloads=not downloads.no_python_downloads)
+    from orchestrator.doctor import environment, noise
+    from orchestrator.doctor.report import as_object, layout
+
+    found = environment.look(versions_here, options)
     examination = None
     if probe:
         say.print(plain(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
         examination = noise.examine(seconds, cpus)
-    if format == "json":
+    if output.format == "json":
         print(json.dumps(as_object(examination, found), indent=2))
     else:
         draw(lambda width: layout(examination, width, found))

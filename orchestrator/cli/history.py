@@ -6,28 +6,40 @@ from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from os import W_OK, access
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from orchestrator.catalog import did_you_mean
-from orchestrator.cli import help, parse
-from orchestrator.cli.options import Format, History
+from orchestrator.cli import parse
+from orchestrator.cli.options import FORMATS, Format, History, choice, with_options
 from orchestrator.errors import ContractBroken, NothingSelected, UsageError
-from orchestrator.history.alarms import state as states
-from orchestrator.history.alarms import user_actions
-from orchestrator.history.location import place
-from orchestrator.history.model import Alarm, Event
-from orchestrator.history.store import Store
 from orchestrator.terminal.text import draw, lines
 
+if TYPE_CHECKING:
+    from orchestrator.history.model import Alarm, Event
+    from orchestrator.history.store import Store
+
 SHOW = "show"
+# What `sql_output` writes, and a test holds equal; it imports pyarrow.
+QUERY_FORMATS = ("table", "csv", "json", "parquet")
 EMPTY = (
     "there is nothing in the history {path} yet: `tfcompare nightly run --versions 2.13,nightly` measures a first "
     "night, `tfcompare history import RUN` adds a run that is there, --history DIR looks elsewhere"
 )
+
+
+HISTORY = r"""Show what the nights measured: all series and alarms, or one case night by night, as a table and a plot.
+
+[bold]Examples[/bold]
+
+  tfcompare history
+
+  tfcompare history 'predict\[model=tiny]' --version nightly --last 60
+
+  tfcompare history train_loop --since 2026-09-01 --format csv > nights.csv
+"""
 
 
 class CaseOrCommand(TyperGroup):
@@ -65,7 +77,7 @@ class CaseOrCommand(TyperGroup):
 
 app = typer.Typer(
     cls=CaseOrCommand,
-    help=help.HISTORY,
+    help=HISTORY,
     subcommand_metavar="| COMMAND [ARGS]...",
 )
 
@@ -76,12 +88,13 @@ Note = Annotated[str, typer.Option("--note", help="Why, for whoever reads it nex
 Until = Annotated[str | None, typer.Option("--until", help="The last day of it, e.g. 2026-12-31.", metavar="DATE")]
 
 
-@app.command(SHOW, help=help.HISTORY, hidden=True)
+@app.command(SHOW, help=HISTORY, hidden=True)
+@with_options
 def show(
+    history: History,
     case: Annotated[
         str | None, typer.Argument(help="A case, a workload, or a part of a case's name.", metavar="CASE")
     ] = None,
-    history: History = None,
     last: Annotated[
         int | None, typer.Option("--last", min=1, help="Only so many nights, the newest.", show_default=False)
     ] = None,
@@ -99,9 +112,11 @@ def show(
     every: Annotated[
         bool, typer.Option("--all", help="Every night and every series, the control arm and those that ended, too.")
     ] = False,
-    format: Annotated[str, typer.Option("--format", help="table, json or csv, on stdout.")] = "table",
+    format: Annotated[
+        str,
+        choice("--format", "format", (*FORMATS, "csv"), "What is printed on stdout.", rich_help_panel=Format.panel),
+    ] = "table",
 ) -> None:
-    parse.known_format(format, ("table", "json", "csv"))
     # What draws and judges: the commands that only say something need none of it.
     from orchestrator.history import json as objects
     from orchestrator.history import select
@@ -143,20 +158,32 @@ def show(
         draw(lambda width: show.overview(picked, listed, known, width))
 
 
-@app.command("query", help=help.HISTORY_QUERY)
+@app.command("query")
+@with_options
 def query_history(
+    history: History,
     sql: Annotated[
         str | None, typer.Argument(help="One SELECT; without it, what there is to ask for.", metavar="SQL")
     ] = None,
-    history: History = None,
-    format: Annotated[str, typer.Option("--format", help="table, csv, json or parquet.")] = "table",
+    format: Annotated[
+        str, choice("--format", "format", QUERY_FORMATS, "What is written.", rich_help_panel=Format.panel)
+    ] = "table",
     output: Annotated[str | None, typer.Option("--output", help="A file, or - for stdout.", show_default=False)] = None,
 ) -> None:
+    """Ask the history in SQL; without a query, say which views and columns there are.
+
+    [bold]Examples[/bold]
+
+      tfcompare history query
+
+      tfcompare history query 'SELECT night, version, ratio FROM series ORDER BY night'
+
+      tfcompare history query 'SELECT * FROM points' --format parquet --output points.parquet
+    """
     from orchestrator.history import sql as query
     from orchestrator.history import sql_output
     from orchestrator.history.terminal import plot
 
-    parse.known_format(format, sql_output.FORMATS)
     if sql is None:
         plot.say(query.listing())
         return
@@ -176,10 +203,11 @@ def query_history(
         print(sql_output.text(found, format), end="")
 
 
-@app.command("import", help=help.HISTORY_IMPORT)
+@app.command("import")
+@with_options
 def import_run(
+    history: History,
     run: Annotated[Path, typer.Argument(help="A run directory.", metavar="RUN", show_default=False)],
-    history: History = None,
     night: Annotated[
         str | None,
         typer.Option("--night", help="Of which night it is, if not of the day it began.", metavar="DATE"),
@@ -193,6 +221,14 @@ def import_run(
         ),
     ] = None,
 ) -> None:
+    """Add the contrasts of a run to the history, as a night of their own; the run stays where it is.
+
+    [bold]Examples[/bold]
+
+      tfcompare history import runs/first
+
+      tfcompare history import runs/tuesday --night 2026-11-17 --name 2.22.0.dev20261117=nightly
+    """
     from orchestrator.history.points import of_run
     from orchestrator.results.run import load_run
     from orchestrator.results.rundir import RunDir
@@ -220,58 +256,83 @@ def import_run(
     _say(f"{len(points)} contrasts, {timed} of them with a time, are the night of {points[0].night} now: {path}")
 
 
-@app.command("alarms", help=help.HISTORY_ALARMS)
+@app.command("alarms")
+@with_options
 def list_alarms(
-    history: History = None,
+    history: History,
+    output: Format,
     every: Annotated[bool, typer.Option("--all", help="Those that recovered, too.")] = False,
-    format: Format = "table",
 ) -> None:
-    parse.known_format(format)
+    """List alarms: size, first bad night, what changed then, the commands to reproduce and bisect."""
     from orchestrator.history import json as objects
+    from orchestrator.history.alarms import state as states
     from orchestrator.history.terminal import alarms, plot
 
     known, warnings = _alarms(_open(history))
     _warn(warnings)
-    if format == "json":
+    if output.format == "json":
         shown = [alarm for alarm in known if every or states.is_open(alarm)]
         print(json.dumps(objects.as_object((), shown, warnings), indent=2))
     else:
         plot.say(alarms.listed(known, whole=every))
 
 
-@app.command("known", help=help.HISTORY_KNOWN)
-def know(id: AlarmId, note: Note, history: History = None) -> None:
+@app.command("known")
+@with_options
+def know(id: AlarmId, note: Note, history: History) -> None:
+    """Say that an alarm is known, and why; nights list it with this note until it recovers.
+
+    [bold]Examples[/bold]
+
+      tfcompare history known 3f9a12 --note 'new allocator, wanted'
+    """
+    from orchestrator.history.alarms import user_actions
+
     store, alarm, _ = _alarm(history, id)
     store.record(user_actions.say(alarm, "known", note, _now()))
     _say(f"alarm {alarm.id} is known: {note}")
 
 
-@app.command("mute", help=help.HISTORY_MUTE)
-def mute(id: AlarmId, note: Note, until: Until = None, history: History = None) -> None:
+@app.command("mute")
+@with_options
+def mute(id: AlarmId, note: Note, history: History, until: Until = None) -> None:
+    """Say nothing more of an alarm, for good or until a day.
+
+    [bold]Examples[/bold]
+
+      tfcompare history mute 3f9a12 --note 'fix is in review' --until 2026-12-31
+    """
     last = _day("--until", until)
+    from orchestrator.history.alarms import user_actions
+
     store, alarm, _ = _alarm(history, id)
     store.record(user_actions.say(alarm, "muted", note, _now(), last))
     _say(f"alarm {alarm.id} is muted{f' until {last}' if last else ''}: {note}")
 
 
-@app.command("unmute", help=help.HISTORY_UNMUTE)
+@app.command("unmute")
+@with_options
 def unmute(
+    history: History,
     id: AlarmId,
     note: Annotated[str, typer.Option("--note", help="Why, in place of the note that it has.")] = "",
-    history: History = None,
 ) -> None:
+    """Take back that an alarm is muted or known: it is again what the nights made of it."""
+    from orchestrator.history.alarms import user_actions
+
     store, alarm, events = _alarm(history, id)
     moved = user_actions.take_back(alarm, events, note, _now())
     store.record(moved)
     _say(f"alarm {alarm.id} is {moved.state} again")
 
 
-@app.command("site", help=help.HISTORY_SITE)
+@app.command("site")
+@with_options
 def write_site(
+    history: History,
     out: Annotated[
         Path, typer.Option("--out", help="Folder of the pages; one that holds them is renewed.", show_default=False)
     ],
-    history: History = None,
     runs_url: Annotated[
         str | None,
         typer.Option(
@@ -279,6 +340,12 @@ def write_site(
         ),
     ] = None,
 ) -> None:
+    """Write the history as static pages, with a feed of its alarms; they open without a server.
+
+    [bold]Examples[/bold]
+
+      tfcompare history site --out public
+    """
     from orchestrator.history import site
 
     built = site.build(_open(history), out, runs_url=runs_url)
@@ -286,26 +353,34 @@ def write_site(
     _say(f"written: {built.index} ({built.pages} pages, {built.cases} cases, {built.series} series)")
 
 
-def _open(asked: Path | None) -> Store:
-    path = place(asked)
+def _open(asked: History) -> "Store":
+    from orchestrator.history.location import place
+    from orchestrator.history.store import Store
+
+    path = place(asked.history)
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is no folder: --history is where a history is, or will be")
     return Store(path)
 
 
-def _alarms(store: Store) -> tuple[tuple[Alarm, ...], tuple[str, ...]]:
+def _alarms(store: "Store") -> "tuple[tuple[Alarm, ...], tuple[str, ...]]":
+    from orchestrator.history.alarms import state as states
+
     events, warnings = store.events()
     return states.current(events), warnings
 
 
-def _alarm(history: Path | None, id: str) -> tuple[Store, Alarm, Sequence[Event]]:
+def _alarm(history: History, id: str) -> "tuple[Store, Alarm, Sequence[Event]]":
+    from orchestrator.history.alarms import state as states
+    from orchestrator.history.alarms import user_actions
+
     store = _open(history)
     events, warnings = store.events()
     _warn(warnings)
     return store, user_actions.find(states.current(events), id), events
 
 
-def _empty(store: Store, format: str, warnings: Sequence[str]) -> None:
+def _empty(store: "Store", format: str, warnings: Sequence[str]) -> None:
     from orchestrator.history import json as objects
 
     if format == "json":
@@ -323,6 +398,8 @@ def _names(given: Sequence[str], versions: Sequence[str]) -> dict[str, str]:
         if not build or not name:
             raise UsageError(f"--name {text!r}: a version of the run and its name, e.g. 2.22.0.dev20261121=nightly")
         if build not in versions[1:]:
+            from orchestrator.catalog import did_you_mean
+
             raise UsageError(
                 f"--name {text!r}: the run compares {', '.join(versions[1:])}{did_you_mean(build, versions[1:])}"
             )

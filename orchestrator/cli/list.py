@@ -7,15 +7,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from orchestrator import catalog
-from orchestrator.catalog import claims, workloads
-from orchestrator.cli import help, parse
-from orchestrator.cli.options import Format
+from orchestrator.cli.options import Format, with_options
 from orchestrator.errors import UsageError
 from orchestrator.model import Claim
-from orchestrator.reports.claims import expected
 from orchestrator.terminal.text import lines
 
 app = typer.Typer()
@@ -29,6 +24,8 @@ class Listing:
 
 
 def _versions() -> Listing:
+    from orchestrator import catalog
+
     objects: list[dict[str, object]] = []
     rows = []
     for version in catalog.all_versions():
@@ -53,6 +50,8 @@ def _versions() -> Listing:
 
 
 def _workloads() -> Listing:
+    from orchestrator.catalog import workloads
+
     found = workloads.all_workloads().values()
     objects: list[dict[str, object]] = [
         {
@@ -74,6 +73,8 @@ def _workloads() -> Listing:
 
 
 def _suites() -> Listing:
+    from orchestrator.catalog import workloads
+
     found = workloads.all_suites()
     objects: list[dict[str, object]] = [
         {"suite": suite.name, "summary": suite.summary, "cases": list(suite.cases), "budget_s": suite.budget_s}
@@ -84,6 +85,8 @@ def _suites() -> Listing:
 
 
 def list_claims(chosen: Iterable[Claim]) -> Listing:
+    from orchestrator.reports.claims import expected
+
     objects: list[dict[str, object]] = []
     rows = []
     for claim in chosen:
@@ -105,6 +108,8 @@ def list_claims(chosen: Iterable[Claim]) -> Listing:
 
 
 def _claims() -> Listing:
+    from orchestrator.catalog import claims, workloads
+
     return list_claims(claims.all_claims(workloads.all_workloads()).values())
 
 
@@ -113,6 +118,8 @@ LISTINGS = {"versions": _versions, "workloads": _workloads, "suites": _suites, "
 
 def find_listing(what: str) -> Listing:
     if what not in LISTINGS:
+        from orchestrator import catalog
+
         raise UsageError(f"cannot list {what!r}{catalog.did_you_mean(what, LISTINGS)}; it is {', '.join(LISTINGS)}")
     return LISTINGS[what]()
 
@@ -121,16 +128,26 @@ def draw_listing(listing: Listing, format: str) -> None:
     if format == "json":
         print(json.dumps(listing.objects, indent=2))
         return
+    from rich.table import Table
+
     grid = Table(*listing.columns, show_lines=any("\n" in cell for row in listing.rows for cell in row))
     for row in listing.rows:
         grid.add_row(*(lines(cell) for cell in row))
     Console().print(grid)
 
 
-@app.command("list", help=help.LIST)
+@app.command("list")
+@with_options
 def list_things(
     what: Annotated[str, typer.Argument(help="versions, workloads, suites or claims.")],
-    format: Format = "table",
+    output: Format,
 ) -> None:
-    parse.known_format(format)
-    draw_listing(find_listing(what), format)
+    """List what there is: versions, workloads, suites or claims.
+
+    [bold]Examples[/bold]
+
+      tfcompare list workloads
+
+      tfcompare list versions --format json
+    """
+    draw_listing(find_listing(what), output.format)

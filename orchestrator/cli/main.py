@@ -7,64 +7,33 @@ import errno
 import signal
 import sys
 from collections.abc import Callable
-from importlib import import_module
-from typing import Any, NoReturn, cast
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
-from typer.core import TyperGroup
-from typer.main import get_group
 
-from orchestrator.cli import crash
+from orchestrator.cli import (
+    bisect,
+    compare,
+    crash,
+    doctor,
+    history,
+    images,
+    list,
+    nightly,
+    profile,
+    report,
+    reproduce,
+    run,
+)
 from orchestrator.errors import Interrupted, TfCompareError, UsageError
 from orchestrator.terminal import std_streams
 from orchestrator.terminal.text import lines
 
-# Which module has which command, in the order of the help.
-COMMANDS = {
-    "run": "run",
-    "reproduce": "reproduce",
-    "profile": "profile",
-    "bisect": "bisect",
-    "nightly": "nightly",
-    "history": "history",
-    "report": "report",
-    "compare": "compare",
-    "export": "report",
-    "images": "images",
-    "list": "list",
-    "doctor": "doctor",
-}
-
 # Never a bug, whoever writes.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
-
-class Commands(TyperGroup):
-    """A group that imports a command only when it is called.
-
-    Importing what measures and draws takes a second, and other commands need none of it.
-    """
-
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        # Their names are known before they are, so that a mistyped one can be told the nearest.
-        self.commands = cast(Any, dict.fromkeys(COMMANDS))
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS:
-            return None
-        group = get_group(import_module(f"orchestrator.cli.{COMMANDS[cmd_name]}").app)
-        command = group.commands.get(cmd_name, group)
-        command.name = cmd_name
-        return command
-
-
 app = typer.Typer(
-    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -73,9 +42,48 @@ app = typer.Typer(
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+        from platform import python_version
+
+        from orchestrator import contract
+
+        print(f"tfcompare {version('tfcompare')} (contract {contract.FINGERPRINT}, Python {python_version()})")
+        raise typer.Exit
+
+
 @app.callback(help="Is my TensorFlow code faster or slower in another TensorFlow, by how much, and can I believe it?")
-def tfcompare() -> None:
-    """Provide the function without which Typer does not turn an app into a program."""
+def tfcompare(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the versions of tfcompare, of its contract and of Python.",
+            is_eager=True,
+            callback=_print_version,
+        ),
+    ] = False,
+) -> None:
+    """Take the flags that come before a command."""
+
+
+# Each module imports at its top what describes its flags, and in its functions what they need: whatever is called, even
+# --help, imports all of them.
+for commands, name in (
+    (run.app, None),
+    (reproduce.app, None),
+    (profile.app, None),
+    (bisect.app, None),
+    (nightly.app, "nightly"),
+    (history.app, "history"),
+    (report.app, None),
+    (compare.app, None),
+    (images.app, "images"),
+    (list.app, None),
+    (doctor.app, None),
+):
+    app.add_typer(commands, name=name)
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:
@@ -103,7 +111,7 @@ def _exit_code(step: Callable[[], object]) -> int:
         code = step()
         return code if isinstance(code, int) else 0
     except TfCompareError as error:
-        return report(error)
+        return report_error(error)
     except (KeyboardInterrupt, typer.Abort):
         return Interrupted.exit_code
     except (Exception, SystemExit) as error:
@@ -113,11 +121,13 @@ def _exit_code(step: Callable[[], object]) -> int:
             return UsageError.exit_code
         if isinstance(error, OSError) and error.errno in FULL:
             where = error.filename or "a file"
-            return report(UsageError(f"cannot write {where}: {error.strerror}; make room, or choose another place"))
+            return report_error(
+                UsageError(f"cannot write {where}: {error.strerror}; make room, or choose another place")
+            )
         # A SystemExit is a library's: nothing here raises one.
-        return report(crash.record(error))
+        return report_error(crash.record(error))
 
 
-def report(error: TfCompareError) -> int:
+def report_error(error: TfCompareError) -> int:
     Console(stderr=True).print(lines(f"tfcompare: {error}"), soft_wrap=True)
     return error.exit_code

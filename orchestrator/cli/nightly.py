@@ -7,32 +7,22 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.cli import help, parse, schedule
 from orchestrator.cli import notify as cli_notify
+from orchestrator.cli import parse, schedule
 from orchestrator.cli.options import (
     INDEX_VARIABLE,
-    Base,
     Budget,
-    CaBundle,
-    Cpuset,
-    EngineName,
-    Force,
-    Gpu,
-    GpuExclusive,
-    GpuRequest,
-    Gpus,
     History,
-    IndexUrl,
-    Memory,
-    NoPythonDownloads,
+    Installation,
+    Machine,
+    MeasuringGpu,
     Notify,
-    NotifyFile,
     OwnWorkloads,
     Quiet,
-    SuiteName,
-    Threads,
-    Timeout,
-    Wheelhouse,
+    Selection,
+    given,
+    names_of,
+    with_options,
 )
 from orchestrator.errors import (
     ArmsDied,
@@ -44,15 +34,11 @@ from orchestrator.errors import (
     NothingSelected,
     UsageError,
 )
-from orchestrator.history.location import place
 from orchestrator.history.model import ROUNDS, Told
 from orchestrator.terminal.text import lines
 
 # What `tfcompare run` is given as it stands. The index's address may hold a login and goes by a variable.
-PASSED = (
-    "workloads", "engine", "gpu", "gpus", "gpu_request", "gpu_exclusive", "force", "base", "ca_bundle",
-    "wheelhouse", "no_python_downloads", "budget", "threads", "cpuset", "memory", "timeout",
-)  # fmt: skip
+PASSED = names_of(OwnWorkloads, Machine, MeasuringGpu, Installation, Budget) - {"index_url"}
 
 # The ways in which the run of a night may end. Code 1 is none of them: that is how Python itself ends after a crash.
 RUN_ENDINGS = {
@@ -68,12 +54,16 @@ RUN_ENDINGS = {
     )
 }
 
-app = typer.Typer(help=help.NIGHTLY, no_args_is_help=True)
+app = typer.Typer(
+    help="Measure every night, keep what came out, and raise an alarm only when something really changed.",
+    no_args_is_help=True,
+)
 app.add_typer(schedule.app)
 app.add_typer(cli_notify.app)
 
 
-@app.command("run", help=help.NIGHTLY_RUN)
+@app.command("run")
+@with_options
 def run(
     context: typer.Context,
     versions: Annotated[
@@ -83,16 +73,24 @@ def run(
             show_default=False,
         ),
     ],
-    suite: SuiteName = None,
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(help="Cases to run instead of the whole suite: name\\[param=value,...]; repeatable."),
-    ] = None,
-    history: History = None,
+    selection: Selection,
+    budget: Budget,
+    machine: Machine,
+    gpu: MeasuringGpu,
+    installation: Installation,
+    history: History,
+    recipients: Notify,
+    verbosity: Quiet,
     rounds: Annotated[
-        int, typer.Option(min=2, max=1000, help="Rounds of everything; what looks changed gets several times as many.")
+        int,
+        typer.Option(
+            min=2,
+            max=1000,
+            help="Rounds of everything; what looks changed gets several times as many.",
+            rich_help_panel=Budget.panel,
+        ),
     ] = ROUNDS,
-    limit: Annotated[str, typer.Option(help="A night that takes longer is ended, and told.")] = "6h",
+    limit: Annotated[str, typer.Option(help="Stop the nightly run after this long and report it.")] = "6h",
     again: Annotated[bool, typer.Option("--again", help="Measure a night again that was measured already.")] = False,
     due: Annotated[
         str | None,
@@ -103,51 +101,43 @@ def run(
         ),
     ] = None,
     keep_nightlies: Annotated[
-        int, typer.Option(min=1, help="So many nightly TensorFlows stay installed; older ones are removed.")
+        int, typer.Option(min=1, help="Number of tf-nightly versions to keep; older ones are removed.")
     ] = 3,
-    notify: Notify = None,
-    notify_file: NotifyFile = None,
     heartbeat: Annotated[
-        bool, typer.Option("--heartbeat", help="Tell people of a night on which nothing happened, too.")
+        bool,
+        typer.Option("--heartbeat", help="Also notify when nothing changed.", rich_help_panel=Notify.panel),
     ] = False,
-    workloads: OwnWorkloads = None,
-    engine: EngineName = "auto",
-    gpu: Gpu = False,
-    gpus: Gpus = None,
-    gpu_request: GpuRequest = "runtime",
-    gpu_exclusive: GpuExclusive = False,
-    force: Force = False,
-    base: Base = None,
-    ca_bundle: CaBundle = None,
-    index_url: IndexUrl = None,
-    wheelhouse: Wheelhouse = None,
-    no_python_downloads: NoPythonDownloads = False,
-    budget: Budget = None,
-    threads: Threads = None,
-    cpuset: Cpuset = None,
-    memory: Memory = None,
-    timeout: Timeout = "10m",
-    quiet: Quiet = False,
 ) -> None:
+    """Measure a night and judge it by all before; exits with 1 if there is a new alarm of something slower.
+
+    A suite is measured against a pinned reference, and what looks changed is measured again in the same night.
+
+    [bold]Examples[/bold]
+
+      tfcompare nightly run --versions 2.13,nightly
+
+      tfcompare nightly run --versions 1.14,2.0,2.13 --suite seed --engine venv --limit 4h
+
+      tfcompare nightly run --versions 2.13,nightly --notify 'mailto://${USER}:${PASSWORD}@example.org' --heartbeat
+    """
+    names = parse.names(versions)
+    parse.check_versions(names)
+    words = passed(context)
+    selected = tuple(selection.workload or ())
+    parse.refuse_logins((*words, *selected), "the arguments of a night's run, which every user can read,")
     # What only a night needs: a second of imports that `nightly status` does without.
+    from orchestrator.history.location import place
     from orchestrator.nightly import message, night
     from orchestrator.nightly import notify as notifying
     from orchestrator.nightly.schedule import units
 
-    errors = Console(stderr=True)
-
-    def say(text: str) -> None:
-        if not quiet:
-            errors.print(lines(text), soft_wrap=True)
-
-    words = passed(context)
-    parse.refuse_logins((*words, *(workload or ())), "the arguments of a night's run, which every user can read,")
+    say, index_url = verbosity.say, installation.index_url
     asked = night.NightOptions(
-        history=place(history),
-        names=parse.names(versions),
-        suite=suite,
-        selected=tuple(workload or ()),
-        own_workloads=workloads,
+        history=place(history.history),
+        names=names,
+        suite=selection.suite,
+        selected=selected,
+        own_workloads=selection.workloads,
         flags=words,
         variables={INDEX_VARIABLE: index_url} if index_url else {},
         rounds=rounds,
@@ -156,13 +146,14 @@ def run(
         due=units.time_of_day(due, "--due") if due else None,
         keep_nightlies=keep_nightlies,
     )
-    targets = notifying.targets(notify or (), notify_file, os.environ, say)
+    targets = notifying.targets(recipients.notify or (), recipients.notify_file, os.environ, say)
     told = night.night(asked, say)
     if told.night.outcome == "skipped":
         return
     made = message.compose(told, socket.gethostname())
     print(f"{made.title}\n\n{made.text}", end="")
     # The night is done and kept: who could not be told changes nothing of it.
+    errors = Console(stderr=True)
     for line in notifying.send(told, targets, heartbeat=heartbeat, say=say):
         errors.print(lines(f"warning: {line}"), soft_wrap=True)
     if error := ending(told):
@@ -172,11 +163,9 @@ def run(
 def passed(context: typer.Context) -> tuple[str, ...]:
     """Return the flags as they were given; settings in the environment reach `tfcompare run` without them."""
     words: list[str] = []
-    for name in PASSED:
-        if getattr(context.get_parameter_source(name), "name", "") != "COMMANDLINE":
-            continue
-        flag, value = "--" + name.replace("_", "-"), context.params[name]
-        words += [flag] if value is True else [flag, str(value)]
+    for name, (flag, value) in given(context).items():
+        if name in PASSED:
+            words += [flag] if value is True else [flag, str(value)]
     return tuple(words)
 
 

@@ -3,30 +3,30 @@
 import os
 
 import typer
-from rich.console import Console
 
-from orchestrator.cli import help
-from orchestrator.cli.options import Notify, NotifyFile, Quiet
+from orchestrator.cli.options import Notify, Quiet, with_options
 from orchestrator.errors import UsageError
-from orchestrator.terminal.text import plain
 
 app = typer.Typer()
 
 
-@app.command("notify-test", help=help.NIGHTLY_NOTIFY_TEST)
-def notify_test(notify: Notify = None, notify_file: NotifyFile = None, quiet: Quiet = False) -> None:
+@app.command("notify-test")
+@with_options
+def notify_test(recipients: Notify, verbosity: Quiet) -> None:
+    """Send a test message to everybody who would be told of a night.
+
+    [bold]Examples[/bold]
+
+      tfcompare nightly notify-test --notify 'mailto://${USER}:${PASSWORD}@example.org'
+
+      tfcompare nightly notify-test --notify-file ~/.config/tfcompare/notify
+    """
     from orchestrator.nightly import notify as notifying
 
-    errors = Console(stderr=True)
-
-    def say(text: str) -> None:
-        if not quiet:
-            errors.print(plain(text), soft_wrap=True)
-
-    targets = notifying.targets(notify or (), notify_file, os.environ, say)
+    targets = notifying.targets(recipients.notify or (), recipients.notify_file, os.environ, verbosity.say)
     if not targets:
         raise UsageError(
             f"nobody to tell: name somebody with --notify URL, --notify-file FILE or the variable {notifying.VARIABLE}"
         )
-    if lost := notifying.try_out(targets, say):
+    if lost := notifying.try_out(targets, verbosity.say):
         raise UsageError("\n".join(lost))

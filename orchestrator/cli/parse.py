@@ -1,13 +1,10 @@
 """Parsers of flags: each function takes a flag's text and returns its value, or raises UsageError."""
 
 import re
-from collections.abc import Sequence
-from typing import cast, get_args
+from collections.abc import Collection, Sequence
 
 from orchestrator import redact
-from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.model import Isolation
 from orchestrator.options import LONGEST_S
 
 DURATION = re.compile(r"(?P<count>\d+(\.\d+)?)(?P<unit>s|m|h)?")
@@ -45,16 +42,14 @@ def seconds(flag: str, text: str) -> float:
     return value
 
 
+def budget(text: str | None) -> float | None:
+    return seconds("--budget", text) if text else None
+
+
 def margin(percent: float) -> float:
     if not 0 < percent < 100:
         raise UsageError(f"--margin {percent}: a percentage between 0 and 100")
     return percent / 100
-
-
-def isolation(text: str) -> Isolation:
-    if text not in get_args(Isolation):
-        raise UsageError(f"--isolation {text!r}: it is {', '.join(get_args(Isolation))}")
-    return cast(Isolation, text)
 
 
 def cpus(text: str) -> tuple[int, ...]:
@@ -79,6 +74,19 @@ def memory_mb(text: str) -> int:
     return size
 
 
-def known_format(name: str, known: tuple[str, ...] = ("table", "json")) -> None:
-    if name not in known:
-        raise UsageError(f"unknown format {name!r}{did_you_mean(name, known)}; it is {', '.join(known)}")
+def one_of(flag: str, noun: str, text: str, known: Collection[str]) -> str:
+    if text not in known:
+        # It reads the table of versions, which no right value needs.
+        from orchestrator.catalog import did_you_mean
+
+        raise UsageError(f"{flag}: unknown {noun} {text!r}{did_you_mean(text, known)}; it is {', '.join(known)}")
+    return text
+
+
+def check_versions(names: Sequence[str]) -> None:
+    """Raise UsageError for a version that is in no table and cannot be locked on first use."""
+    from orchestrator import catalog
+
+    for name in names:
+        if not (catalog.EXACT.fullmatch(name) or catalog.NIGHTLY.fullmatch(name)):
+            catalog.resolve([name], fewest=1)

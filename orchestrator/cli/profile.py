@@ -7,95 +7,71 @@ import typer
 from rich.console import Console
 
 from orchestrator import redact
-from orchestrator.cli import help, parse
+from orchestrator.cli import parse
 from orchestrator.cli.options import (
-    Base,
-    CaBundle,
-    Cpuset,
-    EngineName,
-    Force,
     Format,
     Gpu,
-    GpuRequest,
-    Gpus,
-    IndexUrl,
-    Memory,
-    NoPythonDownloads,
-    Out,
-    OwnWorkloads,
-    Quiet,
+    Installation,
+    Machine,
+    RunDirectory,
     Seed,
-    SuiteName,
-    Threads,
-    Timeout,
-    Verbose,
-    Wheelhouse,
-    environments,
-    on_gpus,
+    Selection,
+    Verbosity,
+    run_options,
+    with_options,
 )
 from orchestrator.cli.report import show_profile
-from orchestrator.plan.request import Options
-from orchestrator.profiling.run import CALLS, TOP, ProfileOptions, profile
-from orchestrator.terminal.progress import view
-from orchestrator.terminal.text import plain
+from orchestrator.options import PROFILED_CALLS, SHOWN_FUNCTIONS
 
 app = typer.Typer()
 
 
-@app.command("profile", help=help.PROFILE)
+@app.command("profile")
+@with_options
 def profile_cases(
     versions: Annotated[str, typer.Option(help="Versions to profile, the first is the baseline; one is enough.")],
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(help="Cases to profile: name\\[param=value,...]; repeatable; the suite's if none is named."),
-    ] = None,
-    suite: SuiteName = None,
-    workloads: OwnWorkloads = None,
-    engine: EngineName = "auto",
-    gpu: Gpu = False,
-    gpus: Gpus = None,
-    gpu_request: GpuRequest = "runtime",
-    force: Force = False,
-    base: Base = None,
-    ca_bundle: CaBundle = None,
-    index_url: IndexUrl = None,
-    wheelhouse: Wheelhouse = None,
-    no_python_downloads: NoPythonDownloads = False,
-    out: Out = None,
-    calls: Annotated[int, typer.Option(help="How many calls are profiled.")] = CALLS,
-    top: Annotated[int, typer.Option(min=1, help="How many functions are shown.")] = TOP,
-    threads: Threads = None,
-    cpuset: Cpuset = None,
-    memory: Memory = None,
-    timeout: Timeout = "10m",
-    seed: Seed = None,
-    format: Format = "table",
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    selection: Selection,
+    seed: Seed,
+    machine: Machine,
+    gpu: Gpu,
+    installation: Installation,
+    directory: RunDirectory,
+    report: Format,
+    verbosity: Verbosity,
+    calls: Annotated[
+        int, typer.Option(help="How many calls are profiled.", rich_help_panel=Seed.panel)
+    ] = PROFILED_CALLS,
+    top: Annotated[
+        int, typer.Option(min=1, help="How many functions are shown.", rich_help_panel=Format.panel)
+    ] = SHOWN_FUNCTIONS,
 ) -> None:
-    parse.known_format(format)
-    places = environments(
-        gpu, gpu_request, base, ca_bundle, cpuset, memory, index_url, wheelhouse,
-        no_python_downloads=no_python_downloads,
-    )  # fmt: skip
-    options = Options(
+    r"""Say where the time of a case goes in each version: which functions are new, and which have grown.
+
+    [bold]Examples[/bold]
+
+      tfcompare profile --versions 1.14,2.0 --workload 'predict\[state=compiled,model=tiny,call=predict]'
+
+      tfcompare profile --versions 2.13 --workload 'power\[style=eager]' --calls 50 --out runs/where
+    """
+    options = run_options(
+        machine,
+        gpu,
+        installation,
         versions=parse.names(versions),
-        suite=suite,
-        selected=tuple(workload or ()),
-        own_workloads=workloads,
-        engine=engine,
-        environments=on_gpus(places, gpus, force=force),
-        out=out,
-        threads=parse.threads(threads) if threads else None,
-        timeout_s=parse.seconds("--timeout", timeout),
-        seed=seed,
+        suite=selection.suite,
+        selected=tuple(selection.workload or ()),
+        own_workloads=selection.workloads,
+        out=directory.out,
+        seed=seed.seed,
         command=redact.recorded(sys.argv[1:]),
     )
-    errors = Console(stderr=True)
-    with view(errors, quiet=quiet, verbose=verbose) as watching:
+    parse.check_versions(options.versions)
+    from orchestrator.profiling.run import ProfileOptions, profile
+    from orchestrator.terminal.progress import view
+
+    with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
         found = profile(ProfileOptions(run=options, calls=calls, top=top), watching)
-    show_profile(found, format)
-    if not quiet:
-        errors.print(plain(f"profiles and flame graphs: {found.path}"), soft_wrap=True)
+    show_profile(found, report.format)
+    verbosity.say(f"profiles and flame graphs: {found.path}")
     if found.error:
         raise found.error

@@ -3,67 +3,101 @@
 import gc
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from orchestrator.cli import help, parse
-from orchestrator.cli.options import Columns, Only, Sort
-from orchestrator.cli.show import shown
-from orchestrator.errors import ContractBroken
+from orchestrator.cli.options import FORMATS, Arrangement, ReportFormat, choice, with_options
+from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports import EXPORTS
-from orchestrator.profiling import report as profile_report
-from orchestrator.profiling.model import Profiled
-from orchestrator.profiling.run import PROFILE_FILE
-from orchestrator.profiling.run import read as read_profile
 from orchestrator.reports import REPORTS
-from orchestrator.results.run import load_run
 from orchestrator.terminal.text import draw, plain
+
+if TYPE_CHECKING:
+    from orchestrator.profiling.model import Profiled
 
 app = typer.Typer()
 
-TO = " or ".join(", ".join(EXPORTS).rsplit(", ", 1))
 TABLED = " and ".join(name for name, entry in EXPORTS.items() if entry.table)
-TABLES = "; ".join(f"{name}: {entry.about}" for name, entry in REPORTS.items())
+ABOUT = "; ".join(f"{name}: {entry.about}" for name, entry in REPORTS.items())
+# The names in results/tables.py, which imports what reads a run; a test holds them equal.
+FLAT_TABLES = ("arms", "contrasts", "replicates", "calls")
 
 RunDirectory = Annotated[Path, typer.Argument(help="A run directory.", metavar="RUN", show_default=False)]
-Output = Annotated[str | None, typer.Option("--output", help="A file, or - for stdout.", show_default=False)]
+Output = Annotated[
+    str | None,
+    typer.Option("--output", help="A file, or - for stdout.", show_default=False, rich_help_panel=ReportFormat.panel),
+]
 
 
-@app.command(help=help.REPORT)
+@app.command()
+@with_options
 def report(
     run: RunDirectory,
-    format: Annotated[str, typer.Option(help="table, json, or html (written to RUN/report.html).")] = "table",
+    form: ReportFormat,
+    arrangement: Arrangement,
     table: Annotated[
         str | None,
-        typer.Option(help=f"{TABLES}."),
+        choice(
+            "--table",
+            "table",
+            REPORTS,
+            f"{ABOUT}.",
+            rich_help_panel=ReportFormat.panel,
+        ),
     ] = None,
-    columns: Columns = None,
-    only: Only = None,
-    sort: Sort = None,
     output: Output = None,
 ) -> None:
+    """Redraw a run's report from its directory.
+
+    [bold]Examples[/bold]
+
+      tfcompare report runs/first
+
+      tfcompare report runs/first --format json --output first.json
+
+      tfcompare report runs/first --only slower,died --sort ratio
+
+      tfcompare report runs/first --format html
+
+      tfcompare report runs/first --table seed
+
+      tfcompare report runs/all --table trend
+    """
     keep_garbage()
-    how = shown(format, table, columns, only, sort)
+    from orchestrator.cli.show import shown
+    from orchestrator.profiling.run import PROFILE_FILE, read
+
+    how = shown(form.format, table, arrangement.columns, arrangement.only, arrangement.sort)
     if (run / PROFILE_FILE).exists():
-        parse.known_format(format)
-        show_profile(read_profile(run), format)
+        if form.format not in FORMATS:
+            raise UsageError(f"{run} is a profile: --format is {' or '.join(FORMATS)}")
+        show_profile(read(run), form.format)
         return
     raise_broken(how.report(run, output).broken)
 
 
-@app.command(help=help.EXPORT)
+@app.command()
 def export(
     run: RunDirectory,
-    to: Annotated[str, typer.Option(help=f"{TO}.", show_default=False)],
-    table: Annotated[
-        str | None, typer.Option(help=f"What {TABLED} hold: arms, contrasts, replicates or calls.")
-    ] = None,
+    to: Annotated[str, choice("--to", "format", EXPORTS, "What is written.", show_default=False)],
+    table: Annotated[str | None, choice("--table", "table", FLAT_TABLES, f"What {TABLED} hold.")] = None,
     output: Output = None,
 ) -> None:
+    """Write a run for other programs: spreadsheets, pull requests, CI, dashboards.
+
+    [bold]Examples[/bold]
+
+      tfcompare export runs/first --to csv --output first.csv
+
+      tfcompare export runs/first --to markdown
+
+      tfcompare export runs/first --to parquet --table calls --output calls.parquet
+    """
     # The other commands need none of what writes these formats.
     from orchestrator import exports
+    from orchestrator.results.run import load_run
 
     path = None if output in (None, "-") else Path(output)
     exports.check(to, table, path)
@@ -77,7 +111,9 @@ def export(
     raise_broken(loaded.comparison.broken)
 
 
-def show_profile(found: Profiled, format: str) -> None:
+def show_profile(found: "Profiled", format: str) -> None:
+    from orchestrator.profiling import report as profile_report
+
     if format == "json":
         print(json.dumps(profile_report.as_object(found), indent=2))
     else:

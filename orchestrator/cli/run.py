@@ -1,197 +1,188 @@
-"""The commands that measure: `tfcompare run | reproduce | profile`."""
+"""`tfcompare run`: versions are measured and compared."""
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 from rich.console import Console
 
 from orchestrator import redact
-from orchestrator.cli import help, parse
+from orchestrator.cli import parse
 from orchestrator.cli.options import (
-    Base,
-    Budget,
-    CaBundle,
-    Columns,
-    Cpuset,
-    DryRun,
-    EngineName,
+    Arrangement,
     FailOn,
-    Force,
-    Format,
-    Gpu,
-    GpuExclusive,
-    GpuRequest,
-    Gpus,
-    IndexUrl,
-    Memory,
-    NoPythonDownloads,
-    Only,
-    Out,
+    Installation,
+    Machine,
+    Margin,
+    Measuring,
+    MeasuringGpu,
     OwnWorkloads,
-    Quiet,
-    Rounds,
-    Seed,
-    Sort,
-    SuiteName,
-    Threads,
-    Timeout,
-    Verbose,
-    Wheelhouse,
-    environments,
-    known_fail_on,
-    on_gpus,
+    ReportFormat,
+    RunDirectory,
+    Selection,
+    Verbosity,
+    checked,
+    choice,
+    engine_options,
+    names_of,
+    refuse_others,
+    run_options,
+    with_options,
 )
-from orchestrator.cli.show import Shown, shown
 from orchestrator.errors import FoundSlower, UsageError
-from orchestrator.measure.resume import MoreOptions, more_rounds
-from orchestrator.measure.run import Done, forecast
-from orchestrator.measure.run import run as run_comparison
-from orchestrator.plan.request import Options
-from orchestrator.reports.next_step import next_line
-from orchestrator.terminal.progress import view
-from orchestrator.terminal.text import lines, plain
+from orchestrator.model import Isolation
+from orchestrator.terminal.text import plain
 
-# What else stands in the plan of the run that --more continues.
-WITH_MORE = {
-    "more", "rounds", "budget", "workloads", "base", "ca_bundle", "index_url", "wheelhouse", "no_python_downloads",
-    "gpu_request", "format", "columns", "only", "sort", "fail_on", "quiet", "verbose",
+if TYPE_CHECKING:
+    from orchestrator.cli.show import Shown
+    from orchestrator.measure.run import Done
+    from orchestrator.plan.request import Options
+
+# Flags that go with --more: how long to continue, how to install, what to print. The rest stands in the run's plan.
+WITH_MORE = names_of(OwnWorkloads, Installation, ReportFormat, Arrangement, FailOn, Verbosity) | {
+    "more", "rounds", "budget", "gpu_request",
 }  # fmt: skip
 
 app = typer.Typer()
 
 
-@app.command(help=help.RUN)
+@app.command()
+@with_options
 def run(
     context: typer.Context,
+    selection: Selection,
+    measuring: Measuring,
+    margin: Margin,
+    machine: Machine,
+    gpu: MeasuringGpu,
+    installation: Installation,
+    directory: RunDirectory,
+    report: ReportFormat,
+    arrangement: Arrangement,
+    alarm: FailOn,
+    verbosity: Verbosity,
     versions: Annotated[
         str | None,
         typer.Option(help="Versions to compare, the baseline first, e.g. 1.14,2.0,2.13.", show_default=False),
     ] = None,
     more: Annotated[
-        Path | None, typer.Option(help="Go on with this run, for the cases that have no verdict yet.", metavar="RUN")
+        Path | None, typer.Option(help="Continue this run, for the cases that have no verdict yet.", metavar="RUN")
     ] = None,
-    suite: SuiteName = None,
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(help="Cases to run instead of the whole suite: name\\[param=value,...]; repeatable."),
-    ] = None,
-    workloads: OwnWorkloads = None,
-    engine: EngineName = "auto",
     isolation: Annotated[
         str,
-        typer.Option(help="What a replicate is: a fork of a resident worker, or a process or container of its own."),
+        choice(
+            "--isolation",
+            "isolation",
+            get_args(Isolation),
+            "What a replicate is: a fork of a resident worker, or a separate process or container.",
+            rich_help_panel=Measuring.panel,
+        ),
     ] = "fork",
-    gpu: Gpu = False,
-    gpus: Gpus = None,
-    gpu_request: GpuRequest = "runtime",
-    gpu_exclusive: GpuExclusive = False,
-    force: Force = False,
-    base: Base = None,
-    ca_bundle: CaBundle = None,
-    index_url: IndexUrl = None,
-    wheelhouse: Wheelhouse = None,
-    no_python_downloads: NoPythonDownloads = False,
-    out: Out = None,
-    rounds: Rounds = None,
-    budget: Budget = None,
-    margin: Annotated[float, typer.Option(help="What counts as a difference, in percent.")] = 5.0,
     control: Annotated[
-        bool, typer.Option("--control", help="Measure the baseline twice: its two arms must come out the same.")
+        bool,
+        typer.Option(
+            "--control",
+            help="Measure the baseline twice: its two arms must come out the same.",
+            rich_help_panel=Measuring.panel,
+        ),
     ] = False,
-    threads: Threads = None,
-    cpuset: Cpuset = None,
-    memory: Memory = None,
-    timeout: Timeout = "10m",
-    seed: Seed = None,
-    format: Format = "table",
-    columns: Columns = None,
-    only: Only = None,
-    sort: Sort = None,
-    fail_on: FailOn = None,
-    dry_run: DryRun = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
-    known_fail_on(fail_on)
-    how = shown(format, columns=columns, only=only, sort=sort)
-    places = environments(
-        gpu, gpu_request, base, ca_bundle, cpuset, memory, index_url, wheelhouse,
-        no_python_downloads=no_python_downloads,
-    )  # fmt: skip
-    places = on_gpus(places, gpus, exclusive=gpu_exclusive, force=force)
-    budget_s = parse.seconds("--budget", budget) if budget else None
+    r"""Compare TensorFlow versions: build or find each, measure side by side, print verdicts.
+
+    [bold]Examples[/bold]
+
+      tfcompare run --versions 1.14,2.0,2.13
+
+      tfcompare run --versions 2.0,2.13 --workload 'train_loop\[mode=eager,model=small]'
+
+      tfcompare run --versions 1.14,2.0 --suite smoke --engine venv --out runs/first
+
+      tfcompare run --versions 2.0,2.13 --workloads mine
+
+      tfcompare run --versions 2.0,2.13 --format json --quiet > comparison.json
+
+      tfcompare run --more runs/first --budget 10m
+    """
     if more:
-        _only_with_more(context)
+        refuse_others(context, WITH_MORE, "--more continues a run as it was planned", "start a new run")
+        environments = engine_options(machine, gpu, installation)
+        budget_s = parse.budget(measuring.budget)
+        from orchestrator.measure.resume import MoreOptions, more_rounds
+        from orchestrator.terminal.progress import view
+
         asked = MoreOptions(
             run=more,
-            rounds=rounds,
+            rounds=measuring.rounds,
             budget_s=budget_s,
-            own_workloads=workloads,
-            environments=places,
+            own_workloads=selection.workloads,
+            environments=environments,
             command=redact.recorded(sys.argv[1:]),
         )
-        with view(Console(stderr=True), quiet=quiet, verbose=verbose) as watching:
+        how = _shown(report, arrangement)
+        with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
             done = more_rounds(asked, watching)
-        _finish(done, how, fail_on, quiet)
+        _finish(done, how, alarm.fail_on, verbosity.quiet)
         return
     if versions is None:
         raise UsageError("--versions is missing: name them, the baseline first, e.g. --versions 1.14,2.0,2.13")
-    options = Options(
+    options = run_options(
+        machine,
+        gpu,
+        installation,
+        measuring.budget,
         versions=parse.names(versions),
-        suite=suite,
-        selected=tuple(workload or ()),
-        own_workloads=workloads,
-        engine=engine,
-        environments=places,
-        out=out,
-        rounds=rounds,
-        budget_s=budget_s,
-        margin=parse.margin(margin),
+        suite=selection.suite,
+        selected=tuple(selection.workload or ()),
+        own_workloads=selection.workloads,
+        out=directory.out,
+        rounds=measuring.rounds,
+        margin=parse.margin(margin.margin),
         control=control,
-        threads=parse.threads(threads) if threads else None,
-        timeout_s=parse.seconds("--timeout", timeout),
-        seed=seed,
-        isolation=parse.isolation(isolation),
+        seed=measuring.seed,
+        isolation=isolation,
         command=redact.recorded(sys.argv[1:]),
     )
-    run_and_show(options, how, fail_on, dry_run=dry_run, quiet=quiet, verbose=verbose)
+    run_and_show(options, report, arrangement, alarm, verbosity, dry_run=measuring.dry_run)
 
 
 def run_and_show(
-    options: Options, how: Shown, fail_on: str | None, *, dry_run: bool, quiet: bool, verbose: bool
+    options: "Options",
+    report: ReportFormat,
+    arrangement: Arrangement,
+    alarm: FailOn,
+    verbosity: Verbosity,
+    *,
+    dry_run: bool,
 ) -> None:
-    errors = Console(stderr=True)
+    from orchestrator.terminal.progress import view
+
+    options = checked(options, verbosity.say)
+    how = _shown(report, arrangement)
+    from orchestrator.measure.run import forecast
+    from orchestrator.measure.run import run as run_comparison
+
     if dry_run:
-        say = (lambda text: None) if quiet else (lambda text: errors.print(lines(text), soft_wrap=True))
-        print("\n".join(forecast(options, say)))
+        print("\n".join(forecast(options, verbosity.say)))
         return
-    with view(errors, quiet=quiet, verbose=verbose) as watching:
+    with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
         done = run_comparison(options, watching)
-    _finish(done, how, fail_on, quiet)
+    _finish(done, how, alarm.fail_on, verbosity.quiet)
 
 
-def _only_with_more(context: typer.Context) -> None:
-    """Raise UsageError for options that cannot go with --more.
+def _shown(report: ReportFormat, arrangement: Arrangement) -> "Shown":
+    from orchestrator.cli.show import shown
 
-    Everything except how long to continue was fixed when the run began.
-    """
-    given = [
-        name
-        for name in context.params
-        if name not in WITH_MORE and getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
-    ]
-    if given:
-        told = ", ".join("--" + name.replace("_", "-") for name in given)
-        raise UsageError(f"--more goes on with a run as it was planned: leave {told} out, or run anew")
+    return shown(report.format, columns=arrangement.columns, only=arrangement.only, sort=arrangement.sort)
 
 
-def _finish(done: Done, how: Shown, fail_on: str | None, quiet: bool) -> None:
+def _finish(done: "Done", how: "Shown", fail_on: str | None, quiet: bool) -> None:
     """Print a run's comparison and raise the error that determines the exit code.
 
     The last line is the command that continues the run.
     """
+    from orchestrator.reports.next_step import next_line
+
     errors = Console(stderr=True)
     try:
         how.show(done.comparison, done.path)

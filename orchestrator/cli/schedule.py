@@ -6,26 +6,21 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from orchestrator import catalog, redact
-from orchestrator.catalog import workloads
-from orchestrator.cli import help, parse
-from orchestrator.cli.options import INDEX_VARIABLE, Format
-from orchestrator.engines.environment import is_passed_on
+from orchestrator import redact
+from orchestrator.cli import parse
+from orchestrator.cli.options import INDEX_VARIABLE, Format, choice, with_options
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.history.location import VARIABLE, place
-from orchestrator.nightly import lock
-from orchestrator.nightly.schedule import schedulers, units
-from orchestrator.nightly.schedule import status as standing
-from orchestrator.nightly.schedule.scheduler import Entry, Scheduler
-from orchestrator.nightly.schedule.status import Standing
-from orchestrator.nightly.schedule.units import Planned, Schedule
-from orchestrator.nightly.subprocess_run import PROGRAM
 from orchestrator.terminal.text import harmless, lines
+
+if TYPE_CHECKING:
+    from orchestrator.nightly.schedule.scheduler import Entry, Scheduler
+    from orchestrator.nightly.schedule.status import Standing
+    from orchestrator.nightly.schedule.units import Planned, Schedule
 
 SERVE = "nightly-serve"
 # Of the environment of now, what a night needs to be the same as one that is started by hand.
@@ -34,13 +29,16 @@ CARRIED = re.compile(
     "|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy"
 )
 VALUE_OF = re.compile(r"\$\{(?P<name>\w+)\}")
+# As in `units.Missed`, which a test holds equal.
+MISSED = ("catch-up", "skip")
 PASSED_ALONG = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer()
 
 At = Annotated[str, typer.Option("--at", help="Time of day at which a night begins, in this machine's time.")]
 Missed = Annotated[
-    str, typer.Option("--missed", help="catch-up: a night that was missed is run late; skip: it is left out.")
+    str,
+    choice("--missed", "way", MISSED, "catch-up: run a missed night late; skip: leave it out."),
 ]
 EvenIfEdited = Annotated[
     bool, typer.Option("--even-if-edited", help="Also what somebody has edited by hand since it was written.")
@@ -48,12 +46,14 @@ EvenIfEdited = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
-@app.command("install", help=help.NIGHTLY_INSTALL, context_settings=PASSED_ALONG)
+@app.command("install", context_settings=PASSED_ALONG)
+@with_options
 def install(
     context: typer.Context,
     at: At = "02:00",
     scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help="systemd or cron; the first that answers here if not given.")
+        str | None,
+        choice("--scheduler", "scheduler", ("systemd", "cron"), "Default: the first that answers here."),
     ] = None,
     missed: Missed = "catch-up",
     env_file: Annotated[
@@ -65,6 +65,21 @@ def install(
     even_if_edited: EvenIfEdited = False,
     yes: Yes = False,
 ) -> None:
+    """Have this machine measure every night, by a systemd timer or a line in the crontab.
+
+    What it writes is shown first, and written when you agree. Every other flag is one of `nightly run`.
+
+    [bold]Examples[/bold]
+
+      tfcompare nightly install --at 02:00 --versions 2.13,nightly --suite seed
+
+      tfcompare nightly install --at 23:30 --missed skip --scheduler cron --yes -- --versions 1.14,2.0,2.13 --limit 4h
+
+      tfcompare nightly install --versions 2.13,nightly --notify-file ~/.config/tfcompare/notify
+    """
+    from orchestrator.nightly.schedule import schedulers, units
+    from orchestrator.nightly.schedule import status as standing
+
     wanted, notes = _schedule(context, at, missed, env_file, units.zone(os.environ.get("TZ")))
     _refuse_secrets(redact.without_secrets(context.args))
     chosen = schedulers.named(scheduler)
@@ -90,20 +105,31 @@ def install(
     print(f"the next night begins {following:%Y-%m-%d %H:%M %Z}, in {standing.span(following - now)}")
 
 
-@app.command("status", help=help.NIGHTLY_STATUS)
+@app.command("status")
+@with_options
 def status(
-    format: Format = "table",
+    output: Format,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing: exit with 0 if all is well, with 3 if not.")
     ] = False,
 ) -> None:
-    parse.known_format(format)
+    """Say what is scheduled here, when the next night begins, what came of the last, and if one runs now.
+
+    [bold]Examples[/bold]
+
+      tfcompare nightly status
+
+      tfcompare nightly status --quiet || echo 'look after the nights'
+    """
+    from orchestrator.nightly import lock
+    from orchestrator.nightly.schedule import status as standing
+
     found = list(_standings())
     if quiet:
         if not found or any(one.wrong for one in found):
             raise typer.Exit(NothingSelected.exit_code)
         return
-    if format == "json":
+    if output.format == "json":
         print(json.dumps([one.as_object() for one in found], indent=2))
         return
     now = standing.now()
@@ -118,8 +144,18 @@ def status(
             print(f"now: a night runs since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
 
 
-@app.command("uninstall", help=help.NIGHTLY_UNINSTALL)
+@app.command("uninstall")
+@with_options
 def uninstall(even_if_edited: EvenIfEdited = False) -> None:
+    """Take away again what `nightly install` has written, and nothing else.
+
+    [bold]Examples[/bold]
+
+      tfcompare nightly uninstall
+    """
+    from orchestrator.nightly import lock
+    from orchestrator.nightly.schedule import schedulers
+
     found = [(one, entry) for one in schedulers.every() if (entry := _known(one, one.entry(), even_if_edited))]
     for one, entry in found:
         one.uninstall()
@@ -132,9 +168,20 @@ def uninstall(even_if_edited: EvenIfEdited = False) -> None:
         print(f"`tfcompare nightly serve` (pid {serving.pid}) waits for nights here, too, until it is ended")
 
 
-@app.command("serve", help=help.NIGHTLY_SERVE, context_settings=PASSED_ALONG)
+@app.command("serve", context_settings=PASSED_ALONG)
+@with_options
 def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up") -> None:
+    """Wait for each night and run it, until this is ended; for containers, where nothing else calls it.
+
+    Every other flag is one of `nightly run`.
+
+    [bold]Examples[/bold]
+
+      tfcompare nightly serve --at 02:00 --versions 2.13,nightly --suite seed
+    """
+    from orchestrator.nightly import lock
     from orchestrator.nightly.schedule import serve as serving
+    from orchestrator.nightly.schedule import units
 
     wanted, _ = _schedule(context, at, missed, None)
 
@@ -151,8 +198,13 @@ def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up")
 
 def _schedule(
     context: typer.Context, at: str, missed: str, env_file: Path | None, zone: str = ""
-) -> tuple[Schedule, list[str]]:
+) -> "tuple[Schedule, list[str]]":
     """Return the requested schedule, and the notes that the user should read."""
+    from orchestrator.history.location import VARIABLE, place
+    from orchestrator.nightly.schedule import units
+    from orchestrator.nightly.schedule.status import now
+    from orchestrator.nightly.schedule.units import Planned, Schedule
+
     begins = units.time_of_day(at)
     words = tuple(context.args)
     asked = _params_of_run(context, words)
@@ -172,7 +224,7 @@ def _schedule(
         flags=given.words,
         history=str(history),
         host=str(host_facts()["id"]),
-        since=standing.now().replace(microsecond=0),
+        since=now().replace(microsecond=0),
         zone=zone,
     )
     wanted = Schedule(
@@ -232,19 +284,23 @@ def _params_of_run(context: typer.Context, words: Sequence[str]) -> dict[str, An
     group: Any = context.parent.command
     found = group.commands["run"].make_context("run", list(words), parent=context.parent)
     asked: dict[str, Any] = found.params
+    from orchestrator.catalog import workloads
+
     workloads.suite(asked["suite"] or workloads.DEFAULT)
-    for name in parse.names(asked["versions"]):
-        if not (catalog.EXACT.fullmatch(name) or catalog.NIGHTLY.fullmatch(name)):
-            catalog.resolve([name], fewest=1)
+    parse.check_versions(parse.names(asked["versions"]))
     return asked
 
 
 def _program() -> tuple[str, ...]:
+    from orchestrator.nightly.subprocess_run import PROGRAM
+
     beside = Path(sys.executable).with_name("tfcompare")
     return (str(beside),) if beside.is_file() else PROGRAM
 
 
 def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str, str], list[str]]:
+    from orchestrator.engines.environment import is_passed_on
+
     carried, notes = {}, []
     for name, value in sorted(os.environ.items()):
         if not (CARRIED.fullmatch(name) or is_passed_on(name)):
@@ -263,7 +319,7 @@ def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str,
     return carried, notes
 
 
-def _known(one: Scheduler, entry: Entry | None, even_if_edited: bool) -> Entry | None:
+def _known(one: "Scheduler", entry: "Entry | None", even_if_edited: bool) -> "Entry | None":
     """Return an existing entry; raise UsageError if it is not what tfcompare wrote."""
     if entry and entry.edited and not even_if_edited:
         raise UsageError(
@@ -273,7 +329,11 @@ def _known(one: Scheduler, entry: Entry | None, even_if_edited: bool) -> Entry |
     return entry
 
 
-def _standings() -> Iterable[Standing]:
+def _standings() -> "Iterable[Standing]":
+    from orchestrator.nightly import lock
+    from orchestrator.nightly.schedule import schedulers, units
+    from orchestrator.nightly.schedule import status as standing
+
     now = standing.now()
     running = lock.holder()
     for one in schedulers.every():
@@ -291,7 +351,7 @@ def _standings() -> Iterable[Standing]:
         yield standing.standing(planned, by, _events(planned), running, now)
 
 
-def _events(planned: Planned) -> list[Any]:
+def _events(planned: "Planned") -> list[Any]:
     # It reads Parquet files, too, and takes its time to import.
     from orchestrator.history.store import Store
 

@@ -5,11 +5,9 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
-from orchestrator.catalog import did_you_mean
-from orchestrator.cli.parse import known_format
 from orchestrator.errors import UsageError
 from orchestrator.model import Comparison
-from orchestrator.reports import DEFAULT, FORMATS, PAGES, REPORTS, Report, usual_report
+from orchestrator.reports import DEFAULT, PAGES, REPORTS, Report, usual_report
 from orchestrator.reports.columns import known_columns
 from orchestrator.reports.filter_sort import Arrangement, arrangement
 from orchestrator.reports.next_step import next_line
@@ -91,12 +89,8 @@ def shown(
     columns: str | None = None,
     only: str | None = None,
     sort: str | None = None,
-    known: tuple[str, ...] = FORMATS,
 ) -> Shown:
-    """Check the flags, and return how to show a run."""
-    known_format(format, known)
-    if name is not None and name not in REPORTS:
-        raise UsageError(f"unknown table {name!r}{did_you_mean(name, REPORTS)}; it is {', '.join(REPORTS)}")
+    """Check that the flags go together, and return how to show a run."""
     for flag, value in (("--columns", columns), ("--only", only), ("--sort", sort)):
         if value is not None and (format != "table" or not REPORTS[name or DEFAULT].takes_columns):
             raise UsageError(f"{flag} goes with --format table and the table of verdicts")

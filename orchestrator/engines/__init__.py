@@ -3,13 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from orchestrator.catalog.version import Version
-from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.worker.channel import Channel
 from orchestrator.model import EnvironmentFacts, Isolation, LargeFile
 from orchestrator.options import EngineOptions
+
+# Every start needs the names of the engines, for --help, and only a run needs what engines work with.
+if TYPE_CHECKING:
+    from orchestrator.catalog.version import Version
+    from orchestrator.engines.build_log import BuildLog
+    from orchestrator.engines.worker.channel import Channel
 
 # What one version takes on the disk, installed; images and environments of 1.14, 2.0 and 2.13 took 0.9 to 1.7 GB.
 CPU_GB, GPU_GB = 1.7, 6.0
@@ -31,7 +34,7 @@ class WorkerPlace:
 class Started:
     """A worker's channel, and the paths that its `hello` must contain, as the worker sees them."""
 
-    channel: Channel
+    channel: "Channel"
     folders: tuple[str, ...]
     results: str
 
@@ -62,10 +65,10 @@ class Engine(Protocol):
     def check(self) -> str:
         """Return one line about the engine; raise EngineUnavailable before any work if it cannot do what was asked."""
 
-    def outlook(self, version: Version) -> Outlook:
+    def outlook(self, version: "Version") -> Outlook:
         """Return what `prepare` would do, as far as that can be seen without doing it."""
 
-    def prepare(self, version: Version, log: BuildLog) -> Environment:
+    def prepare(self, version: "Version", log: "BuildLog") -> Environment:
         """Build or install the version unless that was done before; raise EnvironmentFailed if it fails."""
 
     def storage(self) -> tuple[str, Path] | None:
@@ -101,6 +104,7 @@ def _venv(options: EngineOptions) -> Engine:
     return VenvEngine(options)
 
 
+AUTO = "auto"
 # In the order in which `auto` tries them.
 ENGINES: dict[str, EngineInfo] = {
     "docker": EngineInfo(title="Docker", make=_docker, isolation="container", gpus=True, detached=True),

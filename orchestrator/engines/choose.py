@@ -3,12 +3,10 @@
 from collections.abc import Callable
 
 from orchestrator.catalog import did_you_mean
-from orchestrator.engines import ENGINES, Engine
+from orchestrator.engines import AUTO, ENGINES, Engine
 from orchestrator.errors import EngineUnavailable, UsageError
 from orchestrator.model import Isolation
 from orchestrator.options import EngineOptions
-
-AUTO = "auto"
 
 
 def choose_engine(

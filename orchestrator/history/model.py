@@ -6,11 +6,7 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import Literal
 
-from pydantic import ConfigDict
-
-from orchestrator.model import CONTROL
-
-STRICT = ConfigDict(extra="forbid")
+from orchestrator.model import CONTROL, STRICT
 
 # That a night measures of everything.
 ROUNDS = 12

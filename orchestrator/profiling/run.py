@@ -26,6 +26,7 @@ from orchestrator.measure.prepare_run import pin_workloads, prepare_somewhere, w
 from orchestrator.measure.run import make_manifest
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.model import Case, Lost, Plan
+from orchestrator.options import PROFILED_CALLS, SHOWN_FUNCTIONS
 from orchestrator.plan.gpus import fit
 from orchestrator.plan.request import Asked, Options, ask
 from orchestrator.profiling.flamegraph import collapsed, speedscope
@@ -33,7 +34,6 @@ from orchestrator.profiling.model import Heading, Profile, Profiled, ProfiledArm
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
 
-CALLS, TOP = 20, 15
 # Fewer could not tell what is called once a step from what is called once or twice.
 FEWEST_CALLS = 3
 PROFILE_FILE = "profile.json"
@@ -48,8 +48,8 @@ class ProfileOptions:
     """The options given on the command line: those of a run that concern a profile, and those of the profile itself."""
 
     run: Options
-    calls: int = CALLS
-    top: int = TOP
+    calls: int = PROFILED_CALLS
+    top: int = SHOWN_FUNCTIONS
 
 
 def asked_of(options: ProfileOptions) -> Asked:

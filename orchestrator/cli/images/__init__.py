@@ -2,9 +2,11 @@
 
 import typer
 
-from orchestrator.cli import help
 from orchestrator.cli.images import archive, build, list, lock, prune, verify
 
-app = typer.Typer(help=help.IMAGES, no_args_is_help=True)
+app = typer.Typer(
+    help="Build the images of versions, look at them, check them, move them, and free what they take.",
+    no_args_is_help=True,
+)
 for command in (build, list, verify, prune, lock, archive):
     app.add_typer(command.app)

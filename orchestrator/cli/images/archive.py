@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import catalog
-from orchestrator.catalog import user_data
-from orchestrator.cli import help
-from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine, say
-from orchestrator.cli.options import Base, Quiet
+from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine
+from orchestrator.cli.options import Base, Quiet, with_options
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.terminal.text import draw
 
@@ -30,28 +27,49 @@ ArchiveFile = Annotated[Path, typer.Argument(help="The file.", metavar="FILE", s
 PATIENCE_S = 3600
 
 
-@app.command("save", help=help.IMAGES_SAVE)
-def save_images(file: ArchiveFile, versions: Versions = None, base: Base = None, quiet: Quiet = False) -> None:
+@app.command("save")
+@with_options
+def save_images(file: ArchiveFile, installation: Base, verbosity: Quiet, versions: Versions = None) -> None:
+    """Write the current images of some versions into one file, for a machine without a registry.
+
+    [bold]Examples[/bold]
+
+      tfcompare images save images.tar 1.14 2.0 2.13
+    """
+    from orchestrator import catalog
     from orchestrator.images import archive, inventory, sizes
+
+    base, quiet, say = installation.base, verbosity.quiet, verbosity.say
 
     named = find_versions(versions)
     with open_engine(f"saving {file}", PATIENCE_S) as client:
         chosen = current_images(inventory.take(client, catalog.all_versions(), base), named, base)
         needed = archive.weight(client, chosen)
-        say(f"saving {', '.join(one.tag for one in chosen)}: about {sizes.told(needed)}", quiet)
+        say(f"saving {', '.join(one.tag for one in chosen)}: about {sizes.told(needed)}")
         with _progress("saving", needed, quiet) as tell:
             archive.save(client, file, chosen, needed, tell)
-    say(f"written: {file} ({sizes.told(file.stat().st_size)}); there: tfcompare images load {file.name}", quiet)
+    say(f"written: {file} ({sizes.told(file.stat().st_size)}); there: tfcompare images load {file.name}")
 
 
-@app.command("load", help=help.IMAGES_LOAD)
-def load_images(file: ArchiveFile, base: Base = None, quiet: Quiet = False) -> None:
+@app.command("load")
+@with_options
+def load_images(file: ArchiveFile, installation: Base, verbosity: Quiet) -> None:
+    """Bring the images of such a file into this engine, and say which versions are ready with them.
+
+    [bold]Examples[/bold]
+
+      tfcompare images load images.tar
+    """
+    from orchestrator import catalog
+    from orchestrator.catalog import user_data
     from orchestrator.engines.docker.image import base_reference
     from orchestrator.images import archive, inventory, report
 
+    base, quiet, say = installation.base, verbosity.quiet, verbosity.say
+
     packed = archive.read(file)
     with open_engine(f"loading {file}", PATIENCE_S) as client:
-        say(f"loading {', '.join(one.tag for one in packed)}", quiet)
+        say(f"loading {', '.join(one.tag for one in packed)}")
         with _progress("loading", file.stat().st_size, quiet) as tell:
             archive.load(client, file, tell)
         tags = {one.tag for one in packed}
@@ -62,7 +80,7 @@ def load_images(file: ArchiveFile, base: Base = None, quiet: Quiet = False) -> N
         catalog.reread()
         found = inventory.take(client, catalog.all_versions(), base or other).only(tags)
     for name, digest in adopted.items():
-        say(f"{name} is {digest} from now on, as where the images were made ({user_data.digests_file()})", quiet)
+        say(f"{name} is {digest} from now on, as where the images were made ({user_data.digests_file()})")
     draw(lambda width: report.of_images(found, missing=False))
     if absent := tags.difference(*(one.image.tags for one in found.images)):
         raise EnvironmentFailed(f"{file}: the engine took it, but does not have {', '.join(sorted(absent))}")
@@ -70,7 +88,7 @@ def load_images(file: ArchiveFile, base: Base = None, quiet: Quiet = False) -> N
     if not ready:
         raise EnvironmentFailed(f"{file}: loaded, but no run would use it: the table above says what differs here")
     with_base = f" with --base '{other}' or TFCOMPARE_BASE" if other else ""
-    say(f"ready{with_base}: {', '.join(ready)}", quiet)
+    say(f"ready{with_base}: {', '.join(ready)}")
 
 
 @contextmanager

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import catalog
-from orchestrator.catalog.lock_on_demand import provide
-from orchestrator.catalog.version import Flavour, Version
-from orchestrator.cli import help, parse
-from orchestrator.cli.options import Base, CaBundle, Format, IndexUrl, Quiet, Verbose, Wheelhouse
+from orchestrator.cli import parse
+from orchestrator.cli.options import Base, Format, Sources, Verbosity, with_options
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.options import EngineOptions
 from orchestrator.terminal.output_file import unwritable, write
-from orchestrator.terminal.progress import view
 from orchestrator.terminal.text import plain
 
 if TYPE_CHECKING:
+    from orchestrator.catalog.version import Flavour, Version
     from orchestrator.images.build import Built
 
 USUAL = ("1.14", "2.0", "2.13")
@@ -30,8 +27,12 @@ app = typer.Typer()
 ForGpu = Annotated[bool, typer.Option("--gpu", help="The images for GPUs; no GPU is needed to build them.")]
 
 
-@app.command("build", help=help.IMAGES_BUILD)
+@app.command("build")
+@with_options
 def build_images(
+    installation: Sources,
+    output: Format,
+    verbosity: Verbosity,
     versions: Annotated[
         list[str] | None,
         typer.Argument(
@@ -40,10 +41,6 @@ def build_images(
         ),
     ] = None,
     gpu: ForGpu = False,
-    base: Base = None,
-    ca_bundle: CaBundle = None,
-    index_url: IndexUrl = None,
-    wheelhouse: Wheelhouse = None,
     at_once: Annotated[
         int | None,
         typer.Option("--at-once", min=1, help="How many are built at a time; as many as there are cores, at most 4."),
@@ -58,16 +55,35 @@ def build_images(
             help="A name of your own for each as well, e.g. 'mine:{version}-{flavour}'; it moves with every build.",
         ),
     ] = None,
-    format: Format = "table",
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
-    parse.known_format(format)
+    """Build the image of each version named, unless it is there; nothing is run in it.
+
+    [bold]Examples[/bold]
+
+      tfcompare images build
+
+      tfcompare images build 2.8..2.13 --at-once 2
+
+      tfcompare images build 2.13 --base 'registry.example:5000/python:{python}-slim'
+
+      TFCOMPARE_INDEX_URL=https://user:password@mirror.example/simple tfcompare images build 2.13
+
+      tfcompare images build 2.13 --wheelhouse wheels --sbom sboms
+    """
     flavour = "gpu" if gpu else "cpu"
     if name and "{version}" not in name:
         raise UsageError(f"--name {name!r}: without {{version}} in it, every version would take it from the one before")
-    options = EngineOptions(gpu=gpu, base=base, ca_bundle=ca_bundle, index_url=index_url, wheelhouse=wheelhouse)
-    with view(Console(stderr=True), quiet=quiet, verbose=verbose) as watching:
+    base, quiet = installation.base, verbosity.quiet
+    options = EngineOptions(
+        gpu=gpu,
+        base=base,
+        ca_bundle=installation.ca_bundle,
+        index_url=installation.index_url,
+        wheelhouse=installation.wheelhouse,
+    )
+    from orchestrator.terminal.progress import view
+
+    with view(Console(stderr=True), quiet=quiet, verbose=verbosity.verbose) as watching:
         asked = _asked(versions or USUAL, watching.say)
         # Imported here: other commands need no engine, and its client is slow to import.
         from orchestrator.images.build import build, call
@@ -80,7 +96,7 @@ def build_images(
             if one.tag:
                 path = sbom / f"{one.version.number}-{flavour}.cdx.json"
                 _write(path, _sbom(one.version, gpu, base), "--sbom", quiet)
-    if format == "json":
+    if output.format == "json":
         print(json.dumps([one.as_object() for one in found], indent=2))
     else:
         _draw(found)
@@ -88,24 +104,34 @@ def build_images(
         raise EnvironmentFailed("\n".join(failed))
 
 
-@app.command("sbom", help=help.IMAGES_SBOM)
+@app.command("sbom")
+@with_options
 def write_sbom(
+    installation: Base,
     version: Annotated[str, typer.Argument(help="A version.", metavar="VERSION", show_default=False)],
     output: Annotated[str, typer.Option("--output", help="A file, or - for stdout.")] = "-",
     gpu: ForGpu = False,
-    base: Base = None,
 ) -> None:
+    """Write what the image of a version is made of, as CycloneDX in JSON.
+
+    [bold]Examples[/bold]
+
+      tfcompare images sbom 2.13 --output 2.13.cdx.json
+    """
     found = _asked([version], _say)
     if len(found) != 1:
         raise UsageError(f"{version}: these are {len(found)} versions; `images build --sbom DIR` writes one for each")
-    text = _sbom(found[0], gpu, base)
+    text = _sbom(found[0], gpu, installation.base)
     if output == "-":
         print(text, end="")
     else:
         _write(Path(output), text, "--output", quiet=False)
 
 
-def _asked(texts: Sequence[str], say: Callable[[str], None]) -> tuple[Version, ...]:
+def _asked(texts: Sequence[str], say: Callable[[str], None]) -> "tuple[Version, ...]":
+    from orchestrator import catalog
+    from orchestrator.catalog.lock_on_demand import provide
+
     names = [name for text in texts for name in parse.names(text)]
     return catalog.resolve(provide(names, say), fewest=1)
 
@@ -122,7 +148,7 @@ def _draw(found: "Sequence[Built]") -> None:
     Console().print(grid)
 
 
-def _sbom(version: Version, gpu: bool, base: str | None) -> str:
+def _sbom(version: "Version", gpu: bool, base: str | None) -> str:
     from orchestrator.engines.docker.engine import asking, connect
     from orchestrator.engines.docker.image import recipe
     from orchestrator.images.sbom import document
@@ -135,7 +161,7 @@ def _sbom(version: Version, gpu: bool, base: str | None) -> str:
         return document(flavour, recipe(client, version, flavour, base))
 
 
-def _flavour(version: Version, gpu: bool) -> Flavour:
+def _flavour(version: "Version", gpu: bool) -> "Flavour":
     name = "gpu" if gpu else "cpu"
     for flavour in version.flavours:
         if flavour.name == name:

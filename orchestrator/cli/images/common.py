@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import catalog
-from orchestrator.catalog.version import Version
 from orchestrator.cli import parse
 from orchestrator.errors import EnvironmentFailed, NothingSelected
 from orchestrator.terminal.text import plain
@@ -16,6 +14,7 @@ from orchestrator.terminal.text import plain
 if TYPE_CHECKING:
     import docker
 
+    from orchestrator.catalog.version import Version
     from orchestrator.images.inventory import Inventory, Judged
 
 
@@ -33,12 +32,14 @@ def open_engine(doing: str, timeout_s: float = 60) -> "Iterator[docker.DockerCli
         yield client
 
 
-def find_versions(versions: list[str] | None) -> tuple[Version, ...]:
+def find_versions(versions: list[str] | None) -> "tuple[Version, ...]":
+    from orchestrator import catalog
+
     names = [name for text in versions or () for name in parse.names(text)]
     return catalog.resolve(names, fewest=1) if names else ()
 
 
-def current_images(images: "Inventory", named: tuple[Version, ...], base: str | None) -> "tuple[Judged, ...]":
+def current_images(images: "Inventory", named: "tuple[Version, ...]", base: str | None) -> "tuple[Judged, ...]":
     """Return the current images of the named versions, or of all versions if none is named."""
     chosen = images.current(named)
     here = {one.image.version for one in chosen}
@@ -62,6 +63,5 @@ def tell_other_base(images: "Inventory", base: str | None) -> None:
         say(hint.removesuffix("; "))
 
 
-def say(text: str, quiet: bool = False) -> None:
-    if not quiet:
-        Console(stderr=True).print(plain(text), soft_wrap=True)
+def say(text: str) -> None:
+    Console(stderr=True).print(plain(text), soft_wrap=True)

@@ -5,28 +5,35 @@ from typing import Annotated
 
 import typer
 
-from orchestrator import catalog
-from orchestrator.cli import help, parse
 from orchestrator.cli.images.common import open_engine, tell_other_base
-from orchestrator.cli.options import Base, Format
+from orchestrator.cli.options import Base, Format, with_options
 from orchestrator.terminal.text import draw
 
 app = typer.Typer()
 
 
-@app.command("list", help=help.IMAGES_LIST)
+@app.command("list")
+@with_options
 def list_images(
-    all: Annotated[bool, typer.Option("--all", help="The versions that have no image, too.")] = False,
-    base: Base = None,
-    format: Format = "table",
+    installation: Base,
+    output: Format,
+    all: Annotated[bool, typer.Option("--all", help="Also list the versions that have no image.")] = False,
 ) -> None:
-    parse.known_format(format)
+    """Show the images that there are, and whether they are what the table of versions says now.
+
+    [bold]Examples[/bold]
+
+      tfcompare images list
+
+      tfcompare images list --all --format json
+    """
+    from orchestrator import catalog
     from orchestrator.images import inventory, report
 
     with open_engine("listing images") as client:
-        found = inventory.take(client, catalog.all_versions(), base)
-    if format == "json":
+        found = inventory.take(client, catalog.all_versions(), installation.base)
+    if output.format == "json":
         print(json.dumps(report.objects(found, missing=all), indent=2))
         return
     draw(lambda width: report.of_images(found, missing=all))
-    tell_other_base(found, base)
+    tell_other_base(found, installation.base)

@@ -5,11 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator import catalog
-from orchestrator.catalog import user_data
-from orchestrator.cli import help, parse
 from orchestrator.cli.images.common import Versions, find_versions, open_engine, say
-from orchestrator.cli.options import Base, Format
+from orchestrator.cli.options import Base, Format, with_options
 from orchestrator.errors import EnvironmentFailed, NothingSelected
 from orchestrator.terminal.text import draw
 
@@ -20,18 +17,33 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 
-@app.command("lock", help=help.IMAGES_LOCK)
+@app.command("lock")
+@with_options
 def lock_bases(
+    installation: Base,
+    output: Format,
     versions: Versions = None,
     gpu: Annotated[bool, typer.Option("--gpu", help="The bases of GPU images.")] = False,
-    base: Base = None,
-    format: Format = "table",
 ) -> None:
-    parse.known_format(format)
+    """Ask the registry which digest each base image has now, and build from that from now on.
+
+    [bold]Examples[/bold]
+
+      tfcompare images lock
+
+      tfcompare images lock 1.14 2.0 --gpu
+
+      tfcompare images lock --base 'registry.example:5000/python:{python}-slim'
+    """
+    from orchestrator import catalog
+    from orchestrator.catalog import user_data
     from orchestrator.images import lock, report
 
     asked = lock.bases(
-        find_versions(versions) or catalog.all_versions(), "gpu" if gpu else "cpu", base, user_data.digests()
+        find_versions(versions) or catalog.all_versions(),
+        "gpu" if gpu else "cpu",
+        installation.base,
+        user_data.digests(),
     )
     if not asked:
         raise NothingSelected(f"no version named has a {'gpu' if gpu else 'cpu'} flavour")
@@ -41,7 +53,7 @@ def lock_bases(
     if found := {one.image: one.digest for one in answers if one.state in ("new", "CHANGED")}:
         path = user_data.write_digests(found)
         catalog.reread()
-    if format == "json":
+    if output.format == "json":
         print(json.dumps([one.as_object() for one in answers], indent=2))
     else:
         draw(lambda width: report.of_answers(answers))
@@ -53,6 +65,8 @@ def lock_bases(
 
 
 def _tell_moved(moved: "list[Answer]") -> None:
+    from orchestrator.catalog import user_data
+
     for one in moved:
         say(
             f"CHANGED: {one.image} was {one.known}, and its registry has another image under that name by now. "

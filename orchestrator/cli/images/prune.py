@@ -5,29 +5,37 @@ from typing import Annotated
 
 import typer
 
-from orchestrator import catalog
-from orchestrator.cli import help
 from orchestrator.cli.images.common import open_engine
-from orchestrator.cli.options import Base
+from orchestrator.cli.options import Base, with_options
 from orchestrator.errors import UsageError
 from orchestrator.terminal.text import draw
 
 app = typer.Typer()
 
 
-@app.command("prune", help=help.IMAGES_PRUNE)
+@app.command("prune")
+@with_options
 def prune_images(
+    installation: Base,
     all: Annotated[bool, typer.Option("--all", help="Current images, too.")] = False,
     environments: Annotated[
         bool, typer.Option("--environments", help="Virtual environments, too, whose lock is in no table any more.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    base: Base = None,
 ) -> None:
+    """Free what no version leads to any more: old images, containers of runs that were killed.
+
+    [bold]Examples[/bold]
+
+      tfcompare images prune
+
+      tfcompare images prune --environments --yes
+    """
+    from orchestrator import catalog
     from orchestrator.images import inventory, prune, report, sizes
 
     with open_engine("looking for what can be freed") as client:
-        versions = catalog.all_versions()
+        versions, base = catalog.all_versions(), installation.base
         images = inventory.take(client, versions, base)
         garbage = prune.find(client, images, versions, base, all=all, cache=environments)
         if garbage or garbage.spared:

@@ -4,31 +4,40 @@ import json
 
 import typer
 
-from orchestrator import catalog
-from orchestrator.cli import help, parse
-from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine, say
-from orchestrator.cli.options import Base, Format, Quiet
+from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine
+from orchestrator.cli.options import Base, Format, Quiet, with_options
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.terminal.text import draw
 
 app = typer.Typer()
 
 
-@app.command("verify", help=help.IMAGES_VERIFY)
-def verify_images(versions: Versions = None, base: Base = None, format: Format = "table", quiet: Quiet = False) -> None:
-    parse.known_format(format)
+@app.command("verify")
+@with_options
+def verify_images(installation: Base, output: Format, verbosity: Quiet, versions: Versions = None) -> None:
+    """Start each image and check what is in it against the table of versions and the locks.
+
+    [bold]Examples[/bold]
+
+      tfcompare images verify
+
+      tfcompare images verify 1.14 2.13 --format json
+    """
+    from orchestrator import catalog
     from orchestrator.images import inventory, report
     from orchestrator.images.verify import verify
 
     named = find_versions(versions)
     found = []
     with open_engine("verifying images") as client:
-        for one in current_images(inventory.take(client, catalog.all_versions(), base), named, base):
-            say(f"verifying {one.tag}", quiet)
+        for one in current_images(
+            inventory.take(client, catalog.all_versions(), installation.base), named, installation.base
+        ):
+            verbosity.say(f"verifying {one.tag}")
             version, flavour = inventory.place(one, catalog.all_versions())
             assert one.recipe is not None
             found.append(verify(client, one.image.id, one.tag, version, flavour, one.recipe))
-    if format == "json":
+    if output.format == "json":
         print(json.dumps([one.as_object() for one in found], indent=2))
     else:
         draw(lambda width: report.of_checks(found))

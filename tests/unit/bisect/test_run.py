@@ -233,6 +233,24 @@ def test_a_folder_holds_one_search(unmade, tmp_path: Path):
         run.again(tmp_path / "full")
 
 
+def test_the_address_of_an_index_reaches_every_step_and_no_file(unmade, tmp_path: Path):
+    seen: list[str | None] = []
+
+    def measure(options: Options, view: View) -> running.Done:
+        seen.append(options.environments.index_url)
+        return running.run(options, view)
+
+    folder, hands = tmp_path / "hunt", Hands(measure=measure)
+    address = "https://user:secret@mirror.example/simple"
+    question = QUESTION.with_index(address)
+    run.bisect(*run.begin(question, folder, Quiet(), hands), Quiet(), 1, hands)
+    run.bisect(*run.begin(question, folder, Quiet(), hands), Quiet(), 1, hands)
+    run.bisect(folder, run.again(folder, index_url=address), Quiet(), 1, hands)
+    assert seen == [address] * 3
+    assert not [path for path in folder.rglob("*") if path.is_file() and b"secret" in path.read_bytes()]
+    assert run.again(folder).question.run.environments.index_url is None
+
+
 @pytest.mark.parametrize(
     ("changed", "told"),
     [

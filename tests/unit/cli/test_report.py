@@ -2,9 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from orchestrator import reports
+from orchestrator.cli import history, options, report, schedule
+from orchestrator.history import sql_output
+from orchestrator.nightly.schedule import units
+from orchestrator.results import tables
 from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
 from tests.unit.cli.test_main import called
 
@@ -115,6 +121,13 @@ def test_two_runs_are_compared_by_their_ratios(monkeypatch, capsys, run: Path):
     assert json.loads(capsys.readouterr().out)["schema"] == "tfcompare.changes/1"
 
 
+def test_the_choices_of_the_flags_are_what_is_registered():
+    assert report.FLAT_TABLES == tables.TABLES
+    assert options.REPORT_FORMATS == reports.FORMATS
+    assert history.QUERY_FORMATS == sql_output.FORMATS
+    assert get_args(units.Missed) == schedule.MISSED
+
+
 BAD_CALLS = {
     "an unknown kind": (["report", "--only", "slowr"], "did you mean slower?"),
     "an unknown order": (["report", "--sort", "tiem"], "did you mean time?"),
@@ -125,7 +138,7 @@ BAD_CALLS = {
     "an unknown export": (["export", "--to", "cvs"], "did you mean csv?"),
     "a table of none": (["export", "--to", "junit", "--table", "arms"], "--table goes with"),
     "an unknown table": (["export", "--to", "csv", "--table", "arm"], "did you mean arms?"),
-    "an unknown alarm": (["compare", ".", "--fail-on", "faster"], "only slower is known"),
+    "an unknown alarm": (["compare", ".", "--fail-on", "faster"], "it is slower"),
     "nowhere to write": (["report", "--output", "/none/where/x"], "cannot write /none/where/x"),
 }
 

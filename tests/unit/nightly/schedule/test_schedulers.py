@@ -325,8 +325,8 @@ def test_a_night_that_runs_while_its_schedule_goes_is_told_of(with_cron, call):
 
 BAD_FLAGS = {
     "a time that is none": (["--at", "25:00", *FLAGS], "--at '25:00': a time of day"),
-    "a fate that is none": (["--missed", "later", *FLAGS], "--missed 'later'"),
-    "a scheduler that is none": (["--scheduler", "at", *FLAGS], "--scheduler 'at'"),
+    "a fate that is none": (["--missed", "later", *FLAGS], "--missed: unknown way 'later'"),
+    "a scheduler that is none": (["--scheduler", "at", *FLAGS], "--scheduler: unknown scheduler 'at'"),
     "no versions": (["--suite", "seed"], "--versions"),
     "a mistyped flag": ([*FLAGS, "--suiet", "seed"], "No such option: --suiet"),
     "an unknown suite": (["--versions", "2.13", "--suite", "sede"], "did you mean seed?"),

@@ -1,0 +1,126 @@
+"""Flags are declared in groups: a command that takes a group offers all of it, as every other command does."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typer.main import get_group
+
+from orchestrator.cli import bisect, main, nightly, options, run
+from orchestrator.cli.options import Group
+from orchestrator.engines import AUTO, ENGINES
+from tests.unit.cli.test_main import called
+
+MEASURING = ("run", "reproduce", "profile", "bisect", "nightly run")
+# Flags that have the name of one in a group and another meaning, each declared by its command.
+OWN = {
+    ("reproduce", "suite"), ("bisect", "workload"), ("bisect", "out"), ("nightly run", "rounds"),
+    ("doctor", "cpuset"), ("images build", "gpu"), ("images sbom", "gpu"), ("images lock", "gpu"),
+    ("history show", "engine"), ("history show", "format"), ("history query", "format"),
+    ("history site", "out"), ("nightly status", "quiet"),
+}  # fmt: skip
+
+
+def commands(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        full = f"{path} {name}".strip()
+        if hasattr(command, "commands"):
+            yield from commands(command, full)
+        else:
+            yield full, command
+
+
+COMMANDS = dict(commands(get_group(main.app)))
+GROUPS = [kind for kind in vars(options).values() if isinstance(kind, type) and issubclass(kind, Group)]
+GROUPS.remove(Group)
+
+
+def groups_of(name: str) -> tuple[type[Group], ...]:
+    callback = COMMANDS[name].callback
+    return getattr(callback, "groups", getattr(getattr(callback, "__wrapped__", None), "groups", ()))
+
+
+def described(command: Any, name: str) -> tuple[Any, ...]:
+    [param] = [param for param in command.params if param.name == name]
+    # What a user sees and can write.
+    return (
+        param.opts, param.secondary_opts, param.default, param.envvar, param.help, param.multiple, param.is_flag,
+        param.required, param.metavar, param.show_default, param.rich_help_panel,
+    )  # fmt: skip
+
+
+def flags(group: type[Group]) -> list[str]:
+    return [field.name for field in dataclasses.fields(group)]
+
+
+def test_every_group_is_taken_by_a_command():
+    taken = {base for name in COMMANDS for group in groups_of(name) for base in group.__mro__}
+    assert set(GROUPS) <= taken
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.__name__)
+def test_commands_that_share_a_group_offer_the_same_flags(group: type[Group]):
+    takers = [name for name in COMMANDS if any(issubclass(taken, group) for taken in groups_of(name))]
+    for flag in flags(group):
+        assert len({str(described(COMMANDS[name], flag)) for name in takers}) == 1
+        assert described(COMMANDS[takers[0]], flag)[-1] == group.panel
+
+
+def test_a_flag_of_a_group_is_offered_by_no_command_in_another_way():
+    known = {flag for group in GROUPS for flag in flags(group)}
+    by_hand = {
+        (name, param.name)
+        for name, command in COMMANDS.items()
+        for param in command.params
+        if param.name in known and param.name not in options.names_of(*groups_of(name))
+    }
+    assert by_hand == OWN
+
+
+@pytest.mark.parametrize("name", MEASURING)
+def test_every_command_that_measures_has_the_flags_of_machine_gpu_and_installation(name: str):
+    taken = groups_of(name)
+    for group in (options.Machine, options.Gpu, options.Installation, options.Quiet):
+        assert any(issubclass(one, group) for one in taken)
+
+
+def test_the_engines_of_the_flag_are_those_that_there_are():
+    assert described(COMMANDS["run"], "engine")[8] == "|".join((AUTO, *ENGINES))
+
+
+@pytest.mark.parametrize("names", [run.WITH_MORE, bisect.WITH_RESUME, nightly.PASSED])
+def test_a_rule_names_flags_that_its_command_has(names: frozenset[str]):
+    name = {run.WITH_MORE: "run", bisect.WITH_RESUME: "bisect", nightly.PASSED: "nightly run"}[names]
+    assert names <= {param.name for param in COMMANDS[name].params}
+
+
+def test_what_a_night_passes_on_is_a_flag_of_run():
+    for flag in nightly.PASSED:
+        assert described(COMMANDS["run"], flag) == described(COMMANDS["nightly run"], flag)
+
+
+def test_a_night_passes_on_what_was_given_and_no_address_of_an_index(monkeypatch):
+    monkeypatch.setenv("TFCOMPARE_BASE", "mine")
+    words = ["--versions", "1.14,2.0", "--engine", "venv", "--gpus", "0,1", "--force", "--index-url", "http://u:p@h/s"]
+    context = COMMANDS["nightly run"].make_context("run", words)
+    assert sorted(nightly.passed(context)) == sorted(["--engine", "venv", "--gpus", "0,1", "--force"])
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["run", "--more", ".", "--engine", "venv", "--seed", "1"], "leave --seed, --engine out, or start a new run"),
+        (["bisect", "--resume", ".", "--memory", "4g", "--all"], "leave --memory, --all out, or start a new search"),
+        (["run", "--versions", "1.14,2.0", "--engine", "dokcer"], "did you mean docker?"),
+        (["nightly", "install", "--missed", "never"], "unknown way 'never'; it is catch-up, skip"),
+        (["nightly", "install", "--scheduler", "corn"], "did you mean cron?"),
+        (["reproduce", "--list", "--format", "html"], "--list goes with --format table or json"),
+        (["report", ".", "--table", "sed"], "did you mean seed?"),
+        (["export", ".", "--to", "csv", "--table", "arm"], "did you mean arms?"),
+        (["history", "--format", "html"], "it is table, json, csv"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_the_possible_ones(monkeypatch, capsys, argv: list[str], words: str):
+    assert called(monkeypatch, *argv) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
