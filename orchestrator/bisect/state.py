@@ -16,7 +16,7 @@ from orchestrator import files
 from orchestrator.bisect.search import Finding, Found, StepKind, search
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import STRICT, Case
-from orchestrator.plan.request import Options
+from orchestrator.plan.request import RunOptions
 
 STATE_FILE = "bisect.json"
 
@@ -29,7 +29,7 @@ class Question:
 
     good: str
     bad: str
-    run: Options
+    run: RunOptions
     nightlies: bool = False
     every: bool = False
 

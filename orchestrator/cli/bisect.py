@@ -36,7 +36,7 @@ from orchestrator.cli.options import (
     on_gpus,
 )
 from orchestrator.errors import UsageError
-from orchestrator.plan.request import Options
+from orchestrator.plan.request import RunOptions
 from orchestrator.terminal.progress import View, view
 from orchestrator.terminal.text import draw, lines, plain
 
@@ -119,7 +119,7 @@ def bisect(
             bad=bad,
             nightlies=nightlies,
             every=every,
-            run=Options(
+            run=RunOptions(
                 selected=(workload,),
                 own_workloads=workloads,
                 engine=engine,

@@ -34,7 +34,7 @@ from orchestrator.cli.options import (
     on_gpus,
 )
 from orchestrator.cli.report import show_profile
-from orchestrator.plan.request import Options
+from orchestrator.plan.request import RunOptions
 from orchestrator.profiling.run import CALLS, TOP, ProfileOptions, profile
 from orchestrator.terminal.progress import view
 from orchestrator.terminal.text import plain
@@ -78,7 +78,7 @@ def profile_cases(
         gpu, gpu_request, base, ca_bundle, cpuset, memory, index_url, wheelhouse,
         no_python_downloads=no_python_downloads,
     )  # fmt: skip
-    options = Options(
+    options = RunOptions(
         versions=parse.names(versions),
         suite=suite,
         selected=tuple(workload or ()),

@@ -39,7 +39,7 @@ from orchestrator.cli.options import (
 )
 from orchestrator.cli.run import run_and_show
 from orchestrator.cli.show import shown
-from orchestrator.plan.request import Options
+from orchestrator.plan.request import RunOptions
 
 app = typer.Typer()
 
@@ -85,7 +85,7 @@ def reproduce(
         no_python_downloads=no_python_downloads,
     )  # fmt: skip
     places = on_gpus(places, gpus, exclusive=gpu_exclusive, force=force)
-    options = Options(
+    options = RunOptions(
         claims=chosen,
         suite=suite or "claims",
         engine=engine,

@@ -45,10 +45,11 @@ from orchestrator.cli.options import (
 )
 from orchestrator.cli.show import Shown, shown
 from orchestrator.errors import FoundSlower, UsageError
+from orchestrator.measure.conduct import Done
 from orchestrator.measure.resume import MoreOptions, more_rounds
-from orchestrator.measure.run import Done, forecast
+from orchestrator.measure.run import forecast
 from orchestrator.measure.run import run as run_comparison
-from orchestrator.plan.request import Options
+from orchestrator.plan.request import RunOptions
 from orchestrator.reports.next_step import next_line
 from orchestrator.terminal.progress import view
 from orchestrator.terminal.text import lines, plain
@@ -138,7 +139,7 @@ def run(
         return
     if versions is None:
         raise UsageError("--versions is missing: name them, the baseline first, e.g. --versions 1.14,2.0,2.13")
-    options = Options(
+    options = RunOptions(
         versions=parse.names(versions),
         suite=suite,
         selected=tuple(workload or ()),
@@ -160,7 +161,7 @@ def run(
 
 
 def run_and_show(
-    options: Options, how: Shown, fail_on: str | None, *, dry_run: bool, quiet: bool, verbose: bool
+    options: RunOptions, how: Shown, fail_on: str | None, *, dry_run: bool, quiet: bool, verbose: bool
 ) -> None:
     errors = Console(stderr=True)
     if dry_run:
