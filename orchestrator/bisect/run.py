@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from orchestrator import catalog
+from orchestrator import catalog, files
 from orchestrator.bisect import state
 from orchestrator.bisect.candidates import is_nightly, releases_between, with_nightlies
 from orchestrator.bisect.findings import end_lost, learn, order, timed_out
@@ -166,11 +166,9 @@ def bisect(
 
 
 def _make(folder: Path) -> None:
-    try:
+    with files.writing(f"the folder {folder}", "choose another --out"):
         for part in ("steps", "logs"):
             (folder / part).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write the folder {folder}: {error.strerror}; choose another --out") from error
 
 
 @contextmanager

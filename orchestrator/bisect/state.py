@@ -108,12 +108,8 @@ def exists(folder: Path) -> bool:
 
 
 def write(folder: Path, state: State) -> None:
-    try:
+    with files.writing(folder / STATE_FILE, f"what was measured is in {folder / 'steps'}"):
         files.write_atomically(folder / STATE_FILE, _adapter().dump_json(state, indent=1) + b"\n")
-    except OSError as error:
-        raise UsageError(
-            f"cannot write {folder / STATE_FILE}: {error.strerror}; what was measured is in {folder / 'steps'}"
-        ) from error
 
 
 def read(folder: Path) -> State:

@@ -3,14 +3,13 @@
 import os
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from orchestrator.engines import Environment, WorkerPlace
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.engines.worker.client import Ready, SeenGpu, WorkerClient, WorkerDied
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.files import read_last_line
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.model import CONTROL, Lost
@@ -23,8 +22,6 @@ SLOW_START_TIMEOUT_S = 7200.0
 MOST_DEATHS = 3
 # The usual few versions all start at once.
 FEWEST_STARTING = 4
-# Of a log, in bytes and in letters: its end is enough to see what a worker said last.
-LOG_END, LONGEST_LINE = 4096, 300
 
 
 @dataclass
@@ -124,7 +121,7 @@ class Workers:
             if client:
                 client.channel.close()
             self._settle(slot)
-            said = last_line(place.log) if isinstance(error.__cause__, ChannelClosed) else ""
+            said = read_last_line(place.log) if isinstance(error.__cause__, ChannelClosed) else ""
             self._not_started(version, f"{error}{f' ({said})' if said else ''}; see {place.log}")
             return None
         except BaseException:
@@ -206,18 +203,6 @@ class Workers:
     def part(self, version: str) -> int:
         """Return the number of the version's worker, or of its last one if none runs now."""
         return self._slots[version].parts
-
-
-def last_line(log: Path) -> str:
-    """Return the last line that a worker logged before it ended without an answer.
-
-    After a traceback or an abort, this line is the cause.
-    """
-    with suppress(OSError), log.open("rb") as handle:
-        handle.seek(max(0, log.stat().st_size - LOG_END))
-        lines = handle.read().decode("utf-8", "replace").splitlines()
-        return next((line.strip()[:LONGEST_LINE] for line in reversed(lines) if line.strip()), "")
-    return ""
 
 
 def misfit(asked: Sequence[Gpu], seen: Sequence[SeenGpu]) -> str:

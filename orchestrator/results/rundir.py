@@ -19,7 +19,7 @@ import shlex
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,7 +69,7 @@ class RunDir:
     @classmethod
     def create(cls, path: Path, command: Sequence[str] = ()) -> "RunDir":
         run = cls(path)
-        try:
+        with files.writing(f"the run directory {path}", "choose another --out"):
             if path.is_dir() and path.stat().st_uid != os.getuid():
                 raise UsageError(f"{path} belongs to another user; choose another --out")
             if path.is_dir() and any(path.iterdir()):
@@ -83,10 +83,6 @@ class RunDir:
                 folder.mkdir()
             begun = Begun(datetime.now(UTC).replace(microsecond=0), tuple(command))
             files.replace(path, path / "begun.json", BEGUN.dump_json(begun, indent=1) + b"\n")
-        except OSError as error:
-            raise UsageError(
-                f"cannot write the run directory {path}: {error.strerror}; choose another --out"
-            ) from error
         return run
 
     @classmethod
@@ -183,15 +179,12 @@ class RunDir:
         with self._writing(self.journal.name):
             files.append(self.path, self.journal, ENTRY.dump_json(entry) + b"\n")
 
-    @contextmanager
-    def _writing(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise UsageError(
-                f"cannot write {self.path / name}: {error.strerror}; what was written before is kept. Once it can be "
-                f"written, `tfcompare run --more {self.path}` continues the run"
-            ) from error
+    def _writing(self, name: str) -> AbstractContextManager[None]:
+        return files.writing(
+            self.path / name,
+            f"what was written before is kept. Once it can be written, `tfcompare run --more {self.path}` continues "
+            "the run",
+        )
 
     def read_plan(self) -> Plan:
         return self._read("plan.json", PLAN)

@@ -14,7 +14,7 @@ from orchestrator.engines.worker.client import SeenGpu, WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.prepare_run import PreparedRun
-from orchestrator.measure.workers import LOG_END, SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Workers, last_line, misfit
+from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Workers, misfit
 from orchestrator.model import CONTROL, EnvironmentFacts
 from tests.support.actors import Dressing, Stage
 from tests.support.builders import NEW, OLD, plan, run_directory
@@ -97,25 +97,6 @@ def test_a_version_without_code_for_the_card_is_given_time_and_so_is_its_control
     made.stop()
     slow, quick = SLOW_START_TIMEOUT_S, START_TIMEOUT_S
     assert given == {OLD: slow, OLD + CONTROL: slow, NEW: quick}
-
-
-@pytest.mark.parametrize(
-    ("log", "line"),
-    [
-        (b"Traceback (most recent call last):\n  File\nImportError: no\n\n", "ImportError: no"),
-        (b"x" * 2 * LOG_END + b"\nthe end", "the end"),
-        (b"y" * 2 * LOG_END, "y" * 300),
-        (b"\xff\xfe of no encoding\n", "\ufffd\ufffd of no encoding"),
-        (b"", ""),
-    ],
-)
-def test_what_a_worker_said_last_is_the_last_line_of_its_log(tmp_path: Path, log: bytes, line: str):
-    (tmp_path / "log").write_bytes(log)
-    assert last_line(tmp_path / "log") == line
-
-
-def test_a_worker_without_a_log_said_nothing(tmp_path: Path):
-    assert last_line(tmp_path / "log") == ""
 
 
 @dataclass(frozen=True)
