@@ -90,7 +90,8 @@ class RunDir:
         run = cls(path)
         # Unlike Path's own, it says no to a folder that may not be looked into.
         if not os.path.isfile(path / "plan.json"):
-            if not os.path.isfile(path / "begun.json"):
+            # A profile has a manifest and no plan.
+            if not os.path.isfile(path / "begun.json") or os.path.isfile(path / "manifest.json"):
                 raise UsageError(f"{path} holds no run (no plan.json in it); `tfcompare run --out DIR` makes one")
             refuse_strangers(path)
             raise UsageError(run._explain_missing_plan())

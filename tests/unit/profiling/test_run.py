@@ -200,7 +200,7 @@ def test_its_directory_holds_profiles_and_nothing_that_was_measured(options: Pro
 
 def test_no_report_of_runs_takes_it_for_one(options: ProfileOptions):
     done = story.profile(options, Quiet())
-    with pytest.raises(UsageError, match="holds no run"):
+    with pytest.raises(UsageError, match=r"holds no run \(no plan\.json in it\)"):
         judge_run(RunDir.open(done.path))
 
 
