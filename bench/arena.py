@@ -1,6 +1,6 @@
 """Arms with a known true ratio: the same environment, and a workload slowed by an exact share in each arm.
 
-The product's own crew, measurement and judge measure them; only the arms' names and folders come from here.
+The product's own workers, measurement and judge measure them; only the arms' names and folders come from here.
 """
 
 import shutil
@@ -15,9 +15,9 @@ from orchestrator.engines import Environment, Started, WorkerPlace
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import TfCompareError
-from orchestrator.measure.rounds import Measurement
-from orchestrator.measure.run import first_stretch
-from orchestrator.measure.workers import Crew
+from orchestrator.measure.prepare_run import PreparedRun
+from orchestrator.measure.rounds import RoundLoop, first_rounds
+from orchestrator.measure.workers import Workers
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Manifest, Plan
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
@@ -99,13 +99,14 @@ def run(
             tool="bench", contract=contract.FINGERPRINT, command=(), host={}, sources={}, environments={}, workers={}
         )
     )
-    crew = Crew(plan, dict(arms), directory, WORKLOADS, lambda text: None, isolated)
+    prepared = PreparedRun(plan, dict(arms), directory, WORKLOADS)
+    workers = Workers(prepared, lambda text: None, isolated)
     try:
-        crew.start_all()
-        Measurement(plan, crew, directory, Quiet(), lambda: judge_run(directory), first_stretch(plan)).measure()
-        crew.dismiss()
+        workers.start_all()
+        RoundLoop(prepared, workers, Quiet(), first_rounds(plan)).measure()
+        workers.stop()
     finally:
-        crew.kill()
+        workers.kill()
     comparison = judge_run(directory)
     if comparison.died:
         raise TfCompareError("\n".join(f"{arm.version}: {arm.reason}" for arm in comparison.died))

@@ -19,7 +19,7 @@ from orchestrator.engines.worker.client import Opened, WorkerClient
 from orchestrator.measure.run import run as run_comparison
 from orchestrator.model import Case, Finished
 from orchestrator.options import EngineOptions
-from orchestrator.plan.request import Options
+from orchestrator.plan.request import RunOptions
 from orchestrator.results import streams
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
@@ -122,7 +122,7 @@ def measured_share(scratch: Path) -> tuple[float, float]:
 
     The share is what TensorFlow's own build, warm-up and calls take, once the run's workers are up.
     """
-    options = Options(versions=VERSIONS, engine="venv", out=scratch / "quick", seed=1)
+    options = RunOptions(versions=VERSIONS, engine="venv", out=scratch / "quick", seed=1)
     path = run_comparison(options, Quiet()).path
     directory = RunDir.open(path)
     (finished,) = [entry for entry in directory.entries() if isinstance(entry, Finished)]

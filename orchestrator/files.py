@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from orchestrator.errors import UsageError
+
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Not blocking: a pipe in place of a file would be waited for without end.
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -20,6 +22,8 @@ NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 # So much is read at a time: a file says of itself how large it is, and may not tell the truth.
 CHUNK_BYTES = 2**24
+# Of a log, in bytes and in letters: its end is enough to see what was said last.
+LOG_END, LONGEST_LINE = 4096, 300
 
 
 class Refused(OSError):
@@ -131,6 +135,15 @@ def append(root: Path, place: Path, data: bytes) -> None:
         os.close(handle)
 
 
+def read_last_line(log: Path) -> str:
+    """Return the last line of a log that says something; after a traceback or an abort, it is the cause."""
+    with suppress(OSError), log.open("rb") as handle:
+        handle.seek(max(0, log.stat().st_size - LOG_END))
+        lines = handle.read().decode("utf-8", "replace").splitlines()
+        return next((line.strip()[:LONGEST_LINE] for line in reversed(lines) if line.strip()), "")
+    return ""
+
+
 def open_up(root: Path) -> None:
     """Give the owner access to every folder below, whatever its permissions are."""
     with suppress(OSError):
@@ -164,6 +177,15 @@ def strangers(root: Path, skip: tuple[str, ...] = ()) -> Iterator[Path]:
 def append_opener(path: str, flags: int) -> int:
     """Open a file for `open(..., opener=)`; a link as the last part of the path is an error."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+@contextmanager
+def writing(what: Path | str, remedy: str) -> Iterator[None]:
+    """Turn an operating system's error into the user's: what cannot be written, why, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"cannot write {what}: {error.strerror or error}; {remedy}") from error
 
 
 def write_atomically(path: Path, data: bytes, mode: int | None = None) -> None:

@@ -46,6 +46,11 @@ class Case:
     def label(self) -> str:
         return f"{self.workload}{params_label(self.params)}"
 
+    @property
+    def params_text(self) -> str:
+        """The parameters with spaces between them, so that they can be wrapped there."""
+        return " ".join(f"{name}={value}" for name, value in self.params)
+
 
 # The baseline once more, in a worker of its own: what it differs by is this machine's noise.
 CONTROL = "+control"

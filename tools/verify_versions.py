@@ -26,10 +26,12 @@ from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EnvironmentFailed, TfCompareError
 from orchestrator.images.venv_cache import remove
-from orchestrator.measure.rounds import Ledger
-from orchestrator.measure.run import conduct, first_stretch, make_manifest
+from orchestrator.measure.conduct import measure_rounds
+from orchestrator.measure.prepare_run import PreparedRun, make_manifest
+from orchestrator.measure.replicate import Progress
+from orchestrator.measure.rounds import first_rounds
 from orchestrator.options import EngineOptions
-from orchestrator.plan.request import Options, ask
+from orchestrator.plan.request import RunOptions, make_plan
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View, view
@@ -56,8 +58,8 @@ def verify(version: Version, flavour: Flavour, folder: Path, watching: View, kee
         "engine": "venv",
         "ok": False,
     }
-    options = Options(versions=(version.number,), suite="smoke", rounds=ROUNDS, seed=1)
-    asked = ask(options, fewest=1)
+    options = RunOptions(versions=(version.number,), suite="smoke", rounds=ROUNDS, seed=1)
+    asked = make_plan(options, fewest=1)
     directory = RunDir.create(folder / f"{version.number}-{flavour.python.number}")
     begun = time.monotonic()
     log = BuildLog(directory.logs / "build.log", lambda line: watching.preparing(version.number, line))
@@ -70,8 +72,9 @@ def verify(version: Version, flavour: Flavour, folder: Path, watching: View, kee
             result["built_s"] = round(time.monotonic() - begun)
         environments = {version.number: environment}
         directory.write_plan(asked.plan)
-        directory.write_manifest(make_manifest(options, asked, environments))
-        error = conduct(asked.plan, environments, directory, watching, None, first_stretch(asked.plan), Ledger())
+        directory.write_manifest(make_manifest(asked, environments))
+        prepared = PreparedRun(asked.plan, environments, directory)
+        error = measure_rounds(prepared, first_rounds(asked.plan), Progress(), watching)
     comparison = judge_run(directory)
     outcomes = [arm.outcome for arm in comparison.arms]
     facts = directory.read_manifest().workers.get(version.number, {})

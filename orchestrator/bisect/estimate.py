@@ -8,7 +8,7 @@ from orchestrator.bisect.state import State
 from orchestrator.engines import CPU_GB
 from orchestrator.engines.choose import choose_engine
 from orchestrator.machine.host import free_gb
-from orchestrator.measure.run import REPLICATE_S
+from orchestrator.measure.outline import REPLICATE_S
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.terminal.progress import View
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from orchestrator import catalog, contract
+from orchestrator import catalog, contract, files
 from orchestrator.bisect import state
 from orchestrator.bisect.candidates import is_nightly, releases_between, with_nightlies
 from orchestrator.bisect.findings import end_lost, learn, order, timed_out
@@ -31,9 +31,9 @@ from orchestrator.errors import (
 from orchestrator.machine.host import host_facts, is_here
 from orchestrator.measure import prepare_run
 from orchestrator.measure import run as running
+from orchestrator.measure.conduct import Done
 from orchestrator.model import Case
-from orchestrator.plan import gpus
-from orchestrator.plan.request import Options, ask, suite_of
+from orchestrator.plan.request import RunOptions, suite_of
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
 
@@ -49,10 +49,10 @@ BUDGET_S = 600.0
 class Hands:
     """The functions through which a search acts on the outside world."""
 
-    measure: Callable[[Options, View], running.Done] = running.run
+    measure: Callable[[RunOptions, View], Done] = running.run
     provide: Callable[[Sequence[str], Callable[[str], None]], tuple[str, ...]] = lock_on_demand.provide
     nightlies: Callable[[], Iterable[str]] = lock_on_demand.nightlies
-    obstacle: Callable[[Options, str, RunDir, View], TfCompareError | None] | None = None
+    obstacle: Callable[[RunOptions, str, RunDir, View], TfCompareError | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def locked(name: str, hands: Hands, view: View) -> str:
     return found[0].number
 
 
-def one_case(options: Options) -> Case:
+def one_case(options: RunOptions) -> Case:
     workloads = suites.all_workloads(options.own_workloads)
     cases = select_cases(options.selected, suite_of(options, workloads).cases, workloads)
     if len(cases) != 1:
@@ -113,7 +113,7 @@ def one_case(options: Options) -> Case:
     return cases[0]
 
 
-def sources(options: Options, case: Case) -> dict[str, str]:
+def sources(options: RunOptions, case: Case) -> dict[str, str]:
     return suites.source_hashes([suites.all_workloads(options.own_workloads)[case.workload]])
 
 
@@ -168,11 +168,9 @@ def bisect(
 
 
 def _make(folder: Path) -> None:
-    try:
+    with files.writing(f"the folder {folder}", "choose another --out"):
         for part in ("steps", "logs"):
             (folder / part).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write the folder {folder}: {error.strerror}; choose another --out") from error
 
 
 @contextmanager
@@ -240,7 +238,7 @@ def _step(folder: Path, known: State, wanted: Wanted, view: View, hands: Hands) 
     return replace(known, engine=done.comparison.plan.engine, steps=(*known.steps, step))
 
 
-def how(options: Options, wanted: Wanted) -> Options:
+def how(options: RunOptions, wanted: Wanted) -> RunOptions:
     """Return the options of a step, with more rounds and time if the usual ones decided nothing."""
     budget_s = options.budget_s or BUDGET_S
     if not wanted.thorough:
@@ -249,21 +247,21 @@ def how(options: Options, wanted: Wanted) -> Options:
     return replace(options, rounds=rounds, budget_s=budget_s * MORE_TIMES)
 
 
-def obstacle_to(options: Options, number: str, directory: RunDir, view: View) -> TfCompareError | None:
+def obstacle_to(options: RunOptions, number: str, directory: RunDir, view: View) -> TfCompareError | None:
     """Return why a version cannot be made ready, or None.
 
     A problem that is found here costs only that version, and no round.
     """
     try:
-        (number,) = lock_on_demand.provide((number,), view.say)
-        options, asked = gpus.fit(options, ask(replace(options, versions=(number,)), fewest=1))
+        planned = prepare_run.plan_run(replace(options, versions=(number,)), view.say, fewest=1)
     except UsageError as error:
         return error
+    options = planned.options
     _, engine = choose_engine(options.engine, options.isolation, options.environments, lambda text: None)
     try:
-        if engine.outlook(asked.versions[0]).state == "ready":
+        if engine.outlook(planned.versions[0]).state == "ready":
             return None
-        _, failures = prepare_run.prepare(asked.versions, engine, directory, view)
+        _, failures = prepare_run.prepare(planned.versions, engine, directory, view)
     finally:
         engine.close()
     return next(iter(failures.values()), None)

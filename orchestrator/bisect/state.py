@@ -16,7 +16,7 @@ from orchestrator import files
 from orchestrator.bisect.search import Finding, Found, StepKind, search
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import STRICT, Case
-from orchestrator.plan.request import Options
+from orchestrator.plan.request import RunOptions
 
 STATE_FILE = "bisect.json"
 
@@ -29,7 +29,7 @@ class Question:
 
     good: str
     bad: str
-    run: Options
+    run: RunOptions
     nightlies: bool = False
     every: bool = False
 
@@ -113,13 +113,9 @@ def exists(folder: Path) -> bool:
 
 
 def write(folder: Path, state: State) -> None:
-    try:
+    with files.writing(folder / STATE_FILE, f"what was measured is in {folder / 'steps'}"):
         stored = replace(state, question=state.question.with_index(None))
         files.write_atomically(folder / STATE_FILE, _adapter().dump_json(stored, indent=1) + b"\n")
-    except OSError as error:
-        raise UsageError(
-            f"cannot write {folder / STATE_FILE}: {error.strerror}; what was measured is in {folder / 'steps'}"
-        ) from error
 
 
 def read(folder: Path) -> State:

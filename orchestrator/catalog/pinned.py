@@ -13,7 +13,7 @@ MOST_BYTES_EACH, MOST_BYTES = 10 * 10**6, 100 * 10**6
 MOST_LARGE = 50
 MOST_FILES = 20_000
 # Whichever of these a folder holds, it is one of a run, a profile or a search.
-OURS = {"plan.json", "profile.json", "bisect.json"}
+OURS = {"begun.json", "plan.json", "profile.json", "bisect.json"}
 
 
 def files(folder: Path) -> Iterator[tuple[str, Path]]:

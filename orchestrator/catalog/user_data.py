@@ -14,6 +14,8 @@ from pathlib import Path
 from orchestrator import files
 from orchestrator.errors import UsageError
 
+REMEDY = "TFCOMPARE_DATA names another folder"
+
 
 def folder() -> Path:
     base = os.environ.get("TFCOMPARE_DATA") or os.environ.get("XDG_DATA_HOME")
@@ -68,24 +70,16 @@ def changing() -> Iterator[None]:
     Without the lock, what another run writes in between would be lost.
     """
     path = folder() / ".lock"
-    try:
+    with files.writing(path, REMEDY):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = path.open("w")
-    except OSError as error:
-        raise _unwritable(path, error) from error
     with handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
 def write(path: Path, text: str) -> Path:
-    try:
+    with files.writing(path, REMEDY):
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write_atomically(path, text.encode())
-    except OSError as error:
-        raise _unwritable(path, error) from error
     return path
-
-
-def _unwritable(path: Path, error: OSError) -> UsageError:
-    return UsageError(f"{path}: cannot be written: {error.strerror}; TFCOMPARE_DATA names another folder")

@@ -23,7 +23,7 @@ from orchestrator.options import EngineOptions
 from orchestrator.terminal.text import lines
 
 if TYPE_CHECKING:
-    from orchestrator.plan.request import Options
+    from orchestrator.plan.request import RunOptions
 
 INDEX_VARIABLE = "TFCOMPARE_INDEX_URL"
 FORMATS = ("table", "json")
@@ -419,11 +419,11 @@ def engine_options(machine: Machine, gpu: Gpu, installation: Installation) -> En
 
 def run_options(
     machine: Machine, gpu: Gpu, installation: Installation, budget: str | None = None, **more: Any
-) -> "Options":
+) -> "RunOptions":
     """Return the options of a run; `more` are those that only some commands have."""
-    from orchestrator.plan.request import Options
+    from orchestrator.plan.request import RunOptions
 
-    return Options(
+    return RunOptions(
         engine=machine.engine,
         environments=engine_options(machine, gpu, installation),
         threads=parse.threads(machine.threads) if machine.threads else None,
@@ -433,14 +433,14 @@ def run_options(
     )
 
 
-def checked(options: "Options", say: Callable[[str], None]) -> "Options":
+def checked(options: "RunOptions", say: Callable[[str], None]) -> "RunOptions":
     """Return the options with their versions locked, after a check against what exists.
 
     A run checks the same; here a user's mistake does not wait for the import of what measures.
     """
     from orchestrator.catalog.lock_on_demand import provide
-    from orchestrator.plan.request import ask
+    from orchestrator.plan.request import make_plan
 
     options = dataclasses.replace(options, versions=provide(options.versions, say))
-    ask(options)
+    make_plan(options)
     return options

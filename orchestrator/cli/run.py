@@ -36,8 +36,8 @@ from orchestrator.terminal.text import plain
 
 if TYPE_CHECKING:
     from orchestrator.cli.show import Shown
-    from orchestrator.measure.run import Done
-    from orchestrator.plan.request import Options
+    from orchestrator.measure.conduct import Done
+    from orchestrator.plan.request import RunOptions
 
 # Flags that go with --more: how long to continue, how to install, what to print. The rest stands in the run's plan.
 WITH_MORE = names_of(OwnWorkloads, Installation, ReportFormat, Arrangement, FailOn, Verbosity) | {
@@ -147,7 +147,7 @@ def run(
 
 
 def run_and_show(
-    options: "Options",
+    options: "RunOptions",
     report: ReportFormat,
     arrangement: Arrangement,
     alarm: FailOn,

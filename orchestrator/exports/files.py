@@ -27,20 +27,17 @@ def whole(path: Path) -> Iterator[Path]:
     output_file.check(path)
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        yield temporary
-        os.replace(temporary, path)
-    except OSError as error:
-        raise output_file.unwritable(path, error) from error
+        with output_file.writing(path):
+            yield temporary
+            os.replace(temporary, path)
     finally:
         with suppress(OSError):
             temporary.unlink()
 
 
 def new_folder(path: Path) -> Path:
-    try:
+    with output_file.writing(path):
         if path.is_dir() and any(path.iterdir()):
             raise UsageError(f"{path} is not empty; remove it, or name another folder with --output")
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise output_file.unwritable(path, error) from error
     return path

@@ -42,10 +42,8 @@ def write(found: pa.Table, format: str, path: Path) -> None:
         data = _parquet(found)
     else:
         data = (drawn(lambda width: table(found)) + "\n" if format == "table" else text(found, format)).encode()
-    try:
+    with output_file.writing(path):
         files.write_atomically(path, data)
-    except OSError as error:
-        raise output_file.unwritable(path, error) from error
 
 
 def _parquet(found: pa.Table) -> bytes:

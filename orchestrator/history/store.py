@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
 from orchestrator import files
-from orchestrator.errors import UsageError
 from orchestrator.history import schema
 from orchestrator.history.model import Event, Point
 
@@ -127,20 +126,13 @@ class Store:
 
     def _folder(self, *parts: str) -> Path:
         folder = self.path.joinpath(*parts)
-        try:
+        with files.writing(f"the history {self.path}", "take another folder"):
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"cannot write the history {self.path}: {error.strerror}; take another folder") from error
         return folder
 
     def _write(self, path: Path, data: bytes) -> None:
-        try:
+        with files.writing(path, "once there is room, `tfcompare history import RUN` adds what was measured"):
             files.write_atomically(path, data)
-        except OSError as error:
-            raise UsageError(
-                f"cannot write {path}: {error.strerror}; once there is room, `tfcompare history import RUN` adds what "
-                "was measured"
-            ) from error
 
 
 def _table(data: bytes) -> pa.Table:

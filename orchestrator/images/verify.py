@@ -99,7 +99,8 @@ def look(client: docker.DockerClient, image_id: str, number: str) -> Inside | st
         except ChannelTimeout:
             return f"no answer within {TIMEOUT_S} s"
         except ChannelClosed as closed:
-            return f"{closed}{_last_line(log)}"
+            said = confined.read_last_line(log)
+            return f"{closed}: {said}" if said else str(closed)
         except NoInventory as error:
             return str(error)
         finally:
@@ -120,11 +121,6 @@ def _make_folder() -> tempfile.TemporaryDirectory[str]:
     except OSError as error:
         message = f"cannot write {cache()}: {error.strerror}; TFCOMPARE_CACHE names another folder"
         raise EnvironmentFailed(message) from error
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-    return f": {lines[-1]}" if lines else ""
 
 
 def compare(

@@ -8,7 +8,7 @@ from orchestrator.catalog.version import Version
 from orchestrator.engines.venv.engine import has_python
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.model import CONTROL, Plan
-from orchestrator.plan.request import Options
+from orchestrator.plan.request import RunOptions
 from orchestrator.results.exit_error import join_failures
 
 # The run directory of the command that failed exists already, and the index was recorded without its login.
@@ -23,7 +23,7 @@ def can_compare(plan: Plan, ready: Collection[str]) -> bool:
 
 
 def make_error(
-    options: Options, versions: Sequence[Version], failures: Mapping[str, EnvironmentFailed]
+    options: RunOptions, versions: Sequence[Version], failures: Mapping[str, EnvironmentFailed]
 ) -> EnvironmentFailed:
     """Return the error for a run that cannot continue.
 

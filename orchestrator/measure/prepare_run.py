@@ -1,66 +1,97 @@
-"""What a run prepares before its first round: workloads, and environments on one engine or another."""
+"""What a run, a profile and a search prepare: the plan, the engine, the run directory, workloads and environments."""
 
-from collections.abc import Callable, Collection
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version as installed_version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from orchestrator import contract
 from orchestrator.catalog import pinned
+from orchestrator.catalog import workloads as suites
+from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
+from orchestrator.catalog.lock_on_demand import provide
 from orchestrator.catalog.version import Version
 from orchestrator.engines import ENGINES, Engine, Environment
-from orchestrator.engines.choose import find_candidates
+from orchestrator.engines.choose import choose_engine, find_candidates
 from orchestrator.errors import EnvironmentFailed, Interrupted
+from orchestrator.machine.host import host_facts
 from orchestrator.measure import alternative
 from orchestrator.measure.prepare import Ready, make_ready
-from orchestrator.model import Lost, Plan
-from orchestrator.plan.request import Asked, Options
+from orchestrator.model import CONTROL, Lost, Manifest, Plan
+from orchestrator.plan.gpus import fit
+from orchestrator.plan.request import PlannedRun, RunOptions, make_plan
 from orchestrator.results import exit_error
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View
 
 
-def pin_workloads(asked: Asked, own: Path | None, directory: RunDir, say: Callable[[str], None]) -> Asked:
+@dataclass(frozen=True)
+class OpenRun:
+    """A run that has an engine and a locked directory, and no environments yet."""
+
+    planned: PlannedRun
+    engine_name: str
+    engine: Engine
+    directory: RunDir
+    view: View
+    held: ExitStack
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """A run whose plan is complete, with everything that its workers need."""
+
+    plan: Plan
+    environments: dict[str, Environment]
+    directory: RunDir
+    own_workloads: Path | None = None
+    fitting: Fitting = NO_CARDS
+    failures: tuple[EnvironmentFailed, ...] = ()
+
+
+def plan_run(options: RunOptions, say: Callable[[str], None], fewest: int = 2) -> PlannedRun:
+    """Lock versions that no table has, check the options, and judge each version by the cards."""
+    return fit(make_plan(replace(options, versions=provide(options.versions, say)), fewest))
+
+
+@contextmanager
+def open_run(planned: PlannedRun, path: Path, view: View) -> Iterator[OpenRun]:
+    """Choose the engine, then create and lock the run directory."""
+    options = planned.options
+    name, engine = choose_engine(options.engine, options.isolation, options.environments, view.say)
+    with ExitStack() as held:
+        held.callback(engine.close)
+        directory = RunDir.create(options.out or path, options.command)
+        held.enter_context(directory.hold())
+        yield OpenRun(planned, name, engine, directory, view, held)
+
+
+def pin_workloads(run: OpenRun) -> OpenRun:
     """Copy the user's own workloads into the run directory, if any of them is measured, and use the copies."""
-    if own is None or all(workload.builtin for workload in asked.workloads.values()):
-        return asked
-    large = pinned.pin(own, directory.workloads)
+    planned, own = run.planned, run.planned.options.own_workloads
+    if own is None or all(workload.builtin for workload in planned.workloads.values()):
+        return run
+    large = pinned.pin(own, run.directory.workloads)
     for note in pinned.noted(large):
-        say(f"note: {note}")
+        run.view.say(f"note: {note}")
     workloads = {
-        name: workload if workload.builtin else replace(workload, path=directory.workloads / workload.path.name)
-        for name, workload in asked.workloads.items()
+        name: workload if workload.builtin else replace(workload, path=run.directory.workloads / workload.path.name)
+        for name, workload in planned.workloads.items()
     }
-    return replace(asked, plan=replace(asked.plan, large=large), workloads=workloads)
+    return replace(run, planned=replace(planned, plan=replace(planned.plan, large=large), workloads=workloads))
 
 
-def workload_folder(plan: Plan, directory: RunDir, held: ExitStack) -> Path | None:
-    """Return the folder from which workers load the user's own workloads."""
-    if not directory.workloads.is_dir():
-        return None
-    if ENGINES[plan.engine].detached or not plan.large:
-        return directory.workloads
-    scratch = held.enter_context(TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True))
-    return pinned.staged(directory.workloads, plan.large, Path(scratch))
-
-
-def prepare_somewhere(
-    options: Options,
-    versions: tuple[Version, ...],
-    name: str,
-    engine: Engine,
-    directory: RunDir,
-    view: View,
-    held: ExitStack,
-    *,
-    enough: Callable[[Collection[str]], bool] = bool,
-) -> tuple[str, dict[str, Environment], dict[str, EnvironmentFailed]]:
+def prepare_environments(run: OpenRun, *, enough: Callable[[Collection[str]], bool] = bool) -> PreparedRun:
     """Make the versions ready on the chosen engine, or on the next candidate if it can make none of them.
 
     There are other candidates only if the choice of the engine was left open. Failures are journaled and reported. If
     Pythons are missing, `enough` must hold.
     """
-    environments, failures = prepare(versions, engine, directory, view)
+    planned, options, directory, view = run.planned, run.planned.options, run.directory, run.view
+    name = run.engine_name
+    environments, failures = prepare(planned.versions, run.engine, directory, view)
     names = find_candidates(options.engine, options.isolation, options.environments)
     for other in names[names.index(name) + 1 :]:
         if environments:
@@ -68,16 +99,24 @@ def prepare_somewhere(
         first = next(iter(failures.values()))
         view.say(f"no image could be had ({first}); taking {ENGINES[other].title} instead")
         name, engine = other, ENGINES[other].make(options.environments)
-        held.callback(engine.close)
-        environments, failures = prepare(versions, engine, directory, view)
+        run.held.callback(engine.close)
+        environments, failures = prepare(planned.versions, engine, directory, view)
     lacks_python = any(failure.lacks_python for failure in failures.values())
     if not environments or (lacks_python and not enough(environments)):
-        raise alternative.make_error(options, versions, failures)
+        raise alternative.make_error(options, planned.versions, failures)
     for message in exit_error.join_failures(failures.values()):
         view.say(f"warning: {message}")
     for version, failure in failures.items():
         directory.record(Lost(version=version, stage="environment", reason=failure.headline))
-    return name, environments, failures
+    plan = replace(planned.plan, engine=name)
+    return PreparedRun(
+        plan=plan,
+        environments=add_control(environments, plan),
+        directory=directory,
+        own_workloads=find_workloads(plan, directory, run.held),
+        fitting=planned.fitting,
+        failures=tuple(failures.values()),
+    )
 
 
 def prepare(
@@ -90,3 +129,33 @@ def prepare(
         raise Interrupted("interrupted before anything was measured; environments that are done are kept") from stop
     ready = {number: result.environment for number, result in made.items() if isinstance(result, Ready)}
     return ready, {number: result for number, result in made.items() if isinstance(result, EnvironmentFailed)}
+
+
+def add_control(environments: dict[str, Environment], plan: Plan) -> dict[str, Environment]:
+    """Return the environments, with the baseline's once more for the control arm."""
+    controls = [version for version in plan.versions if version.endswith(CONTROL)]
+    originals = {version: environments.get(version.removesuffix(CONTROL)) for version in controls}
+    return environments | {version: original for version, original in originals.items() if original}
+
+
+def find_workloads(plan: Plan, directory: RunDir, held: ExitStack) -> Path | None:
+    """Return the folder from which workers load the user's own workloads."""
+    if not directory.workloads.is_dir():
+        return None
+    if ENGINES[plan.engine].detached or not plan.large:
+        return directory.workloads
+    scratch = held.enter_context(TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True))
+    return pinned.staged(directory.workloads, plan.large, Path(scratch))
+
+
+def make_manifest(planned: PlannedRun, environments: dict[str, Environment]) -> Manifest:
+    return Manifest(
+        tool=installed_version("tfcompare"),
+        contract=contract.FINGERPRINT,
+        command=planned.options.command,
+        host=host_facts(),
+        sources=suites.source_hashes(list(planned.workloads.values())),
+        environments={version: environment.facts for version, environment in environments.items()},
+        workers={},
+        notes=planned.fitting.notes,
+    )

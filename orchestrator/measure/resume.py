@@ -11,12 +11,13 @@ from orchestrator import catalog, contract
 from orchestrator.catalog import pinned
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import Fitting
-from orchestrator.engines import ENGINES, Environment
+from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.machine.host import host_facts, is_here
-from orchestrator.measure.prepare_run import prepare, workload_folder
-from orchestrator.measure.rounds import Ledger, Stretch, undecided
-from orchestrator.measure.run import Done, conduct
+from orchestrator.measure.conduct import Done, conduct
+from orchestrator.measure.prepare_run import PreparedRun, add_control, find_workloads, prepare
+from orchestrator.measure.replicate import Progress
+from orchestrator.measure.rounds import RoundRange, undecided
 from orchestrator.model import (
     CONTROL,
     Calibrated,
@@ -34,7 +35,6 @@ from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.plan.pairs import looks_left
 from orchestrator.results.comparison import judge_run
-from orchestrator.results.exit_error import verdict_on
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View
@@ -59,31 +59,31 @@ class MoreOptions:
 class Past:
     """What the journal says about the rounds that were already measured."""
 
-    ledger: Ledger
+    progress: Progress
     judged: tuple[int, ...]
     rounds: int
 
 
 def read_past(plan: Plan, entries: Iterable[Entry]) -> Past:
-    ledger = Ledger()
+    progress = Progress()
     looks, rounds = set(plan.looks), 0
     judged: set[int] = set()
     for entry in entries:
         if isinstance(entry, Calibrated):
-            ledger.calibration[entry.case] = entry
+            progress.calibration[entry.case] = entry
         elif isinstance(entry, Ended):
-            ledger.replicates = max(ledger.replicates, entry.replicate)
+            progress.replicates = max(progress.replicates, entry.replicate)
             rounds = max(rounds, entry.round)
             if entry.closes_arm:
-                ledger.ended.add((entry.case, entry.version))
+                progress.ended.add((entry.case, entry.version))
         elif isinstance(entry, Disturbed) and entry.redone:
-            ledger.redone[entry.case] += 1
+            progress.redone[entry.case] += 1
         elif isinstance(entry, Extended):
             judged |= {look for look in looks if look <= rounds} | {rounds}
             looks = set(entry.looks)
     judged |= {look for look in looks if look <= rounds} | {rounds}
     # Fewer than two rounds have shown nobody anything.
-    return Past(ledger, tuple(sorted(judged - {0, 1})), rounds)
+    return Past(progress, tuple(sorted(judged - {0, 1})), rounds)
 
 
 def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
@@ -92,15 +92,15 @@ def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
     Neither its rounds nor its numbers may be used again. A host is at most one round and one replicate per arm ahead of
     its journal.
     """
-    rounds, most = past.rounds + 1, past.ledger.replicates + 2 * len(plan.arms())
+    rounds, most = past.rounds + 1, past.progress.replicates + 2 * len(plan.arms())
     seen = [one for one in written if one.round <= rounds and one.number <= most]
-    past.ledger.replicates = max([past.ledger.replicates, *(one.number for one in seen)])
+    past.progress.replicates = max([past.progress.replicates, *(one.number for one in seen)])
     return replace(past, rounds=max([past.rounds, *(one.round for one in seen)]))
 
 
 def is_closed(arm: tuple[str, str], comparison: Comparison, past: Past) -> bool:
     """Return whether an arm gets no more rounds: it ended, or its version never had an environment."""
-    return arm in past.ledger.ended or arm[1].removesuffix(CONTROL) not in comparison.manifest.environments
+    return arm in past.progress.ended or arm[1].removesuffix(CONTROL) not in comparison.manifest.environments
 
 
 def open_cases(comparison: Comparison, past: Past) -> list[Case]:
@@ -142,23 +142,30 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
             )
         ahead = extension(options, plan, past)
         view.say(_outline(ahead, plan, len(cases)))
-        versions = [version for version in catalog.all_versions() if version.number in plan.versions]
-        fitting = gpus.again(plan.gpus, versions)
-        environments, failures = _environments(options, plan, manifest, fitting, directory, view, held)
+        fitting = gpus.again(plan.gpus, [one for one in catalog.all_versions() if one.number in plan.versions])
+        engine = _make_engine(options.environments, plan, fitting)
+        held.callback(engine.close)
+        view.say(f"engine: {engine.check()}")
+        environments, failures = _prepare_again(directory, engine, view)
         directory.record(ahead)
         for version, failure in failures.items():
             directory.record(Lost(version=version, stage="environment", reason=failure.headline))
-        stretch = Stretch(
+        prepared = PreparedRun(
+            plan=plan,
+            environments=environments,
+            directory=directory,
+            own_workloads=find_workloads(plan, directory, held) or options.own_workloads,
+            fitting=fitting,
+            failures=tuple(failures.values()),
+        )
+        rounds = RoundRange(
             cases=tuple(cases),
             looks=ahead.looks,
             budget_s=ahead.budget_s,
             seed=ahead.seed,
             first_round=ahead.first_round,
         )
-        own = workload_folder(plan, directory, held) or options.own_workloads
-        error = conduct(plan, environments, directory, view, own, stretch, past.ledger, fitting)
-        comparison = judge_run(directory)
-        return Done(comparison, directory.path, error or verdict_on(comparison, list(failures.values())))
+        return conduct(prepared, rounds, past.progress, view)
 
 
 def _outline(ahead: Extended, plan: Plan, cases: int) -> str:
@@ -210,30 +217,26 @@ def _same_machine(manifest: Manifest, say: Callable[[str], None]) -> None:
         say("warning: this machine was started anew since the run; ratios are still formed inside each round")
 
 
-def _environments(
-    options: MoreOptions,
-    plan: Plan,
-    manifest: Manifest,
-    fitting: Fitting,
-    directory: RunDir,
-    view: View,
-    held: ExitStack,
+def _make_engine(given: EngineOptions, plan: Plan, fitting: Fitting) -> Engine:
+    """Make the run's engine again, with the limits and the cards of its plan."""
+    if plan.engine not in ENGINES:
+        raise UsageError(f"{plan.run} was measured on the engine {plan.engine!r}, which this tfcompare does not have")
+    limits = replace(given, cpus=plan.cpus, memory_mb=plan.memory_mb)
+    return ENGINES[plan.engine].make(replace(limits, gpu=plan.device == "gpu", gpus=plan.gpus, cards=fitting.cards))
+
+
+def _prepare_again(
+    directory: RunDir, engine: Engine, view: View
 ) -> tuple[dict[str, Environment], dict[str, EnvironmentFailed]]:
     """Prepare the run's environments again.
 
     An environment that has changed is left out: it must not continue under the old name.
     """
-    limits = replace(options.environments, cpus=plan.cpus, memory_mb=plan.memory_mb)
-    limits = replace(limits, gpu=plan.device == "gpu", gpus=plan.gpus, cards=fitting.cards)
-    if plan.engine not in ENGINES:
-        raise UsageError(f"{plan.run} was measured on the engine {plan.engine!r}, which this tfcompare does not have")
-    engine = ENGINES[plan.engine].make(limits)
-    held.callback(engine.close)
-    view.say(f"engine: {engine.check()}")
+    plan, manifest = directory.read_plan(), directory.read_manifest()
     by_number = {version.number: version for version in catalog.all_versions()}
     measured = [number for number in plan.versions if number in manifest.environments]
-    asked = [by_number[number] for number in measured if number in by_number]
-    environments, failures = prepare(tuple(asked), engine, directory, view)
+    wanted = [by_number[number] for number in measured if number in by_number]
+    environments, failures = prepare(tuple(wanted), engine, directory, view)
     for number in measured:
         if number not in by_number and not number.endswith(CONTROL):
             failures[number] = EnvironmentFailed("left out, it is no longer in the table of versions", version=number)
@@ -248,7 +251,4 @@ def _environments(
         view.say(f"warning: {failure}")
     if not environments:
         raise EnvironmentFailed("no version could be made ready:\n" + "\n".join(map(str, failures.values())))
-    for version in plan.versions:
-        if version.endswith(CONTROL) and (original := environments.get(version.removesuffix(CONTROL))):
-            environments[version] = original
-    return environments, failures
+    return add_control(environments, plan), failures

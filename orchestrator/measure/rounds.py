@@ -3,20 +3,20 @@
 import os
 import random
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.engines import ENGINES
-from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.machine.host import Witness
 from orchestrator.measure import pacing
-from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Crew
-from orchestrator.model import BESIDE, Calibrated, Case, Comparison, Disturbed, Ended, Plan, Watched
+from orchestrator.measure.prepare_run import PreparedRun
+from orchestrator.measure.replicate import Arm, LiveReplicate, Progress, Replicates
+from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Workers
+from orchestrator.model import Calibrated, Case, Comparison, Disturbed, Plan, Watched
 from orchestrator.plan.order import alternating, linked, round_order
 from orchestrator.results.claims import judge_claims
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.comparison import judge_run
 from orchestrator.stats import calibrate
 from orchestrator.stats.calibrate import Pilot
 from orchestrator.terminal.progress import View
@@ -24,16 +24,12 @@ from orchestrator.terminal.progress import View
 # What the pilot spends on an arm's calls, of a budget at most this share, and how many it makes at most.
 PILOT_S, PILOT_SHARE = 0.3, 0.05
 FEWEST_PILOT_CALLS, MOST_PILOT_CALLS = 6, 60
-BURST_TIMEOUT_S = 60.0
-LONGER = " (--timeout allows longer)"
 
-Judge = Callable[[], Comparison]
-Arm = tuple[Case, str]
 Group = tuple[Case, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stretch:
+class RoundRange:
     """Rounds that are measured in one go: a run's first rounds, or additional ones.
 
     Looks are counted from the run's first round. The seed determines the order of these rounds; workloads draw their
@@ -47,43 +43,39 @@ class Stretch:
     first_round: int = 1
 
 
-@dataclass
-class Ledger:
-    """The state that earlier rounds pass on to later ones."""
-
-    calibration: dict[str, Calibrated] = field(default_factory=dict)
-    ended: set[tuple[str, str]] = field(default_factory=set)
-    redone: Counter[str] = field(default_factory=Counter)
-    replicates: int = 0
+def first_rounds(plan: Plan) -> RoundRange:
+    return RoundRange(cases=plan.cases, looks=plan.looks, budget_s=plan.budget_s, seed=plan.seed)
 
 
-@dataclass
-class Measurement:
-    plan: Plan
-    crew: Crew
-    run: RunDir
-    view: View
-    judge: Judge
-    stretch: Stretch
-    ledger: Ledger = field(default_factory=Ledger)
-    slow_starts: frozenset[str] = frozenset()
-    started: float = field(default_factory=time.monotonic)
-    # Seconds that the last visit of a case took.
-    costs: dict[str, float] = field(default_factory=dict)
-    # The worker of each replicate that was opened, by its number.
-    workers: dict[int, int] = field(default_factory=dict)
-    threads: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    wanted: frozenset[tuple[str, str]] = field(init=False)
-
-    def __post_init__(self) -> None:
+class RoundLoop:
+    def __init__(
+        self,
+        prepared: PreparedRun,
+        workers: Workers,
+        view: View,
+        rounds: RoundRange,
+        progress: Progress | None = None,
+        started: float | None = None,
+    ) -> None:
+        self.plan = prepared.plan
+        self.run = prepared.directory
+        self.slow_starts = prepared.fitting.slow_starts
+        self.workers = workers
+        self.view = view
+        self.rounds = rounds
+        self.progress = progress or Progress()
+        self.replicates = Replicates(prepared, workers, view, self.progress)
+        self.started = time.monotonic() if started is None else started
+        # Seconds that the last visit of a case took.
+        self.costs: dict[str, float] = {}
         self.wanted = frozenset((case.label, version) for case, version in self.plan.arms())
 
     def measure(self) -> str:
-        """Measure until the end of the stretch; return a sentence on why it ended early, or ''."""
+        """Measure until the last look; return a sentence on why it ended early, or ''."""
         self._warm()
-        self._calibrate([case for case in self.stretch.cases if case.label not in self.ledger.calibration])
-        open_cases = [case for case in self.stretch.cases if self._alive(case)]
-        for number in range(self.stretch.first_round, self.stretch.looks[-1] + 1):
+        self._calibrate([case for case in self.rounds.cases if case.label not in self.progress.calibration])
+        open_cases = [case for case in self.rounds.cases if self._alive(case)]
+        for number in range(self.rounds.first_round, self.rounds.looks[-1] + 1):
             if not open_cases:
                 return ""
             begun = time.monotonic()
@@ -91,14 +83,14 @@ class Measurement:
             left_out = self._round(groups, number)
             if left_out == len(groups):
                 rounds = "1 round" if number == 2 else f"{number - 1} rounds"
-                return f"the budget of {self.stretch.budget_s:.0f} s ended the run after {rounds}"
+                return f"the budget of {self.rounds.budget_s:.0f} s ended the run after {rounds}"
             took = time.monotonic() - begun
-            self.view.round_done(number, self.stretch.looks[-1], len(open_cases), took, self._left(took, number))
+            self.view.round_done(number, self.rounds.looks[-1], len(open_cases), took, self._left(took, number))
             if left_out:
-                return f"the budget of {self.stretch.budget_s:.0f} s ended the run during round {number}"
+                return f"the budget of {self.rounds.budget_s:.0f} s ended the run during round {number}"
             open_cases = [case for case in open_cases if self._alive(case)]
-            if number in self.stretch.looks:
-                open_cases = undecided(self.judge(), open_cases, self._closed)
+            if number in self.rounds.looks:
+                open_cases = undecided(judge_run(self.run, at_look=True), open_cases, self._closed)
         return ""
 
     def _elapsed(self) -> float:
@@ -106,31 +98,33 @@ class Measurement:
 
     def _left(self, took: float, number: int) -> float:
         """Estimate the time left, as an upper limit: cases leave the rotation as their verdicts come in."""
-        rounds = (self.stretch.looks[-1] - number) * took
-        return min(rounds, self.stretch.budget_s - self._elapsed()) if self.stretch.budget_s else rounds
+        rounds = (self.rounds.looks[-1] - number) * took
+        return min(rounds, self.rounds.budget_s - self._elapsed()) if self.rounds.budget_s else rounds
 
     def _closed(self, arm: tuple[str, str]) -> bool:
-        return arm in self.ledger.ended or arm[1] not in self.crew.versions()
+        return arm in self.progress.ended or arm[1] not in self.workers.versions()
 
     def _alive(self, case: Case) -> list[str]:
         return [
             version
-            for version in self.crew.versions()
-            if (case.label, version) in self.wanted and (case.label, version) not in self.ledger.ended
+            for version in self.workers.versions()
+            if (case.label, version) in self.wanted and (case.label, version) not in self.progress.ended
         ]
 
     def _warm(self) -> None:
         """Let the driver compile the code of versions that have none for its card, once, before any clock runs."""
         for version in sorted(self.slow_starts):
-            for case in self.stretch.cases:
+            for case in self.rounds.cases:
                 if version not in self._alive(case):
                     continue
                 self.view.say(f"{version}: its GPU code is made first, which takes minutes unless it was made before")
                 begun = time.monotonic()
-                replicate = self._open(case, version, PILOT_ROUND, 0, 0, SLOW_START_TIMEOUT_S)
+                replicate = self.replicates.open(
+                    (case, version), PILOT_ROUND, position=0, warmup=0, timeout_s=SLOW_START_TIMEOUT_S
+                )
                 # Also what only steady calls run has to be made, and no replicate counts without one.
-                if replicate and self._burst(case, version, PILOT_ROUND, replicate[0], 1):
-                    self._close(case, version, PILOT_ROUND, replicate[0])
+                if replicate and replicate.burst(1):
+                    replicate.close()
                     self.view.say(f"{version}: its GPU code is there after {time.monotonic() - begun:.0f} s")
                     break
                 # A refusal says nothing of the card; a deadline that was missed once will be missed again.
@@ -142,14 +136,14 @@ class Measurement:
     def _calibrate(self, cases: Sequence[Case]) -> None:
         """Measure one replicate of each arm, and set the effort of all later ones by it."""
         arms = sum(len(self._alive(case)) for case in cases)
-        budget = self.stretch.budget_s
+        budget = self.rounds.budget_s
         calls_s = PILOT_S if budget is None else min(PILOT_S, budget * PILOT_SHARE / max(arms, 1))
         pilots = {case.label: self._pilot(case, calls_s) for case in cases}
-        rounds = self.stretch.looks[0] - self.stretch.first_round + 1
+        rounds = self.rounds.looks[0] - self.rounds.first_round + 1
         round_s = None if budget is None else (budget - self._elapsed()) / rounds
         for label, effort in calibrate.efforts(pilots, round_s, patient(self.plan)).items():
             calibrated = Calibrated(case=label, warmup=effort.warmup, bursts=effort.bursts, calls=effort.calls)
-            self.ledger.calibration[label] = calibrated
+            self.progress.calibration[label] = calibrated
             self.run.record(calibrated)
 
     def _pilot(self, case: Case, calls_s: float) -> list[Pilot]:
@@ -157,14 +151,13 @@ class Measurement:
         for position, version in enumerate(self._alive(case)):
             self.view.measuring(version, case, PILOT_ROUND)
             begun = time.monotonic()
-            replicate = self._open(case, version, PILOT_ROUND, position, warmup=0)
+            replicate = self.replicates.open((case, version), PILOT_ROUND, position=position, warmup=0)
             took = time.monotonic() - begun
             if replicate is None:
                 continue
-            number, opened = replicate
-            burst = self._burst(case, version, PILOT_ROUND, number, _pilot_calls(opened.second_ns, calls_s))
-            if burst and self._close(case, version, PILOT_ROUND, number):
-                pilots.append(Pilot(took, (opened.second_ns, *burst.walls_ns)))
+            burst = replicate.burst(_pilot_calls(replicate.second_ns, calls_s))
+            if burst and replicate.close():
+                pilots.append(Pilot(took, (replicate.second_ns, *burst.walls_ns)))
         return pilots
 
     def _groups(self, cases: Sequence[Case]) -> Sequence[Group]:
@@ -181,7 +174,7 @@ class Measurement:
 
         The first two rounds visit all groups or none: without them, a case has no ratio.
         """
-        order = random.Random(f"{self.stretch.seed}/{number}").sample(groups, len(groups))
+        order = random.Random(f"{self.rounds.seed}/{number}").sample(groups, len(groups))
         if number <= 2 and not self._fits(order, number):
             return len(groups)
         left_out = 0
@@ -197,9 +190,9 @@ class Measurement:
 
     def _fits(self, groups: Sequence[Group], number: int) -> bool:
         """Return whether the budget lets a round visit these groups as well."""
-        if self.stretch.budget_s is None:
+        if self.rounds.budget_s is None:
             return True
-        return self._elapsed() + self._expected_s(groups) <= pacing.limit_s(self.stretch.budget_s, number)
+        return self._elapsed() + self._expected_s(groups) <= pacing.limit_s(self.rounds.budget_s, number)
 
     def _visit_quietly(self, order: Sequence[Group], place: int, number: int) -> None:
         """Visit cases that are compared with each other, and repeat the visit if something disturbed it.
@@ -215,18 +208,18 @@ class Measurement:
             self.run.record(
                 Disturbed(case=case.label, round=number, replicates=replicates[case], cause=cause, redone=again)
             )
-            self.ledger.redone[case.label] += again
+            self.progress.redone[case.label] += again
         if again:
             self._timed_visit(group, number)
 
     def _may_repeat(self, order: Sequence[Group], place: int, number: int) -> bool:
-        if not pacing.within_share((self.ledger.redone[case.label] for case in order[place]), number):
+        if not pacing.within_share((self.progress.redone[case.label] for case in order[place]), number):
             return False
-        if self.stretch.budget_s is None:
+        if self.rounds.budget_s is None:
             return True
         rest_s, round_s = self._expected_s(order[place + 1 :]), self._expected_s(order)
-        needed_s = pacing.ahead_s(number, self.stretch.looks[0], rest_s, round_s)
-        left_s = self.stretch.budget_s - self._elapsed()
+        needed_s = pacing.ahead_s(number, self.rounds.looks[0], rest_s, round_s)
+        left_s = self.rounds.budget_s - self._elapsed()
         return pacing.may_repeat(left_s, self._expected_s([order[place]]), needed_s)
 
     def _timed_visit(self, group: Group, number: int) -> tuple[dict[Case, tuple[int, ...]], str]:
@@ -241,7 +234,7 @@ class Measurement:
         Returns the replicates of each case, and what disturbed the bursts.
         """
         arms: list[Arm] = [(case, version) for case in group for version in self._alive(case)]
-        order = round_order(arms, self.stretch.seed, group[0].label, number)
+        order = round_order(arms, self.rounds.seed, group[0].label, number)
         together = [[arm] for arm in order] if self.plan.exclusive else [order]
         replicates: dict[Arm, int] = {}
         causes = []
@@ -257,128 +250,36 @@ class Measurement:
 
         `first` is the place of the first arm in the visit.
         """
-        replicates: dict[Arm, int] = {}
-        for place, (case, version) in enumerate(order, first):
+        live: dict[Arm, LiveReplicate] = {}
+        for place, arm in enumerate(order, first):
+            case, version = arm
             self.view.measuring(version, case, number)
-            if replicate := self._open(case, version, number, place, self.ledger.calibration[case.label].warmup):
-                replicates[case, version] = replicate[0]
+            warmup = self.progress.calibration[case.label].warmup
+            if replicate := self.replicates.open(arm, number, position=place, warmup=warmup):
+                live[arm] = replicate
         witness, own_ns = self._witness(order), 0
-        for case, version in alternating(order, lambda arm: self.ledger.calibration[arm[0].label].bursts):
-            if (case, version) in replicates:
-                calls = self.ledger.calibration[case.label].calls
-                done = self._burst(case, version, number, replicates[case, version], calls, calibrate.BURST_S)
+        for arm in alternating(order, lambda arm: self.progress.calibration[arm[0].label].bursts):
+            if arm in live:
+                done = live[arm].burst(self.progress.calibration[arm[0].label].calls, calibrate.BURST_S)
                 witness.look()
                 if done is None:
-                    del replicates[case, version]
+                    del live[arm]
                 else:
                     own_ns += done.cpu_ns
         cause = witness.disturbance(own_ns / 1e9)
         if cards := witness.spans():
             cases = tuple(dict.fromkeys(case.label for case, _ in order))
             self.run.record(Watched(cases=cases, round=number, cards=cards))
-        for (case, version), replicate_number in replicates.items():
-            self._close(case, version, number, replicate_number)
-        return replicates, cause
+        for replicate in live.values():
+            replicate.close()
+        return {arm: replicate.number for arm, replicate in live.items()}, cause
 
     def _witness(self, order: Sequence[Arm]) -> Witness:
         # Containers are the engine's children, which this process's affinity does not bind.
         cpus = self.plan.cpus or (None if ENGINES[self.plan.engine].detached else os.sched_getaffinity(0))
-        clients = [self.crew.client(version) for version in {version for _, version in order}]
+        clients = [self.workers.client(version) for version in {version for _, version in order}]
         groups = [client.pid for client in clients if client and client.pid]
         return Witness.begin(cpus, self.plan.gpus if self.plan.device == "gpu" else None, groups)
-
-    def _open(
-        self, case: Case, version: str, number: int, position: int, warmup: int, timeout_s: float | None = None
-    ) -> tuple[int, Opened] | None:
-        client = self.crew.engage(version)
-        if client is None:
-            return None
-        self.ledger.replicates += 1
-        try:
-            answer = client.open(
-                case, replicate=self.ledger.replicates, round=number, position=position,
-                seed=self.plan.seed, warmup=warmup, timeout_s=timeout_s or self.plan.timeout_s,
-            )  # fmt: skip
-        except WorkerDied as death:
-            self._worker_died(case, version, number, self.ledger.replicates, death)
-            return None
-        if isinstance(answer, Opened):
-            self.workers[self.ledger.replicates] = self.crew.part(version)
-            self.threads[self.ledger.replicates] = answer.threads
-            return self.ledger.replicates, answer
-        self._end(case, version, number, self.ledger.replicates, answer)
-        return None
-
-    def _burst(
-        self, case: Case, version: str, number: int, replicate: int, calls: int, least_s: float = 0.0
-    ) -> Burst | None:
-        client = self._holder(case, version, number, replicate)
-        if client is None:
-            return None
-        try:
-            answer = client.burst(replicate, calls, max(BURST_TIMEOUT_S, self.plan.timeout_s), least_s)
-        except WorkerDied as death:
-            self._worker_died(case, version, number, replicate, death)
-            return None
-        if isinstance(answer, Died):
-            self._end(case, version, number, replicate, answer)
-            return None
-        return answer
-
-    def _close(self, case: Case, version: str, number: int, replicate: int) -> bool:
-        client = self._holder(case, version, number, replicate)
-        if client is None:
-            return False
-        try:
-            answer = client.close_replicate(replicate, BURST_TIMEOUT_S)
-        except WorkerDied as death:
-            self._worker_died(case, version, number, replicate, death)
-            return False
-        self._end(case, version, number, replicate, answer)
-        return isinstance(answer, Closed)
-
-    def _holder(self, case: Case, version: str, number: int, replicate: int) -> WorkerClient | None:
-        """Return the worker that holds a replicate, or None if it has died.
-
-        In that case the replicate is journaled as ended, and its arm is measured again in the next round.
-        """
-        client = self.crew.client(version)
-        if client and self.crew.part(version) == self.workers[replicate]:
-            return client
-        self.run.record(
-            Ended(
-                version=version, case=case.label, round=number, replicate=replicate, outcome="died", how=BESIDE,
-                reason="its worker died with another replicate",
-            )
-        )  # fmt: skip
-        return None
-
-    def _worker_died(self, case: Case, version: str, number: int, replicate: int, death: WorkerDied) -> None:
-        self._end(case, version, number, replicate, Died("worker", f"its worker died: {death}"))
-        self.crew.bury(version)
-
-    def _end(self, case: Case, version: str, number: int, replicate: int, answer: Closed | Refused | Died) -> None:
-        """Journal how a replicate ended; an arm that refused or died is not tried again in this run."""
-        if isinstance(answer, Closed):
-            ended = Ended(
-                version=version, case=case.label, round=number, replicate=replicate, outcome="measured",
-                part=self.crew.part(version), rows=answer.rows, threads=self.threads.get(replicate) or None,
-            )  # fmt: skip
-        elif isinstance(answer, Refused):
-            ended = Ended(
-                version=version, case=case.label, round=number, replicate=replicate, outcome="refused",
-                reason=answer.reason,
-            )  # fmt: skip
-        else:
-            ended = Ended(
-                version=version, case=case.label, round=number, replicate=replicate, outcome="died",
-                how=answer.how, reason=answer.reason + (LONGER if answer.how == "timeout" else ""), log=answer.log,
-            )  # fmt: skip
-        self.run.record(ended)
-        self.crew.release(version)
-        if ended.outcome != "measured":
-            self.ledger.ended.add((case.label, version))
-            self.view.say(f"{version} {ended.outcome} {case.label}: {ended.reason}")
 
 
 def undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[tuple[str, str]], bool]) -> list[Case]:

@@ -3,18 +3,16 @@
 import os
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
-from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
 from orchestrator.engines import Environment, WorkerPlace
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.engines.worker.client import Ready, SeenGpu, WorkerClient, WorkerDied
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.files import read_last_line
 from orchestrator.machine.gpu import Gpu
-from orchestrator.model import CONTROL, Lost, Plan
-from orchestrator.results.rundir import RunDir
+from orchestrator.measure.prepare_run import PreparedRun
+from orchestrator.model import CONTROL, Lost
 from orchestrator.results.streams import Stream
 
 START_TIMEOUT_S = 180.0
@@ -24,12 +22,10 @@ SLOW_START_TIMEOUT_S = 7200.0
 MOST_DEATHS = 3
 # The usual few versions all start at once.
 FEWEST_STARTING = 4
-# Of a log, in bytes and in letters: its end is enough to see what a worker said last.
-LOG_END, LONGEST_LINE = 4096, 300
 
 
 @dataclass
-class Member:
+class WorkerSlot:
     environment: Environment
     parts: int
     isolated: bool
@@ -40,46 +36,40 @@ class Member:
     lost: bool = False
 
 
-class Crew:
-    def __init__(
-        self,
-        plan: Plan,
-        environments: dict[str, Environment],
-        run: RunDir,
-        own: Path | None,
-        say: Callable[[str], None],
-        isolated: Collection[str] = (),
-        fitting: Fitting = NO_CARDS,
-    ) -> None:
-        self._plan = plan
-        self._run = run
-        self._own = own
+class Workers:
+    def __init__(self, run: PreparedRun, say: Callable[[str], None], isolated: Collection[str] | None = None) -> None:
+        """Take the versions whose replicates each have a worker of their own; by default the plan says which."""
+        self._plan = run.plan
+        self._run = run.directory
+        self._own = run.own_workloads
         self._say = say
-        self._fitting = fitting
-        parts = run.parts()
-        self._members = {
-            version: Member(environment, parts[version], isolated=version in isolated)
-            for version, environment in environments.items()
+        self._fitting = run.fitting
+        if isolated is None:
+            isolated = () if run.plan.isolation == "fork" else run.environments
+        parts = run.directory.parts()
+        self._slots = {
+            version: WorkerSlot(environment, parts[version], isolated=version in isolated)
+            for version, environment in run.environments.items()
         }
 
     def versions(self) -> list[str]:
-        return [version for version, member in self._members.items() if not member.lost]
+        return [version for version, slot in self._slots.items() if not slot.lost]
 
     def client(self, version: str) -> WorkerClient | None:
-        member = self._members.get(version)
-        return member.client if member else None
+        slot = self._slots.get(version)
+        return slot.client if slot else None
 
-    def engage(self, version: str) -> WorkerClient | None:
+    def acquire(self, version: str) -> WorkerClient | None:
         """Return the worker for a new replicate; with one worker per replicate, start it first."""
-        member = self._members.get(version)
-        if member and member.isolated and not member.client and not member.lost:
+        slot = self._slots.get(version)
+        if slot and slot.isolated and not slot.client and not slot.lost:
             self._start(version)
         return self.client(version)
 
     def release(self, version: str) -> None:
         """Finish a replicate. With one worker per replicate, this also stops the worker."""
-        if self._members[version].isolated:
-            self._leave(self._members[version])
+        if self._slots[version].isolated:
+            self._leave(self._slots[version])
 
     def start_all(self) -> dict[str, Ready]:
         """Start every worker and return those that are ready; a failed start costs only its own version."""
@@ -88,39 +78,39 @@ class Crew:
         # An executor, whose end an interrupt waits for: a worker that is half started could not be ended. So many at
         # once that each imports TensorFlow within its deadline, whatever the number of versions.
         usable = len(self._plan.cpus or os.sched_getaffinity(0))
-        with ThreadPoolExecutor(min(len(self._members), max(FEWEST_STARTING, usable)) or 1) as pool:
-            started = dict(zip(self._members, pool.map(self._start, self._members), strict=True))
+        with ThreadPoolExecutor(min(len(self._slots), max(FEWEST_STARTING, usable)) or 1) as pool:
+            started = dict(zip(self._slots, pool.map(self._start, self._slots), strict=True))
         return {version: ready for version, ready in started.items() if ready}
 
     def _start_in_turn(self) -> dict[str, Ready]:
         """Start each worker once to check that it can start; each ends before the next one begins."""
         started = {}
-        for version, member in self._members.items():
+        for version, slot in self._slots.items():
             if ready := self._start(version):
                 started[version] = ready
-                self._leave(member)
+                self._leave(slot)
         return started
 
     def _start(self, version: str) -> Ready | None:
-        member = self._members[version]
-        member.parts += 1
-        member.stream = stream = self._run.stream(version, member.parts)
+        slot = self._slots[version]
+        slot.parts += 1
+        slot.stream = stream = self._run.stream(version, slot.parts)
         place = WorkerPlace(
             run=self._plan.run,
-            results=self._run.place(version, member.parts),
+            results=self._run.place(version, slot.parts),
             log=self._run.logs / f"worker-{version}.log",
             own_workloads=self._own,
             large=self._plan.large,
         )
         client = None
         try:
-            started = member.environment.start(place, stream.path)
+            started = slot.environment.start(place, stream.path)
             client = WorkerClient(started.channel, version)
             ready = client.hello(
                 run=self._plan.run,
                 device=self._plan.device,
                 threads=self._plan.threads,
-                fork=not member.isolated,
+                fork=not slot.isolated,
                 folders=started.folders,
                 results=started.results,
                 timeout_s=START_TIMEOUT_S,
@@ -130,16 +120,16 @@ class Crew:
         except (WorkerDied, EnvironmentFailed) as error:
             if client:
                 client.channel.close()
-            self._settle(member)
-            said = last_line(place.log) if isinstance(error.__cause__, ChannelClosed) else ""
+            self._settle(slot)
+            said = read_last_line(place.log) if isinstance(error.__cause__, ChannelClosed) else ""
             self._not_started(version, f"{error}{f' ({said})' if said else ''}; see {place.log}")
             return None
         except BaseException:
             if client:
                 client.channel.close()
             raise
-        member.client = client
-        member.started = True
+        slot.client = client
+        slot.started = True
         return ready
 
     def _not_started(self, version: str, reason: str) -> None:
@@ -147,10 +137,10 @@ class Crew:
 
         With one worker per replicate, a version that has started before loses only that replicate.
         """
-        member = self._members[version]
-        if member.isolated and member.started:
-            member.deaths += 1
-            if member.deaths < MOST_DEATHS:
+        slot = self._slots[version]
+        if slot.isolated and slot.started:
+            slot.deaths += 1
+            if slot.deaths < MOST_DEATHS:
                 self._say(f"{version}: a worker did not start: {reason}")
                 return
         self.lose(version, "start", reason)
@@ -167,64 +157,52 @@ class Crew:
             )
 
     def lose(self, version: str, stage: str, reason: str) -> None:
-        self._members[version].lost = True
+        self._slots[version].lost = True
         self._run.record(Lost(version=version, stage=stage, reason=reason))
         self._say(f"{version} is lost ({stage}): {reason}")
 
-    def bury(self, version: str) -> None:
+    def restart(self, version: str) -> None:
         """Clean up after a worker's death: keep what it wrote and, if it was a resident, start a replacement."""
-        member = self._members[version]
-        if member.client:
-            member.client.channel.close()
-        self._settle(member)
-        if member.isolated:
+        slot = self._slots[version]
+        if slot.client:
+            slot.client.channel.close()
+        self._settle(slot)
+        if slot.isolated:
             return
-        member.deaths += 1
-        if member.deaths >= MOST_DEATHS:
-            self.lose(version, "worker", f"it died {member.deaths} times")
+        slot.deaths += 1
+        if slot.deaths >= MOST_DEATHS:
+            self.lose(version, "worker", f"it died {slot.deaths} times")
             return
         self._say(f"{version}: starting another worker")
         self._start(version)
 
-    def dismiss(self) -> None:
+    def stop(self) -> None:
         """Ask every worker to quit, and keep what each wrote."""
-        with ThreadPoolExecutor(len(self._members) or 1) as pool:
-            list(pool.map(self._leave, self._members.values()))
+        with ThreadPoolExecutor(len(self._slots) or 1) as pool:
+            list(pool.map(self._leave, self._slots.values()))
 
-    def _leave(self, member: Member) -> None:
-        if member.client:
-            member.client.quit()
-        self._settle(member)
+    def _leave(self, slot: WorkerSlot) -> None:
+        if slot.client:
+            slot.client.quit()
+        self._settle(slot)
 
     def kill(self) -> None:
         """End every worker at once."""
-        for member in self._members.values():
-            if member.client:
-                member.client.channel.close()
-            self._settle(member)
+        for slot in self._slots.values():
+            if slot.client:
+                slot.client.channel.close()
+            self._settle(slot)
 
-    def _settle(self, member: Member) -> None:
+    def _settle(self, slot: WorkerSlot) -> None:
         """Move an ended worker's stream out of the folder it could write to, however the worker ended."""
-        member.client = None
-        if member.stream:
-            self._run.settle(member.stream)
-            member.stream = None
+        slot.client = None
+        if slot.stream:
+            self._run.settle(slot.stream)
+            slot.stream = None
 
     def part(self, version: str) -> int:
         """Return the number of the version's worker, or of its last one if none runs now."""
-        return self._members[version].parts
-
-
-def last_line(log: Path) -> str:
-    """Return the last line that a worker logged before it ended without an answer.
-
-    After a traceback or an abort, this line is the cause.
-    """
-    with suppress(OSError), log.open("rb") as handle:
-        handle.seek(max(0, log.stat().st_size - LOG_END))
-        lines = handle.read().decode("utf-8", "replace").splitlines()
-        return next((line.strip()[:LONGEST_LINE] for line in reversed(lines) if line.strip()), "")
-    return ""
+        return self._slots[version].parts
 
 
 def misfit(asked: Sequence[Gpu], seen: Sequence[SeenGpu]) -> str:

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
+from orchestrator import files
 from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
 
@@ -88,11 +89,9 @@ def _path(folder: Path | None, name: str) -> Path:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    try:
+    with files.writing(path, user_data.REMEDY):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}; TFCOMPARE_DATA names another folder") from error
     try:
         yield file
     finally:

@@ -8,7 +8,7 @@ from orchestrator.catalog.gpu_support import NO_CARDS, Fitting, Match, judge
 from orchestrator.catalog.version import Version
 from orchestrator.errors import UsageError
 from orchestrator.machine.gpu import Gpu, GpuReading, gpus, read_gpus
-from orchestrator.plan.request import Asked, Options
+from orchestrator.plan.request import PlannedRun
 
 NOT_SEEN = (
     "neither NVML nor nvidia-smi shows a GPU on this machine: no version was judged against one, and all that the "
@@ -50,28 +50,29 @@ def _named(name: str, seen: Sequence[Gpu]) -> Gpu:
 
 
 def fit(
-    options: Options,
-    asked: Asked,
+    planned: PlannedRun,
     find: Callable[[], tuple[Gpu, ...]] = gpus,
     read: Callable[[], tuple[GpuReading, ...]] = read_gpus,
-) -> tuple[Options, Asked]:
-    """Return the options and the request with the cards chosen and each version judged.
+) -> PlannedRun:
+    """Return the planned run with the cards chosen and each version judged.
 
     Raises UsageError for a version that is known to fail on one of the cards, unless --force was given.
     """
-    places = options.environments
+    options, places = planned.options, planned.options.environments
     if not places.gpu:
-        return options, asked
+        return planned
     cards = choose(places.gpus, find())
-    matches = tuple(judge(version, card, catalog.releases()) for version in asked.versions for card in cards)
+    matches = tuple(judge(version, card, catalog.releases()) for version in planned.versions for card in cards)
     failing = [match for match in matches if match.fit == "unsupported"]
     if failing and not places.force:
-        raise UsageError(_refusal(failing, asked.versions, by_claims=bool(options.claims)))
+        raise UsageError(_refusal(failing, planned.versions, by_claims=bool(options.claims)))
     notes = (*_about(cards, watched=bool(read())), *(note for match in matches if (note := _note(match))))
     keys = tuple(card.key for card in cards)
-    return (
-        replace(options, environments=replace(places, gpus=keys, cards=cards)),
-        replace(asked, plan=replace(asked.plan, gpus=keys), fitting=Fitting(cards, matches, notes)),
+    return replace(
+        planned,
+        options=replace(options, environments=replace(places, gpus=keys, cards=cards)),
+        plan=replace(planned.plan, gpus=keys),
+        fitting=Fitting(cards, matches, notes),
     )
 
 

@@ -20,7 +20,7 @@ from orchestrator.plan.pairs import ALPHA, LOOKS, LOOKS_AT_CLAIMS, plan_pairs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class RunOptions:
     """The options given on the command line."""
 
     versions: tuple[str, ...] = ()
@@ -44,9 +44,13 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The options, checked against what exists before any work starts."""
+class PlannedRun:
+    """The options, checked against what exists before any work starts.
 
+    Its plan still has the engine that was asked for. The plan that is written has the one that made the environments.
+    """
+
+    options: RunOptions
     versions: tuple[Version, ...]
     workloads: dict[str, Workload]
     plan: Plan
@@ -54,7 +58,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Selection:
     """The arms to measure and the ratios to report; `numbers` are the versions, including the control arm."""
 
     versions: tuple[Version, ...]
@@ -64,19 +68,19 @@ class Chosen:
     budget_s: float | None
 
 
-def ask(options: Options, fewest: int = 2) -> Asked:
-    """Validate the options and return the checked request.
+def make_plan(options: RunOptions, fewest: int = 2) -> PlannedRun:
+    """Validate the options and return the planned run.
 
     Every mistake in the options is found here. `fewest` is the smallest number of versions that makes sense.
     """
     workloads = suites.all_workloads(options.own_workloads)
     device = "gpu" if options.environments.gpu else "cpu"
     if options.claims:
-        chosen = _of_claims([claim for claim in options.claims if device in claim.devices], workloads, options.suite)
+        selection = _of_claims([claim for claim in options.claims if device in claim.devices], workloads, options.suite)
     else:
-        chosen = _of_suite(options, workloads, fewest)
+        selection = _of_suite(options, workloads, fewest)
     if any(options.threads or ()):
-        _check_threads(chosen.versions)
+        _check_threads(selection.versions)
     created = datetime.now(UTC).replace(microsecond=0)
     plan = Plan(
         run=f"{created:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
@@ -84,13 +88,13 @@ def ask(options: Options, fewest: int = 2) -> Asked:
         suite=suite_name(options.suite, options.own_workloads),
         engine=options.engine,
         device=device,
-        versions=chosen.numbers,
-        cases=chosen.cases,
-        pairs=chosen.pairs,
+        versions=selection.numbers,
+        cases=selection.cases,
+        pairs=selection.pairs,
         looks=(options.rounds,) if options.rounds else LOOKS_AT_CLAIMS if options.claims else LOOKS,
         alpha=ALPHA,
         margin=options.margin,
-        budget_s=options.budget_s or (None if options.rounds else chosen.budget_s),
+        budget_s=options.budget_s or (None if options.rounds else selection.budget_s),
         seed=secrets.randbelow(2**31) if options.seed is None else options.seed,
         threads=options.threads,
         timeout_s=options.timeout_s,
@@ -101,7 +105,9 @@ def ask(options: Options, fewest: int = 2) -> Asked:
         memory_mb=options.environments.memory_mb,
         claims=options.claims,
     )
-    return Asked(chosen.versions, {case.workload: workloads[case.workload] for case in chosen.cases}, plan)
+    return PlannedRun(
+        options, selection.versions, {case.workload: workloads[case.workload] for case in selection.cases}, plan
+    )
 
 
 def _check_threads(versions: tuple[Version, ...]) -> None:
@@ -122,7 +128,7 @@ def suite_name(named: str | None, own_workloads: Path | None) -> str:
     return named or suites.DEFAULT
 
 
-def suite_of(options: Options, workloads: Mapping[str, Workload]) -> Suite:
+def suite_of(options: RunOptions, workloads: Mapping[str, Workload]) -> Suite:
     """Return the named suite, or the user's own workloads as a suite.
 
     A built-in workload that is selected next to them keeps the cases that it has in the default suite.
@@ -135,7 +141,7 @@ def suite_of(options: Options, workloads: Mapping[str, Workload]) -> Suite:
     return replace(suite, name=name, summary="", cases=(*own, *suite.cases) if options.selected else own)
 
 
-def _of_suite(options: Options, workloads: dict[str, Workload], fewest: int) -> Chosen:
+def _of_suite(options: RunOptions, workloads: dict[str, Workload], fewest: int) -> Selection:
     # A version beside itself is a comparison too, of the machine with itself.
     versions = catalog.resolve(options.versions, 1 if options.control else fewest)
     suite = suite_of(options, workloads)
@@ -145,14 +151,14 @@ def _of_suite(options: Options, workloads: dict[str, Workload], fewest: int) -> 
     numbers = tuple(version.number for version in versions)
     if options.control:
         numbers = (numbers[0], numbers[0] + CONTROL, *numbers[1:])
-    return Chosen(versions, numbers, cases, plan_pairs(cases, numbers, workloads), suite.budget_s)
+    return Selection(versions, numbers, cases, plan_pairs(cases, numbers, workloads), suite.budget_s)
 
 
-def _of_claims(claims: list[Claim], workloads: dict[str, Workload], suite: str | None) -> Chosen:
+def _of_claims(claims: list[Claim], workloads: dict[str, Workload], suite: str | None) -> Selection:
     if not claims:
         raise NothingSelected("none of these claims is said of this device; `tfcompare list claims` shows which are")
     named = {version for claim in claims for version in claim.versions}
     versions = tuple(version for version in catalog.all_versions() if version.number in named)
     pairs = dict.fromkeys(expectation.pair for claim in claims for expectation in claim.expectations)
     numbers = tuple(version.number for version in versions)
-    return Chosen(versions, numbers, cases_of(claims, workloads), tuple(pairs), BUDGETS_S.get(suite or ""))
+    return Selection(versions, numbers, cases_of(claims, workloads), tuple(pairs), BUDGETS_S.get(suite or ""))

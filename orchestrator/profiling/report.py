@@ -98,8 +98,7 @@ def _gap(parts: Sequence[RenderableType]) -> list[Text]:
 
 
 def _title(case: Case) -> Text:
-    params = " ".join(f"{name}={value}" for name, value in case.params)
-    return plain(case.workload, style="bold").append_text(plain(f"  {params}", style="dim"))
+    return plain(case.workload, style="bold").append_text(plain(f"  {case.params_text}", style="dim"))
 
 
 def _unprofiled(arms: Sequence[ProfiledArm]) -> Iterable[Text]:

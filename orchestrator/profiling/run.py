@@ -2,35 +2,30 @@
 
 import json
 import shutil
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.catalog.lock_on_demand import provide
-from orchestrator.engines import Environment
-from orchestrator.engines.choose import choose_engine
 from orchestrator.engines.worker.client import Died, Ready, Refused, WorkerDied
-from orchestrator.errors import (
-    ArmsDied,
-    ContractBroken,
-    EngineUnavailable,
-    EnvironmentFailed,
-    Interrupted,
-    NothingSelected,
-    TfCompareError,
-    UsageError,
+from orchestrator.errors import ContractBroken, EngineUnavailable, Interrupted, TfCompareError, UsageError
+from orchestrator.measure.prepare_run import (
+    PreparedRun,
+    make_manifest,
+    open_run,
+    pin_workloads,
+    plan_run,
+    prepare_environments,
 )
-from orchestrator.measure.prepare_run import pin_workloads, prepare_somewhere, workload_folder
-from orchestrator.measure.run import make_manifest
-from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Crew
-from orchestrator.model import Case, Lost, Plan
+from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Workers
+from orchestrator.model import Case, Lost
 from orchestrator.options import PROFILED_CALLS, SHOWN_FUNCTIONS
-from orchestrator.plan.gpus import fit
-from orchestrator.plan.request import Asked, Options, ask
+from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.profiling.flamegraph import collapsed, speedscope
 from orchestrator.profiling.model import Heading, Profile, Profiled, ProfiledArm, stem
+from orchestrator.results.exit_error import find_error
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
 
@@ -47,119 +42,82 @@ ARM = TypeAdapter(ProfiledArm)
 class ProfileOptions:
     """The options given on the command line: those of a run that concern a profile, and those of the profile itself."""
 
-    run: Options
+    run: RunOptions
     calls: int = PROFILED_CALLS
     top: int = SHOWN_FUNCTIONS
 
 
-def asked_of(options: ProfileOptions) -> Asked:
-    """Validate the options and return the checked request.
+def plan_profile(options: ProfileOptions, say: Callable[[str], None]) -> PlannedRun:
+    """Validate the options and return the planned run.
 
-    Every mistake in the options is found here. Of the plan, only what starts workers is used: there are no rounds, and
-    nothing is judged.
+    Of its plan, only what starts workers is used: there are no rounds, and nothing is judged.
     """
     if not options.run.versions:
         raise UsageError("--versions names no version; e.g. --versions 1.14,2.0")
     if options.calls < FEWEST_CALLS:
         raise UsageError(f"--calls {options.calls}: a profile takes at least {FEWEST_CALLS} calls")
-    return ask(options.run, fewest=1)
+    return plan_run(options.run, say, fewest=1)
 
 
 def profile(options: ProfileOptions, view: View) -> Profiled:
-    options = replace(options, run=replace(options.run, versions=provide(options.run.versions, view.say)))
-    run, asked = fit(options.run, asked_of(options))
-    options = replace(options, run=run)
-    run = options.run
-    name, engine = choose_engine(run.engine, run.isolation, run.environments, view.say)
-    with ExitStack() as held:
-        held.callback(engine.close)
-        directory = make_directory(options.run.out or Path("runs") / f"profile-{asked.plan.run}")
-        held.enter_context(directory.hold())
-        arms = len(asked.plan.cases) * len(asked.versions)
-        view.say(f"plan: {len(asked.plan.cases)} cases x {len(asked.versions)} versions, {arms} profiles")
-        for note in asked.fitting.notes:
+    planned = plan_profile(options, view.say)
+    with open_run(planned, Path("runs") / f"profile-{planned.plan.run}", view) as opened:
+        (opened.directory.path / "profiles").mkdir()
+        arms = len(planned.plan.cases) * len(planned.versions)
+        view.say(f"plan: {len(planned.plan.cases)} cases x {len(planned.versions)} versions, {arms} profiles")
+        for note in planned.fitting.notes:
             view.say(f"note: {note}")
-        asked = pin_workloads(asked, options.run.own_workloads, directory, view.say)
-        name, environments, failures = prepare_somewhere(
-            options.run, asked.versions, name, engine, directory, view, held
-        )
-        asked = replace(asked, plan=replace(asked.plan, engine=name))
-        own = workload_folder(asked.plan, directory, held)
-        return _profile(options, asked, environments, list(failures.values()), directory, own, view)
+        opened = pin_workloads(opened)
+        prepared = prepare_environments(opened)
+        prepared.directory.write_manifest(make_manifest(opened.planned, prepared.environments))
+        return _profile(options, prepared, view)
 
 
-def make_directory(path: Path) -> RunDir:
-    """Create a run directory that no report mistakes for a run."""
-    directory = RunDir.create(path)
-    (directory.path / "plan.json").unlink()
-    (directory.path / "profiles").mkdir()
-    return directory
-
-
-def _profile(
-    options: ProfileOptions,
-    asked: Asked,
-    environments: dict[str, Environment],
-    failures: list[EnvironmentFailed],
-    directory: RunDir,
-    own: Path | None,
-    view: View,
-) -> Profiled:
+def _profile(options: ProfileOptions, run: PreparedRun, view: View) -> Profiled:
     """Start the workers, profile, and end the workers whatever happens."""
-    plan = asked.plan
-    crew = Crew(plan, environments, directory, own, view.say, fitting=asked.fitting)
+    workers = Workers(run, view.say)
     heading: Heading | None = None
     arms: list[ProfiledArm] = []
     error: TfCompareError | None = None
     try:
-        for version in environments:
+        for version in run.environments:
             view.preparing(version, "starting its worker")
-        heading = _head(options, asked, environments, crew.start_all(), directory)
-        # The driver makes the code of these in their first replicate.
-        cold = set(asked.fitting.slow_starts)
-        for case in plan.cases:
-            for version in plan.versions:
+        heading = _write_heading(options, run, workers.start_all())
+        profiler = Profiler(run, workers, options.calls, set(run.fitting.slow_starts))
+        for case in run.plan.cases:
+            for version in run.plan.versions:
                 view.preparing(version, f"profiling {case.label}")
-                patient = replace(plan, timeout_s=max(plan.timeout_s, SLOW_START_TIMEOUT_S))
-                timed = patient if version in cold else plan
-                arms.append(_arm(case, version, len(arms), crew, options, timed, directory))
-                # A refusal says nothing of the card; a deadline that was missed once will be missed again.
-                if arms[-1].outcome != "refused":
-                    cold.discard(version)
-                _keep(arms[-1], directory)
+                arms.append(profiler.profile(case, version, len(arms)))
+                _keep(arms[-1], run.directory)
                 reason = f": {arms[-1].reason}" if arms[-1].reason else ""
                 view.say(f"{version} {arms[-1].outcome} {case.label}{reason}")
-        crew.dismiss()
+        workers.stop()
     except EngineUnavailable as gone:
         error = gone
     except KeyboardInterrupt:
         error = Interrupted("interrupted")
     finally:
-        crew.kill()
+        workers.kill()
         # A worker opens its stream before it knows what for; no row has come of it.
-        for folder in (directory.results, directory.settled):
+        for folder in (run.directory.results, run.directory.settled):
             shutil.rmtree(folder, ignore_errors=True)
     if error and (heading is None or not any(arm.profile for arm in arms)):
         raise error
     assert heading is not None
-    return Profiled(heading=heading, arms=tuple(arms), path=directory.path, error=error or verdict_on(arms, failures))
+    error = error or find_error(arms, run.failures)
+    return Profiled(heading=heading, arms=tuple(arms), path=run.directory.path, error=error)
 
 
-def _head(
-    options: ProfileOptions,
-    asked: Asked,
-    environments: dict[str, Environment],
-    ready: dict[str, Ready],
-    directory: RunDir,
-) -> Heading:
+def _write_heading(options: ProfileOptions, run: PreparedRun, ready: dict[str, Ready]) -> Heading:
     """Write and return what is known before the first profile."""
-    plan = asked.plan
-    workers = {version: answer.facts for version, answer in ready.items()}
-    manifest = replace(make_manifest(options.run, asked, environments), workers=workers)
+    plan, directory = run.plan, run.directory
+    facts = {version: answer.facts for version, answer in ready.items()}
+    manifest = replace(directory.read_manifest(), workers=facts)
+    directory.write_manifest(manifest)
     heading = Heading(
         run=plan.run,
         created=plan.created,
-        engine=next(iter(environments.values())).facts.kind,
+        engine=next(iter(run.environments.values())).facts.kind,
         device=plan.device,
         host=manifest.host,
         versions=plan.versions,
@@ -169,35 +127,50 @@ def _head(
         top=options.top,
         pythons={version: str(answer.facts.get("python")) for version, answer in ready.items()},
     )
-    directory.write_manifest(manifest)
     (directory.path / PROFILE_FILE).write_bytes(HEADING.dump_json(heading, indent=1) + b"\n")
     return heading
 
 
-def _arm(
-    case: Case, version: str, number: int, crew: Crew, options: ProfileOptions, plan: Plan, directory: RunDir
-) -> ProfiledArm:
-    client = crew.engage(version)
-    if client is None:
-        lost = [entry for entry in directory.entries() if isinstance(entry, Lost) and entry.version == version]
-        reason = "; ".join(f"{entry.stage}: {entry.reason}" for entry in lost[-1:])
-        return ProfiledArm(case=case, version=version, outcome="died", reason=reason)
-    try:
-        answer = client.profile(case, replicate=number, calls=options.calls, seed=plan.seed, timeout_s=plan.timeout_s)
-    except WorkerDied as death:
-        crew.bury(version)
-        return ProfiledArm(case=case, version=version, outcome="died", reason=f"its worker died: {death}")
-    if isinstance(answer, Refused):
-        return ProfiledArm(case=case, version=version, outcome="refused", reason=answer.reason)
-    if isinstance(answer, Died):
-        hint = " (--timeout allows longer, --calls fewer)" if answer.how == "timeout" else ""
-        return ProfiledArm(case=case, version=version, outcome="died", reason=answer.reason + hint, log=answer.log)
-    try:
-        found = PROFILE.validate_python(answer)
-    except ValidationError as error:
-        reason = f"its worker sent no profile: {error.errors()[0]['msg']}"
-        return ProfiledArm(case=case, version=version, outcome="died", reason=reason)
-    return ProfiledArm(case=case, version=version, outcome="profiled", profile=found)
+@dataclass(frozen=True)
+class Profiler:
+    run: PreparedRun
+    workers: Workers
+    calls: int
+    # The driver makes the code of these in their first replicate.
+    cold: set[str]
+
+    def profile(self, case: Case, version: str, number: int) -> ProfiledArm:
+        arm = self._profile(case, version, number)
+        # A refusal says nothing of the card; a deadline that was missed once will be missed again.
+        if arm.outcome != "refused":
+            self.cold.discard(version)
+        return arm
+
+    def _profile(self, case: Case, version: str, number: int) -> ProfiledArm:
+        died = partial(ProfiledArm, case=case, version=version, outcome="died")
+        worker = self.workers.acquire(version)
+        if worker is None:
+            lost = [
+                entry for entry in self.run.directory.entries() if isinstance(entry, Lost) and entry.version == version
+            ]
+            return died(reason="; ".join(f"{entry.stage}: {entry.reason}" for entry in lost[-1:]))
+        plan = self.run.plan
+        timeout_s = max(plan.timeout_s, SLOW_START_TIMEOUT_S) if version in self.cold else plan.timeout_s
+        try:
+            answer = worker.profile(case, replicate=number, calls=self.calls, seed=plan.seed, timeout_s=timeout_s)
+        except WorkerDied as death:
+            self.workers.restart(version)
+            return died(reason=f"its worker died: {death}")
+        if isinstance(answer, Refused):
+            return ProfiledArm(case=case, version=version, outcome="refused", reason=answer.reason)
+        if isinstance(answer, Died):
+            hint = " (--timeout allows longer, --calls fewer)" if answer.how == "timeout" else ""
+            return died(reason=answer.reason + hint, log=answer.log)
+        try:
+            found = PROFILE.validate_python(answer)
+        except ValidationError as error:
+            return died(reason=f"its worker sent no profile: {error.errors()[0]['msg']}")
+        return ProfiledArm(case=case, version=version, outcome="profiled", profile=found)
 
 
 def _keep(arm: ProfiledArm, directory: RunDir) -> None:
@@ -226,16 +199,3 @@ def read(path: Path) -> Profiled:
     except ValidationError as error:
         raise ContractBroken(f"{path} is not what this tfcompare writes: {error}") from error
     return Profiled(heading=heading, arms=arms, path=path)
-
-
-def verdict_on(arms: list[ProfiledArm], failures: list[EnvironmentFailed]) -> TfCompareError | None:
-    """Return the error, if any, that determines the exit code."""
-    if failures:
-        return EnvironmentFailed("\n".join(map(str, failures)))
-    if died := [arm for arm in arms if arm.outcome == "died"]:
-        told = [f"{arm.version} {arm.case.label}: {arm.reason}" for arm in died]
-        return ArmsDied(f"{len(told)} of {len(arms)} arms died:\n" + "\n".join(told))
-    if all(arm.outcome == "refused" for arm in arms):
-        reasons = sorted({arm.reason for arm in arms})
-        return NothingSelected("no version can run what was selected:\n" + "\n".join(reasons))
-    return None

@@ -45,7 +45,7 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
     # ratio.
     if (
         len(arms) < 2
-        or not past.ledger.calibration
+        or not past.progress.calibration
         or folder is None
         or not _continues_here(plan, manifest, path, folder)
     ):

@@ -1,9 +1,23 @@
-"""The error that the exit code of a completed run comes from."""
+"""The error that the exit code of a completed run or profile comes from."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from typing import Protocol
 
 from orchestrator.errors import ArmsDied, ContractBroken, EnvironmentFailed, NothingSelected, TfCompareError
-from orchestrator.model import Comparison
+from orchestrator.model import Case
+
+
+class EndedArm(Protocol):
+    """An arm of a run or of a profile."""
+
+    @property
+    def case(self) -> Case: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
 
 
 def join_failures(failures: Iterable[EnvironmentFailed]) -> list[str]:
@@ -15,16 +29,18 @@ def join_failures(failures: Iterable[EnvironmentFailed]) -> list[str]:
     return [f"{numbers}: {reason}" if numbers else reason for numbers, reason in named]
 
 
-def verdict_on(comparison: Comparison, failures: list[EnvironmentFailed]) -> TfCompareError | None:
-    """Return the error, if any, that determines the exit code of a completed run."""
-    if comparison.broken:
-        return ContractBroken("\n".join(comparison.broken))
+def find_error(
+    arms: Sequence[EndedArm], failures: Collection[EnvironmentFailed], broken: Collection[str] = ()
+) -> TfCompareError | None:
+    """Return the error, if any, that determines the exit code of a completed run or profile."""
+    if broken:
+        return ContractBroken("\n".join(broken))
     if failures:
         return EnvironmentFailed("\n".join(join_failures(failures)))
-    if comparison.died:
-        told = [f"{arm.version} {arm.case.label}: {arm.reason}" for arm in comparison.died]
-        return ArmsDied(f"{len(told)} of {len(comparison.arms)} arms died:\n" + "\n".join(told))
-    if all(arm.outcome == "refused" for arm in comparison.arms):
-        reasons = sorted({arm.reason for arm in comparison.arms})
+    if died := [arm for arm in arms if arm.outcome == "died"]:
+        told = [f"{arm.version} {arm.case.label}: {arm.reason}" for arm in died]
+        return ArmsDied(f"{len(told)} of {len(arms)} arms died:\n" + "\n".join(told))
+    if all(arm.outcome == "refused" for arm in arms):
+        reasons = sorted({arm.reason for arm in arms})
         return NothingSelected("no version can run what was selected:\n" + "\n".join(reasons))
     return None

@@ -1,6 +1,7 @@
 """The run directory: everything needed to redraw every report.
 
-plan.json       what was to be done                manifest.json   tool, machine, sources, environments
+begun.json      when it began, and by what command plan.json       what is done, known once environments are ready
+manifest.json   tool, machine, sources, environments
 journal.jsonl   how each replicate ended, in order
 results/        one folder per worker, the only place that it may write to while it runs
 streams/        the Arrow stream of each worker that has ended, taken out of its folder; no worker ever sees this place
@@ -14,10 +15,13 @@ so no link in it is followed.
 import fcntl
 import os
 import re
+import shlex
 import shutil
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,6 +35,16 @@ from orchestrator.results.streams import Stream, compacted
 
 T = TypeVar("T")
 
+
+@dataclass(frozen=True)
+class Begun:
+    """What is known of a run before its environments are ready."""
+
+    created: datetime
+    command: tuple[str, ...]
+
+
+BEGUN = TypeAdapter(Begun)
 PLAN = TypeAdapter(Plan)
 MANIFEST = TypeAdapter(Manifest)
 ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
@@ -53,9 +67,9 @@ class RunDir:
         self.journal = path / "journal.jsonl"
 
     @classmethod
-    def create(cls, path: Path) -> "RunDir":
+    def create(cls, path: Path, command: Sequence[str] = ()) -> "RunDir":
         run = cls(path)
-        try:
+        with files.writing(f"the run directory {path}", "choose another --out"):
             if path.is_dir() and path.stat().st_uid != os.getuid():
                 raise UsageError(f"{path} belongs to another user; choose another --out")
             if path.is_dir() and any(path.iterdir()):
@@ -67,20 +81,33 @@ class RunDir:
             path.chmod(0o700)
             for folder in (run.results, run.settled, run.logs):
                 folder.mkdir()
-            (path / "plan.json").touch()
-        except OSError as error:
-            raise UsageError(
-                f"cannot write the run directory {path}: {error.strerror}; choose another --out"
-            ) from error
+            begun = Begun(datetime.now(UTC).replace(microsecond=0), tuple(command))
+            files.replace(path, path / "begun.json", BEGUN.dump_json(begun, indent=1) + b"\n")
         return run
 
     @classmethod
     def open(cls, path: Path) -> "RunDir":
+        run = cls(path)
         # Unlike Path's own, it says no to a folder that may not be looked into.
         if not os.path.isfile(path / "plan.json"):
-            raise UsageError(f"{path} holds no run (no plan.json in it); `tfcompare run --out DIR` makes one")
+            # A profile has a manifest and no plan.
+            if not os.path.isfile(path / "begun.json") or os.path.isfile(path / "manifest.json"):
+                raise UsageError(f"{path} holds no run (no plan.json in it); `tfcompare run --out DIR` makes one")
+            refuse_strangers(path)
+            raise UsageError(run._explain_missing_plan())
         refuse_strangers(path)
-        return cls(path)
+        return run
+
+    def _explain_missing_plan(self) -> str:
+        begun = self._read("begun.json", BEGUN)
+        command = f"`{shlex.join(['tfcompare', *begun.command])}`" if begun.command else "a run"
+        if self.is_held:
+            return f"{self.path} holds no run yet: {command} is still making its environments ready; wait for its end"
+        return (
+            f"{self.path} holds no run: {command}, begun {begun.created:%Y-%m-%d %H:%M} UTC, ended before its "
+            f"environments were ready, and nothing was measured. {self.logs} may say why; then run it anew with "
+            "another --out"
+        )
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -153,15 +180,12 @@ class RunDir:
         with self._writing(self.journal.name):
             files.append(self.path, self.journal, ENTRY.dump_json(entry) + b"\n")
 
-    @contextmanager
-    def _writing(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise UsageError(
-                f"cannot write {self.path / name}: {error.strerror}; what was written before is kept. Once it can be "
-                f"written, `tfcompare run --more {self.path}` continues the run"
-            ) from error
+    def _writing(self, name: str) -> AbstractContextManager[None]:
+        return files.writing(
+            self.path / name,
+            f"what was written before is kept. Once it can be written, `tfcompare run --more {self.path}` continues "
+            "the run",
+        )
 
     def read_plan(self) -> Plan:
         return self._read("plan.json", PLAN)

@@ -2,15 +2,15 @@
 
 import errno
 import tempfile
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from orchestrator import files
-from orchestrator.errors import UsageError
 
 
 def check(path: Path) -> None:
     """Raise UsageError if no file can be written here, so that nothing is read and drawn in vain."""
-    try:
+    with writing(path):
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
         if path.is_file():
@@ -18,20 +18,16 @@ def check(path: Path) -> None:
         elif not path.exists():
             # Permissions do not say it all: a superuser has them in folders that take no file.
             tempfile.TemporaryFile(dir=path.parent).close()
-    except OSError as error:
-        raise unwritable(path, error) from error
 
 
 def write(path: Path, text: str, flag: str = "--output", *, within: bool = False) -> None:
     """Write a file that a user names or, `within` a run directory, one of ours that no link may replace."""
-    try:
+    with writing(path, flag):
         if within:
             files.write_atomically(path, text.encode())
         else:
             path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise unwritable(path, error, flag) from error
 
 
-def unwritable(path: Path, error: OSError, flag: str = "--output") -> UsageError:
-    return UsageError(f"cannot write {path}: {error.strerror or error}; name another place with {flag}")
+def writing(path: Path, flag: str = "--output") -> AbstractContextManager[None]:
+    return files.writing(path, f"name another place with {flag}")

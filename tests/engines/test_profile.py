@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.model import Case
-from orchestrator.plan.request import Options
+from orchestrator.plan.request import RunOptions
 from orchestrator.profiling.align import Row, cumulative, grown, growth, own, split
 from orchestrator.profiling.model import Profiled
 from orchestrator.profiling.report import Compared, as_object, compared, render
@@ -21,7 +21,7 @@ CALLS = 10
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Profiled:
     out = tmp_path_factory.mktemp("profile") / "run"
-    run = Options(versions=("1.14", "2.0"), selected=SELECTED, engine="venv", out=out, seed=1)
+    run = RunOptions(versions=("1.14", "2.0"), selected=SELECTED, engine="venv", out=out, seed=1)
     return profile(ProfileOptions(run=run, calls=CALLS), Quiet())
 
 

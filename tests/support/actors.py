@@ -1,6 +1,6 @@
 """Workers that speak the real protocol over no wire and take the times that a script gives them.
 
-The crew, the clients, the run directory and the judge around them are the real ones.
+The workers, the clients, the run directory and the judge around them are the real ones.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
 from orchestrator.engines import ENGINES, Engine, Started, WorkerPlace
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.measure.rounds import Measurement
-from orchestrator.measure.run import first_stretch
-from orchestrator.measure.workers import Crew
+from orchestrator.measure.prepare_run import PreparedRun
+from orchestrator.measure.rounds import RoundLoop, first_rounds
+from orchestrator.measure.workers import Workers
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Plan
 from orchestrator.options import EngineOptions
 from orchestrator.results.comparison import judge_run
@@ -192,24 +192,22 @@ class Play:
     comparison: Comparison
 
 
-def play(folder: Path, plan: Plan, stage: Stage, fitting: Fitting = NO_CARDS, **measurement: Any) -> Play:
+def play(folder: Path, plan: Plan, stage: Stage, fitting: Fitting = NO_CARDS, **loop: Any) -> Play:
     """A whole run, from the workers' start to the judged comparison."""
     run = run_directory(folder / "run", plan)
     environments = {
         version: Dressing(stage, EnvironmentFacts(version=version, kind="venv", identity="", lock="", python=""))
         for version in plan.versions
     }
-    isolated = environments if plan.isolation != "fork" else ()
-    crew = Crew(plan, environments, run, None, lambda text: None, isolated, fitting)
+    prepared = PreparedRun(plan, environments, run, fitting=fitting)
+    workers = Workers(prepared, lambda text: None)
     try:
-        crew.start_all()
-        measurement = {"slow_starts": fitting.slow_starts, **measurement}
-        measuring = Measurement(plan, crew, run, Quiet(), lambda: judge_run(run), first_stretch(plan), **measurement)
-        ending = measuring.measure()
+        workers.start_all()
+        ending = RoundLoop(prepared, workers, Quiet(), first_rounds(plan), **loop).measure()
         with suppress(ChannelClosed):
-            crew.dismiss()
+            workers.stop()
     finally:
-        crew.kill()
+        workers.kill()
     return Play(ending, run, judge_run(run))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import files
+from orchestrator.errors import UsageError
 from orchestrator.files import Refused
 
 MOST = 1000
@@ -167,3 +168,29 @@ def test_folders_are_opened_up_and_links_among_them_are_not(root: Path, tmp_path
     files.open_up(root)
     assert [stat.S_IMODE((root / name).stat().st_mode) for name in ("in", "in/deep")] == [0o700, 0o700]
     assert stat.S_IMODE((tmp_path / "target").stat().st_mode) == 0o750
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        (b"Traceback (most recent call last):\n  File\nImportError: no\n\n", "ImportError: no"),
+        (b"x" * 2 * files.LOG_END + b"\nthe end", "the end"),
+        (b"y" * 2 * files.LOG_END, "y" * 300),
+        (b"\xff\xfe of no encoding\n", "\ufffd\ufffd of no encoding"),
+        (b"", ""),
+    ],
+)
+def test_what_was_said_last_is_the_last_line_of_a_log(tmp_path: Path, log: bytes, line: str):
+    (tmp_path / "log").write_bytes(log)
+    assert files.read_last_line(tmp_path / "log") == line
+
+
+def test_where_there_is_no_log_nothing_was_said(tmp_path: Path):
+    assert files.read_last_line(tmp_path / "log") == ""
+
+
+def test_a_failure_to_write_ends_with_what_to_do(tmp_path: Path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError) as told, files.writing("the notes", "take another folder"):
+        (tmp_path / "file" / "notes").write_text("lost")
+    assert str(told.value) == "cannot write the notes: Not a directory; take another folder"

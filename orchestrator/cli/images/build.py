@@ -13,7 +13,7 @@ from orchestrator.cli import parse
 from orchestrator.cli.options import Base, Format, Sources, Verbosity, with_options
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.options import EngineOptions
-from orchestrator.terminal.output_file import unwritable, write
+from orchestrator.terminal.output_file import write, writing
 from orchestrator.terminal.text import plain
 
 if TYPE_CHECKING:
@@ -170,10 +170,8 @@ def _flavour(version: "Version", gpu: bool) -> "Flavour":
 
 
 def _write(path: Path, text: str, flag: str, quiet: bool) -> None:
-    try:
+    with writing(path, flag):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(path, error, flag) from error
     write(path, text, flag)
     if not quiet:
         _say(f"written: {path}")

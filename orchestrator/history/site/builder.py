@@ -83,12 +83,10 @@ def write(store: Store, out: Path, runs_url: str | None) -> Built:
 
 
 def _prepare(out: Path) -> None:
-    try:
+    with files.writing(f"the site {out}", "name another folder with --out"):
         if out.is_dir() and any(out.iterdir()) and not _is_site(out):
             raise UsageError(f"{out} holds something else than a site; name an empty folder or a new one with --out")
         (out / CASES).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write the site {out}: {error.strerror}; name another folder with --out") from error
 
 
 def _is_site(out: Path) -> bool:
@@ -145,9 +143,5 @@ def _write(path: Path, text: str) -> None:
 
 
 def _put(path: Path, data: bytes) -> None:
-    try:
+    with files.writing(path, "make room, or name another folder with --out"):
         files.write_atomically(path, data)
-    except OSError as error:
-        raise UsageError(
-            f"cannot write {path}: {error.strerror}; make room, or name another folder with --out"
-        ) from error

@@ -72,9 +72,8 @@ def between(low: float, high: float) -> str:
 
 
 def _spaced(alarm: Alarm) -> str:
-    """Return the case with spaces between its parts, so that it can be wrapped there."""
     case = case_of(alarm.key.case)
-    return " ".join((case.workload, *(f"{name}={value}" for name, value in case.params)))
+    return f"{case.workload} {case.params_text}".rstrip()
 
 
 def _interval(change: Change) -> str:

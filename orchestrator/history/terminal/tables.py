@@ -158,7 +158,7 @@ def _place(key: Key) -> Place:
 def _head(one: Shown) -> Iterator[Text]:
     key = one.series.key
     case = case_of(key.case)
-    yield _title(case.workload, " ".join(f"{name}={value}" for name, value in case.params))
+    yield _title(case.workload, case.params_text)
     nights = sorted({point.night for point in one.series.points})
     span = f"{nights[0]} to {nights[-1]}" if len(nights) > 1 else str(nights[0])
     told = (f"{key.version} against {key.reference}", *_place(key)[:-1], f"{many(len(nights), 'night')}, {span}")

@@ -93,11 +93,9 @@ def read_part(path: Path) -> Written | None:
 
 
 def write_part(path: Path, text: str, mode: int) -> None:
-    try:
+    with files.writing(path, "another --scheduler may do"):
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write_atomically(path, text.encode("utf-8", "surrogateescape"), mode)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}; another --scheduler may do") from error
 
 
 def remove_part(path: Path) -> None:

@@ -8,7 +8,6 @@ from contextlib import suppress
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-from orchestrator import files
 from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
 from orchestrator.nightly.schedule import status, units
@@ -120,9 +119,4 @@ def _begun() -> date | None:
 
 
 def _keep(night: date) -> None:
-    path = begun_file()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_atomically(path, f"{night}\n".encode())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}; TFCOMPARE_DATA names another folder") from error
+    user_data.write(begun_file(), f"{night}\n")

@@ -25,10 +25,12 @@ from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment
 from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
-from orchestrator.measure.rounds import Ledger
-from orchestrator.measure.run import conduct, first_stretch, make_manifest
+from orchestrator.measure.conduct import measure_rounds
+from orchestrator.measure.prepare_run import PreparedRun, make_manifest
+from orchestrator.measure.replicate import Progress
+from orchestrator.measure.rounds import first_rounds
 from orchestrator.options import EngineOptions
-from orchestrator.plan.request import Options, ask
+from orchestrator.plan.request import RunOptions, make_plan
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
@@ -301,20 +303,21 @@ def test_versions_hold_the_gpu_in_turn_where_that_is_asked_for(
 ) -> None:
     """Real containers of the runtime named nvidia; they measure on the CPU, for there is nothing else here."""
     places = EngineOptions(gpu=True, exclusive=exclusive, base=docker_base, cards=(V100,))
-    options = Options(
+    options = RunOptions(
         versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",), rounds=2, environments=places
     )
-    asked = ask(options)
+    asked = make_plan(options)
     plan = replace(asked.plan, device="cpu", engine="docker")
     engine = DockerEngine(places)
     log = BuildLog(tmp_path / "build.log", lambda line: None)
     environments = {full.number: engine.prepare(full, log) for full in asked.versions}
     directory = RunDir.create(tmp_path / "run")
     directory.write_plan(plan)
-    directory.write_manifest(make_manifest(options, asked, environments))
+    directory.write_manifest(make_manifest(asked, environments))
     begun = time.time()
     try:
-        error = conduct(plan, environments, directory, Quiet(), None, first_stretch(plan), Ledger())
+        prepared = PreparedRun(plan, environments, directory)
+        error = measure_rounds(prepared, first_rounds(plan), Progress(), Quiet())
     finally:
         engine.close()
     assert error is None

@@ -18,7 +18,7 @@ from orchestrator.machine.host import spent_by
 from orchestrator.measure import run as story
 from orchestrator.model import Case
 from orchestrator.options import EngineOptions
-from orchestrator.plan.request import Options
+from orchestrator.plan.request import RunOptions
 from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
 from tests.engines.docker.conftest import OWN, MakeEngine, Start, containers, until
@@ -191,7 +191,7 @@ def with_memory(client: docker.DockerClient, limit: int, monkeypatch: pytest.Mon
 
 def run_here(docker_base: str, out: Path, *selected: str) -> story.Done:
     """In this process, where a limit can be lowered."""
-    options = Options(
+    options = RunOptions(
         versions=("1.14", "2.0"), engine="docker", environments=EngineOptions(base=docker_base), rounds=2,
         own_workloads=OWN, selected=selected, out=out,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from orchestrator.bisect import page, report
 from orchestrator.bisect.search import Finding, Found, Wanted, search
 from orchestrator.bisect.state import Question, Skipped, State, Step
 from orchestrator.bisect.wording import announced, conclusions
-from orchestrator.plan.request import Options
+from orchestrator.plan.request import RunOptions
 from orchestrator.terminal.text import drawn
 from tests.conftest import ROOT
 from tests.support.builders import case
@@ -36,7 +36,7 @@ def told(world: World, candidates: Sequence[str] = RELEASES, most: int = 100, **
         contract="x",
         host={"cpu": "A CPU", "usable_cores": 2},
         sources={},
-        question=Question(good=candidates[0], bad=candidates[-1], run=Options(margin=MARGIN), **changes),
+        question=Question(good=candidates[0], bad=candidates[-1], run=RunOptions(margin=MARGIN), **changes),
         case=only,
         candidates=tuple(candidates),
         engine="venv",

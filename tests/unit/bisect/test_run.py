@@ -25,9 +25,11 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
-from orchestrator.measure import run as running
+from orchestrator.measure.conduct import Done
+from orchestrator.measure.run import run as run_comparison
 from orchestrator.model import EnvironmentFacts
-from orchestrator.plan.request import Options
+from orchestrator.plan.request import RunOptions
+from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet, View
 from tests.support.actors import Dressing, Part, Stage, offer
@@ -36,7 +38,7 @@ from tests.unit.bisect.worlds import verdict_of
 
 CASE = "predict[call=predict,state=uncompiled,model=tiny]"
 RELEASES = ("1.14.0", "1.15.5", "2.0.0", "2.1.4", "2.2.3", "2.3.4")
-QUESTION = Question(good="1.14", bad="2.3", run=Options(selected=(CASE,), engine="venv", rounds=3))
+QUESTION = Question(good="1.14", bad="2.3", run=RunOptions(selected=(CASE,), engine="venv", rounds=3))
 
 
 class Heard(Quiet):
@@ -109,7 +111,7 @@ def test_the_version_is_found_and_every_step_is_a_run_that_can_be_reported(unmad
     assert "2.0.0, in the middle of the 4 versions between them" in steps[1]
     assert len(steps) == len(done.state.measured) <= estimate.most_likely(4)
     for step in done.state.measured:
-        judged = running.judge_run(RunDir.open(done.path / step.run))
+        judged = judge_run(RunDir.open(done.path / step.run))
         assert set(judged.plan.versions) == set(step.versions)
 
 
@@ -236,9 +238,9 @@ def test_a_folder_holds_one_search(unmade, tmp_path: Path):
 def test_the_address_of_an_index_reaches_every_step_and_no_file(unmade, tmp_path: Path):
     seen: list[str | None] = []
 
-    def measure(options: Options, view: View) -> running.Done:
+    def measure(options: RunOptions, view: View) -> Done:
         seen.append(options.environments.index_url)
-        return running.run(options, view)
+        return run_comparison(options, view)
 
     folder, hands = tmp_path / "hunt", Hands(measure=measure)
     address = "https://user:secret@mirror.example/simple"
@@ -285,7 +287,7 @@ def test_a_state_comes_back_as_it_was_written(unmade, tmp_path: Path):
 )
 def test_a_search_is_about_one_case(selected: tuple[str, ...], told: str):
     with pytest.raises(UsageError, match=told):
-        run.begin(replace(QUESTION, run=Options(selected=selected)), None, Quiet())
+        run.begin(replace(QUESTION, run=RunOptions(selected=selected)), None, Quiet())
 
 
 def test_an_end_is_one_version():
@@ -306,7 +308,7 @@ def world(logs: Mapping[str, float], *, rounds: list[int | None] | None = None, 
     """Hands that measure what a made-up history says; with so few rounds, nothing."""
     only = case("predict", call="predict", state="uncompiled", model="tiny")
 
-    def measure(options: Options, view: View) -> running.Done:
+    def measure(options: RunOptions, view: View) -> Done:
         assert options.out is not None
         options.out.mkdir(parents=True)
         if rounds is not None:
@@ -325,7 +327,7 @@ def world(logs: Mapping[str, float], *, rounds: list[int | None] | None = None, 
             arms=tuple(arm(only, version) for version in options.versions),
             contrasts=tuple(contrasts),
         )
-        return running.Done(found, options.out, None)
+        return Done(found, options.out, None)
 
     return Hands(measure=measure, provide=lambda names, say: tuple(names), obstacle=lambda *given: None)
 

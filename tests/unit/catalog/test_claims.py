@@ -12,7 +12,7 @@ from orchestrator.catalog.workloads import all_workloads
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Claim, Plan
 from orchestrator.options import EngineOptions
-from orchestrator.plan.request import Options, ask
+from orchestrator.plan.request import RunOptions, make_plan
 from tests.support.builders import workload
 
 KNOWN = {"power": workload(params={"style": ("eager", "function")})}
@@ -117,7 +117,7 @@ def test_every_claim_that_comes_with_tfcompare_can_be_read():
 
 def planned(*names: str, gpu: bool = False, **changes: Any) -> Plan:
     chosen = claims.choose(names, None, BUILTIN)
-    return ask(Options(claims=chosen, environments=EngineOptions(gpu=gpu), **changes)).plan
+    return make_plan(RunOptions(claims=chosen, environments=EngineOptions(gpu=gpu), **changes)).plan
 
 
 def test_only_the_arms_that_a_claim_names_are_planned():
@@ -138,7 +138,7 @@ def test_what_needs_a_gpu_is_kept_and_not_measured():
 
 def test_a_pair_that_two_claims_share_is_asked_for_once():
     both = [replace(BUILTIN["predict-after-compile"], name=name) for name in ("one", "other")]
-    assert len(ask(Options(claims=tuple(both))).plan.pairs) == 1
+    assert len(make_plan(RunOptions(claims=tuple(both))).plan.pairs) == 1
 
 
 def test_claims_have_an_early_look_that_shares_the_error():

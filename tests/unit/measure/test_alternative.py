@@ -8,9 +8,9 @@ import pytest
 from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.measure import alternative, run
+from orchestrator.measure import alternative
 from orchestrator.model import Expectation
-from orchestrator.plan.request import Options
+from orchestrator.plan.request import RunOptions, make_plan
 from orchestrator.results import exit_error
 from tests.support.builders import claim
 
@@ -47,7 +47,7 @@ def test_versions_with_one_reason_share_a_message():
 
 def test_the_last_line_compares_what_is_left_with_the_newest_release(on):
     on("3.11")
-    error = alternative.make_error(Options(command=COMMAND), VERSIONS, fail("1.14.0", "2.0.0"))
+    error = alternative.make_error(RunOptions(command=COMMAND), VERSIONS, fail("1.14.0", "2.0.0"))
     assert str(error).splitlines() == [
         "1.14.0, 2.0.0: Python 3.7 could not be downloaded (no network); the Pythons on this machine can run:",
         "tfcompare run --versions 2.13,2.21 --suite smoke --rounds=2",
@@ -56,21 +56,21 @@ def test_the_last_line_compares_what_is_left_with_the_newest_release(on):
 
 def test_where_nothing_wanted_is_left_it_compares_the_oldest_and_the_newest_release(on):
     on("3.10")
-    error = alternative.make_error(Options(command=COMMAND), VERSIONS[:2], fail("1.14.0", "2.0.0"))
+    error = alternative.make_error(RunOptions(command=COMMAND), VERSIONS[:2], fail("1.14.0", "2.0.0"))
     assert "--versions 2.13,2.20" in str(error)
 
 
 def test_without_a_command_or_a_second_release_only_the_message_is_left(on):
     message = "1.14.0: Python 3.7 could not be downloaded (no network)"
     on("3.11")
-    assert str(alternative.make_error(Options(), VERSIONS, fail("1.14.0"))) == message
+    assert str(alternative.make_error(RunOptions(), VERSIONS, fail("1.14.0"))) == message
     on()
-    assert str(alternative.make_error(Options(command=COMMAND), VERSIONS, fail("1.14.0"))) == message
+    assert str(alternative.make_error(RunOptions(command=COMMAND), VERSIONS, fail("1.14.0"))) == message
 
 
 def test_failures_that_are_not_about_pythons_suggest_nothing(on):
     on("3.11")
-    error = alternative.make_error(Options(command=COMMAND), VERSIONS, fail("1.14.0", lacks_python=False))
+    error = alternative.make_error(RunOptions(command=COMMAND), VERSIONS, fail("1.14.0", lacks_python=False))
     assert str(error) == "no version could be made ready:\n1.14.0: Python 3.7 could not be downloaded (no network)"
 
 
@@ -90,15 +90,15 @@ def test_the_users_other_choices_are_kept(command: tuple[str, ...], written: str
 
 
 def test_two_arms_are_a_comparison_and_the_control_is_one():
-    plan = run.ask(Options(versions=("1.14", "2.0", "2.13"), suite="smoke")).plan
+    plan = make_plan(RunOptions(versions=("1.14", "2.0", "2.13"), suite="smoke")).plan
     assert alternative.can_compare(plan, {"1.14.0", "2.13.0"})
     assert not alternative.can_compare(plan, {"2.13.0"})
-    alone = run.ask(Options(versions=("2.13",), suite="smoke", control=True)).plan
+    alone = make_plan(RunOptions(versions=("2.13",), suite="smoke", control=True)).plan
     assert alternative.can_compare(alone, {"2.13.0"})
 
 
 def test_a_claim_takes_all_versions_of_one_of_its_ratios():
-    plan = run.ask(Options(versions=("1.14", "2.0"), suite="quick")).plan
+    plan = make_plan(RunOptions(versions=("1.14", "2.0"), suite="quick")).plan
     across = tuple(pair for pair in plan.pairs if pair.across)
     said = claim(Expectation(pair=across[0], effect="same", published=None))
     claims = replace(plan, claims=(said,), pairs=across)

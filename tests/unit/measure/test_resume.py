@@ -66,9 +66,9 @@ def test_the_past_is_what_the_journal_says():
     calibrated = Calibrated(case="a", warmup=1, bursts=2, calls=3)
     disturbed = Disturbed(case="a", round=3, replicates=(4,), cause="x", redone=True)
     past = read_past(plan(), [calibrated, *map(ended, range(9)), ended(8, "died", NEW), disturbed])
-    assert past.ledger.calibration == {"a": calibrated}
-    assert past.ledger.ended == {("a", NEW)}
-    assert (past.ledger.redone["a"], past.ledger.replicates) == (1, 9)
+    assert past.progress.calibration == {"a": calibrated}
+    assert past.progress.ended == {("a", NEW)}
+    assert (past.progress.redone["a"], past.progress.replicates) == (1, 9)
     assert (past.judged, past.rounds) == ((6, 8), 8)
 
 

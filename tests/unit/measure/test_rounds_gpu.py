@@ -94,13 +94,13 @@ def test_a_case_that_is_refused_leaves_the_warming_to_the_next(tmp_path: Path):
 
 def test_warming_takes_nothing_of_the_budget_and_has_a_deadline_of_its_own(tmp_path: Path, monkeypatch):
     told: list[float] = []
-    real = rounds.Measurement._open
+    real = rounds.Replicates.open
 
-    def opening(self, case, version, number, position, warmup, timeout_s=None):
+    def opening(self, arm, round, *, timeout_s=None, **how):
         told.append(timeout_s)
-        return real(self, case, version, number, position, warmup, timeout_s)
+        return real(self, arm, round, timeout_s=timeout_s, **how)
 
-    monkeypatch.setattr(rounds.Measurement, "_open", opening)
+    monkeypatch.setattr(rounds.Replicates, "open", opening)
     begun = time.monotonic() - 1000
     played = play(tmp_path, on_gpu(A, looks=(2,), budget_s=60.0), Stage(gpus=SEEN), jit(NEW), started=begun)
     assert played.ending == ""

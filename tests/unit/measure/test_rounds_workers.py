@@ -1,18 +1,17 @@
 """Measuring with real workers under a stub TensorFlow: what a death, a fresh worker and a first start leave behind."""
 
-from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
 
-from orchestrator.catalog.gpu_support import Fitting, Match
+from orchestrator.catalog.gpu_support import NO_CARDS, Fitting, Match
 from orchestrator.machine.host import Meanwhile, Reading, Witness
+from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.resume import read_past
-from orchestrator.measure.rounds import Measurement
-from orchestrator.measure.run import first_stretch
-from orchestrator.measure.workers import Crew
+from orchestrator.measure.rounds import RoundLoop, first_rounds
+from orchestrator.measure.workers import Workers
 from orchestrator.model import BESIDE, Comparison, Ended, EnvironmentFacts, Lost, Plan
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
@@ -44,7 +43,7 @@ class Rig:
         self.stub = stub.write(folder / "stub")
         self.run = RunDir(folder / "run")
 
-    def measure(self, asked: Plan, fitting: Fitting | None = None) -> Comparison:
+    def measure(self, asked: Plan, fitting: Fitting = NO_CARDS) -> Comparison:
         self.run = run_directory(self.run.path, asked)
         environments = {
             version: Environment(
@@ -52,15 +51,14 @@ class Rig:
             )
             for version in asked.versions
         }
-        crew = Crew(asked, environments, self.run, self.own, lambda text: None)
-        slow = fitting.slow_starts if fitting else frozenset()
+        prepared = PreparedRun(asked, environments, self.run, self.own, fitting)
+        workers = Workers(prepared, lambda text: None)
         try:
-            crew.start_all()
-            judge: Callable[[], Comparison] = lambda: judge_run(self.run, at_look=True)  # noqa: E731
-            Measurement(asked, crew, self.run, Quiet(), judge, first_stretch(asked), slow_starts=slow).measure()
-            crew.dismiss()
+            workers.start_all()
+            RoundLoop(prepared, workers, Quiet(), first_rounds(asked)).measure()
+            workers.stop()
         finally:
-            crew.kill()
+            workers.kill()
         return judge_run(self.run)
 
     def deaths(self) -> list[Ended]:
@@ -127,7 +125,7 @@ def test_a_worker_that_dies_with_several_replicates_costs_one_arm_and_one_death(
     of_version = {rounds for (_, version), rounds in measured.items() if version == killed.version}
     assert of_version == {("measured", 2)}
     assert {rounds for (_, version), rounds in measured.items() if version != killed.version} == {("measured", 3)}
-    assert read_past(rig.run.read_plan(), rig.run.entries()).ledger.ended == {("tick[n=a]", killed.version)}
+    assert read_past(rig.run.read_plan(), rig.run.entries()).progress.ended == {("tick[n=a]", killed.version)}
 
 
 # As an input pipeline does that fills its buffers.

@@ -12,26 +12,32 @@ from orchestrator.engines import Environment, Outlook
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.choose import choose_engine
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
-from orchestrator.measure import prepare_run, run
+from orchestrator.measure import run
 from orchestrator.measure.alternative import can_compare
-from orchestrator.measure.rounds import Ledger
+from orchestrator.measure.conduct import measure_rounds
+from orchestrator.measure.outline import outline
+from orchestrator.measure.prepare_run import OpenRun, PreparedRun, make_manifest, prepare_environments
+from orchestrator.measure.replicate import Progress
+from orchestrator.measure.resume import MoreOptions, more_rounds
+from orchestrator.measure.rounds import first_rounds
 from orchestrator.model import Arm, EnvironmentFacts, Expectation, Finished, Isolation
 from orchestrator.options import EngineOptions
-from orchestrator.plan.request import Options
+from orchestrator.plan.request import RunOptions, make_plan
 from orchestrator.results import exit_error
+from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.support import actors
 from tests.support.actors import Dressing, Part, Stage
-from tests.support.builders import arm, case, claim, comparison, unmeasured, version_pair
+from tests.support.builders import arm, case, claim, unmeasured, version_pair
 
 VERSIONS = ("1.14", "2.0")
-SMOKE = Options(versions=VERSIONS, suite="smoke", selected=("power[style=eager]",))
+SMOKE = RunOptions(versions=VERSIONS, suite="smoke", selected=("power[style=eager]",))
 POWER = "power[style=eager]"
 
 
 def test_a_plan_holds_what_was_asked_and_the_usual_for_the_rest():
-    plan = run.ask(Options(versions=VERSIONS, margin=0.03, seed=7, threads=(1, 2))).plan
+    plan = make_plan(RunOptions(versions=VERSIONS, margin=0.03, seed=7, threads=(1, 2))).plan
     assert (plan.versions, plan.suite, plan.margin) == (("1.14.0", "2.0.0"), "quick", 0.03)
     assert (plan.seed, plan.threads) == (7, (1, 2))
     assert (plan.looks, plan.alpha, plan.device) == ((6, 10, 15, 20), 0.05, "cpu")
@@ -39,11 +45,11 @@ def test_a_plan_holds_what_was_asked_and_the_usual_for_the_rest():
 
 
 def test_threads_are_refused_with_a_version_that_does_not_heed_them():
-    asked = Options(versions=("1.13", "2.13"), threads=(1, 1))
+    asked = RunOptions(versions=("1.13", "2.13"), threads=(1, 1))
     with pytest.raises(UsageError, match=r"^--threads has no effect in TensorFlow 1\.13\.2; leave that version out"):
-        run.ask(asked)
-    assert run.ask(replace(asked, threads=None)).plan.threads is None
-    assert run.ask(replace(asked, versions=("1.14", "2.13"))).plan.threads == (1, 1)
+        make_plan(asked)
+    assert make_plan(replace(asked, threads=None)).plan.threads is None
+    assert make_plan(replace(asked, versions=("1.14", "2.13"))).plan.threads == (1, 1)
 
 
 @pytest.fixture
@@ -60,61 +66,61 @@ OWN = ["sums[size=1]", "sums[size=2]", "words"]
 
 
 def test_a_folder_of_workloads_is_measured_whole_and_named_in_the_plan(mine: Path):
-    plan = run.ask(Options(versions=VERSIONS, own_workloads=mine)).plan
+    plan = make_plan(RunOptions(versions=VERSIONS, own_workloads=mine)).plan
     assert [case.label for case in plan.cases] == OWN
     assert plan.suite == "mine/"
-    assert plan.budget_s == run.ask(Options(versions=VERSIONS)).plan.budget_s
+    assert plan.budget_s == make_plan(RunOptions(versions=VERSIONS)).plan.budget_s
 
 
 def test_a_folder_goes_by_its_name_however_it_is_written(mine: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(mine)
-    assert run.ask(Options(versions=VERSIONS, own_workloads=Path("."))).plan.suite == "mine/"
+    assert make_plan(RunOptions(versions=VERSIONS, own_workloads=Path("."))).plan.suite == "mine/"
 
 
 def test_a_suite_that_is_named_is_measured_without_the_folder(mine: Path):
-    plan = run.ask(Options(versions=VERSIONS, own_workloads=mine, suite="quick")).plan
-    assert plan.cases == run.ask(Options(versions=VERSIONS)).plan.cases
+    plan = make_plan(RunOptions(versions=VERSIONS, own_workloads=mine, suite="quick")).plan
+    assert plan.cases == make_plan(RunOptions(versions=VERSIONS)).plan.cases
     assert plan.suite == "quick"
 
 
 def test_a_selection_is_measured_alone(mine: Path):
     """A built-in workload among it has the cases that it has without the folder."""
-    plan = run.ask(Options(versions=VERSIONS, own_workloads=mine, selected=("sums[size=2]",))).plan
+    plan = make_plan(RunOptions(versions=VERSIONS, own_workloads=mine, selected=("sums[size=2]",))).plan
     assert [case.label for case in plan.cases] == ["sums[size=2]"]
-    with_own = run.ask(Options(versions=VERSIONS, own_workloads=mine, selected=("power", "words"))).plan
-    alone = run.ask(Options(versions=VERSIONS, selected=("power",))).plan
+    with_own = make_plan(RunOptions(versions=VERSIONS, own_workloads=mine, selected=("power", "words"))).plan
+    alone = make_plan(RunOptions(versions=VERSIONS, selected=("power",))).plan
     assert [case.label for case in with_own.cases] == [*(case.label for case in alone.cases), "words"]
 
 
 def test_rounds_that_are_fixed_are_one_look_and_no_budget_of_the_suites():
-    assert run.ask(Options(versions=VERSIONS)).plan.budget_s is not None
-    plan = run.ask(Options(versions=VERSIONS, rounds=12)).plan
+    assert make_plan(RunOptions(versions=VERSIONS)).plan.budget_s is not None
+    plan = make_plan(RunOptions(versions=VERSIONS, rounds=12)).plan
     assert (plan.looks, plan.budget_s) == ((12,), None)
 
 
 def test_a_budget_that_is_asked_for_goes_before_the_suites():
-    assert run.ask(Options(versions=VERSIONS, budget_s=5.0)).plan.budget_s == 5.0
+    assert make_plan(RunOptions(versions=VERSIONS, budget_s=5.0)).plan.budget_s == 5.0
 
 
 def test_how_long_it_takes_is_said_beforehand_and_of_claims_only_what_it_takes_at_most():
-    one = run.ask(SMOKE).plan
-    assert "1 cases x 2 versions, 6 to 20 rounds, about 0.1 to 0.4 min" in run.outline(replace(one, budget_s=None))
-    assert "about 0.1 to 0.2 min" in run.outline(replace(one, budget_s=12.0))
-    assert "6 rounds, about 0.1 min" in run.outline(replace(one, looks=(6,)))
+    one = make_plan(SMOKE).plan
+    assert "1 cases x 2 versions, 6 to 20 rounds, about 0.1 to 0.4 min" in outline(replace(one, budget_s=None))
+    assert "about 0.1 to 0.2 min" in outline(replace(one, budget_s=12.0))
+    assert "6 rounds, about 0.1 min" in outline(replace(one, looks=(6,)))
     said = version_pair(one.cases[0], *one.versions)
     of_claims = replace(one, claims=(claim(Expectation(pair=said, effect="same", published=None)),), budget_s=1140.0)
-    assert "1 claims, 2 arms in 2 versions, 6 to 20 rounds, at most 19 min" in run.outline(of_claims)
-    assert "about 0.1 to 0.4 min" in run.outline(replace(of_claims, budget_s=None))
+    assert "1 claims, 2 arms in 2 versions, 6 to 20 rounds, at most 19 min" in outline(of_claims)
+    assert "about 0.1 to 0.4 min" in outline(replace(of_claims, budget_s=None))
 
 
 def test_two_runs_of_one_second_have_two_names_and_two_seeds():
-    first, second = run.ask(SMOKE).plan, run.ask(SMOKE).plan
+    first, second = make_plan(SMOKE).plan, make_plan(SMOKE).plan
     assert first.run != second.run
     assert first.seed != second.seed
 
 
 def test_only_the_workloads_that_are_measured_are_kept():
-    assert set(run.ask(SMOKE).workloads) == {"power"}
+    assert set(make_plan(SMOKE).workloads) == {"power"}
 
 
 class Engine:
@@ -148,7 +154,7 @@ def offered(monkeypatch: pytest.MonkeyPatch):
     return offer
 
 
-def chosen(options: Options) -> tuple[str, str]:
+def chosen(options: RunOptions) -> tuple[str, str]:
     said: list[str] = []
     name, engine = choose_engine(options.engine, options.isolation, options.environments, said.append)
     assert engine.name == name
@@ -202,6 +208,34 @@ class Lacking(Engine):
         return Dressing(Stage(), facts)
 
 
+def test_the_plan_is_written_once_with_the_engine_that_made_the_environments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    actors.offer(monkeypatch, docker=lambda options: Engine("docker", answers=True), venv=lambda options: Lacking())
+    written: list[str] = []
+    real = RunDir.write_plan
+    monkeypatch.setattr(RunDir, "write_plan", lambda self, plan: (written.append(plan.engine), real(self, plan)))
+    done = run.run(replace(SMOKE, rounds=2, seed=1, out=tmp_path / "run"), Quiet())
+    assert written == ["venv"]
+    assert RunDir.open(done.path).read_plan().engine == "venv"
+
+
+def test_a_run_whose_environments_fail_leaves_a_directory_that_says_what_it_was(offered, tmp_path: Path):
+    offered(venv=True)
+    command = ("run", "--versions", "1.14,2.0")
+    with pytest.raises(EnvironmentFailed):
+        run.run(replace(SMOKE, command=command, out=tmp_path / "run"), Quiet())
+    assert not (tmp_path / "run" / "plan.json").exists()
+    for read in (RunDir.open, lambda path: more_rounds(MoreOptions(run=path), Quiet())):
+        with pytest.raises(UsageError, match=r"`tfcompare run --versions 1\.14,2\.0`, begun .* ended before its env"):
+            read(tmp_path / "run")
+
+
+def test_a_run_that_still_makes_its_environments_is_told_from_one_that_ended(directory: RunDir):
+    with directory.hold(), pytest.raises(UsageError, match=r"no run yet: a run is still making its environments ready"):
+        RunDir.open(directory.path)
+
+
 class Heard(Quiet):
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -212,13 +246,11 @@ class Heard(Quiet):
 
 def prepared(lacks: tuple[str, ...], directory: RunDir, heard: Heard) -> list[str]:
     options = replace(SMOKE, versions=("1.14", "2.0", "2.12", "2.13"))
-    asked = run.ask(options)
+    asked = make_plan(options)
     with ExitStack() as held:
-        _, environments, _ = prepare_run.prepare_somewhere(
-            options, asked.versions, "venv", Lacking(*lacks), directory, heard, held,
-            enough=lambda ready: can_compare(asked.plan, ready),
-        )  # fmt: skip
-    return list(environments)
+        opened = OpenRun(asked, "venv", Lacking(*lacks), directory, heard, held)
+        run = prepare_environments(opened, enough=lambda ready: can_compare(asked.plan, ready))
+    return list(run.environments)
 
 
 def test_a_run_goes_on_without_the_versions_that_lack_their_python(directory: RunDir):
@@ -250,15 +282,16 @@ def directory(tmp_path: Path) -> RunDir:
 
 def conducted(directory: RunDir, stage: Stage, *, without: tuple[str, ...] = ()) -> errors.TfCompareError | None:
     options = replace(SMOKE, engine="venv", rounds=2, seed=1)
-    asked = run.ask(options)
+    asked = make_plan(options)
     directory.write_plan(asked.plan)
     environments = {
         version: Dressing(stage, EnvironmentFacts(version=version, kind="venv", identity="", lock="", python=""))
         for version in asked.plan.versions
         if version not in without
     }
-    directory.write_manifest(run.make_manifest(options, asked, environments))
-    return run.conduct(asked.plan, environments, directory, Quiet(), None, run.first_stretch(asked.plan), Ledger())
+    directory.write_manifest(make_manifest(asked, environments))
+    prepared = PreparedRun(asked.plan, environments, directory)
+    return measure_rounds(prepared, first_rounds(asked.plan), Progress(), Quiet())
 
 
 def ending(directory: RunDir) -> str:
@@ -297,7 +330,7 @@ def test_a_run_that_is_cut_short_keeps_its_rounds_and_says_where(directory: RunD
     assert type(found) is kind
     assert f"tfcompare report {directory.path}" in str(found)
     assert ending(directory) == how
-    judged = run.judge_run(directory)
+    judged = judge_run(directory)
     assert how in judged.warnings
     assert {found.rounds for found in judged.arms} == {1}
 
@@ -310,14 +343,14 @@ def test_an_error_of_ones_own_is_no_good_end_either(directory: RunDir):
 
 def test_a_version_without_an_environment_leaves_the_others_measured(directory: RunDir):
     assert conducted(directory, Stage(), without=("2.0.0",)) is None
-    assert [found.outcome for found in run.judge_run(directory).arms] == ["measured", "died"]
+    assert [found.outcome for found in judge_run(directory).arms] == ["measured", "died"]
 
 
 ONLY = case()
 
 
-def code(*arms: Arm, failures: tuple[str, ...] = (), **changes) -> int:
-    found = exit_error.verdict_on(comparison(arms=arms, **changes), [EnvironmentFailed(text) for text in failures])
+def code(*arms: Arm, failures: tuple[str, ...] = (), broken: tuple[str, ...] = ()) -> int:
+    found = exit_error.find_error(arms, [EnvironmentFailed(text) for text in failures], broken)
     return found.exit_code if found else 0
 
 
@@ -338,7 +371,5 @@ def test_where_nobody_can_run_it_nothing_was_selected():
 
 
 def test_the_dead_are_named_with_their_reasons():
-    found = exit_error.verdict_on(
-        comparison(arms=(arm(ONLY), unmeasured(ONLY, "2.0.0", "died", "killed by SIGKILL"))), []
-    )
+    found = exit_error.find_error((arm(ONLY), unmeasured(ONLY, "2.0.0", "died", "killed by SIGKILL")), [])
     assert str(found) == "1 of 2 arms died:\n2.0.0 power: killed by SIGKILL"

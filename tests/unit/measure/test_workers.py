@@ -13,7 +13,8 @@ from orchestrator.engines import Environment, Started, WorkerPlace
 from orchestrator.engines.worker.client import SeenGpu, WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
-from orchestrator.measure.workers import LOG_END, SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Crew, last_line, misfit
+from orchestrator.measure.prepare_run import PreparedRun
+from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Workers, misfit
 from orchestrator.model import CONTROL, EnvironmentFacts
 from tests.support.actors import Dressing, Stage
 from tests.support.builders import NEW, OLD, plan, run_directory
@@ -58,27 +59,28 @@ def test_what_was_not_asked_for_is_told_beside_what_was(asked, seen, words: str)
     assert words in misfit(asked, seen)
 
 
-def crew(folder: Path, stage: Stage, fitting: Fitting, *versions: str, **changes) -> Crew:
+def workers(folder: Path, stage: Stage, fitting: Fitting, *versions: str, **changes) -> Workers:
     asked = plan(versions=versions, device="gpu", **changes)
     environments = {
         version: Dressing(stage, EnvironmentFacts(version=version, kind="docker", identity="", lock="", python=""))
         for version in versions
     }
-    return Crew(asked, environments, run_directory(folder / "run", asked), None, lambda text: None, (), fitting)
+    prepared = PreparedRun(asked, environments, run_directory(folder / "run", asked), fitting=fitting)
+    return Workers(prepared, lambda text: None)
 
 
 def test_a_worker_that_sees_another_gpu_ends_the_run_before_it_begins(tmp_path: Path):
     stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
     with pytest.raises(EngineUnavailable, match=r"^--gpu: TensorFlow 1\.0\.0 sees Tesla T4 .* was asked for\. Check"):
-        crew(tmp_path, stage, Fitting(cards=(A100,)), OLD).start_all()
+        workers(tmp_path, stage, Fitting(cards=(A100,)), OLD).start_all()
     assert stage.doors == [("in", OLD), ("out", OLD)]
 
 
 def test_workers_that_see_what_was_asked_for_are_ready(tmp_path: Path):
     stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
-    made = crew(tmp_path, stage, Fitting(cards=(T4,)), OLD, NEW)
+    made = workers(tmp_path, stage, Fitting(cards=(T4,)), OLD, NEW)
     assert set(made.start_all()) == {OLD, NEW}
-    made.dismiss()
+    made.stop()
 
 
 def test_a_version_without_code_for_the_card_is_given_time_and_so_is_its_control(tmp_path: Path, monkeypatch):
@@ -90,30 +92,11 @@ def test_a_version_without_code_for_the_card_is_given_time_and_so_is_its_control
 
     monkeypatch.setattr(WorkerClient, "gpus", gpus)
     fitting = Fitting(cards=(A100,), matches=(Match(OLD, "", "unsupported", ""), Match(NEW, "", "fine", "")))
-    made = crew(tmp_path, Stage(), fitting, OLD, OLD + CONTROL, NEW)
+    made = workers(tmp_path, Stage(), fitting, OLD, OLD + CONTROL, NEW)
     made.start_all()
-    made.dismiss()
+    made.stop()
     slow, quick = SLOW_START_TIMEOUT_S, START_TIMEOUT_S
     assert given == {OLD: slow, OLD + CONTROL: slow, NEW: quick}
-
-
-@pytest.mark.parametrize(
-    ("log", "line"),
-    [
-        (b"Traceback (most recent call last):\n  File\nImportError: no\n\n", "ImportError: no"),
-        (b"x" * 2 * LOG_END + b"\nthe end", "the end"),
-        (b"y" * 2 * LOG_END, "y" * 300),
-        (b"\xff\xfe of no encoding\n", "\ufffd\ufffd of no encoding"),
-        (b"", ""),
-    ],
-)
-def test_what_a_worker_said_last_is_the_last_line_of_its_log(tmp_path: Path, log: bytes, line: str):
-    (tmp_path / "log").write_bytes(log)
-    assert last_line(tmp_path / "log") == line
-
-
-def test_a_worker_without_a_log_said_nothing(tmp_path: Path):
-    assert last_line(tmp_path / "log") == ""
 
 
 @dataclass(frozen=True)
@@ -135,10 +118,10 @@ def test_a_replicates_own_worker_that_does_not_start_costs_that_replicate(tmp_pa
     asked = plan(versions=(OLD,), isolation="process")
     facts = EnvironmentFacts(version=OLD, kind="venv", identity="", lock="", python="")
     environments: dict[str, Environment] = {OLD: Faltering(Stage(), facts, frozenset(fails))}
-    made = Crew(asked, environments, run_directory(tmp_path / "run", asked), None, lambda text: None, (OLD,))
+    made = Workers(PreparedRun(asked, environments, run_directory(tmp_path / "run", asked)), lambda text: None)
     made.start_all()
     for turn in range(1, 6):
-        client = made.engage(OLD)
+        client = made.acquire(OLD)
         assert (client is None) == (turn in fails or not made.versions())
         if client:
             made.release(OLD)
@@ -158,7 +141,7 @@ def test_no_more_workers_start_at_once_than_there_are_cpus_for_them(tmp_path: Pa
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2, 3, 4})
     versions = [f"{number}.0.0" for number in range(9)]
     stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
-    made = crew(tmp_path, stage, Fitting(cards=(T4,)), *versions)
+    made = workers(tmp_path, stage, Fitting(cards=(T4,)), *versions)
     made.start_all()
     made.kill()
     assert widths == [5]

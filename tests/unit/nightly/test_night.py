@@ -25,7 +25,7 @@ from orchestrator.nightly import night as nights
 from orchestrator.nightly import versions as tonight
 from orchestrator.nightly.night import NightOptions, night
 from orchestrator.nightly.subprocess_run import Child, Ended
-from orchestrator.plan.request import Options, ask
+from orchestrator.plan.request import RunOptions, make_plan
 from orchestrator.results.run import load_run
 from tests.support.builders import MS, plan, rows, run_directory, write_stream
 from tests.unit.history.nights import history
@@ -257,7 +257,7 @@ def test_a_folder_of_workloads_is_the_suite_of_its_nights(monkeypatch, options: 
 def run_suite(folder: Path) -> str:
     folder.mkdir()
     (folder / "words.py").write_text("def build(tf, params): return lambda: 1\n")
-    return ask(Options(versions=("2.0", "2.13"), own_workloads=folder)).plan.suite
+    return make_plan(RunOptions(versions=("2.0", "2.13"), own_workloads=folder)).plan.suite
 
 
 def test_a_night_without_its_control_arm_is_judged_by_the_control_arm_of_the_others(options: NightOptions):

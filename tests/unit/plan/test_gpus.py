@@ -11,7 +11,7 @@ from orchestrator.machine.gpu import Gpu, GpuReading
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus as cards
 from orchestrator.plan.gpus import NOT_SEEN, NOT_WATCHED, again, choose, fit
-from orchestrator.plan.request import Options, ask
+from orchestrator.plan.request import RunOptions, make_plan
 
 V100 = Gpu(0, "GPU-4d6a-11", "Tesla V100", "7.0", "550.54", 16_384, 300, True, None)
 A100 = Gpu(1, "GPU-4d6a-22", "NVIDIA A100", "8.0", "550.54", 81_920, 400, True, False)
@@ -50,14 +50,14 @@ def test_a_card_that_is_not_there_is_refused_with_those_that_are(names, seen, sa
 
 def fitted(*names: str, seen=ALL, read=(READING,), gpus: tuple[str, ...] = (), force: bool = False, **changes):
     places = EngineOptions(gpu=True, gpus=gpus, force=force)
-    options = replace(Options(versions=names, suite="smoke", environments=places), **changes)
-    return fit(options, ask(options), lambda: seen, lambda: read)
+    options = replace(RunOptions(versions=names, suite="smoke", environments=places), **changes)
+    return fit(make_plan(options), lambda: seen, lambda: read)
 
 
 def test_cards_that_were_chosen_are_in_the_plan_and_in_what_the_engine_gets():
-    options, asked = fitted("1.14", "2.0", gpus=("GPU-4d6a-11",))
-    assert asked.plan.gpus == options.environments.gpus == ("GPU-4d6a-11",)
-    assert options.environments.cards == asked.fitting.cards == (V100,)
+    asked = fitted("1.14", "2.0", gpus=("GPU-4d6a-11",))
+    assert asked.plan.gpus == asked.options.environments.gpus == ("GPU-4d6a-11",)
+    assert asked.options.environments.cards == asked.fitting.cards == (V100,)
     assert [(match.version, match.fit) for match in asked.fitting.matches] == [("1.14.0", "fine"), ("2.0.0", "fine")]
     assert asked.fitting.notes == ()
 
@@ -91,7 +91,7 @@ def test_claims_are_left_out_by_naming_others():
 
 
 def test_what_is_measured_by_force_is_told_in_every_report_and_given_time():
-    _, asked = fitted("1.14", "2.4", gpus=("1",), force=True)
+    asked = fitted("1.14", "2.4", gpus=("1",), force=True)
     (note,) = asked.fitting.notes
     assert note.startswith("MEASURED BY FORCE: 1.14.0 on GPU 1 (NVIDIA A100): compute capability 8.0 is known to fail")
     assert note.endswith("Believe no figure of it")
@@ -99,7 +99,7 @@ def test_what_is_measured_by_force_is_told_in_every_report_and_given_time():
 
 
 def test_code_that_the_driver_makes_is_told_in_every_report():
-    _, asked = fitted("2.13", "2.16", gpus=("2",))
+    asked = fitted("2.13", "2.16", gpus=("2",))
     (note,) = asked.fitting.notes
     assert note.startswith(
         "2.13.0 on GPU 2 (NVIDIA H100): it holds no code for compute capability 9.0, only PTX for 8.0"
@@ -107,14 +107,14 @@ def test_code_that_the_driver_makes_is_told_in_every_report():
 
 
 def test_no_card_and_nobody_who_watches_it_are_told():
-    options, asked = fitted("1.14", "2.0", seen=())
-    assert (asked.fitting, options.environments.cards) == (Fitting(notes=(NOT_SEEN,)), ())
+    asked = fitted("1.14", "2.0", seen=())
+    assert (asked.fitting, asked.options.environments.cards) == (Fitting(notes=(NOT_SEEN,)), ())
     assert asked.plan.gpus == ()
-    assert fitted("1.14", "2.0", read=())[1].fitting.notes == (NOT_WATCHED,)
+    assert fitted("1.14", "2.0", read=()).fitting.notes == (NOT_WATCHED,)
 
 
 def test_a_card_that_is_split_is_told():
-    _, asked = fitted("2.4", "2.13", seen=(replace(A100, mig=True),))
+    asked = fitted("2.4", "2.13", seen=(replace(A100, mig=True),))
     assert asked.fitting.notes[0].startswith("GPU 1 (NVIDIA A100) is split (MIG)")
 
 
@@ -122,14 +122,14 @@ def test_without_a_gpu_nobody_looks_for_one():
     def never():
         raise AssertionError("asked for cards")
 
-    options = Options(versions=("1.14", "2.0"), suite="smoke")
-    asked = ask(options)
-    assert fit(options, asked, never, never) == (options, asked)
+    options = RunOptions(versions=("1.14", "2.0"), suite="smoke")
+    asked = make_plan(options)
+    assert fit(asked, never, never) == asked
 
 
 def test_a_run_that_goes_on_takes_the_cards_of_its_plan(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(cards, "gpus", lambda: ALL)
-    _, asked = fitted("2.13", "2.16", gpus=("2",))
+    asked = fitted("2.13", "2.16", gpus=("2",))
     found = again(asked.plan.gpus, asked.versions)
     assert found.cards == (H100,)
     assert found.slow_starts == {"2.13.0"}
@@ -137,6 +137,6 @@ def test_a_run_that_goes_on_takes_the_cards_of_its_plan(monkeypatch: pytest.Monk
 
 
 def test_one_process_at_a_time_is_a_container_a_replicate():
-    options = Options(versions=("1.14", "2.0"), suite="smoke", environments=EngineOptions(gpu=True, exclusive=True))
-    plan = ask(options).plan
+    options = RunOptions(versions=("1.14", "2.0"), suite="smoke", environments=EngineOptions(gpu=True, exclusive=True))
+    plan = make_plan(options).plan
     assert (plan.exclusive, plan.isolation) == (True, "container")

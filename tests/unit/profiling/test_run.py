@@ -30,7 +30,7 @@ from orchestrator.errors import (
 )
 from orchestrator.model import Case, EnvironmentFacts
 from orchestrator.options import EngineOptions
-from orchestrator.plan.request import Options
+from orchestrator.plan.request import RunOptions
 from orchestrator.profiling import run as story
 from orchestrator.profiling.model import Profiled
 from orchestrator.profiling.run import ProfileOptions
@@ -136,7 +136,7 @@ def options(tmp_path: Path, engine: Engine) -> ProfileOptions:
     own.mkdir()
     (own / "fine.py").write_text(dedent(FINE))
     (own / "ending.py").write_text(dedent(ENDING))
-    run = Options(versions=VERSIONS, selected=("fine[size=1]",), own_workloads=own, out=tmp_path / "run", seed=7)
+    run = RunOptions(versions=VERSIONS, selected=("fine[size=1]",), own_workloads=own, out=tmp_path / "run", seed=7)
     return ProfileOptions(run=run, calls=4)
 
 
@@ -168,7 +168,10 @@ def test_every_case_is_profiled_in_every_version_in_turn(options: ProfileOptions
 
 
 def test_without_a_selection_the_folder_is_profiled_and_not_the_quick_suite(options: ProfileOptions):
-    assert {case.workload for case in story.asked_of(changed(options, selected=())).plan.cases} == {"ending", "fine"}
+    assert {case.workload for case in story.plan_profile(changed(options, selected=()), print).plan.cases} == {
+        "ending",
+        "fine",
+    }
 
 
 def test_a_single_version_is_enough(options: ProfileOptions):
@@ -183,6 +186,7 @@ def test_its_directory_holds_profiles_and_nothing_that_was_measured(options: Pro
     logs = {"logs/worker-1.14.0.log", "logs/worker-2.0.0.log"}
     assert files == {f"{one}.{end}" for one in stems for end in ends} | logs | {
         ".lock",
+        "begun.json",
         "manifest.json",
         "profile.json",
         "workloads/ending.py",
@@ -196,7 +200,7 @@ def test_its_directory_holds_profiles_and_nothing_that_was_measured(options: Pro
 
 def test_no_report_of_runs_takes_it_for_one(options: ProfileOptions):
     done = story.profile(options, Quiet())
-    with pytest.raises(UsageError, match="holds no run"):
+    with pytest.raises(UsageError, match=r"holds no run \(no plan\.json in it\)"):
         judge_run(RunDir.open(done.path))
 
 
@@ -326,14 +330,14 @@ def test_a_directory_that_is_in_use_is_left_alone(options: ProfileOptions, tmp_p
 
 
 def test_without_a_seed_there_is_one_and_it_is_told(options: ProfileOptions):
-    first, second = (story.asked_of(changed(options, seed=None)).plan.seed for _ in range(2))
+    first, second = (story.plan_profile(changed(options, seed=None), print).plan.seed for _ in range(2))
     assert first != second
-    assert story.asked_of(options).plan.seed == 7
+    assert story.plan_profile(options, print).plan.seed == 7
 
 
 def test_limits_and_threads_reach_the_workers_plan(options: ProfileOptions):
     environments = EngineOptions(cpus=(0,), memory_mb=1024)
-    plan = story.asked_of(changed(options, environments=environments, threads=(1, 2))).plan
+    plan = story.plan_profile(changed(options, environments=environments, threads=(1, 2)), print).plan
     assert (plan.cpus, plan.memory_mb, plan.threads, plan.device) == ((0,), 1024, (1, 2), "cpu")
     assert plan.cases == (case("fine", size="1"),)
 
@@ -351,7 +355,7 @@ def test_a_version_without_code_for_the_card_may_take_longer_in_its_first_profil
 
     monkeypatch.setattr(WorkerClient, "profile", profile)
     jit = Fitting(matches=(Match("1.14.0", "", "jit", ""),))
-    monkeypatch.setattr(story, "fit", lambda run, asked: (run, replace(asked, fitting=jit)))
+    monkeypatch.setattr("orchestrator.measure.prepare_run.fit", lambda planned: replace(planned, fitting=jit))
     story.profile(changed(options, selected=("ending[how=refuses]", "fine")), Quiet())
     assert [timeout_s for version, timeout_s in given if version == "1.14.0"] == [7200.0, 7200.0, 600.0]
     assert {timeout_s for version, timeout_s in given if version == "2.0.0"} == {600.0}

@@ -29,9 +29,9 @@ def run(tmp_path: Path) -> RunDir:
     return RunDir.create(tmp_path / "run")
 
 
-def test_a_new_run_directory_has_its_parents_its_folders_and_a_plan_to_fill(tmp_path: Path):
+def test_a_new_run_directory_has_its_parents_its_folders_and_what_began_it(tmp_path: Path):
     run = RunDir.create(tmp_path / "deep" / "down" / "run")
-    assert sorted(path.name for path in run.path.iterdir()) == ["logs", "plan.json", "results", "streams"]
+    assert sorted(path.name for path in run.path.iterdir()) == ["begun.json", "logs", "results", "streams"]
 
 
 def test_an_empty_folder_may_become_a_run(tmp_path: Path):
@@ -81,6 +81,7 @@ def test_a_write_replaces_the_file_whole_and_leaves_no_temporary_one(tmp_path: P
     run.write_plan(plan(seed=2))
     assert run.read_plan().seed == 2
     assert sorted(path.name for path in run.path.iterdir()) == [
+        "begun.json",
         "logs",
         "manifest.json",
         "plan.json",
@@ -90,7 +91,7 @@ def test_a_write_replaces_the_file_whole_and_leaves_no_temporary_one(tmp_path: P
 
 
 def test_a_run_that_ended_before_its_first_round_is_told(run: RunDir):
-    with pytest.raises(ContractBroken, match=r"plan\.json is not what this tfcompare writes"):
+    with pytest.raises(ContractBroken, match=r"plan\.json is missing: the run ended before its first round"):
         run.read_plan()
     with pytest.raises(ContractBroken, match=r"manifest\.json is missing: the run ended before its first round"):
         run.read_manifest()

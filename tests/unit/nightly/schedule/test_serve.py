@@ -125,7 +125,7 @@ def test_a_night_that_hangs_is_ended(world, monkeypatch, tmp_path):
 def test_a_data_folder_that_cannot_be_written_is_told_at_once(world, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "file"))
-    with pytest.raises(UsageError, match=r"cannot be written.*TFCOMPARE_DATA"):
+    with pytest.raises(UsageError, match=r"cannot write .*TFCOMPARE_DATA"):
         serve.serve(world.schedule(), world.said.append, lambda: world.now, world.pause)
 
 

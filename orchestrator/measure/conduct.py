@@ -1,0 +1,72 @@
+"""The measured part of a run, for its first rounds and for more: workers start, rounds are measured, workers end."""
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from orchestrator.errors import EngineUnavailable, Interrupted, TfCompareError
+from orchestrator.machine.host import moment
+from orchestrator.measure.prepare_run import PreparedRun
+from orchestrator.measure.replicate import Progress
+from orchestrator.measure.rounds import RoundLoop, RoundRange
+from orchestrator.measure.workers import Workers
+from orchestrator.model import Comparison, Ended, Finished, Machine
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.exit_error import find_error
+from orchestrator.results.rundir import RunDir
+from orchestrator.terminal.progress import View
+
+
+@dataclass(frozen=True)
+class Done:
+    """A judged run, and the error that determines its exit code."""
+
+    comparison: Comparison
+    path: Path
+    error: TfCompareError | None
+
+
+def conduct(run: PreparedRun, rounds: RoundRange, progress: Progress, view: View) -> Done:
+    """Measure the rounds and judge the run."""
+    error = measure_rounds(run, rounds, progress, view)
+    comparison = judge_run(run.directory)
+    error = error or find_error(comparison.arms, run.failures, comparison.broken)
+    return Done(comparison, run.directory.path, error)
+
+
+def measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, view: View) -> TfCompareError | None:
+    """Start the workers, measure, and end the workers whatever happens; return the error that cut it short."""
+    directory = run.directory
+    begun = time.monotonic()
+    workers = Workers(run, view.say)
+    how, cut = "an error ended the run", True
+    error: TfCompareError | None = None
+    directory.record(Machine(when="begin", readings=moment()))
+    try:
+        for version in run.environments:
+            view.preparing(version, "starting its worker")
+        ready = workers.start_all()
+        begun = time.monotonic()
+        manifest = directory.read_manifest()
+        facts = {version: answer.facts for version, answer in ready.items()}
+        directory.write_manifest(replace(manifest, workers={**manifest.workers, **facts}))
+        how = RoundLoop(run, workers, view, rounds, progress).measure()
+        cut = False
+        workers.stop()
+    except EngineUnavailable as gone:
+        how, error = str(gone), gone
+    except KeyboardInterrupt:
+        how, error = "interrupted", Interrupted("interrupted")
+    finally:
+        workers.kill()
+        directory.record(Machine(when="end", readings=moment()))
+        directory.record(Finished(how=how, seconds=time.monotonic() - begun, cut=cut))
+    if error is None:
+        return None
+    if not _has_results(directory):
+        raise error
+    return type(error)(f"{error}; what was measured before is kept: tfcompare report {directory.path}")
+
+
+def _has_results(directory: RunDir) -> bool:
+    return any(isinstance(entry, Ended) and entry.outcome == "measured" for entry in directory.entries())

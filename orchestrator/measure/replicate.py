@@ -1,0 +1,138 @@
+"""One replicate, from its opening in a worker to the line in the journal that says how it ended."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
+from orchestrator.measure.prepare_run import PreparedRun
+from orchestrator.measure.workers import Workers
+from orchestrator.model import BESIDE, Calibrated, Case, Ended
+from orchestrator.terminal.progress import View
+
+BURST_TIMEOUT_S = 60.0
+LONGER = " (--timeout allows longer)"
+
+Arm = tuple[Case, str]
+
+
+@dataclass
+class Progress:
+    """The state that earlier rounds pass on to later ones."""
+
+    calibration: dict[str, Calibrated] = field(default_factory=dict)
+    ended: set[tuple[str, str]] = field(default_factory=set)
+    redone: Counter[str] = field(default_factory=Counter)
+    replicates: int = 0
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """Opens replicates in the workers of a run, one number after another."""
+
+    prepared: PreparedRun
+    workers: Workers
+    view: View
+    progress: Progress
+
+    def open(
+        self, arm: Arm, round: int, *, position: int, warmup: int, timeout_s: float | None = None
+    ) -> "LiveReplicate | None":
+        """Open a replicate; return None if its worker is gone, or if it refused or died at once."""
+        case, version = arm
+        worker = self.workers.acquire(version)
+        if worker is None:
+            return None
+        self.progress.replicates += 1
+        plan = self.prepared.plan
+        replicate = LiveReplicate(self, arm, round, self.progress.replicates, worker)
+        try:
+            answer = worker.open(
+                case, replicate=replicate.number, round=round, position=position,
+                seed=plan.seed, warmup=warmup, timeout_s=timeout_s or plan.timeout_s,
+            )  # fmt: skip
+        except WorkerDied as death:
+            replicate.lose_worker(death)
+            return None
+        if not isinstance(answer, Opened):
+            replicate.end(answer)
+            return None
+        replicate.second_ns, replicate.threads = answer.second_ns, answer.threads
+        return replicate
+
+
+@dataclass
+class LiveReplicate:
+    """A replicate that a worker holds open."""
+
+    of: Replicates
+    arm: Arm
+    round: int
+    number: int
+    worker: WorkerClient
+    second_ns: int = 0
+    threads: tuple[int, ...] = ()
+
+    def burst(self, calls: int, least_s: float = 0.0) -> Burst | None:
+        """Time some calls; return None if the replicate has ended."""
+        if not self._is_held():
+            return None
+        try:
+            timeout_s = max(BURST_TIMEOUT_S, self.of.prepared.plan.timeout_s)
+            answer = self.worker.burst(self.number, calls, timeout_s, least_s)
+        except WorkerDied as death:
+            self.lose_worker(death)
+            return None
+        if isinstance(answer, Died):
+            self.end(answer)
+            return None
+        return answer
+
+    def close(self) -> bool:
+        """Close the replicate; return whether all of its rows are there."""
+        if not self._is_held():
+            return False
+        try:
+            answer = self.worker.close_replicate(self.number, BURST_TIMEOUT_S)
+        except WorkerDied as death:
+            self.lose_worker(death)
+            return False
+        self.end(answer)
+        return isinstance(answer, Closed)
+
+    def _is_held(self) -> bool:
+        """Return whether the worker still runs.
+
+        If not, the replicate is journaled as ended, and its arm is measured again in the next round.
+        """
+        if self.of.workers.client(self.arm[1]) is self.worker:
+            return True
+        self._record(outcome="died", how=BESIDE, reason="its worker died with another replicate")
+        return False
+
+    def lose_worker(self, death: WorkerDied) -> None:
+        self.end(Died("worker", f"its worker died: {death}"))
+        self.of.workers.restart(self.arm[1])
+
+    def end(self, answer: Closed | Refused | Died) -> None:
+        """Journal how the replicate ended; an arm that refused or died is not tried again in this run."""
+        case, version = self.arm
+        if isinstance(answer, Closed):
+            part = self.of.workers.part(version)
+            self._record(outcome="measured", part=part, rows=answer.rows, threads=self.threads or None)
+            self.of.workers.release(version)
+            return
+        if isinstance(answer, Refused):
+            ended = self._record(outcome="refused", reason=answer.reason)
+        else:
+            reason = answer.reason + (LONGER if answer.how == "timeout" else "")
+            ended = self._record(outcome="died", how=answer.how, reason=reason, log=answer.log)
+        self.of.workers.release(version)
+        self.of.progress.ended.add((case.label, version))
+        self.of.view.say(f"{version} {ended.outcome} {case.label}: {ended.reason}")
+
+    def _record(self, **how: Any) -> Ended:
+        case, version = self.arm
+        ended = Ended(version=version, case=case.label, round=self.round, replicate=self.number, **how)
+        self.of.prepared.directory.record(ended)
+        return ended
