@@ -408,7 +408,7 @@ class Drift:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arm:
+class ArmResult:
     """A case in a version, and its result."""
 
     case: Case
@@ -454,7 +454,7 @@ class Comparison:
 
     plan: Plan
     manifest: Manifest
-    arms: tuple[Arm, ...]
+    arms: tuple[ArmResult, ...]
     contrasts: tuple[Contrast, ...]
     warnings: tuple[str, ...]
     broken: tuple[str, ...] = ()
@@ -464,7 +464,7 @@ class Comparison:
     references: tuple[Contrast, ...] = ()
 
     @property
-    def died(self) -> tuple[Arm, ...]:
+    def died(self) -> tuple[ArmResult, ...]:
         return tuple(arm for arm in self.arms if arm.outcome == "died")
 
     @property

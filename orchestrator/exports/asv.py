@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.exports.common import Name, python_of, quartiles, steady_ns
 from orchestrator.exports.escape import file_name, key
 from orchestrator.exports.files import new_folder, write_json
-from orchestrator.model import CONTROL, Arm, Case
+from orchestrator.model import CONTROL, ArmResult, Case
 from orchestrator.results.run import Run
 from orchestrator.stats.paired import Estimate
 
@@ -135,7 +135,7 @@ def commit_hash(version: str, lock: str) -> str:
 
 
 def _row(
-    benchmark: Benchmark, version: str, arms: dict[Name, Arm], times: dict[Name, list[float]], moment: int
+    benchmark: Benchmark, version: str, arms: dict[Name, ArmResult], times: dict[Name, list[float]], moment: int
 ) -> list[Any]:
     """Return the columns in the order of COLUMNS; what was not measured is null in all of them."""
     found = [arms.get((case.label, version)) if case else None for case in benchmark.cases]

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from orchestrator.exports.common import told
-from orchestrator.model import Arm, Comparison, Contrast
+from orchestrator.model import ArmResult, Comparison, Contrast
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import harmless
 
@@ -46,7 +46,7 @@ def _tests(comparison: Comparison, version: str) -> Iterable[Element]:
             yield _unmeasured(arm)
 
 
-def _judged(comparison: Comparison, contrast: Contrast, arm: Arm) -> Element:
+def _judged(comparison: Comparison, contrast: Contrast, arm: ArmResult) -> Element:
     if arm.outcome != "measured":
         return _unmeasured(arm)
     pair = contrast.pair
@@ -64,7 +64,7 @@ def _judged(comparison: Comparison, contrast: Contrast, arm: Arm) -> Element:
     return test
 
 
-def _unmeasured(arm: Arm) -> Element:
+def _unmeasured(arm: ArmResult) -> Element:
     test = _test(arm, arm.case.label)
     if arm.outcome == "died":
         _told(test, "error", arm.reason or "it died", kind="died")
@@ -73,7 +73,7 @@ def _unmeasured(arm: Arm) -> Element:
     return test
 
 
-def _test(arm: Arm, name: str) -> Element:
+def _test(arm: ArmResult, name: str) -> Element:
     test = Element("testcase", classname=harmless(f"tfcompare.{arm.case.workload}"), name=harmless(name))
     test.set("time", f"{(arm.median_ms or 0.0) / 1e3:.9f}")
     return test

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import date
 
 from orchestrator.history.model import Outcome, Point, Stage, Surroundings
-from orchestrator.model import CONTROL, Arm, Contrast, Manifest
+from orchestrator.model import CONTROL, ArmResult, Contrast, Manifest
 from orchestrator.results.compare_runs import WORKER
 from orchestrator.results.comparison import samples
 from orchestrator.results.run import Run
@@ -59,7 +59,7 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
     return found
 
 
-def _outcome(between: list[Arm], contrast: Contrast) -> tuple[Outcome, str]:
+def _outcome(between: list[ArmResult], contrast: Contrast) -> tuple[Outcome, str]:
     """Return the worse outcome of a pair's arms, and the reason for it.
 
     Without a time for the reference, the pair has no result either.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
-from orchestrator.model import CONTROL, Arm, Case, Pair, Params, Plan, Workload
+from orchestrator.model import CONTROL, ArmResult, Case, Pair, Params, Plan, Workload
 
 # Rounds after which a run is judged, and the error that these looks share.
 LOOKS = (6, 10, 15, 20)
@@ -52,7 +52,7 @@ def in_order(versions: Iterable[str]) -> tuple[str, ...]:
         return tuple(own)
 
 
-def neighbour_pairs(plan: Plan, arms: Iterable[Arm]) -> tuple[Pair, ...]:
+def neighbour_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[Pair, ...]:
     """Pair each version of a trend with the one before it, among those that have a time."""
     versions = in_order(plan.versions)
     # Of two, it would be the contrast that there is.
@@ -66,7 +66,7 @@ def neighbour_pairs(plan: Plan, arms: Iterable[Arm]) -> tuple[Pair, ...]:
     )
 
 
-def reference_pairs(plan: Plan, arms: Iterable[Arm]) -> tuple[Pair, ...]:
+def reference_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[Pair, ...]:
     """Pair every version with the oldest that has a time, for the trend's cases whose baseline has none."""
     versions = in_order(plan.versions)
     if plan.claims or len(versions) < 3:

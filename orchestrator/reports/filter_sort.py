@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.model import Arm, Comparison, Contrast
+from orchestrator.model import ArmResult, Comparison, Contrast
 from orchestrator.reports.summary import by_candidate
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class Arrangement:
     sort: str = "case"
     backwards: bool = False
 
-    def arms(self, comparison: Comparison) -> list[Arm]:
+    def arms(self, comparison: Comparison) -> list[ArmResult]:
         """Return the arms to show, each together with its case's baseline, without which it could not be read."""
         found = by_candidate(comparison.contrasts)
         chosen = {
@@ -62,7 +62,7 @@ class Arrangement:
             lambda contrast: contrast.pair.candidate if self.sort == "name" else -_log(contrast),
         )
 
-    def _key(self, found: dict[tuple[str, str], Contrast]) -> Callable[[Arm], Any]:
+    def _key(self, found: dict[tuple[str, str], Contrast]) -> Callable[[ArmResult], Any]:
         """Return the sort key of an arm.
 
         The key of a group is the least of its arms. With the worst first, that is the slowest.
@@ -113,7 +113,7 @@ def arrangement(only: str | None, sort: str | None) -> Arrangement:
     return Arrangement(kinds, name, (sort or "").startswith("-"))
 
 
-def _verdict(found: dict[tuple[str, str], Contrast], arm: Arm) -> str:
+def _verdict(found: dict[tuple[str, str], Contrast], arm: ArmResult) -> str:
     contrast = found.get((arm.case.label, arm.version))
     return contrast.verdict if contrast else ""
 

@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from orchestrator.model import Arm, Comparison, Contrast, Pair
+from orchestrator.model import ArmResult, Comparison, Contrast, Pair
 
 SCHEMA = "tfcompare.comparison/1"
 
@@ -36,7 +36,7 @@ def run_object(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _arm(arm: Arm) -> dict[str, Any]:
+def _arm(arm: ArmResult) -> dict[str, Any]:
     return {
         "workload": arm.case.workload,
         "params": dict(arm.case.params),

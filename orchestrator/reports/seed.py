@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.errors import UsageError
-from orchestrator.model import CONTROL, Arm, Case, Comparison, Contrast
+from orchestrator.model import CONTROL, ArmResult, Case, Comparison, Contrast
 from orchestrator.reports.column_blocks import Cell, Part, Piece, Rows, fits, flat, lines, stacked, table
 from orchestrator.reports.columns import COLUMNS, MARKS, STYLES, Notes
 from orchestrator.reports.table import facts, warned
@@ -56,12 +56,12 @@ class Study:
         models, data = (list(dict.fromkeys(size[axis] for size in found)) for axis in (0, 1))
         return sorted(found, key=lambda size: (models.index(size[0]), data.index(size[1])))
 
-    def arms(self, block: Block, mode: str, version: str) -> list[Arm | None]:
+    def arms(self, block: Block, mode: str, version: str) -> list[ArmResult | None]:
         """Return one arm per size of the block."""
         cases = (self._cases.get((block, mode, size)) for size in self.sizes(block))
         return [self._arms.get((case.label, version)) if case else None for case in cases]
 
-    def contrast(self, baseline: Arm, candidate: Arm) -> Contrast | None:
+    def contrast(self, baseline: ArmResult, candidate: ArmResult) -> Contrast | None:
         return self._contrasts.get(((baseline.case.label, baseline.version), (candidate.case.label, candidate.version)))
 
 
@@ -157,7 +157,7 @@ def _modes(study: Study, block: Block, notes: Notes) -> Piece:
     return Piece("GvE", (), tuple(parts))
 
 
-def _cell(study: Study, baseline: Arm | None, candidate: Arm | None, time: str, notes: Notes) -> Cell:
+def _cell(study: Study, baseline: ArmResult | None, candidate: ArmResult | None, time: str, notes: Notes) -> Cell:
     if not baseline or not candidate or baseline.median_ms is None or candidate.median_ms is None:
         return Cell(time=time)
     contrast = study.contrast(baseline, candidate)
@@ -172,7 +172,7 @@ def _cell(study: Study, baseline: Arm | None, candidate: Arm | None, time: str, 
     return Cell(time=time, ratio=ratio, interval=interval, percent=percent, mark=mark, style=STYLES[contrast.verdict])
 
 
-def _time(arm: Arm | None, notes: Notes) -> str:
+def _time(arm: ArmResult | None, notes: Notes) -> str:
     if arm is None:
         return NOT_HELD
     if arm.median_ms is None:
@@ -181,7 +181,7 @@ def _time(arm: Arm | None, notes: Notes) -> str:
     return f"{COLUMNS['time'].cell(arm, None, notes)}{died}"
 
 
-def _timed(arms: Iterable[Arm | None]) -> bool:
+def _timed(arms: Iterable[ArmResult | None]) -> bool:
     return any(arm is not None and arm.median_ms is not None for arm in arms)
 
 

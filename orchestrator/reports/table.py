@@ -7,7 +7,7 @@ from itertools import groupby
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import Arm, Comparison, Contrast
+from orchestrator.model import ArmResult, Comparison, Contrast
 from orchestrator.reports.columns import LONGEST, Column, Notes, choose, legend
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid
@@ -67,7 +67,9 @@ def _head(comparison: Comparison, columns: Sequence[Column]) -> Text:
     return Text("\n").join(line for line in lines if line)
 
 
-def _left_out(comparison: Comparison, arrangement: Arrangement, arms: Sequence[Arm], inside: Sequence[Contrast]) -> str:
+def _left_out(
+    comparison: Comparison, arrangement: Arrangement, arms: Sequence[ArmResult], inside: Sequence[Contrast]
+) -> str:
     cases = len({arm.case for arm in comparison.arms})
     shown = len({arm.case for arm in arms})
     only = f"--only {','.join(arrangement.only)}"
@@ -103,7 +105,7 @@ def _frame(title: str, shared: str, names: Sequence[str], columns: Sequence[Colu
     )
 
 
-def _versions_table(comparison: Comparison, arms: Sequence[Arm], notes: Notes, columns: Sequence[Column]) -> Grid:
+def _versions_table(comparison: Comparison, arms: Sequence[ArmResult], notes: Notes, columns: Sequence[Column]) -> Grid:
     contrasts = by_candidate(comparison.contrasts)
     shared, names, own = split_params(arm.case for arm in arms)
     grid = _frame(arms[0].case.workload, shared, (names, "version"), columns)

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import Arm, Case, Comparison, Contrast
+from orchestrator.model import ArmResult, Case, Comparison, Contrast
 from orchestrator.plan.pairs import in_order
 from orchestrator.reports import table
 from orchestrator.reports.columns import MARKS, STYLES, Notes, duration, interval, ratio
@@ -36,7 +36,7 @@ class Point:
     It has its contrast with the baseline, and its contrast with the previous version that was measured.
     """
 
-    arm: Arm
+    arm: ArmResult
     contrast: Contrast | None
     step: Contrast | None
 

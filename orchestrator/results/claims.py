@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.model import Arm, Claim, Comparison, Contrast, Effect, Expectation
+from orchestrator.model import ArmResult, Claim, Comparison, Contrast, Effect, Expectation
 
 Answer = Literal["reproduced", "not reproduced", "inconclusive", "needs a GPU"]
 
@@ -18,7 +18,7 @@ SEEN: Mapping[Effect, str] = {
 class Finding:
     """One statement of a claim and its result: a contrast, or an arm that checks itself."""
 
-    tested: Contrast | Arm
+    tested: Contrast | ArmResult
     expectation: Expectation | None
     answer: Answer
     reason: str = ""
@@ -90,7 +90,7 @@ def _beyond(contrast: Contrast, margin: float) -> bool:
     return contrast.ci_low > 1 + margin or contrast.ci_high < 1 / (1 + margin)
 
 
-def _holds(arm: Arm) -> Finding:
+def _holds(arm: ArmResult) -> Finding:
     if arm.outcome == "measured":
         return Finding(arm, None, "reproduced")
     return Finding(arm, None, "not reproduced" if arm.refuted else "inconclusive", arm.reason)

@@ -8,7 +8,7 @@ from statistics import median
 
 import pyarrow as pa
 
-from orchestrator.model import Arm, Case, Comparison, Contrast, Manifest, Metric, Pair, Plan
+from orchestrator.model import ArmResult, Case, Comparison, Contrast, Manifest, Metric, Pair, Plan
 from orchestrator.plan.pairs import neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, read_endings
@@ -83,7 +83,7 @@ def judge(found: Gathered, *, flip: bool = True) -> Comparison:
 
 def compared(
     plan: Plan, replicates: Iterable[Replicate], endings: Endings, *, flip: bool
-) -> tuple[tuple[Arm, ...], tuple[Contrast, ...]]:
+) -> tuple[tuple[ArmResult, ...], tuple[Contrast, ...]]:
     """Compute arms and contrasts from replicates and endings, without reading any file."""
     by_arm = _by_arm(replicates)
     arms = tuple(_arm(case, version, by_arm.get((case.label, version), []), endings) for case, version in plan.arms())
@@ -92,7 +92,7 @@ def compared(
     return arms, tuple(_explored(contrast, known, endings.exploratory_from) for contrast in contrasts)
 
 
-def further(found: Gathered, pairs: tuple[Pair, ...], arms: Sequence[Arm]) -> tuple[Contrast, ...]:
+def further(found: Gathered, pairs: tuple[Pair, ...], arms: Sequence[ArmResult]) -> tuple[Contrast, ...]:
     """Return a separate family of contrasts, for which no rounds were measured."""
     plan = replace(found.plan, pairs=pairs)
     if not pairs:
@@ -130,18 +130,18 @@ def _explored(contrast: Contrast, samples: Samples, first: int | None) -> Contra
     return replace(contrast, exploratory=max(baseline.keys() & candidate.keys(), default=0) >= first)
 
 
-def _arm(case: Case, version: str, replicates: Sequence[Replicate], endings: Endings) -> Arm:
+def _arm(case: Case, version: str, replicates: Sequence[Replicate], endings: Endings) -> ArmResult:
     name = case.label, version
     if name in endings.refused:
-        return Arm(case=case, version=version, outcome="refused", reason=endings.refused[name])
+        return ArmResult(case=case, version=version, outcome="refused", reason=endings.refused[name])
     death = endings.died.get(name)
     reason = death.reason if death else ""
     refuted = bool(death and death.refutes)
     if not reason and not replicates:
         reason = endings.lost.get(version, "the run ended before it was measured")
     if not replicates:
-        return Arm(case=case, version=version, outcome="died", reason=reason, refuted=refuted)
-    return Arm(
+        return ArmResult(case=case, version=version, outcome="died", reason=reason, refuted=refuted)
+    return ArmResult(
         case=case,
         version=version,
         outcome="died" if reason else "measured",

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from orchestrator.errors import ContractBroken
-from orchestrator.model import Arm, Case, Comparison, Contrast, Params, Plan
+from orchestrator.model import ArmResult, Case, Comparison, Contrast, Params, Plan
 from orchestrator.results.announced import of_journal
 from orchestrator.results.replicates import Replicate, admitted, read_replicates
 from orchestrator.results.rundir import RunDir
@@ -87,7 +87,7 @@ def streams_of_calls(run: RunDir, plan: Plan, found: Iterable[Replicate]) -> Ite
         yield table.filter(pc.is_in(table["replicate"], numbers))
 
 
-def _of_arm(arm: Arm, name: str) -> Any:
+def _of_arm(arm: ArmResult, name: str) -> Any:
     if name == "drift":
         return math.expm1(arm.drift.rise) if arm.drift else None
     return arm.reason or None if name == "reason" else getattr(arm, name)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from orchestrator.model import (
-    Arm,
+    ArmResult,
     Case,
     Claim,
     Comparison,
@@ -134,8 +134,8 @@ def manifest(versions: Sequence[str] = (OLD, NEW), **changes: Any) -> Manifest:
     return replace(made, **changes)
 
 
-def arm(of: Case, version: str = OLD, **changes: Any) -> Arm:
-    made = Arm(
+def arm(of: Case, version: str = OLD, **changes: Any) -> ArmResult:
+    made = ArmResult(
         case=of,
         version=version,
         outcome="measured",
@@ -151,8 +151,8 @@ def arm(of: Case, version: str = OLD, **changes: Any) -> Arm:
     return replace(made, **changes)
 
 
-def unmeasured(of: Case, version: str, outcome: str, reason: str, *, refuted: bool = False) -> Arm:
-    return Arm(case=of, version=version, outcome=outcome, reason=reason, refuted=refuted)
+def unmeasured(of: Case, version: str, outcome: str, reason: str, *, refuted: bool = False) -> ArmResult:
+    return ArmResult(case=of, version=version, outcome=outcome, reason=reason, refuted=refuted)
 
 
 def contrast(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-from orchestrator.model import Arm, Case, Comparison, Contrast
+from orchestrator.model import ArmResult, Case, Comparison, Contrast
 from orchestrator.plan.pairs import TREND_FROM, in_order
 from orchestrator.reports.columns import MEASURES, duration, interval, ratio
 from orchestrator.reports.html.calls import ArmName, Course
@@ -61,7 +61,7 @@ class Found:
     """The part of a run that belongs to one case: its arms in order, and the data of each."""
 
     case: Case
-    arms: Sequence[Arm]
+    arms: Sequence[ArmResult]
     replicates: Sequence[Sequence[Replicate]]
     courses: Sequence[Course | None]
     contrasts: Sequence[Contrast]
@@ -75,7 +75,7 @@ def sections(
     by_arm: dict[ArmName, list[Replicate]] = defaultdict(list)
     for one in replicates:
         by_arm[one.case, one.version].append(one)
-    arms: dict[str, list[Arm]] = defaultdict(list)
+    arms: dict[str, list[ArmResult]] = defaultdict(list)
     for arm in comparison.arms:
         arms[arm.case.label].append(arm)
     contrasts: dict[str, list[Contrast]] = defaultdict(list)
@@ -245,7 +245,7 @@ def _phases(found: Found) -> Plot | None:
     )
 
 
-def _phase_times(arm: Arm) -> dict[str, float | None]:
+def _phase_times(arm: ArmResult) -> dict[str, float | None]:
     return {
         "build": None if arm.build_s is None else arm.build_s * 1e3,
         "first": arm.first_ms,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from orchestrator.model import Arm, Case, Comparison, Contrast, Pair, Params
+from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, Params
 from orchestrator.reports.columns import MARKS, MEASURES, duration, interval, ratio
 from orchestrator.reports.html.escape import rounded, shown
 from orchestrator.reports.summary import by_candidate
@@ -108,7 +108,7 @@ def arm_rows(comparison: Comparison, names: Names) -> list[Row]:
     return [arm_row(arm, contrasts.get((arm.case.label, arm.version)), baseline, names) for arm in comparison.arms]
 
 
-def arm_row(arm: Arm, contrast: Contrast | None, baseline: str, names: Names) -> Row:
+def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: str, names: Names) -> Row:
     case, version, workload = names.own[arm.case], shown(arm.version), shown(arm.case.workload)
     return Row(
         anchor=names.anchors[arm.case.label],
@@ -132,7 +132,7 @@ def arm_row(arm: Arm, contrast: Contrast | None, baseline: str, names: Names) ->
     )
 
 
-def verdict_of(arm: Arm, contrast: Contrast | None, baseline: str) -> Verdict:
+def verdict_of(arm: ArmResult, contrast: Contrast | None, baseline: str) -> Verdict:
     """Return the verdict of an arm.
 
     If the arm has no time, its outcome says more than an inconclusive contrast.
@@ -144,7 +144,7 @@ def verdict_of(arm: Arm, contrast: Contrast | None, baseline: str) -> Verdict:
     return VERDICTS["baseline" if arm.version == baseline else "not compared"]
 
 
-def notes_of(arm: Arm, contrast: Contrast | None) -> tuple[str, ...]:
+def notes_of(arm: ArmResult, contrast: Contrast | None) -> tuple[str, ...]:
     """Return each reason once, because that of a contrast may quote that of the arm."""
     reason = contrast.reason if contrast else ""
     drift = str(arm.drift) if arm.drift else ""

@@ -15,7 +15,7 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSel
 from orchestrator.measure import prepare_run, run
 from orchestrator.measure.alternative import can_compare
 from orchestrator.measure.rounds import Ledger
-from orchestrator.model import Arm, EnvironmentFacts, Expectation, Finished, Isolation
+from orchestrator.model import ArmResult, EnvironmentFacts, Expectation, Finished, Isolation
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import Options
 from orchestrator.results import exit_error
@@ -316,7 +316,7 @@ def test_a_version_without_an_environment_leaves_the_others_measured(directory: 
 ONLY = case()
 
 
-def code(*arms: Arm, failures: tuple[str, ...] = (), **changes) -> int:
+def code(*arms: ArmResult, failures: tuple[str, ...] = (), **changes) -> int:
     found = exit_error.verdict_on(comparison(arms=arms, **changes), [EnvironmentFailed(text) for text in failures])
     return found.exit_code if found else 0
 
