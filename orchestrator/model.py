@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import ConfigDict
 
@@ -48,6 +48,24 @@ class Case:
         return f"{self.workload}{params_label(self.params)}"
 
 
+class ArmKey(NamedTuple):
+    """The name of an arm in files and mappings: the label of its case, and its version."""
+
+    case: str
+    version: str
+
+
+class Arm(NamedTuple):
+    """A case in a version, which is what a run measures."""
+
+    case: Case
+    version: str
+
+    @property
+    def key(self) -> ArmKey:
+        return ArmKey(self.case.label, self.version)
+
+
 # The baseline once more, in a worker of its own: what it differs by is this machine's noise.
 CONTROL = "+control"
 
@@ -81,13 +99,13 @@ class Pair:
         return self.kind == "version" and self.metric == "steady"
 
     @property
-    def arms(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """The (case label, version) of the baseline and of the candidate."""
+    def arms(self) -> tuple[ArmKey, ArmKey]:
+        """The names of the baseline and of the candidate."""
         if self.kind == "version":
             assert self.case is not None
-            return (self.case.label, self.baseline), (self.case.label, self.candidate)
+            return ArmKey(self.case.label, self.baseline), ArmKey(self.case.label, self.candidate)
         assert self.version is not None
-        return (self.baseline, self.version), (self.candidate, self.version)
+        return ArmKey(self.baseline, self.version), ArmKey(self.candidate, self.version)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,11 +137,11 @@ class Claim:
     devices: tuple[str, ...]
     withdrawn: bool
     expectations: tuple[Expectation, ...]
-    holds: tuple[tuple[str, str], ...]
+    holds: tuple[ArmKey, ...]
 
     @property
-    def arms(self) -> tuple[tuple[str, str], ...]:
-        """The (case label, version) of everything that must be measured."""
+    def arms(self) -> tuple[ArmKey, ...]:
+        """The names of everything that must be measured."""
         named = [arm for one in self.expectations for arm in one.pair.arms]
         return tuple(dict.fromkeys((*named, *self.holds)))
 
@@ -178,18 +196,14 @@ class Plan:
     # Of the user's own workload folder, what was not copied into the run directory.
     large: tuple[LargeFile, ...] = ()
 
-    def arms(self) -> tuple[tuple[Case, str], ...]:
+    def arms(self) -> tuple[Arm, ...]:
         """Return the arms to measure.
 
         These are all cases in all versions or, with claims, the arms of those that this device can test.
         """
         named = {arm for claim in self.claims if self.device in claim.devices for arm in claim.arms}
-        return tuple(
-            (case, version)
-            for case in self.cases
-            for version in self.versions
-            if not self.claims or (case.label, version) in named
-        )
+        every = (Arm(case, version) for case in self.cases for version in self.versions)
+        return tuple(arm for arm in every if not self.claims or arm.key in named)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,6 +275,10 @@ class Ended:
     rows: int | None = None
     # Inter-op and intra-op threads as TensorFlow states them, 0 where it chooses; None where it did not say.
     threads: tuple[int, ...] | None = None
+
+    @property
+    def arm(self) -> ArmKey:
+        return ArmKey(self.case, self.version)
 
     @property
     def closes_arm(self) -> bool:
@@ -428,6 +446,10 @@ class ArmResult:
     traces: int | None = None
     checksum: str | None = None
     drift: Drift | None = None
+
+    @property
+    def key(self) -> ArmKey:
+        return ArmKey(self.case.label, self.version)
 
 
 @dataclass(frozen=True, kw_only=True)

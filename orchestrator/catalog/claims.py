@@ -12,7 +12,7 @@ from orchestrator import catalog
 from orchestrator.catalog.selectors import MARGIN, expand, parse_selector
 from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import Case, Claim, Effect, Expectation, Metric, Pair, Workload
+from orchestrator.model import Arm, Case, Claim, Effect, Expectation, Metric, Pair, Workload
 
 CLAIMS = WORKLOADS / "claims"
 SUITES = ("seed", "reported")
@@ -99,7 +99,7 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
             devices=table.devices,
             withdrawn=table.withdrawn,
             expectations=tuple(_expectation(one, workloads) for one in table.contrasts),
-            holds=tuple((_case(one.case, workloads).label, _version(one.version)) for one in table.holds),
+            holds=tuple(Arm(_case(one.case, workloads), _version(one.version)).key for one in table.holds),
         )
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error

@@ -36,7 +36,7 @@ def _tests(comparison: Comparison, version: str) -> Iterable[Element]:
     There is also one for each arm that no contrast is about and that was not measured; otherwise a case that dies
     everywhere would be missing.
     """
-    arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
+    arms = {arm.key: arm for arm in comparison.arms}
     own = [one for one in comparison.contrasts if one.pair.kind == "version" and one.pair.candidate == version]
     for contrast in own:
         yield _judged(comparison, contrast, arms[contrast.pair.arms[1]])

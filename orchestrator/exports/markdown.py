@@ -81,7 +81,7 @@ def _warned(warnings: Sequence[str]) -> str:
 
 
 def _changed(comparison: Comparison) -> str:
-    arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
+    arms = {arm.key: arm for arm in comparison.arms}
     changed = [
         one for one in comparison.contrasts if one.pair.kind == "version" and one.verdict in ("slower", "faster")
     ]

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.exports.common import Name, python_of, told
+from orchestrator.exports.common import python_of, told
 from orchestrator.exports.escape import file_name, key
 from orchestrator.exports.files import new_folder, write_json
-from orchestrator.model import CONTROL, Contrast
+from orchestrator.model import CONTROL, ArmKey, Contrast
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results import tables
 from orchestrator.results.replicates import Replicate
@@ -42,7 +42,7 @@ class Calls:
 
 def write(run: Run, folder: Path) -> tuple[Path, ...]:
     """Write one file for each version that has a time."""
-    timed = {(arm.case.label, arm.version) for arm in run.arms if arm.median_ms is not None}
+    timed = {arm.key for arm in run.arms if arm.median_ms is not None}
     if not timed and run.comparison.broken:
         raise ContractBroken("\n".join(run.comparison.broken))
     if not timed:
@@ -51,7 +51,7 @@ def write(run: Run, folder: Path) -> tuple[Path, ...]:
     calls, found = _calls(run), by_candidate(run.contrasts)
     files = []
     for version in run.plan.versions:
-        names = [(case.label, version) for case in run.plan.cases if (case.label, version) in timed]
+        names = [arm.key for arm in run.arms if arm.version == version and arm.key in timed]
         if names:
             suite = {
                 "version": FORMAT,
@@ -62,12 +62,12 @@ def write(run: Run, folder: Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
-def _calls(run: Run) -> dict[Name, list[Calls]]:
+def _calls(run: Run) -> dict[ArmKey, list[Calls]]:
     known = {(one.version, one.number): one for one in run.replicates}
-    found: dict[Name, list[Calls]] = defaultdict(list)
+    found: dict[ArmKey, list[Calls]] = defaultdict(list)
     for table in tables.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates):
         for calls in _by_replicate(table, known):
-            found[calls.replicate.case, calls.replicate.version].append(calls)
+            found[calls.replicate.arm].append(calls)
     return found
 
 
@@ -87,7 +87,7 @@ def _by_replicate(table: pa.Table, known: dict[tuple[str, int], Replicate]) -> I
             yield Calls(replicate, phases[begin:end], seconds[begin:end], steps[begin:end])
 
 
-def _benchmark(name: Name, calls: Sequence[Calls], contrast: Contrast | None) -> dict[str, Any]:
+def _benchmark(name: ArmKey, calls: Sequence[Calls], contrast: Contrast | None) -> dict[str, Any]:
     about = _metadata(name=key(name[0]), unit="second")
     if contrast:
         about |= _metadata(

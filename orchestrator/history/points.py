@@ -21,7 +21,7 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
     plan, manifest = run.plan, run.manifest
     reference = plan.versions[0]
     known = samples(plan, run.replicates)
-    arms = {(arm.case.label, arm.version): arm for arm in run.arms}
+    arms = {arm.key: arm for arm in run.arms}
     found = []
     for contrast in run.contrasts:
         pair = contrast.pair

@@ -19,6 +19,7 @@ from orchestrator.measure.rounds import Ledger, Stretch, undecided
 from orchestrator.measure.run import Done, conduct
 from orchestrator.model import (
     CONTROL,
+    ArmKey,
     Calibrated,
     Case,
     Comparison,
@@ -76,7 +77,7 @@ def read_past(plan: Plan, entries: Iterable[Entry]) -> Past:
             ledger.replicates = max(ledger.replicates, entry.replicate)
             rounds = max(rounds, entry.round)
             if entry.closes_arm:
-                ledger.ended.add((entry.case, entry.version))
+                ledger.ended.add(entry.arm)
         elif isinstance(entry, Disturbed) and entry.redone:
             ledger.redone[entry.case] += 1
         elif isinstance(entry, Extended):
@@ -99,9 +100,9 @@ def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
     return replace(past, rounds=max([past.rounds, *(one.round for one in seen)]))
 
 
-def is_closed(arm: tuple[str, str], comparison: Comparison, past: Past) -> bool:
+def is_closed(arm: ArmKey, comparison: Comparison, past: Past) -> bool:
     """Return whether an arm gets no more rounds: it ended, or its version never had an environment."""
-    return arm in past.ledger.ended or arm[1].removesuffix(CONTROL) not in comparison.manifest.environments
+    return arm in past.ledger.ended or arm.version.removesuffix(CONTROL) not in comparison.manifest.environments
 
 
 def open_cases(comparison: Comparison, past: Past) -> list[Case]:

@@ -12,7 +12,7 @@ from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refu
 from orchestrator.machine.host import Witness
 from orchestrator.measure import pacing
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Crew
-from orchestrator.model import BESIDE, Calibrated, Case, Comparison, Disturbed, Ended, Plan, Watched
+from orchestrator.model import BESIDE, Arm, ArmKey, Calibrated, Case, Comparison, Disturbed, Ended, Plan, Watched
 from orchestrator.plan.order import alternating, linked, round_order
 from orchestrator.results.claims import judge_claims
 from orchestrator.results.rundir import RunDir
@@ -28,7 +28,6 @@ BURST_TIMEOUT_S = 60.0
 LONGER = " (--timeout allows longer)"
 
 Judge = Callable[[], Comparison]
-Arm = tuple[Case, str]
 Group = tuple[Case, ...]
 
 
@@ -52,7 +51,7 @@ class Ledger:
     """The state that earlier rounds pass on to later ones."""
 
     calibration: dict[str, Calibrated] = field(default_factory=dict)
-    ended: set[tuple[str, str]] = field(default_factory=set)
+    ended: set[ArmKey] = field(default_factory=set)
     redone: Counter[str] = field(default_factory=Counter)
     replicates: int = 0
 
@@ -73,10 +72,10 @@ class Measurement:
     # The worker of each replicate that was opened, by its number.
     workers: dict[int, int] = field(default_factory=dict)
     threads: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    wanted: frozenset[tuple[str, str]] = field(init=False)
+    wanted: frozenset[ArmKey] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.wanted = frozenset((case.label, version) for case, version in self.plan.arms())
+        self.wanted = frozenset(arm.key for arm in self.plan.arms())
 
     def measure(self) -> str:
         """Measure until the end of the stretch; return a sentence on why it ended early, or ''."""
@@ -109,28 +108,26 @@ class Measurement:
         rounds = (self.stretch.looks[-1] - number) * took
         return min(rounds, self.stretch.budget_s - self._elapsed()) if self.stretch.budget_s else rounds
 
-    def _closed(self, arm: tuple[str, str]) -> bool:
-        return arm in self.ledger.ended or arm[1] not in self.crew.versions()
+    def _closed(self, arm: ArmKey) -> bool:
+        return arm in self.ledger.ended or arm.version not in self.crew.versions()
 
-    def _alive(self, case: Case) -> list[str]:
-        return [
-            version
-            for version in self.crew.versions()
-            if (case.label, version) in self.wanted and (case.label, version) not in self.ledger.ended
-        ]
+    def _alive(self, case: Case) -> list[Arm]:
+        arms = (Arm(case, version) for version in self.crew.versions())
+        return [arm for arm in arms if arm.key in self.wanted and arm.key not in self.ledger.ended]
 
     def _warm(self) -> None:
         """Let the driver compile the code of versions that have none for its card, once, before any clock runs."""
         for version in sorted(self.slow_starts):
             for case in self.stretch.cases:
-                if version not in self._alive(case):
+                arm = Arm(case, version)
+                if arm not in self._alive(case):
                     continue
                 self.view.say(f"{version}: its GPU code is made first, which takes minutes unless it was made before")
                 begun = time.monotonic()
-                replicate = self._open(case, version, PILOT_ROUND, 0, 0, SLOW_START_TIMEOUT_S)
+                replicate = self._open(arm, PILOT_ROUND, 0, 0, SLOW_START_TIMEOUT_S)
                 # Also what only steady calls run has to be made, and no replicate counts without one.
-                if replicate and self._burst(case, version, PILOT_ROUND, replicate[0], 1):
-                    self._close(case, version, PILOT_ROUND, replicate[0])
+                if replicate and self._burst(arm, PILOT_ROUND, replicate[0], 1):
+                    self._close(arm, PILOT_ROUND, replicate[0])
                     self.view.say(f"{version}: its GPU code is there after {time.monotonic() - begun:.0f} s")
                     break
                 # A refusal says nothing of the card; a deadline that was missed once will be missed again.
@@ -154,16 +151,16 @@ class Measurement:
 
     def _pilot(self, case: Case, calls_s: float) -> list[Pilot]:
         pilots = []
-        for position, version in enumerate(self._alive(case)):
-            self.view.measuring(version, case, PILOT_ROUND)
+        for position, arm in enumerate(self._alive(case)):
+            self.view.measuring(arm.version, case, PILOT_ROUND)
             begun = time.monotonic()
-            replicate = self._open(case, version, PILOT_ROUND, position, warmup=0)
+            replicate = self._open(arm, PILOT_ROUND, position, warmup=0)
             took = time.monotonic() - begun
             if replicate is None:
                 continue
             number, opened = replicate
-            burst = self._burst(case, version, PILOT_ROUND, number, _pilot_calls(opened.second_ns, calls_s))
-            if burst and self._close(case, version, PILOT_ROUND, number):
+            burst = self._burst(arm, PILOT_ROUND, number, _pilot_calls(opened.second_ns, calls_s))
+            if burst and self._close(arm, PILOT_ROUND, number):
                 pilots.append(Pilot(took, (opened.second_ns, *burst.walls_ns)))
         return pilots
 
@@ -240,7 +237,7 @@ class Measurement:
 
         Returns the replicates of each case, and what disturbed the bursts.
         """
-        arms: list[Arm] = [(case, version) for case in group for version in self._alive(case)]
+        arms = [arm for case in group for arm in self._alive(case)]
         order = round_order(arms, self.stretch.seed, group[0].label, number)
         together = [[arm] for arm in order] if self.plan.exclusive else [order]
         replicates: dict[Arm, int] = {}
@@ -249,7 +246,7 @@ class Measurement:
             found, cause = self._side_by_side(side_by_side, number, place)
             replicates |= found
             causes += [cause] if cause else []
-        counted = {case: tuple(found for arm, found in replicates.items() if arm[0] == case) for case in group}
+        counted = {case: tuple(found for arm, found in replicates.items() if arm.case == case) for case in group}
         return counted, next(iter(causes), "")
 
     def _side_by_side(self, order: Sequence[Arm], number: int, first: int) -> tuple[dict[Arm, int], str]:
@@ -258,130 +255,128 @@ class Measurement:
         `first` is the place of the first arm in the visit.
         """
         replicates: dict[Arm, int] = {}
-        for place, (case, version) in enumerate(order, first):
-            self.view.measuring(version, case, number)
-            if replicate := self._open(case, version, number, place, self.ledger.calibration[case.label].warmup):
-                replicates[case, version] = replicate[0]
+        for place, arm in enumerate(order, first):
+            self.view.measuring(arm.version, arm.case, number)
+            if replicate := self._open(arm, number, place, self.ledger.calibration[arm.case.label].warmup):
+                replicates[arm] = replicate[0]
         witness, own_ns = self._witness(order), 0
-        for case, version in alternating(order, lambda arm: self.ledger.calibration[arm[0].label].bursts):
-            if (case, version) in replicates:
-                calls = self.ledger.calibration[case.label].calls
-                done = self._burst(case, version, number, replicates[case, version], calls, calibrate.BURST_S)
+        for arm in alternating(order, lambda arm: self.ledger.calibration[arm.case.label].bursts):
+            if arm in replicates:
+                calls = self.ledger.calibration[arm.case.label].calls
+                done = self._burst(arm, number, replicates[arm], calls, calibrate.BURST_S)
                 witness.look()
                 if done is None:
-                    del replicates[case, version]
+                    del replicates[arm]
                 else:
                     own_ns += done.cpu_ns
         cause = witness.disturbance(own_ns / 1e9)
         if cards := witness.spans():
-            cases = tuple(dict.fromkeys(case.label for case, _ in order))
+            cases = tuple(dict.fromkeys(arm.case.label for arm in order))
             self.run.record(Watched(cases=cases, round=number, cards=cards))
-        for (case, version), replicate_number in replicates.items():
-            self._close(case, version, number, replicate_number)
+        for arm, replicate_number in replicates.items():
+            self._close(arm, number, replicate_number)
         return replicates, cause
 
     def _witness(self, order: Sequence[Arm]) -> Witness:
         # Containers are the engine's children, which this process's affinity does not bind.
         cpus = self.plan.cpus or (None if ENGINES[self.plan.engine].detached else os.sched_getaffinity(0))
-        clients = [self.crew.client(version) for version in {version for _, version in order}]
+        clients = [self.crew.client(version) for version in {arm.version for arm in order}]
         groups = [client.pid for client in clients if client and client.pid]
         return Witness.begin(cpus, self.plan.gpus if self.plan.device == "gpu" else None, groups)
 
     def _open(
-        self, case: Case, version: str, number: int, position: int, warmup: int, timeout_s: float | None = None
+        self, arm: Arm, number: int, position: int, warmup: int, timeout_s: float | None = None
     ) -> tuple[int, Opened] | None:
-        client = self.crew.engage(version)
+        client = self.crew.engage(arm.version)
         if client is None:
             return None
         self.ledger.replicates += 1
         try:
             answer = client.open(
-                case, replicate=self.ledger.replicates, round=number, position=position,
+                arm.case, replicate=self.ledger.replicates, round=number, position=position,
                 seed=self.plan.seed, warmup=warmup, timeout_s=timeout_s or self.plan.timeout_s,
             )  # fmt: skip
         except WorkerDied as death:
-            self._worker_died(case, version, number, self.ledger.replicates, death)
+            self._worker_died(arm, number, self.ledger.replicates, death)
             return None
         if isinstance(answer, Opened):
-            self.workers[self.ledger.replicates] = self.crew.part(version)
+            self.workers[self.ledger.replicates] = self.crew.part(arm.version)
             self.threads[self.ledger.replicates] = answer.threads
             return self.ledger.replicates, answer
-        self._end(case, version, number, self.ledger.replicates, answer)
+        self._end(arm, number, self.ledger.replicates, answer)
         return None
 
-    def _burst(
-        self, case: Case, version: str, number: int, replicate: int, calls: int, least_s: float = 0.0
-    ) -> Burst | None:
-        client = self._holder(case, version, number, replicate)
+    def _burst(self, arm: Arm, number: int, replicate: int, calls: int, least_s: float = 0.0) -> Burst | None:
+        client = self._holder(arm, number, replicate)
         if client is None:
             return None
         try:
             answer = client.burst(replicate, calls, max(BURST_TIMEOUT_S, self.plan.timeout_s), least_s)
         except WorkerDied as death:
-            self._worker_died(case, version, number, replicate, death)
+            self._worker_died(arm, number, replicate, death)
             return None
         if isinstance(answer, Died):
-            self._end(case, version, number, replicate, answer)
+            self._end(arm, number, replicate, answer)
             return None
         return answer
 
-    def _close(self, case: Case, version: str, number: int, replicate: int) -> bool:
-        client = self._holder(case, version, number, replicate)
+    def _close(self, arm: Arm, number: int, replicate: int) -> bool:
+        client = self._holder(arm, number, replicate)
         if client is None:
             return False
         try:
             answer = client.close_replicate(replicate, BURST_TIMEOUT_S)
         except WorkerDied as death:
-            self._worker_died(case, version, number, replicate, death)
+            self._worker_died(arm, number, replicate, death)
             return False
-        self._end(case, version, number, replicate, answer)
+        self._end(arm, number, replicate, answer)
         return isinstance(answer, Closed)
 
-    def _holder(self, case: Case, version: str, number: int, replicate: int) -> WorkerClient | None:
+    def _holder(self, arm: Arm, number: int, replicate: int) -> WorkerClient | None:
         """Return the worker that holds a replicate, or None if it has died.
 
         In that case the replicate is journaled as ended, and its arm is measured again in the next round.
         """
-        client = self.crew.client(version)
-        if client and self.crew.part(version) == self.workers[replicate]:
+        client = self.crew.client(arm.version)
+        if client and self.crew.part(arm.version) == self.workers[replicate]:
             return client
         self.run.record(
             Ended(
-                version=version, case=case.label, round=number, replicate=replicate, outcome="died", how=BESIDE,
+                version=arm.version, case=arm.case.label, round=number, replicate=replicate, outcome="died", how=BESIDE,
                 reason="its worker died with another replicate",
             )
         )  # fmt: skip
         return None
 
-    def _worker_died(self, case: Case, version: str, number: int, replicate: int, death: WorkerDied) -> None:
-        self._end(case, version, number, replicate, Died("worker", f"its worker died: {death}"))
-        self.crew.bury(version)
+    def _worker_died(self, arm: Arm, number: int, replicate: int, death: WorkerDied) -> None:
+        self._end(arm, number, replicate, Died("worker", f"its worker died: {death}"))
+        self.crew.bury(arm.version)
 
-    def _end(self, case: Case, version: str, number: int, replicate: int, answer: Closed | Refused | Died) -> None:
+    def _end(self, arm: Arm, number: int, replicate: int, answer: Closed | Refused | Died) -> None:
         """Journal how a replicate ended; an arm that refused or died is not tried again in this run."""
         if isinstance(answer, Closed):
             ended = Ended(
-                version=version, case=case.label, round=number, replicate=replicate, outcome="measured",
-                part=self.crew.part(version), rows=answer.rows, threads=self.threads.get(replicate) or None,
+                version=arm.version, case=arm.case.label, round=number, replicate=replicate, outcome="measured",
+                part=self.crew.part(arm.version), rows=answer.rows, threads=self.threads.get(replicate) or None,
             )  # fmt: skip
         elif isinstance(answer, Refused):
             ended = Ended(
-                version=version, case=case.label, round=number, replicate=replicate, outcome="refused",
+                version=arm.version, case=arm.case.label, round=number, replicate=replicate, outcome="refused",
                 reason=answer.reason,
             )  # fmt: skip
         else:
             ended = Ended(
-                version=version, case=case.label, round=number, replicate=replicate, outcome="died",
+                version=arm.version, case=arm.case.label, round=number, replicate=replicate, outcome="died",
                 how=answer.how, reason=answer.reason + (LONGER if answer.how == "timeout" else ""), log=answer.log,
             )  # fmt: skip
         self.run.record(ended)
-        self.crew.release(version)
+        self.crew.release(arm.version)
         if ended.outcome != "measured":
-            self.ledger.ended.add((case.label, version))
-            self.view.say(f"{version} {ended.outcome} {case.label}: {ended.reason}")
+            self.ledger.ended.add(arm.key)
+            self.view.say(f"{arm.version} {ended.outcome} {arm.case.label}: {ended.reason}")
 
 
-def undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[tuple[str, str]], bool]) -> list[Case]:
+def undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:
     """Return the cases with a contrast, or a claim's statement about one, that more rounds could still decide."""
     unsure = {contrast.pair for contrast in comparison.contrasts if contrast.verdict == "inconclusive"}
     for judged in judge_claims(comparison, comparison.plan.claims):

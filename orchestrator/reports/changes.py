@@ -91,7 +91,7 @@ def names(found: Changes) -> list[str]:
     """Return a short name for each ratio."""
     cases = short_names(arm.case for arm in found.earlier.arms)
     inside = names_of_pairs(change.earlier for change in found.changes if change.pair.kind == "case")
-    labels = ((change, change.pair.arms[0][0]) for change in found.changes)
+    labels = ((change, change.pair.arms[0].case) for change in found.changes)
     return [
         cases.get(label, label) if change.pair.kind == "version" else inside(change.earlier) for change, label in labels
     ]

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.errors import UsageError
-from orchestrator.model import CONTROL, ArmResult, Case, Comparison, Contrast
+from orchestrator.model import CONTROL, ArmKey, ArmResult, Case, Comparison, Contrast
 from orchestrator.reports.column_blocks import Cell, Part, Piece, Rows, fits, flat, lines, stacked, table
 from orchestrator.reports.columns import COLUMNS, MARKS, STYLES, Notes
 from orchestrator.reports.table import facts, warned
@@ -44,7 +44,7 @@ class Study:
         self._cases = {_place(case): case for case in self.plan.cases if case.workload == WORKLOAD}
         self.blocks = list(dict.fromkeys(block for block, _, _ in self._cases))
         self.modes = {mode for _, mode, _ in self._cases}
-        self._arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
+        self._arms = {arm.key: arm for arm in comparison.arms}
         steady = [contrast for contrast in comparison.contrasts if contrast.pair.metric == "steady"]
         # A claim may ask for the same two arms with a margin of its own; the last one stays, which has the run's.
         steady.sort(key=lambda contrast: contrast.pair.margin is None)
@@ -59,10 +59,10 @@ class Study:
     def arms(self, block: Block, mode: str, version: str) -> list[ArmResult | None]:
         """Return one arm per size of the block."""
         cases = (self._cases.get((block, mode, size)) for size in self.sizes(block))
-        return [self._arms.get((case.label, version)) if case else None for case in cases]
+        return [self._arms.get(ArmKey(case.label, version)) if case else None for case in cases]
 
     def contrast(self, baseline: ArmResult, candidate: ArmResult) -> Contrast | None:
-        return self._contrasts.get(((baseline.case.label, baseline.version), (candidate.case.label, candidate.version)))
+        return self._contrasts.get((baseline.key, candidate.key))
 
 
 def render(comparison: Comparison) -> str:

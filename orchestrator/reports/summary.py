@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from orchestrator.model import CONTROL, Case, Comparison, Contrast, VerdictName
+from orchestrator.model import CONTROL, ArmKey, Case, Comparison, Contrast, VerdictName
 from orchestrator.reports.columns import ratio
 from orchestrator.terminal.text import clipped
 
@@ -26,9 +26,9 @@ def of_version(comparison: Comparison, candidate: str) -> list[Contrast]:
     return [one for one in comparison.contrasts if one.pair.across and one.pair.candidate == candidate]
 
 
-def by_candidate(contrasts: Iterable[Contrast]) -> dict[tuple[str, str], Contrast]:
+def by_candidate(contrasts: Iterable[Contrast]) -> dict[ArmKey, Contrast]:
     """Return the contrast across versions of each arm that has one; if claims ask for several, the first."""
-    found: dict[tuple[str, str], Contrast] = {}
+    found: dict[ArmKey, Contrast] = {}
     for one in contrasts:
         if one.pair.across:
             found.setdefault(one.pair.arms[1], one)
@@ -87,5 +87,5 @@ def _joined(told: Sequence[str]) -> list[str]:
 def _worst(found: Sequence[Contrast], names: Mapping[str, str]) -> str:
     """Return the name and ratio of the contrast that differs most."""
     worst = max(found, key=lambda contrast: abs(math.log(contrast.ratio or 1.0)))
-    label = worst.pair.arms[1][0]
+    label = worst.pair.arms[1].case
     return f"{'most in ' if len(found) > 1 else ''}{names.get(label, label)}, {ratio(worst.ratio or 1.0)}"

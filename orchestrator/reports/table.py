@@ -111,7 +111,7 @@ def _versions_table(comparison: Comparison, arms: Sequence[ArmResult], notes: No
     grid = _frame(arms[0].case.workload, shared, (names, "version"), columns)
     for case, of_case in groupby(arms, key=lambda arm: arm.case):
         for position, arm in enumerate(of_case):
-            contrast = contrasts.get((case.label, arm.version))
+            contrast = contrasts.get(arm.key)
             name = own[case] if position == 0 else ""
             if arm.median_ms is None:
                 grid.add(name, arm.version, f"{arm.outcome}{notes.mark(arm.reason)}")
@@ -124,7 +124,7 @@ def _versions_table(comparison: Comparison, arms: Sequence[ArmResult], notes: No
 def _cases_table(
     comparison: Comparison, contrasts: Sequence[Contrast], notes: Notes, columns: Sequence[Column]
 ) -> Grid:
-    arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
+    arms = {arm.key: arm for arm in comparison.arms}
     grid = _frame("inside each version", "", ("case", "version"), columns)
     for name, group in groupby(contrasts, key=differences(contrasts)):
         for position, contrast in enumerate(group):

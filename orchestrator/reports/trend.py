@@ -53,8 +53,7 @@ def points(comparison: Comparison) -> dict[Case, list[Point]]:
     found: dict[Case, list[Point]] = {}
     for arm in comparison.arms:
         if arm.version in places:
-            name = arm.case.label, arm.version
-            found.setdefault(arm.case, []).append(Point(arm, to_baseline.get(name), before.get(name)))
+            found.setdefault(arm.case, []).append(Point(arm, to_baseline.get(arm.key), before.get(arm.key)))
     return {case: sorted(of_case, key=lambda one: places[one.arm.version]) for case, of_case in found.items()}
 
 

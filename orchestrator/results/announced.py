@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.errors import ContractBroken
-from orchestrator.model import Ended, Entry, Finished, Machine, Plan
+from orchestrator.model import ArmKey, Ended, Entry, Finished, Machine, Plan
 from orchestrator.results.replicates import Read, Replicate
 
 
@@ -20,7 +20,7 @@ class Announced:
     differs from the journal, nothing in the stream is used.
     """
 
-    arms: frozenset[tuple[str, str]]
+    arms: frozenset[ArmKey]
     # By version and replicate.
     ends: Mapping[tuple[str, int], Ended]
     cut: bool
@@ -65,7 +65,7 @@ class Announced:
 
     def _wrong(self, read: Read, replicate: Replicate, end: Ended | None) -> str:
         """Describe how a replicate differs from what the journal says; return '' if it does not."""
-        if (replicate.case, replicate.version) not in self.arms:
+        if replicate.arm not in self.arms:
             return f"is of {replicate.case} in {replicate.version}, which the plan does not have"
         if end is None:
             return "is not in the journal"
@@ -96,7 +96,7 @@ def of_journal(plan: Plan, entries: Iterable[Entry]) -> Announced | None:
     ends = {(entry.version, entry.replicate): entry for entry in known if isinstance(entry, Ended)}
     if not ends and not any(isinstance(entry, Machine) for entry in known):
         return None
-    arms = frozenset((case.label, version) for case, version in plan.arms())
+    arms = frozenset(arm.key for arm in plan.arms())
     return Announced(arms, ends, _was_cut(known))
 
 

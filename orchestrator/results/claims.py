@@ -46,7 +46,7 @@ class Judged:
 
 def judge_claims(comparison: Comparison, claims: Sequence[Claim]) -> tuple[Judged, ...]:
     contrasts = {contrast.pair: contrast for contrast in comparison.contrasts}
-    arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
+    arms = {arm.key: arm for arm in comparison.arms}
     judged = []
     for claim in claims:
         if comparison.plan.device not in claim.devices:

@@ -8,7 +8,7 @@ from statistics import median
 
 import pyarrow as pa
 
-from orchestrator.model import ArmResult, Case, Comparison, Contrast, Manifest, Metric, Pair, Plan
+from orchestrator.model import Arm, ArmKey, ArmResult, Comparison, Contrast, Manifest, Metric, Pair, Plan
 from orchestrator.plan.pairs import neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, read_endings
@@ -86,7 +86,7 @@ def compared(
 ) -> tuple[tuple[ArmResult, ...], tuple[Contrast, ...]]:
     """Compute arms and contrasts from replicates and endings, without reading any file."""
     by_arm = _by_arm(replicates)
-    arms = tuple(_arm(case, version, by_arm.get((case.label, version), []), endings) for case, version in plan.arms())
+    arms = tuple(_result(arm, by_arm.get(arm.key, []), endings) for arm in plan.arms())
     known = _samples(plan, by_arm)
     contrasts = compare(plan, known, arms, flip=flip)
     return arms, tuple(_explored(contrast, known, endings.exploratory_from) for contrast in contrasts)
@@ -107,14 +107,14 @@ def samples(plan: Plan, replicates: Iterable[Replicate]) -> Samples:
     return _samples(plan, _by_arm(replicates))
 
 
-def _by_arm(replicates: Iterable[Replicate]) -> dict[tuple[str, str], list[Replicate]]:
-    found: dict[tuple[str, str], list[Replicate]] = defaultdict(list)
+def _by_arm(replicates: Iterable[Replicate]) -> dict[ArmKey, list[Replicate]]:
+    found: dict[ArmKey, list[Replicate]] = defaultdict(list)
     for replicate in replicates:
-        found[replicate.case, replicate.version].append(replicate)
+        found[replicate.arm].append(replicate)
     return found
 
 
-def _samples(plan: Plan, by_arm: Mapping[tuple[str, str], Sequence[Replicate]]) -> Samples:
+def _samples(plan: Plan, by_arm: Mapping[ArmKey, Sequence[Replicate]]) -> Samples:
     metrics = {pair.metric for pair in plan.pairs}
     return {
         (*name, metric): {replicate.round: math.log(max(METRICS[metric](replicate), 1.0)) for replicate in of_arm}
@@ -130,11 +130,11 @@ def _explored(contrast: Contrast, samples: Samples, first: int | None) -> Contra
     return replace(contrast, exploratory=max(baseline.keys() & candidate.keys(), default=0) >= first)
 
 
-def _arm(case: Case, version: str, replicates: Sequence[Replicate], endings: Endings) -> ArmResult:
-    name = case.label, version
-    if name in endings.refused:
-        return ArmResult(case=case, version=version, outcome="refused", reason=endings.refused[name])
-    death = endings.died.get(name)
+def _result(arm: Arm, replicates: Sequence[Replicate], endings: Endings) -> ArmResult:
+    case, version = arm
+    if arm.key in endings.refused:
+        return ArmResult(case=case, version=version, outcome="refused", reason=endings.refused[arm.key])
+    death = endings.died.get(arm.key)
     reason = death.reason if death else ""
     refuted = bool(death and death.refutes)
     if not reason and not replicates:

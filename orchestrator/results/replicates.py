@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator.errors import ContractBroken
+from orchestrator.model import ArmKey
 from orchestrator.results.streams import Stream, as_arrow, as_numpy, check, figures, is_label, labels, read_stream
 
 MOST_NAMED = 3
@@ -43,6 +44,10 @@ class Replicate(NamedTuple):
     psi_us: int | None
     traces: int | None
     checksum: str | None
+
+    @property
+    def arm(self) -> ArmKey:
+        return ArmKey(self.case, self.version)
 
 
 @dataclass(frozen=True)

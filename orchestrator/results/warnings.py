@@ -27,7 +27,7 @@ def check_control(contrasts: Sequence[Contrast]) -> list[str]:
         worst = max(failed, key=lambda one: abs(math.log(one.ratio or 1.0)))
         return [
             f"THE CONTROL ARM FAILED in {len(failed)} of {len(own)} cases: {worst.pair.baseline} against itself is "
-            f"{worst.verdict} ({worst.ratio:.2f}x in {worst.pair.arms[0][0]}); believe no difference of that size"
+            f"{worst.verdict} ({worst.ratio:.2f}x in {worst.pair.arms[0].case}); believe no difference of that size"
         ]
     open_ = [one for one in own if one.verdict != "same"]
     if open_:

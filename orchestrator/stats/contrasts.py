@@ -23,7 +23,7 @@ def compare(plan: Plan, samples: Samples, arms: Sequence[ArmResult], *, flip: bo
 
     `flip` adds the sign-flip p, which no verdict depends on.
     """
-    by_name = {(arm.case.label, arm.version): arm for arm in arms}
+    by_name = {arm.key: arm for arm in arms}
     found = [estimate(*(samples.get((*name, pair.metric), {}) for name in pair.arms)) for pair in plan.pairs]
     chance = _by_chance(plan, found)
     contrasts = (

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-from orchestrator.model import ArmResult, Case, Comparison, Contrast
+from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast
 from orchestrator.plan.pairs import TREND_FROM, in_order
 from orchestrator.reports.columns import MEASURES, duration, interval, ratio
-from orchestrator.reports.html.calls import ArmName, Course
+from orchestrator.reports.html.calls import Course
 from orchestrator.reports.html.escape import rounded, shown
 from orchestrator.reports.html.rows import Cell, Column, Names, Row, arm_row, params
 from orchestrator.reports.summary import by_candidate
@@ -70,11 +70,11 @@ class Found:
 
 
 def sections(
-    comparison: Comparison, replicates: Sequence[Replicate], courses: Mapping[ArmName, Course], names: Names
+    comparison: Comparison, replicates: Sequence[Replicate], courses: Mapping[ArmKey, Course], names: Names
 ) -> list[Section]:
-    by_arm: dict[ArmName, list[Replicate]] = defaultdict(list)
+    by_arm: dict[ArmKey, list[Replicate]] = defaultdict(list)
     for one in replicates:
-        by_arm[one.case, one.version].append(one)
+        by_arm[one.arm].append(one)
     arms: dict[str, list[ArmResult]] = defaultdict(list)
     for arm in comparison.arms:
         arms[arm.case.label].append(arm)
@@ -86,15 +86,15 @@ def sections(
     references: dict[str, list[Contrast]] = defaultdict(list)
     for family, kept in ((comparison.neighbours, neighbours), (comparison.references, references)):
         for contrast in family:
-            kept[contrast.pair.arms[1][0]].append(contrast)
+            kept[contrast.pair.arms[1].case].append(contrast)
     return [
         _section(
             comparison,
             Found(
                 names.cases[label],
                 of_case,
-                [sorted(by_arm.get((label, arm.version), ()), key=lambda one: one.round) for arm in of_case],
-                [courses.get((label, arm.version)) for arm in of_case],
+                [sorted(by_arm.get(arm.key, ()), key=lambda one: one.round) for arm in of_case],
+                [courses.get(arm.key) for arm in of_case],
                 contrasts.get(label, ()),
                 neighbours.get(label, ()),
                 references.get(label, ()),
@@ -108,7 +108,7 @@ def sections(
 def _section(comparison: Comparison, found: Found, names: Names) -> Section:
     baseline = comparison.plan.versions[0]
     judged = by_candidate(found.contrasts)
-    rows = [arm_row(arm, judged.get((arm.case.label, arm.version)), baseline, names) for arm in found.arms]
+    rows = [arm_row(arm, judged.get(arm.key), baseline, names) for arm in found.arms]
     return Section(
         anchor=names.anchors[found.case.label],
         workload=shown(found.case.workload),

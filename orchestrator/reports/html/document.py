@@ -119,7 +119,7 @@ def _overview(comparison: Comparison, names: Names) -> dict[str, Any] | None:
     counts = {word: sum(one.verdict == word for one in timed) for word in VERDICTS}
     told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     ratios = [
-        [shown(one.pair.candidate), rounded(one.ratio), one.verdict, places[one.pair.arms[1][0]]] for one in timed
+        [shown(one.pair.candidate), rounded(one.ratio), one.verdict, places[one.pair.arms[1].case]] for one in timed
     ]
     cases = [f"{shown(case.workload)} {names.own[case]}" for case in names.cases.values()]
     return {

@@ -105,7 +105,7 @@ def params(of: Params) -> str:
 def arm_rows(comparison: Comparison, names: Names) -> list[Row]:
     contrasts = by_candidate(comparison.contrasts)
     baseline = comparison.plan.versions[0]
-    return [arm_row(arm, contrasts.get((arm.case.label, arm.version)), baseline, names) for arm in comparison.arms]
+    return [arm_row(arm, contrasts.get(arm.key), baseline, names) for arm in comparison.arms]
 
 
 def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: str, names: Names) -> Row:
@@ -174,7 +174,7 @@ def contrast_row(contrast: Contrast, names: Names) -> Row:
     workload = shown(pair.workload)
     told = (contrast.reason, EXPLORATORY if contrast.exploratory else "", margin_of(pair))
     return Row(
-        anchor=names.anchors.get(pair.arms[1][0], ""),
+        anchor=names.anchors.get(pair.arms[1].case, ""),
         workload=workload,
         case=compared,
         version=version,

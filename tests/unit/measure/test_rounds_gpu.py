@@ -68,7 +68,7 @@ def test_a_death_where_one_process_holds_the_gpu_leaves_it_to_the_next(tmp_path:
     asked = on_gpu(A, B, looks=(2,), isolation="container", exclusive=True)
     played = play(tmp_path, asked, stage, Fitting(cards=(CARD,)))
     assert most_at_once(stage) == 1
-    outcomes = {(arm.case.label, arm.version): arm.outcome for arm in played.comparison.arms}
+    outcomes = {arm.key: arm.outcome for arm in played.comparison.arms}
     assert outcomes == {("a", OLD): "measured", ("a", NEW): "died", ("b", OLD): "measured", ("b", NEW): "measured"}
 
 
@@ -96,9 +96,9 @@ def test_warming_takes_nothing_of_the_budget_and_has_a_deadline_of_its_own(tmp_p
     told: list[float] = []
     real = rounds.Measurement._open
 
-    def opening(self, case, version, number, position, warmup, timeout_s=None):
+    def opening(self, arm, number, position, warmup, timeout_s=None):
         told.append(timeout_s)
-        return real(self, case, version, number, position, warmup, timeout_s)
+        return real(self, arm, number, position, warmup, timeout_s)
 
     monkeypatch.setattr(rounds.Measurement, "_open", opening)
     begun = time.monotonic() - 1000

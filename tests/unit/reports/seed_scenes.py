@@ -57,7 +57,7 @@ def made(cases: Sequence[Case], arms: Iterable[ArmResult], versions: Sequence[st
     """A run of these arms, each contrast judged by a rule of thumb."""
     pairs = plan_pairs(cases, versions, {"train_loop": LOOP, "power": workload()})
     arms = tuple(arms)
-    by_name = {(arm.case.label, arm.version): arm for arm in arms}
+    by_name = {arm.key: arm for arm in arms}
     return Comparison(
         plan=plan(cases, versions, pairs=pairs, suite="seed"),
         manifest=manifest(versions),

@@ -57,7 +57,7 @@ def ended(version: str, of, outcome: str, reason: str, number: int = 1) -> Ended
 
 
 def arms(comparison: Comparison) -> dict[tuple[str, str], ArmResult]:
-    return {(arm.case.label, arm.version): arm for arm in comparison.arms}
+    return {arm.key: arm for arm in comparison.arms}
 
 
 def test_a_run_that_went_well_has_every_arm_measured_and_nothing_to_warn_of(run: RunDir):
