@@ -3,11 +3,14 @@
 import math
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
-from pydantic import ConfigDict
+from pydantic import AfterValidator, ConfigDict, PlainSerializer, PlainValidator, ValidationInfo
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 STRICT = ConfigDict(extra="forbid")
 
@@ -75,11 +78,8 @@ def params_label(params: Params) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pair:
-    """Two arms whose ratio is requested: versions of one case, or cases in one version.
-
-    For cases, `version` says in which one. The margin is the plan's unless the pair has a separate one.
-    """
+class FlatPair:
+    """A pair of either kind as files and tables have it: cases by label, and null for what only the other kind has."""
 
     __pydantic_config__ = STRICT
 
@@ -93,19 +93,131 @@ class Pair:
     metric: Metric = "steady"
     margin: float | None = None
 
+
+@dataclass(frozen=True, kw_only=True)
+class VersionPair:
+    """Two versions of one case whose ratio is requested; its margin is the plan's unless the pair has its own."""
+
+    kind: ClassVar[Literal["version"]] = "version"
+
+    case: Case
+    baseline: str
+    candidate: str
+    metric: Metric = "steady"
+    margin: float | None = None
+
     @property
     def across(self) -> bool:
         """Whether the pair compares the steady times of two versions, the main subject of a comparison."""
-        return self.kind == "version" and self.metric == "steady"
+        return self.metric == "steady"
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        return (self.case,)
 
     @property
     def arms(self) -> tuple[ArmKey, ArmKey]:
         """The names of the baseline and of the candidate."""
-        if self.kind == "version":
-            assert self.case is not None
-            return ArmKey(self.case.label, self.baseline), ArmKey(self.case.label, self.candidate)
-        assert self.version is not None
-        return ArmKey(self.baseline, self.version), ArmKey(self.candidate, self.version)
+        return ArmKey(self.case.label, self.baseline), ArmKey(self.case.label, self.candidate)
+
+    @property
+    def workload(self) -> str:
+        return self.case.workload
+
+    @property
+    def params(self) -> Params:
+        return self.case.params
+
+    @property
+    def flat(self) -> FlatPair:
+        return FlatPair(
+            kind=self.kind, version=None, baseline=self.baseline, candidate=self.candidate, case=self.case,
+            workload=self.workload, params=self.params, metric=self.metric, margin=self.margin,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class CasePair:
+    """Two cases in one version whose ratio is requested; its margin is the plan's unless the pair has its own."""
+
+    kind: ClassVar[Literal["case"]] = "case"
+    across: ClassVar[bool] = False
+
+    version: str
+    baseline: Case
+    candidate: Case
+    metric: Metric = "steady"
+    margin: float | None = None
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        return self.baseline, self.candidate
+
+    @property
+    def arms(self) -> tuple[ArmKey, ArmKey]:
+        """The names of the baseline and of the candidate."""
+        return ArmKey(self.baseline.label, self.version), ArmKey(self.candidate.label, self.version)
+
+    @property
+    def workload(self) -> str:
+        return self.candidate.workload
+
+    @property
+    def params(self) -> Params:
+        """The parameters that both cases share."""
+        return tuple(item for item in self.candidate.params if item in self.baseline.params)
+
+    @property
+    def apart(self) -> tuple[Params, Params]:
+        """The parameters that only the baseline has, and those that only the candidate has."""
+        old, new = self.baseline.params, self.candidate.params
+        return tuple(item for item in old if item not in new), tuple(item for item in new if item not in old)
+
+    @property
+    def flat(self) -> FlatPair:
+        return FlatPair(
+            kind=self.kind, version=self.version, baseline=self.baseline.label, candidate=self.candidate.label,
+            case=None, workload=self.workload, params=self.params, metric=self.metric, margin=self.margin,
+        )  # fmt: skip
+
+
+@cache
+def _flat_pairs() -> "TypeAdapter[FlatPair]":
+    from pydantic import TypeAdapter  # Only files need it, and it takes long to import.
+
+    return TypeAdapter(FlatPair)
+
+
+def _remember_cases(cases: tuple[Case, ...], info: ValidationInfo) -> tuple[Case, ...]:
+    """Keep the cases in the context: a file's pairs of cases, which follow, name their cases by label."""
+    if info.context is not None:
+        info.context.update((case.label, case) for case in cases)
+    return cases
+
+
+def _read_pair(value: object, info: ValidationInfo) -> VersionPair | CasePair:
+    flat, known = _flat_pairs().validate_python(value), info.context or {}
+    if flat.case is not None and flat.version is None:
+        return VersionPair(
+            case=flat.case, baseline=flat.baseline, candidate=flat.candidate, metric=flat.metric, margin=flat.margin
+        )
+    if flat.case is None and flat.version is not None:
+        # A label may be all that a run of an earlier release has of a case: one that only a claim about another device
+        # names, which the run did not measure.
+        baseline, candidate = (known.get(label) or Case(label, ()) for label in (flat.baseline, flat.candidate))
+        return CasePair(
+            version=flat.version, baseline=baseline, candidate=candidate, metric=flat.metric, margin=flat.margin
+        )
+    raise ValueError("a pair has either a case, for two versions of it, or a version, for two cases in it")
+
+
+Cases = Annotated[tuple[Case, ...], AfterValidator(_remember_cases)]
+# In files a pair has the form of a FlatPair.
+Pair = Annotated[
+    VersionPair | CasePair,
+    PlainValidator(_read_pair),
+    PlainSerializer(lambda pair: pair.flat, return_type=FlatPair),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +248,8 @@ class Claim:
     suite: str
     devices: tuple[str, ...]
     withdrawn: bool
+    # Every case that it names; runs of earlier releases have only their labels.
+    cases: Cases = ()
     expectations: tuple[Expectation, ...]
     holds: tuple[ArmKey, ...]
 
@@ -177,7 +291,7 @@ class Plan:
     engine: str
     device: str
     versions: tuple[str, ...]
-    cases: tuple[Case, ...]
+    cases: Cases
     pairs: tuple[Pair, ...]
     looks: tuple[int, ...]
     alpha: float

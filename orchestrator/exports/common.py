@@ -33,7 +33,7 @@ def told(contrast: Contrast) -> str:
     """Describe a contrast as in `slower 3.84x (3.46-4.27) against 1.14.0`, and give the reason if there is one."""
     known = f" {ratio(contrast.ratio)} ({interval(contrast)})" if contrast.ratio is not None else ""
     why = f": {contrast.reason}" if contrast.reason else ""
-    return f"{verdict(contrast)}{known} against {contrast.pair.baseline}{why}"
+    return f"{verdict(contrast)}{known} against {contrast.pair.arms[0].version}{why}"
 
 
 def python_of(run: Run, version: str) -> str | None:

@@ -52,7 +52,8 @@ def _judged(comparison: Comparison, contrast: Contrast, arm: ArmResult) -> Eleme
     pair = contrast.pair
     name = arm.case.label
     name += "" if pair.metric == "steady" else f" {pair.metric}"
-    name += "" if pair.baseline == comparison.plan.versions[0] else f" against {pair.baseline}"
+    baseline = pair.arms[0].version
+    name += "" if baseline == comparison.plan.versions[0] else f" against {baseline}"
     test = _test(arm, name)
     said = told(contrast)
     if contrast.verdict == "slower":

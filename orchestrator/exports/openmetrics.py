@@ -83,7 +83,7 @@ def _of_contrasts(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Family, ..
     late = Family("tfcompare_exploratory", "1 if rounds were added after the error was spent.")
     verdict = Family("tfcompare_verdict", "As tfcompare judged it; compute none from the other metrics.")
     for one in contrasts:
-        pair = one.pair
+        pair = one.pair.flat
         labels = {
             "kind": pair.kind, "workload": pair.workload, "case": pair.case.label if pair.case else "",
             "version": pair.version or "", "baseline": pair.baseline, "candidate": pair.candidate,

@@ -92,7 +92,7 @@ def _benchmark(name: ArmKey, calls: Sequence[Calls], contrast: Contrast | None) 
     if contrast:
         about |= _metadata(
             tfcompare_verdict=contrast.verdict,
-            tfcompare_against=contrast.pair.baseline,
+            tfcompare_against=contrast.pair.arms[0].version,
             tfcompare_ratio=contrast.ratio,
             tfcompare_ci_low=contrast.ci_low,
             tfcompare_ci_high=contrast.ci_high,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import date
 
 from orchestrator.history.model import Outcome, Point, Stage, Surroundings
-from orchestrator.model import CONTROL, ArmResult, Contrast, Manifest
+from orchestrator.model import CONTROL, ArmResult, Contrast, Manifest, VersionPair
 from orchestrator.results.compare_runs import WORKER
 from orchestrator.results.comparison import samples
 from orchestrator.results.run import Run
@@ -25,7 +25,7 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
     found = []
     for contrast in run.contrasts:
         pair = contrast.pair
-        if not pair.across or pair.baseline != reference or pair.case is None:
+        if not isinstance(pair, VersionPair) or not pair.across or pair.baseline != reference:
             continue
         between = [arms[name] for name in pair.arms]
         measured = estimate(*(known.get((*name, pair.metric), {}) for name in pair.arms))

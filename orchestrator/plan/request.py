@@ -72,7 +72,7 @@ def ask(options: Options, fewest: int = 2) -> Asked:
     workloads = suites.all_workloads(options.own_workloads)
     device = "gpu" if options.environments.gpu else "cpu"
     if options.claims:
-        chosen = _of_claims([claim for claim in options.claims if device in claim.devices], workloads, options.suite)
+        chosen = _of_claims([claim for claim in options.claims if device in claim.devices], options.suite)
     else:
         chosen = _of_suite(options, workloads, fewest)
     if any(options.threads or ()):
@@ -148,11 +148,11 @@ def _of_suite(options: Options, workloads: dict[str, Workload], fewest: int) -> 
     return Chosen(versions, numbers, cases, plan_pairs(cases, numbers, workloads), suite.budget_s)
 
 
-def _of_claims(claims: list[Claim], workloads: dict[str, Workload], suite: str | None) -> Chosen:
+def _of_claims(claims: list[Claim], suite: str | None) -> Chosen:
     if not claims:
         raise NothingSelected("none of these claims is said of this device; `tfcompare list claims` shows which are")
     named = {version for claim in claims for version in claim.versions}
     versions = tuple(version for version in catalog.all_versions() if version.number in named)
     pairs = dict.fromkeys(expectation.pair for claim in claims for expectation in claim.expectations)
     numbers = tuple(version.number for version in versions)
-    return Chosen(versions, numbers, cases_of(claims, workloads), tuple(pairs), BUDGETS_S.get(suite or ""))
+    return Chosen(versions, numbers, cases_of(claims), tuple(pairs), BUDGETS_S.get(suite or ""))

@@ -11,10 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Comparison, Contrast, Expectation, Pair, params_label
+from orchestrator.model import Comparison, Contrast, Expectation, Pair, VersionPair, params_label
 from orchestrator.reports import table
 from orchestrator.reports.columns import MEASURES, Notes, interval, ratio
 from orchestrator.reports.json import run_object
+from orchestrator.reports.summary import set_against
 from orchestrator.results.claims import Answer, Finding, Judged, judge_claims
 from orchestrator.terminal.text import drawn, plain
 
@@ -101,15 +102,9 @@ def subject(finding: Finding) -> str:
 
 def subject_of(pair: Pair) -> str:
     of = "" if pair.metric == "steady" else f"{MEASURES[pair.metric]}, "
-    if pair.kind == "version":
+    if isinstance(pair, VersionPair):
         return f"{of}{pair.candidate} v {pair.baseline}: {pair.workload}{params_label(pair.params)}"
-    return f"{of}{pair.version}: {pair.workload} {_apart(pair)}"
-
-
-def _apart(pair: Pair) -> str:
-    old, new = (label.partition("[")[2].rstrip("]").split(",") for label in (pair.baseline, pair.candidate))
-    apart = " ".join(item.partition("=")[2] for item in new if item not in old)
-    return f"{apart} v {' '.join(item.partition('=')[2] for item in old if item not in new)}{params_label(pair.params)}"
+    return f"{of}{pair.version}: {pair.workload} {set_against(pair)}{params_label(pair.params)}"
 
 
 def expected(expectation: Expectation | None) -> str:

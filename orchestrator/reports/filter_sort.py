@@ -56,8 +56,8 @@ class Arrangement:
         return self._sorted(
             shown,
             lambda contrast: contrast.pair.workload,
-            lambda contrast: f"{contrast.pair.candidate} {contrast.pair.baseline}",
-            lambda contrast: contrast.pair.candidate if self.sort == "name" else -_log(contrast),
+            lambda contrast: f"{contrast.pair.arms[1].case} {contrast.pair.arms[0].case}",
+            lambda contrast: contrast.pair.arms[1].case if self.sort == "name" else -_log(contrast),
         )
 
     def _key(self, found: dict[ArmKey, Contrast]) -> Callable[[ArmResult], Any]:

@@ -57,14 +57,15 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
 
 
 def pair_object(pair: Pair) -> dict[str, Any]:
+    flat = pair.flat
     return {
-        "workload": pair.workload,
-        "params": dict(pair.params),
-        "kind": pair.kind,
-        "version": pair.version,
-        "baseline": pair.baseline,
-        "candidate": pair.candidate,
-        "metric": pair.metric,
+        "workload": flat.workload,
+        "params": dict(flat.params),
+        "kind": flat.kind,
+        "version": flat.version,
+        "baseline": flat.baseline,
+        "candidate": flat.candidate,
+        "metric": flat.metric,
     }
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from orchestrator.model import CONTROL, ArmKey, Case, Comparison, Contrast, VerdictName
+from orchestrator.model import CONTROL, ArmKey, Case, CasePair, Comparison, Contrast, VerdictName
 from orchestrator.reports.columns import ratio
 from orchestrator.terminal.text import clipped
 
@@ -22,8 +22,14 @@ def sentences(comparison: Comparison) -> tuple[str, ...]:
     )
 
 
+def set_against(pair: CasePair) -> str:
+    """Return the values by which two cases differ, the candidate's first."""
+    base, own = (" ".join(value for _, value in params) for params in pair.apart)
+    return f"{own} v {base}"
+
+
 def of_version(comparison: Comparison, candidate: str) -> list[Contrast]:
-    return [one for one in comparison.contrasts if one.pair.across and one.pair.candidate == candidate]
+    return [one for one in comparison.contrasts if one.pair.across and one.pair.arms[1].version == candidate]
 
 
 def by_candidate(contrasts: Iterable[Contrast]) -> dict[ArmKey, Contrast]:

@@ -7,12 +7,12 @@ from itertools import groupby
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import ArmResult, Comparison, Contrast
+from orchestrator.model import ArmResult, CasePair, Comparison, Contrast
 from orchestrator.reports.columns import LONGEST, Column, Notes, choose, legend
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.summary import LONGEST as LONGEST_NAME
-from orchestrator.reports.summary import by_candidate, sentences, split_params
+from orchestrator.reports.summary import by_candidate, sentences, set_against, split_params
 from orchestrator.terminal.text import clipped, drawn, plain
 
 # A row's name may wrap down to this width before its columns are laid out in two tables.
@@ -129,7 +129,7 @@ def _cases_table(
     for name, group in groupby(contrasts, key=differences(contrasts)):
         for position, contrast in enumerate(group):
             cells = (column.cell(arms[contrast.pair.arms[1]], contrast, notes) for column in columns)
-            grid.add(name if position == 0 else "", contrast.pair.version or "", *cells)
+            grid.add(name if position == 0 else "", contrast.pair.arms[1].version, *cells)
         grid.end_section()
     return grid
 
@@ -147,13 +147,7 @@ def differences(contrasts: Iterable[Contrast]) -> Callable[[Contrast], str]:
     def told(contrast: Contrast) -> str:
         pair = contrast.pair
         own = [item[1] for item in pair.params if item not in alike[pair.workload]]
-        old, new = (set(_parameters(label)) for label in (pair.baseline, pair.candidate))
-        apart = " ".join(item.partition("=")[2] for item in new - old)
-        base = " ".join(item.partition("=")[2] for item in old - new)
-        return clipped(" ".join([pair.workload, *own, apart, "v", base]), LONGEST_NAME)
+        apart = [set_against(pair)] if isinstance(pair, CasePair) else []
+        return clipped(" ".join([pair.workload, *own, *apart]), LONGEST_NAME)
 
     return told
-
-
-def _parameters(label: str) -> list[str]:
-    return label.partition("[")[2].rstrip("]").split(",")

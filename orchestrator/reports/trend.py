@@ -83,7 +83,9 @@ def _head(comparison: Comparison) -> Text:
 def instead(comparison: Comparison, of_case: Sequence[Point]) -> str:
     """Return a line that names the version ratios refer to if the baseline has no time, or ''."""
     baseline = comparison.plan.versions[0]
-    other = next((one.contrast.pair.baseline for one in of_case if one.contrast and one.contrast.ratio), baseline)
+    other = next(
+        (one.contrast.pair.arms[0].version for one in of_case if one.contrast and one.contrast.ratio), baseline
+    )
     return f"ratios are to {other}: {baseline} has no time." if other != baseline else ""
 
 
@@ -158,7 +160,7 @@ def summary(of_case: Sequence[Point]) -> str:
     if not found:
         return f"no step of {len(steps)} between neighbours is shown to differ{rest}."
     named = sorted(found, key=lambda one: -max(one.ratio or 1.0, 1 / (one.ratio or 1.0)))[:MOST_NAMED]
-    told = [f"{one.pair.candidate} ({ratio(one.ratio or 1.0)} {one.verdict})" for one in found if one in named]
+    told = [f"{one.pair.arms[1].version} ({ratio(one.ratio or 1.0)} {one.verdict})" for one in found if one in named]
     more = f", and {len(found) - len(named)} more" if len(found) > len(named) else ""
     return f"steps that differ: {len(found)} of {len(steps)}: {', '.join(told)}{more}{rest}."
 
@@ -188,8 +190,8 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
 
 def _step_object(step: Contrast) -> dict[str, Any]:
     return {
-        "earlier": step.pair.baseline,
-        "later": step.pair.candidate,
+        "earlier": step.pair.arms[0].version,
+        "later": step.pair.arms[1].version,
         "verdict": step.verdict,
         "ratio": step.ratio,
         "ci_low": step.ci_low,

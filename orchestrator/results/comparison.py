@@ -8,7 +8,7 @@ from statistics import median
 
 import pyarrow as pa
 
-from orchestrator.model import Arm, ArmKey, ArmResult, Comparison, Contrast, Manifest, Metric, Pair, Plan
+from orchestrator.model import Arm, ArmKey, ArmResult, Comparison, Contrast, Manifest, Metric, Plan, VersionPair
 from orchestrator.plan.pairs import neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, read_endings
@@ -92,7 +92,7 @@ def compared(
     return arms, tuple(_explored(contrast, known, endings.exploratory_from) for contrast in contrasts)
 
 
-def further(found: Gathered, pairs: tuple[Pair, ...], arms: Sequence[ArmResult]) -> tuple[Contrast, ...]:
+def further(found: Gathered, pairs: tuple[VersionPair, ...], arms: Sequence[ArmResult]) -> tuple[Contrast, ...]:
     """Return a separate family of contrasts, for which no rounds were measured."""
     plan = replace(found.plan, pairs=pairs)
     if not pairs:

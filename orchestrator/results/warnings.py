@@ -25,9 +25,10 @@ def check_control(contrasts: Sequence[Contrast]) -> list[str]:
     failed = [one for one in own if one.verdict in ("slower", "faster")]
     if failed:
         worst = max(failed, key=lambda one: abs(math.log(one.ratio or 1.0)))
+        baseline, _ = worst.pair.arms
         return [
-            f"THE CONTROL ARM FAILED in {len(failed)} of {len(own)} cases: {worst.pair.baseline} against itself is "
-            f"{worst.verdict} ({worst.ratio:.2f}x in {worst.pair.arms[0].case}); believe no difference of that size"
+            f"THE CONTROL ARM FAILED in {len(failed)} of {len(own)} cases: {baseline.version} against itself is "
+            f"{worst.verdict} ({worst.ratio:.2f}x in {baseline.case}); believe no difference of that size"
         ]
     open_ = [one for one in own if one.verdict != "same"]
     if open_:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from orchestrator.model import (
     ArmResult,
     Case,
+    CasePair,
     Claim,
     Comparison,
     Contrast,
@@ -22,6 +23,7 @@ from orchestrator.model import (
     Manifest,
     Pair,
     Plan,
+    VersionPair,
     Workload,
 )
 from orchestrator.plan.pairs import plan_pairs
@@ -55,28 +57,12 @@ def workload(name: str = "power", **changes: Any) -> Workload:
     return replace(known, **changes)
 
 
-def version_pair(of: Case, baseline: str = OLD, candidate: str = NEW) -> Pair:
-    return Pair(
-        kind="version",
-        version=None,
-        baseline=baseline,
-        candidate=candidate,
-        case=of,
-        workload=of.workload,
-        params=of.params,
-    )
+def version_pair(of: Case, baseline: str = OLD, candidate: str = NEW) -> VersionPair:
+    return VersionPair(case=of, baseline=baseline, candidate=candidate)
 
 
-def case_pair(baseline: Case, candidate: Case, version: str = NEW) -> Pair:
-    return Pair(
-        kind="case",
-        version=version,
-        baseline=baseline.label,
-        candidate=candidate.label,
-        case=None,
-        workload=candidate.workload,
-        params=tuple(item for item in candidate.params if item in baseline.params),
-    )
+def case_pair(baseline: Case, candidate: Case, version: str = NEW) -> CasePair:
+    return CasePair(version=version, baseline=baseline, candidate=candidate)
 
 
 def claim(*expectations: Expectation, **changes: Any) -> Claim:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast
+from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast, VersionPair
 from orchestrator.plan.pairs import TREND_FROM, in_order
 from orchestrator.reports.columns import MEASURES, duration, interval, ratio
 from orchestrator.reports.html.calls import Course
@@ -80,7 +80,7 @@ def sections(
         arms[arm.case.label].append(arm)
     contrasts: dict[str, list[Contrast]] = defaultdict(list)
     for contrast in comparison.contrasts:
-        if contrast.pair.case is not None:
+        if isinstance(contrast.pair, VersionPair):
             contrasts[contrast.pair.case.label].append(contrast)
     neighbours: dict[str, list[Contrast]] = defaultdict(list)
     references: dict[str, list[Contrast]] = defaultdict(list)
@@ -136,10 +136,11 @@ def _trend(comparison: Comparison, found: Found) -> tuple[Plot, ...]:
     """Return the plots for many versions: ratio and time from one version to the next, and where neighbours differ."""
     if not is_trend(comparison) or not any(arm.median_ms is not None for arm in found.arms):
         return ()
-    baseline = shown(found.references[0].pair.baseline if found.references else comparison.plan.versions[0])
+    baseline = shown(found.references[0].pair.arms[0].version if found.references else comparison.plan.versions[0])
     steps = [one for one in found.neighbours if one.verdict in ("slower", "faster")]
     told = [
-        f"{one.pair.candidate} against {one.pair.baseline}: {ratio(one.ratio or 1.0)}, {one.verdict}" for one in steps
+        f"{one.pair.arms[1].version} against {one.pair.arms[0].version}: {ratio(one.ratio or 1.0)}, {one.verdict}"
+        for one in steps
     ]
     times = [f"{arm.version}: {duration(arm.median_ms)}" for arm in found.arms if arm.median_ms is not None]
     return (
@@ -261,7 +262,8 @@ def _margin(comparison: Comparison, contrast: Contrast) -> float:
 def _compared(contrast: Contrast) -> str:
     """Return a contrast between versions in as few words as possible."""
     pair = contrast.pair
-    return pair.candidate if pair.metric == "steady" else f"{pair.candidate} {MEASURES[pair.metric]}"
+    version = pair.arms[1].version
+    return version if pair.metric == "steady" else f"{version} {MEASURES[pair.metric]}"
 
 
 def _data(comparison: Comparison, found: Found) -> dict[str, Any]:
@@ -294,8 +296,8 @@ def _trend_data(comparison: Comparison, found: Found) -> dict[str, Any]:
     The version that the ratios refer to is at 1.
     """
     ratios = by_candidate(found.contrasts) | by_candidate(found.references)
-    timed = {one.pair.candidate: one for one in ratios.values() if one.ratio is not None}
-    at_one = {one.pair.baseline for one in timed.values()}
+    timed = {one.pair.arms[1].version: one for one in ratios.values() if one.ratio is not None}
+    at_one = {one.pair.arms[0].version for one in timed.values()}
     return {
         "order": [
             [
@@ -307,7 +309,7 @@ def _trend_data(comparison: Comparison, found: Found) -> dict[str, Any]:
             for one in (timed.get(version),)
         ],
         "steps": [
-            [shown(one.pair.baseline), shown(one.pair.candidate), rounded(one.ratio), one.verdict]
+            [*(shown(arm.version) for arm in one.pair.arms), rounded(one.ratio), one.verdict]
             for one in found.neighbours
             if one.verdict in ("slower", "faster")
         ],

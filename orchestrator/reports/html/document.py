@@ -119,7 +119,8 @@ def _overview(comparison: Comparison, names: Names) -> dict[str, Any] | None:
     counts = {word: sum(one.verdict == word for one in timed) for word in VERDICTS}
     told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     ratios = [
-        [shown(one.pair.candidate), rounded(one.ratio), one.verdict, places[one.pair.arms[1].case]] for one in timed
+        [shown(one.pair.arms[1].version), rounded(one.ratio), one.verdict, places[one.pair.arms[1].case]]
+        for one in timed
     ]
     cases = [f"{shown(case.workload)} {names.own[case]}" for case in names.cases.values()]
     return {

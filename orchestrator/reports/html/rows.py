@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, Params
+from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, Params, VersionPair
 from orchestrator.reports.columns import MARKS, MEASURES, duration, interval, ratio
 from orchestrator.reports.html.escape import rounded, shown
 from orchestrator.reports.summary import by_candidate
@@ -170,7 +170,7 @@ def contrast_rows(contrasts: Sequence[Contrast], names: Names) -> list[Row]:
 
 def contrast_row(contrast: Contrast, names: Names) -> Row:
     pair = contrast.pair
-    compared, version = compared_cases(pair, names), shown(pair.version or pair.candidate)
+    compared, version = compared_cases(pair, names), shown(pair.arms[1].version)
     workload = shown(pair.workload)
     told = (contrast.reason, EXPLORATORY if contrast.exploratory else "", margin_of(pair))
     return Row(
@@ -193,14 +193,9 @@ def contrast_row(contrast: Contrast, names: Names) -> Row:
 
 def compared_cases(pair: Pair, names: Names) -> str:
     """Return what distinguishes two cases and what they share or, for versions, the case."""
-    if pair.kind == "version":
-        assert pair.case is not None
+    if isinstance(pair, VersionPair):
         return f"{names.own.get(pair.case, shown(pair.case.label))} against {shown(pair.baseline)}"
-    base, candidate = names.cases.get(pair.baseline), names.cases.get(pair.candidate)
-    if base is None or candidate is None:
-        return shown(f"{pair.candidate} against {pair.baseline}")
-    new = params(tuple(one for one in candidate.params if one not in base.params))
-    old = params(tuple(one for one in base.params if one not in candidate.params))
+    old, new = map(params, pair.apart)
     shared = params(pair.params)
     return shown(f"{new} against {old}" + (f" ({shared})" if shared else ""))
 
