@@ -69,8 +69,23 @@ class Arm(NamedTuple):
         return ArmKey(self.case.label, self.version)
 
 
-# The baseline once more, in a worker of its own: what it differs by is this machine's noise.
-CONTROL = "+control"
+# The control arm is the baseline once more, in a separate worker: what it differs by is this machine's noise. It is a
+# version like any other, so its name is a version's with a suffix, in memory as in files.
+_CONTROL = "+control"
+
+
+def control_of(number: str) -> str:
+    """Return the name of the control arm of a version."""
+    return number + _CONTROL
+
+
+def is_control(version: str) -> bool:
+    return version.endswith(_CONTROL)
+
+
+def number_of(version: str) -> str:
+    """Return the number of the TensorFlow that runs in a version, which may be the control arm."""
+    return version.removesuffix(_CONTROL)
 
 
 def params_label(params: Params) -> str:

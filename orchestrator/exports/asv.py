@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.exports.common import python_of, quartiles, steady_ns
 from orchestrator.exports.escape import file_name, key
 from orchestrator.exports.files import new_folder, write_json
-from orchestrator.model import CONTROL, ArmKey, ArmResult, Case
+from orchestrator.model import ArmKey, ArmResult, Case, number_of
 from orchestrator.results.run import Run
 from orchestrator.stats.paired import Estimate
 
@@ -107,7 +107,7 @@ def _listed(benchmark: Benchmark, timeout_s: float) -> dict[str, Any]:
 def _result(run: Run, version: str, machine: dict[str, str], benchmarks: Sequence[Benchmark]) -> dict[str, Any]:
     environment = run.manifest.environments.get(version)
     python = python_of(run, version) or ""
-    tensorflow = version.removesuffix(CONTROL)
+    tensorflow = number_of(version)
     arms = {arm.key: arm for arm in run.arms}
     times = steady_ns(run)
     moment = int(run.plan.created.timestamp() * 1000)

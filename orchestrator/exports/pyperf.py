@@ -16,7 +16,7 @@ from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports.common import python_of, told
 from orchestrator.exports.escape import file_name, key
 from orchestrator.exports.files import new_folder, write_json
-from orchestrator.model import CONTROL, ArmKey, Contrast
+from orchestrator.model import ArmKey, Contrast, number_of
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results import tables
 from orchestrator.results.replicates import Replicate
@@ -125,7 +125,7 @@ def _about_version(run: Run, version: str) -> Metadata:
         tfcompare_tool=run.manifest.tool,
         tfcompare_engine=run.plan.engine,
         tfcompare_device=run.plan.device,
-        tensorflow_version=version.removesuffix(CONTROL),
+        tensorflow_version=number_of(version),
         python_version=python_of(run, version),
         cpu_model_name=str(host.get("cpu") or ""),
         cpu_count=cores if isinstance(cores, int) else None,

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import ConfigDict
 
-from orchestrator.model import CONTROL
+from orchestrator.model import control_of, is_control
 
 STRICT = ConfigDict(extra="forbid")
 
@@ -88,12 +88,12 @@ class Key:
 
     @property
     def is_control(self) -> bool:
-        return self.version.endswith(CONTROL)
+        return is_control(self.version)
 
     @property
     def control(self) -> "Key":
         """The series of the reference against itself that was measured in the same rounds."""
-        return Key(self.case, self.reference + CONTROL, self.reference, self.device, self.engine, self.host)
+        return Key(self.case, control_of(self.reference), self.reference, self.device, self.engine, self.host)
 
     @cached_property
     def id(self) -> str:

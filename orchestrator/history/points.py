@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import date
 
 from orchestrator.history.model import Outcome, Point, Stage, Surroundings
-from orchestrator.model import CONTROL, ArmResult, Contrast, Manifest, VersionPair
+from orchestrator.model import ArmResult, Contrast, Manifest, VersionPair, number_of
 from orchestrator.results.compare_runs import WORKER
 from orchestrator.results.comparison import samples
 from orchestrator.results.run import Run
@@ -71,7 +71,7 @@ def _outcome(between: list[ArmResult], contrast: Contrast) -> tuple[Outcome, str
 
 def _surroundings(manifest: Manifest, workload: str, reference: str, build: str, device: str) -> Surroundings:
     def image(version: str) -> str:
-        facts = manifest.environments.get(version) or manifest.environments.get(version.removesuffix(CONTROL))
+        facts = manifest.environments.get(version) or manifest.environments.get(number_of(version))
         return facts.identity if facts else ""
 
     host = manifest.host

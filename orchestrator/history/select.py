@@ -15,7 +15,7 @@ from orchestrator.errors import NothingSelected
 from orchestrator.history import schema
 from orchestrator.history.model import Key, Series
 from orchestrator.history.series import all_series
-from orchestrator.model import CONTROL, Case
+from orchestrator.model import Case, is_control
 
 KEY = ("case", "version", "reference", "device", "engine", "host")
 # An overview is about what is measured now: what has had no night for so long has left the suite.
@@ -133,7 +133,7 @@ def _versions(asked: Asked, known: Sequence[str]) -> tuple[str, ...]:
             version = None if name in known else catalog.find(name)
             names.append(version.number if version else name)
         return _named("version", names, known)
-    without = tuple(version for version in known if not version.endswith(CONTROL))
+    without = tuple(version for version in known if not is_control(version))
     return tuple(known) if asked.whole or not without else without
 
 

@@ -18,7 +18,6 @@ from orchestrator.measure.prepare_run import prepare, workload_folder
 from orchestrator.measure.rounds import Ledger, Stretch, undecided
 from orchestrator.measure.run import Done, conduct
 from orchestrator.model import (
-    CONTROL,
     ArmKey,
     Calibrated,
     Case,
@@ -30,6 +29,8 @@ from orchestrator.model import (
     Lost,
     Manifest,
     Plan,
+    is_control,
+    number_of,
 )
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
@@ -102,7 +103,7 @@ def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
 
 def is_closed(arm: ArmKey, comparison: Comparison, past: Past) -> bool:
     """Return whether an arm gets no more rounds: it ended, or its version never had an environment."""
-    return arm in past.ledger.ended or arm.version.removesuffix(CONTROL) not in comparison.manifest.environments
+    return arm in past.ledger.ended or number_of(arm.version) not in comparison.manifest.environments
 
 
 def open_cases(comparison: Comparison, past: Past) -> list[Case]:
@@ -237,7 +238,7 @@ def _environments(
     asked = [by_number[number] for number in measured if number in by_number]
     environments, failures = prepare(tuple(asked), engine, directory, view)
     for number in measured:
-        if number not in by_number and not number.endswith(CONTROL):
+        if number not in by_number and not is_control(number):
             failures[number] = EnvironmentFailed("left out, it is no longer in the table of versions", version=number)
     for version in list(environments):
         was, now = manifest.environments[version].identity, environments[version].facts.identity
@@ -251,6 +252,6 @@ def _environments(
     if not environments:
         raise EnvironmentFailed("no version could be made ready:\n" + "\n".join(map(str, failures.values())))
     for version in plan.versions:
-        if version.endswith(CONTROL) and (original := environments.get(version.removesuffix(CONTROL))):
+        if is_control(version) and (original := environments.get(number_of(version))):
             environments[version] = original
     return environments, failures

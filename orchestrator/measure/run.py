@@ -19,7 +19,7 @@ from orchestrator.measure import alternative
 from orchestrator.measure.prepare_run import pin_workloads, prepare_somewhere, workload_folder
 from orchestrator.measure.rounds import Ledger, Measurement, Stretch
 from orchestrator.measure.workers import Crew
-from orchestrator.model import CONTROL, Comparison, Ended, Finished, Machine, Manifest, Plan
+from orchestrator.model import Comparison, Ended, Finished, Machine, Manifest, Plan, control_of
 from orchestrator.plan.gpus import fit
 from orchestrator.plan.pairs import TREND_FROM
 from orchestrator.plan.request import Asked, Options, ask
@@ -71,7 +71,7 @@ def _run(options: Options, asked: Asked, name: str, engine: Engine, view: View, 
     directory.write_plan(plan)
     baseline = asked.versions[0].number
     if options.control and baseline in environments:
-        environments[baseline + CONTROL] = environments[baseline]
+        environments[control_of(baseline)] = environments[baseline]
     directory.write_manifest(make_manifest(options, asked, environments))
     own = workload_folder(plan, directory, held)
     error = conduct(plan, environments, directory, view, own, first_stretch(plan), Ledger(), asked.fitting)

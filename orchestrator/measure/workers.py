@@ -13,7 +13,7 @@ from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.engines.worker.client import Ready, SeenGpu, WorkerClient, WorkerDied
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
-from orchestrator.model import CONTROL, Lost, Plan
+from orchestrator.model import Lost, Plan, number_of
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import Stream
 
@@ -157,7 +157,7 @@ class Crew:
 
     def _require_gpu(self, client: WorkerClient) -> None:
         """Raise EngineUnavailable unless TensorFlow itself sees the GPUs that were requested for the run."""
-        version = client.version.removesuffix(CONTROL)
+        version = number_of(client.version)
         slow = version in self._fitting.slow_starts
         seen = client.gpus(SLOW_START_TIMEOUT_S if slow else START_TIMEOUT_S)
         if wrong := misfit(self._fitting.cards, seen):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
-from orchestrator.model import CONTROL, ArmResult, Case, CasePair, Pair, Plan, VersionPair, Workload
+from orchestrator.model import ArmResult, Case, CasePair, Pair, Plan, VersionPair, Workload, is_control
 
 # Rounds after which a run is judged, and the error that these looks share.
 LOOKS = (6, 10, 15, 20)
@@ -36,14 +36,14 @@ def plan_pairs(cases: Sequence[Case], versions: Sequence[str], workloads: dict[s
             pairs.extend(
                 CasePair(version=version, baseline=baseline, candidate=case)
                 for version in versions
-                if not version.endswith(CONTROL)
+                if not is_control(version)
             )
     return tuple(pairs)
 
 
 def in_order(versions: Iterable[str]) -> tuple[str, ...]:
     """Return the versions from the oldest to the newest, wherever the baseline is, without its second arm."""
-    own = [version for version in versions if not version.endswith(CONTROL)]
+    own = [version for version in versions if not is_control(version)]
     try:
         return tuple(sorted(own, key=Number))
     except InvalidVersion:

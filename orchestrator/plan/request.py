@@ -14,7 +14,7 @@ from orchestrator.catalog.selectors import MARGIN, select_cases
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import CONTROL, Case, Claim, Isolation, Pair, Plan, Workload
+from orchestrator.model import Case, Claim, Isolation, Pair, Plan, Workload, control_of
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, LOOKS_AT_CLAIMS, plan_pairs
 
@@ -144,7 +144,7 @@ def _of_suite(options: Options, workloads: dict[str, Workload], fewest: int) -> 
         raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
     numbers = tuple(version.number for version in versions)
     if options.control:
-        numbers = (numbers[0], numbers[0] + CONTROL, *numbers[1:])
+        numbers = (numbers[0], control_of(numbers[0]), *numbers[1:])
     return Chosen(versions, numbers, cases, plan_pairs(cases, numbers, workloads), suite.budget_s)
 
 

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.errors import UsageError
-from orchestrator.model import CONTROL, ArmKey, ArmResult, Case, Comparison, Contrast
+from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast, is_control
 from orchestrator.reports.column_blocks import Cell, Part, Piece, Rows, fits, flat, lines, stacked, table
 from orchestrator.reports.columns import COLUMNS, MARKS, STYLES, Notes
 from orchestrator.reports.table import facts, warned
@@ -40,7 +40,7 @@ class Study:
 
     def __init__(self, comparison: Comparison) -> None:
         self.plan = comparison.plan
-        self.versions = [version for version in self.plan.versions if not version.endswith(CONTROL)]
+        self.versions = [version for version in self.plan.versions if not is_control(version)]
         self._cases = {_place(case): case for case in self.plan.cases if case.workload == WORKLOAD}
         self.blocks = list(dict.fromkeys(block for block, _, _ in self._cases))
         self.modes = {mode for _, mode, _ in self._cases}

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from orchestrator.model import CONTROL, ArmKey, Case, CasePair, Comparison, Contrast, VerdictName
+from orchestrator.model import ArmKey, Case, CasePair, Comparison, Contrast, VerdictName, is_control
 from orchestrator.reports.columns import ratio
 from orchestrator.terminal.text import clipped
 
@@ -18,7 +18,7 @@ def sentences(comparison: Comparison) -> tuple[str, ...]:
     return tuple(
         _sentence(version, comparison.plan.versions[0], of_version(comparison, version), names)
         for version in comparison.plan.versions[1:]
-        if not version.endswith(CONTROL)
+        if not is_control(version)
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from statistics import median
 
-from orchestrator.model import CONTROL, CardSpan, Contrast, Manifest, Plan, Watched
+from orchestrator.model import CardSpan, Contrast, Manifest, Plan, Watched, is_control
 from orchestrator.results.endings import Endings
 
 # From this share of the contrasts on, those that noise leaves open say more of the machine than of the versions.
@@ -19,7 +19,7 @@ ENOUGH_ROUNDS = 5
 
 def check_control(contrasts: Sequence[Contrast]) -> list[str]:
     """Warn about this machine if the baseline differs from itself; this warning comes before all others."""
-    own = [one for one in contrasts if one.pair.kind == "version" and one.pair.candidate.endswith(CONTROL)]
+    own = [one for one in contrasts if one.pair.kind == "version" and is_control(one.pair.candidate)]
     if not own:
         return []
     failed = [one for one in own if one.verdict in ("slower", "faster")]

@@ -1,6 +1,6 @@
 """The types that the modules pass to each other."""
 
-from orchestrator.model import Arm, ArmKey, Ended
+from orchestrator.model import Arm, ArmKey, Ended, control_of, is_control, number_of
 from tests.support import builders
 from tests.support.builders import NEW, OLD
 
@@ -24,3 +24,9 @@ def test_whatever_is_about_an_arm_gives_the_same_name_for_it():
     name = ArmKey("power[mode=eager]", NEW)
     assert Arm(EAGER, NEW).key == builders.arm(EAGER, NEW).key == ended.arm == name
     assert builders.version_pair(EAGER).arms[1] == name
+
+
+def test_the_control_arm_is_named_after_the_version_that_it_runs():
+    assert control_of("2.13.0") == "2.13.0+control"
+    assert [is_control(version) for version in ("2.13.0", "2.13.0+control")] == [False, True]
+    assert {number_of(version) for version in ("2.13.0", "2.13.0+control")} == {"2.13.0"}
