@@ -31,7 +31,7 @@ Metadata = dict[str, str | int | float]
 
 
 @dataclass(frozen=True)
-class Calls:
+class TimedReplicate:
     """One replicate's rows in order, as arrays, since Python numbers for millions of rows would fill the memory."""
 
     replicate: Replicate
@@ -62,16 +62,16 @@ def write(run: Run, folder: Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
-def _calls(run: Run) -> dict[ArmKey, list[Calls]]:
+def _calls(run: Run) -> dict[ArmKey, list[TimedReplicate]]:
     known = {(one.version, one.number): one for one in run.replicates}
-    found: dict[ArmKey, list[Calls]] = defaultdict(list)
+    found: dict[ArmKey, list[TimedReplicate]] = defaultdict(list)
     for table in tables.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates):
         for calls in _by_replicate(table, known):
             found[calls.replicate.arm].append(calls)
     return found
 
 
-def _by_replicate(table: pa.Table, known: dict[tuple[str, int], Replicate]) -> Iterator[Calls]:
+def _by_replicate(table: pa.Table, known: dict[tuple[str, int], Replicate]) -> Iterator[TimedReplicate]:
     if table.num_rows == 0:
         return
     ordered = table.sort_by([("replicate", "ascending"), ("ordinal", "ascending")]).combine_chunks()
@@ -84,10 +84,10 @@ def _by_replicate(table: pa.Table, known: dict[tuple[str, int], Replicate]) -> I
     for number, begin, end in zip(numbers, starts, [*starts[1:], len(steps)], strict=True):
         replicate = known.get((ordered["version"][begin].as_py(), int(number)))
         if replicate:
-            yield Calls(replicate, phases[begin:end], seconds[begin:end], steps[begin:end])
+            yield TimedReplicate(replicate, phases[begin:end], seconds[begin:end], steps[begin:end])
 
 
-def _benchmark(name: ArmKey, calls: Sequence[Calls], contrast: Contrast | None) -> dict[str, Any]:
+def _benchmark(name: ArmKey, calls: Sequence[TimedReplicate], contrast: Contrast | None) -> dict[str, Any]:
     about = _metadata(name=key(name[0]), unit="second")
     if contrast:
         about |= _metadata(
@@ -101,7 +101,7 @@ def _benchmark(name: ArmKey, calls: Sequence[Calls], contrast: Contrast | None) 
     return {"metadata": about, "runs": [_run(one) for one in sorted(calls, key=lambda one: one.replicate.round)]}
 
 
-def _run(calls: Calls) -> dict[str, Any]:
+def _run(calls: TimedReplicate) -> dict[str, Any]:
     """Return a pyperf run: its values are steady calls per step, and earlier calls except the build are warm-up."""
     replicate, steady = calls.replicate, calls.phases == "steady"
     before = ~steady & (calls.phases != "build")

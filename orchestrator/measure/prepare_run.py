@@ -14,13 +14,13 @@ from orchestrator.errors import EnvironmentFailed, Interrupted
 from orchestrator.measure import alternative
 from orchestrator.measure.prepare import Ready, make_ready
 from orchestrator.model import Lost, Plan
-from orchestrator.plan.request import Asked, Options
+from orchestrator.plan.request import Options, PlannedRun
 from orchestrator.results import exit_error
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View
 
 
-def pin_workloads(asked: Asked, own: Path | None, directory: RunDir, say: Callable[[str], None]) -> Asked:
+def pin_workloads(asked: PlannedRun, own: Path | None, directory: RunDir, say: Callable[[str], None]) -> PlannedRun:
     """Copy the user's own workloads into the run directory, if any of them is measured, and use the copies."""
     if own is None or all(workload.builtin for workload in asked.workloads.values()):
         return asked

@@ -22,7 +22,7 @@ from orchestrator.measure.workers import Crew
 from orchestrator.model import Comparison, Ended, Finished, Machine, Manifest, Plan, control_of
 from orchestrator.plan.gpus import fit
 from orchestrator.plan.pairs import TREND_FROM
-from orchestrator.plan.request import Asked, Options, ask
+from orchestrator.plan.request import Options, PlannedRun, ask
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.exit_error import verdict_on
 from orchestrator.results.rundir import RunDir
@@ -54,7 +54,7 @@ def run(options: Options, view: View) -> Done:
         return _run(options, asked, name, engine, view, held)
 
 
-def _run(options: Options, asked: Asked, name: str, engine: Engine, view: View, held: ExitStack) -> Done:
+def _run(options: Options, asked: PlannedRun, name: str, engine: Engine, view: View, held: ExitStack) -> Done:
     plan = replace(asked.plan, engine=name)
     directory = RunDir.create(options.out or Path("runs") / plan.run)
     held.enter_context(directory.hold())
@@ -116,7 +116,7 @@ def _memory(plan: Plan) -> str:
     return f"{told}, WHERE {available_mb / 1024:.0f} GB ARE FREE: take fewer versions at a time"
 
 
-def make_manifest(options: Options, asked: Asked, environments: dict[str, Environment]) -> Manifest:
+def make_manifest(options: Options, asked: PlannedRun, environments: dict[str, Environment]) -> Manifest:
     return Manifest(
         tool=installed_version("tfcompare"),
         contract=contract.FINGERPRINT,

@@ -8,7 +8,7 @@ from orchestrator.catalog.gpu_support import NO_CARDS, Fitting, Match, judge
 from orchestrator.catalog.version import Version
 from orchestrator.errors import UsageError
 from orchestrator.machine.gpu import Gpu, GpuReading, gpus, read_gpus
-from orchestrator.plan.request import Asked, Options
+from orchestrator.plan.request import Options, PlannedRun
 
 NOT_SEEN = (
     "neither NVML nor nvidia-smi shows a GPU on this machine: no version was judged against one, and all that the "
@@ -51,10 +51,10 @@ def _named(name: str, seen: Sequence[Gpu]) -> Gpu:
 
 def fit(
     options: Options,
-    asked: Asked,
+    asked: PlannedRun,
     find: Callable[[], tuple[Gpu, ...]] = gpus,
     read: Callable[[], tuple[GpuReading, ...]] = read_gpus,
-) -> tuple[Options, Asked]:
+) -> tuple[Options, PlannedRun]:
     """Return the options and the request with the cards chosen and each version judged.
 
     Raises UsageError for a version that is known to fail on one of the cards, unless --force was given.

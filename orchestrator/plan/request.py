@@ -44,7 +44,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlannedRun:
     """The options, checked against what exists before any work starts."""
 
     versions: tuple[Version, ...]
@@ -64,7 +64,7 @@ class Chosen:
     budget_s: float | None
 
 
-def ask(options: Options, fewest: int = 2) -> Asked:
+def ask(options: Options, fewest: int = 2) -> PlannedRun:
     """Validate the options and return the checked request.
 
     Every mistake in the options is found here. `fewest` is the smallest number of versions that makes sense.
@@ -101,7 +101,7 @@ def ask(options: Options, fewest: int = 2) -> Asked:
         memory_mb=options.environments.memory_mb,
         claims=options.claims,
     )
-    return Asked(chosen.versions, {case.workload: workloads[case.workload] for case in chosen.cases}, plan)
+    return PlannedRun(chosen.versions, {case.workload: workloads[case.workload] for case in chosen.cases}, plan)
 
 
 def _check_threads(versions: tuple[Version, ...]) -> None:

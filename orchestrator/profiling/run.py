@@ -27,7 +27,7 @@ from orchestrator.measure.run import make_manifest
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Crew
 from orchestrator.model import Case, Lost, Plan
 from orchestrator.plan.gpus import fit
-from orchestrator.plan.request import Asked, Options, ask
+from orchestrator.plan.request import Options, PlannedRun, ask
 from orchestrator.profiling.flamegraph import collapsed, speedscope
 from orchestrator.profiling.model import Heading, Profile, Profiled, ProfiledArm, stem
 from orchestrator.results.rundir import RunDir, refuse_strangers
@@ -52,7 +52,7 @@ class ProfileOptions:
     top: int = TOP
 
 
-def asked_of(options: ProfileOptions) -> Asked:
+def asked_of(options: ProfileOptions) -> PlannedRun:
     """Validate the options and return the checked request.
 
     Every mistake in the options is found here. Of the plan, only what starts workers is used: there are no rounds, and
@@ -98,7 +98,7 @@ def make_directory(path: Path) -> RunDir:
 
 def _profile(
     options: ProfileOptions,
-    asked: Asked,
+    asked: PlannedRun,
     environments: dict[str, Environment],
     failures: list[EnvironmentFailed],
     directory: RunDir,
@@ -147,7 +147,7 @@ def _profile(
 
 def _head(
     options: ProfileOptions,
-    asked: Asked,
+    asked: PlannedRun,
     environments: dict[str, Environment],
     ready: dict[str, Ready],
     directory: RunDir,

@@ -14,7 +14,7 @@ from orchestrator.reports import table
 from orchestrator.reports.columns import MARKS, STYLES, Notes, duration, interval, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import run_object
-from orchestrator.reports.ratio_plot import Scale, cells_for
+from orchestrator.reports.ratio_plot import RatioScale, cells_for
 from orchestrator.reports.summary import by_candidate
 from orchestrator.terminal.text import plain
 
@@ -30,7 +30,7 @@ LEGEND = (
 
 
 @dataclass(frozen=True)
-class Point:
+class TrendPoint:
     """A version of one case, in the order of the versions.
 
     It has its contrast with the baseline, and its contrast with the previous version that was measured.
@@ -46,14 +46,14 @@ class Point:
         return self.arm.median_ms is not None and self.step is None and not (self.contrast and self.contrast.ratio)
 
 
-def points(comparison: Comparison) -> dict[Case, list[Point]]:
+def points(comparison: Comparison) -> dict[Case, list[TrendPoint]]:
     to_baseline = by_candidate(comparison.contrasts) | by_candidate(comparison.references)
     before = {one.pair.arms[1]: one for one in comparison.neighbours}
     places = {version: place for place, version in enumerate(in_order(comparison.plan.versions))}
-    found: dict[Case, list[Point]] = {}
+    found: dict[Case, list[TrendPoint]] = {}
     for arm in comparison.arms:
         if arm.version in places:
-            found.setdefault(arm.case, []).append(Point(arm, to_baseline.get(arm.key), before.get(arm.key)))
+            found.setdefault(arm.case, []).append(TrendPoint(arm, to_baseline.get(arm.key), before.get(arm.key)))
     return {case: sorted(of_case, key=lambda one: places[one.arm.version]) for case, of_case in found.items()}
 
 
@@ -80,7 +80,7 @@ def _head(comparison: Comparison) -> Text:
     return Text("\n").join(lines)
 
 
-def instead(comparison: Comparison, of_case: Sequence[Point]) -> str:
+def instead(comparison: Comparison, of_case: Sequence[TrendPoint]) -> str:
     """Return a line that names the version ratios refer to if the baseline has no time, or ''."""
     baseline = comparison.plan.versions[0]
     other = next(
@@ -89,14 +89,14 @@ def instead(comparison: Comparison, of_case: Sequence[Point]) -> str:
     return f"ratios are to {other}: {baseline} has no time." if other != baseline else ""
 
 
-def _grid(case: Case, of_case: Sequence[Point], width: int, notes: Notes) -> Grid:
+def _grid(case: Case, of_case: Sequence[TrendPoint], width: int, notes: Notes) -> Grid:
     rows = [_cells(point, notes) for point in of_case]
     if width < WIDE:
         rows = [(*row[:3], *row[4:]) for row in rows]
     headers = ["version", "time", "ratio", *(["interval"] if width >= WIDE else []), "", "verdict", "step"]
     place = headers.index("")
     widths = [max(len(headers[at]), *(len(str(row[at])) for row in rows)) for at in range(len(headers)) if at != place]
-    scale = Scale.over(map(_span, of_case), cells_for(width, widths))
+    scale = RatioScale.over(map(_span, of_case), cells_for(width, widths))
     headers[place] = scale.header()
     params = " ".join(f"{key}={value}" for key, value in case.params)
     title = plain(case.workload, style="bold").append_text(plain(f"  {params}" if params else "", style="not bold dim"))
@@ -107,7 +107,7 @@ def _grid(case: Case, of_case: Sequence[Point], width: int, notes: Notes) -> Gri
     return grid
 
 
-def _cells(point: Point, notes: Notes) -> tuple[str | Text, ...]:
+def _cells(point: TrendPoint, notes: Notes) -> tuple[str | Text, ...]:
     arm, contrast = point.arm, point.contrast
     if arm.median_ms is None:
         return arm.version, "", "", "", "", f"{arm.outcome}{notes.mark(arm.reason)}", ""
@@ -124,7 +124,7 @@ def _cells(point: Point, notes: Notes) -> tuple[str | Text, ...]:
     return arm.version, time, value, interval(contrast), "", verdict, _step(point)
 
 
-def _step(point: Point) -> Text:
+def _step(point: TrendPoint) -> Text:
     step = point.step
     if step is None:
         return Text()
@@ -132,24 +132,24 @@ def _step(point: Point) -> Text:
     return Text(f"{MARKS[step.verdict]}{told}", style=STYLES[step.verdict])
 
 
-def _span(point: Point) -> tuple[float | None, float | None, float | None]:
+def _span(point: TrendPoint) -> tuple[float | None, float | None, float | None]:
     if point.at_one or (point.contrast is None and point.arm.median_ms is not None):
         return 1.0, None, None
     one = point.contrast
     return (one.ratio, one.ci_low, one.ci_high) if one else (None, None, None)
 
 
-def _plot(point: Point, scale: Scale) -> Text:
+def _plot(point: TrendPoint, scale: RatioScale) -> Text:
     verdict = point.contrast.verdict if point.contrast and not point.at_one else None
     return Text(scale.line(*_span(point), verdict), style=STYLES[verdict] if verdict else "")
 
 
-def changed(of_case: Sequence[Point]) -> list[Contrast]:
+def changed(of_case: Sequence[TrendPoint]) -> list[Contrast]:
     """Return the steps between neighbours that differ."""
     return [one.step for one in of_case if one.step and one.step.verdict in ("slower", "faster")]
 
 
-def summary(of_case: Sequence[Point]) -> str:
+def summary(of_case: Sequence[TrendPoint]) -> str:
     """Summarize which neighbours differ, naming those that differ most."""
     steps = [one.step for one in of_case if one.step]
     found = changed(of_case)
@@ -201,7 +201,7 @@ def _step_object(step: Contrast) -> dict[str, Any]:
     }
 
 
-def _point_object(point: Point) -> dict[str, Any]:
+def _point_object(point: TrendPoint) -> dict[str, Any]:
     contrast = point.contrast
     return {
         "version": point.arm.version,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from orchestrator.errors import ContractBroken
 from orchestrator.model import ArmKey, Ended, Entry, Finished, Machine, Plan
-from orchestrator.results.replicates import Read, Replicate
+from orchestrator.results.replicates import ReadStream, Replicate
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Announced:
     cut: bool
     _seen: set[tuple[str, int]] = field(default_factory=set)
 
-    def __call__(self, read: Read) -> tuple[frozenset[int], tuple[str, ...]]:
+    def __call__(self, read: ReadStream) -> tuple[frozenset[int], tuple[str, ...]]:
         kept: set[int] = set()
         unknown: list[int] = []
         self._seen.update((read.stream.version, number) for number in read.idle)
@@ -63,7 +63,7 @@ class Announced:
             for version, count in lost.items()
         ]
 
-    def _wrong(self, read: Read, replicate: Replicate, end: Ended | None) -> str:
+    def _wrong(self, read: ReadStream, replicate: Replicate, end: Ended | None) -> str:
         """Describe how a replicate differs from what the journal says; return '' if it does not."""
         if replicate.arm not in self.arms:
             return f"is of {replicate.case} in {replicate.version}, which the plan does not have"
@@ -79,7 +79,7 @@ class Announced:
             return f"has {read.rows[replicate.number]} rows, its worker announced {end.rows}"
         return ""
 
-    def _notes(self, read: Read, unknown: list[int]) -> Iterable[str]:
+    def _notes(self, read: ReadStream, unknown: list[int]) -> Iterable[str]:
         if unknown:
             yield (
                 f"{read.stream.name}: {len(unknown)} replicates were written but not yet recorded when the run was "

@@ -32,34 +32,38 @@ MARK_OF: Mapping[str, str] = dict([*MARKS.items(), *OTHERS.items()])
 VERDICTS: Mapping[str, Verdict] = {word: Verdict(word, MARK_OF[word], rank) for rank, word in enumerate(RANKED)}
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """The text of a cell, and the figure to sort by if it is one."""
 
     text: str = ""
     value: float | None = None
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     name: str
     header: str
     figure: bool = False
 
 
-NAMES = (Column("workload", "Workload"), Column("case", "Case"), Column("version", "Version"))
-JUDGED = (Column("verdict", "Verdict"), Column("ratio", "Ratio", True), Column("interval", "Interval", True))
+NAMES = (TableColumn("workload", "Workload"), TableColumn("case", "Case"), TableColumn("version", "Version"))
+JUDGED = (
+    TableColumn("verdict", "Verdict"),
+    TableColumn("ratio", "Ratio", True),
+    TableColumn("interval", "Interval", True),
+)
 TIMES = (
-    Column("time", "Time a step", True),
-    Column("first", "First call", True),
-    Column("build", "Build", True),
-    Column("rounds", "Rounds", True),
+    TableColumn("time", "Time a step", True),
+    TableColumn("first", "First call", True),
+    TableColumn("build", "Build", True),
+    TableColumn("rounds", "Rounds", True),
 )
 ARM_COLUMNS = (*NAMES, *JUDGED, *TIMES)
-CONTRAST_COLUMNS = (*NAMES, *JUDGED, Column("rounds", "Rounds", True))
-MEASURED_COLUMNS = (*NAMES, Column("measure", "Measure"), *JUDGED, Column("rounds", "Rounds", True))
+CONTRAST_COLUMNS = (*NAMES, *JUDGED, TableColumn("rounds", "Rounds", True))
+MEASURED_COLUMNS = (*NAMES, TableColumn("measure", "Measure"), *JUDGED, TableColumn("rounds", "Rounds", True))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class TableRow:
     """A row of a table; `anchor` is the section of the case, `also` is what a search finds next to the row's words."""
 
     anchor: str
@@ -68,7 +72,7 @@ class Row:
     version: str
     verdict: Verdict
     notes: tuple[str, ...]
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, TableCell]
     also: str = ""
 
 
@@ -102,15 +106,15 @@ def params(of: Params) -> str:
     return " ".join(f"{name}={value}" for name, value in of)
 
 
-def arm_rows(comparison: Comparison, names: Names) -> list[Row]:
+def arm_rows(comparison: Comparison, names: Names) -> list[TableRow]:
     contrasts = by_candidate(comparison.contrasts)
     baseline = comparison.plan.versions[0]
     return [arm_row(arm, contrasts.get(arm.key), baseline, names) for arm in comparison.arms]
 
 
-def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: str, names: Names) -> Row:
+def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: str, names: Names) -> TableRow:
     case, version, workload = names.own[arm.case], shown(arm.version), shown(arm.case.workload)
-    return Row(
+    return TableRow(
         anchor=names.anchors[arm.case.label],
         workload=workload,
         case=case,
@@ -118,15 +122,15 @@ def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: str, names: Nam
         verdict=verdict_of(arm, contrast, baseline),
         notes=notes_of(arm, contrast),
         cells={
-            "workload": Cell(workload),
-            "case": Cell(case),
-            "version": Cell(version),
+            "workload": TableCell(workload),
+            "case": TableCell(case),
+            "version": TableCell(version),
             **judged(contrast if arm.median_ms is not None else None),
             "time": timed(arm.median_ms),
             "first": timed(arm.first_ms),
             "second": timed(arm.second_ms),
             "build": timed(None if arm.build_s is None else arm.build_s * 1e3),
-            "rounds": Cell(str(arm.rounds), arm.rounds) if arm.rounds else Cell(),
+            "rounds": TableCell(str(arm.rounds), arm.rounds) if arm.rounds else TableCell(),
         },
         also=names.shared[arm.case],
     )
@@ -163,17 +167,17 @@ def margin_of(pair: Pair) -> str:
     return "" if pair.margin is None else f"judged against a margin of {pair.margin:.0%}"
 
 
-def contrast_rows(contrasts: Sequence[Contrast], names: Names) -> list[Row]:
+def contrast_rows(contrasts: Sequence[Contrast], names: Names) -> list[TableRow]:
     """Return the rows of contrasts other than those between the versions' steady times."""
     return [contrast_row(one, names) for one in contrasts]
 
 
-def contrast_row(contrast: Contrast, names: Names) -> Row:
+def contrast_row(contrast: Contrast, names: Names) -> TableRow:
     pair = contrast.pair
     compared, version = compared_cases(pair, names), shown(pair.arms[1].version)
     workload = shown(pair.workload)
     told = (contrast.reason, EXPLORATORY if contrast.exploratory else "", margin_of(pair))
-    return Row(
+    return TableRow(
         anchor=names.anchors.get(pair.arms[1].case, ""),
         workload=workload,
         case=compared,
@@ -181,12 +185,12 @@ def contrast_row(contrast: Contrast, names: Names) -> Row:
         verdict=VERDICTS[contrast.verdict],
         notes=tuple(shown(one) for one in told if one),
         cells={
-            "workload": Cell(workload),
-            "case": Cell(compared),
-            "version": Cell(version),
-            "measure": Cell(MEASURES[pair.metric]),
+            "workload": TableCell(workload),
+            "case": TableCell(compared),
+            "version": TableCell(version),
+            "measure": TableCell(MEASURES[pair.metric]),
             **judged(contrast),
-            "rounds": Cell(str(contrast.rounds), contrast.rounds) if contrast.rounds else Cell(),
+            "rounds": TableCell(str(contrast.rounds), contrast.rounds) if contrast.rounds else TableCell(),
         },
     )
 
@@ -200,14 +204,14 @@ def compared_cases(pair: Pair, names: Names) -> str:
     return shown(f"{new} against {old}" + (f" ({shared})" if shared else ""))
 
 
-def judged(contrast: Contrast | None) -> dict[str, Cell]:
+def judged(contrast: Contrast | None) -> dict[str, TableCell]:
     if contrast is None or contrast.ratio is None:
-        return {"ratio": Cell(), "interval": Cell()}
+        return {"ratio": TableCell(), "interval": TableCell()}
     return {
-        "ratio": Cell(ratio(contrast.ratio), rounded(contrast.ratio, 6)),
-        "interval": Cell(interval(contrast).replace("-", "–"), rounded(contrast.ci_low, 6)),
+        "ratio": TableCell(ratio(contrast.ratio), rounded(contrast.ratio, 6)),
+        "interval": TableCell(interval(contrast).replace("-", "–"), rounded(contrast.ci_low, 6)),
     }
 
 
-def timed(milliseconds: float | None) -> Cell:
-    return Cell() if milliseconds is None else Cell(duration(milliseconds), rounded(milliseconds, 6))
+def timed(milliseconds: float | None) -> TableCell:
+    return TableCell() if milliseconds is None else TableCell(duration(milliseconds), rounded(milliseconds, 6))
