@@ -3,9 +3,12 @@
 import math
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationInfo
 
 # pydantic's configuration of the types below, without an import of pydantic: whatever starts imports this module.
 STRICT: dict[str, str] = {"extra": "forbid"}
@@ -52,8 +55,41 @@ class Case:
         return " ".join(f"{name}={value}" for name, value in self.params)
 
 
-# The baseline once more, in a worker of its own: what it differs by is this machine's noise.
-CONTROL = "+control"
+class ArmKey(NamedTuple):
+    """The name of an arm in files and mappings: the label of its case, and its version."""
+
+    case: str
+    version: str
+
+
+class Arm(NamedTuple):
+    """A case in a version, which is what a run measures."""
+
+    case: Case
+    version: str
+
+    @property
+    def key(self) -> ArmKey:
+        return ArmKey(self.case.label, self.version)
+
+
+# The control arm is the baseline once more, in a separate worker: what it differs by is this machine's noise. It is a
+# version like any other, so its name is a version's with a suffix, in memory as in files.
+_CONTROL = "+control"
+
+
+def control_of(number: str) -> str:
+    """Return the name of the control arm of a version."""
+    return number + _CONTROL
+
+
+def is_control(version: str) -> bool:
+    return version.endswith(_CONTROL)
+
+
+def number_of(version: str) -> str:
+    """Return the number of the TensorFlow that runs in a version, which may be the control arm."""
+    return version.removesuffix(_CONTROL)
 
 
 def params_label(params: Params) -> str:
@@ -61,11 +97,8 @@ def params_label(params: Params) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pair:
-    """Two arms whose ratio is requested: versions of one case, or cases in one version.
-
-    For cases, `version` says in which one. The margin is the plan's unless the pair has a separate one.
-    """
+class FlatPair:
+    """A pair of either kind as files and tables have it: cases by label, and null for what only the other kind has."""
 
     __pydantic_config__ = STRICT
 
@@ -79,19 +112,149 @@ class Pair:
     metric: Metric = "steady"
     margin: float | None = None
 
+
+@dataclass(frozen=True, kw_only=True)
+class VersionPair:
+    """Two versions of one case whose ratio is requested; its margin is the plan's unless the pair has its own."""
+
+    kind: ClassVar[Literal["version"]] = "version"
+
+    case: Case
+    baseline: str
+    candidate: str
+    metric: Metric = "steady"
+    margin: float | None = None
+
     @property
     def across(self) -> bool:
         """Whether the pair compares the steady times of two versions, the main subject of a comparison."""
-        return self.kind == "version" and self.metric == "steady"
+        return self.metric == "steady"
 
     @property
-    def arms(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """The (case label, version) of the baseline and of the candidate."""
-        if self.kind == "version":
-            assert self.case is not None
-            return (self.case.label, self.baseline), (self.case.label, self.candidate)
-        assert self.version is not None
-        return (self.baseline, self.version), (self.candidate, self.version)
+    def cases(self) -> tuple[Case, ...]:
+        return (self.case,)
+
+    @property
+    def arms(self) -> tuple[ArmKey, ArmKey]:
+        """The names of the baseline and of the candidate."""
+        return ArmKey(self.case.label, self.baseline), ArmKey(self.case.label, self.candidate)
+
+    @property
+    def workload(self) -> str:
+        return self.case.workload
+
+    @property
+    def params(self) -> Params:
+        return self.case.params
+
+    @property
+    def flat(self) -> FlatPair:
+        return FlatPair(
+            kind=self.kind, version=None, baseline=self.baseline, candidate=self.candidate, case=self.case,
+            workload=self.workload, params=self.params, metric=self.metric, margin=self.margin,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class CasePair:
+    """Two cases in one version whose ratio is requested; its margin is the plan's unless the pair has its own."""
+
+    kind: ClassVar[Literal["case"]] = "case"
+    across: ClassVar[bool] = False
+
+    version: str
+    baseline: Case
+    candidate: Case
+    metric: Metric = "steady"
+    margin: float | None = None
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        return self.baseline, self.candidate
+
+    @property
+    def arms(self) -> tuple[ArmKey, ArmKey]:
+        """The names of the baseline and of the candidate."""
+        return ArmKey(self.baseline.label, self.version), ArmKey(self.candidate.label, self.version)
+
+    @property
+    def workload(self) -> str:
+        return self.candidate.workload
+
+    @property
+    def params(self) -> Params:
+        """The parameters that both cases share."""
+        return tuple(item for item in self.candidate.params if item in self.baseline.params)
+
+    @property
+    def apart(self) -> tuple[Params, Params]:
+        """The parameters that only the baseline has, and those that only the candidate has."""
+        old, new = self.baseline.params, self.candidate.params
+        return tuple(item for item in old if item not in new), tuple(item for item in new if item not in old)
+
+    @property
+    def flat(self) -> FlatPair:
+        return FlatPair(
+            kind=self.kind, version=self.version, baseline=self.baseline.label, candidate=self.candidate.label,
+            case=None, workload=self.workload, params=self.params, metric=self.metric, margin=self.margin,
+        )  # fmt: skip
+
+
+@cache
+def _flat_pairs() -> "TypeAdapter[FlatPair]":
+    from pydantic import TypeAdapter  # Only files need it, and it takes long to import.
+
+    return TypeAdapter(FlatPair)
+
+
+def _remember_cases(cases: tuple[Case, ...], info: "ValidationInfo") -> tuple[Case, ...]:
+    """Keep the cases in the context: a file's pairs of cases, which follow, name their cases by label."""
+    if info.context is not None:
+        info.context.update((case.label, case) for case in cases)
+    return cases
+
+
+def _read_pair(value: object, info: "ValidationInfo") -> VersionPair | CasePair:
+    flat, known = _flat_pairs().validate_python(value), info.context or {}
+    if flat.case is not None and flat.version is None:
+        return VersionPair(
+            case=flat.case, baseline=flat.baseline, candidate=flat.candidate, metric=flat.metric, margin=flat.margin
+        )
+    if flat.case is None and flat.version is not None:
+        # A label may be all that a run of an earlier release has of a case: one that only a claim about another device
+        # names, which the run did not measure.
+        baseline, candidate = (known.get(label) or Case(label, ()) for label in (flat.baseline, flat.candidate))
+        return CasePair(
+            version=flat.version, baseline=baseline, candidate=candidate, metric=flat.metric, margin=flat.margin
+        )
+    raise ValueError("a pair has either a case, for two versions of it, or a version, for two cases in it")
+
+
+class _CasesOfFile:
+    """How pydantic reads cases; it asks when it reads the first file, so nothing else has to import it."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.with_info_after_validator_function(_remember_cases, handler(source))
+
+
+class _PairOfFile:
+    """How pydantic reads and writes pairs: in the form of a FlatPair."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        written = core_schema.plain_serializer_function_ser_schema(
+            lambda pair: pair.flat, return_schema=handler.generate_schema(FlatPair)
+        )
+        return core_schema.with_info_plain_validator_function(_read_pair, serialization=written)
+
+
+Cases = Annotated[tuple[Case, ...], _CasesOfFile]
+Pair = Annotated[VersionPair | CasePair, _PairOfFile]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,12 +285,14 @@ class Claim:
     suite: str
     devices: tuple[str, ...]
     withdrawn: bool
+    # Every case that it names; runs of earlier releases have only their labels.
+    cases: Cases = ()
     expectations: tuple[Expectation, ...]
-    holds: tuple[tuple[str, str], ...]
+    holds: tuple[ArmKey, ...]
 
     @property
-    def arms(self) -> tuple[tuple[str, str], ...]:
-        """The (case label, version) of everything that must be measured."""
+    def arms(self) -> tuple[ArmKey, ...]:
+        """The names of everything that must be measured."""
         named = [arm for one in self.expectations for arm in one.pair.arms]
         return tuple(dict.fromkeys((*named, *self.holds)))
 
@@ -163,7 +328,7 @@ class Plan:
     engine: str
     device: str
     versions: tuple[str, ...]
-    cases: tuple[Case, ...]
+    cases: Cases
     pairs: tuple[Pair, ...]
     looks: tuple[int, ...]
     alpha: float
@@ -182,18 +347,14 @@ class Plan:
     # Of the user's own workload folder, what was not copied into the run directory.
     large: tuple[LargeFile, ...] = ()
 
-    def arms(self) -> tuple[tuple[Case, str], ...]:
+    def arms(self) -> tuple[Arm, ...]:
         """Return the arms to measure.
 
         These are all cases in all versions or, with claims, the arms of those that this device can test.
         """
         named = {arm for claim in self.claims if self.device in claim.devices for arm in claim.arms}
-        return tuple(
-            (case, version)
-            for case in self.cases
-            for version in self.versions
-            if not self.claims or (case.label, version) in named
-        )
+        every = (Arm(case, version) for case in self.cases for version in self.versions)
+        return tuple(arm for arm in every if not self.claims or arm.key in named)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,6 +426,10 @@ class Ended:
     rows: int | None = None
     # Inter-op and intra-op threads as TensorFlow states them, 0 where it chooses; None where it did not say.
     threads: tuple[int, ...] | None = None
+
+    @property
+    def arm(self) -> ArmKey:
+        return ArmKey(self.case, self.version)
 
     @property
     def closes_arm(self) -> bool:
@@ -412,7 +577,7 @@ class Drift:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arm:
+class ArmResult:
     """A case in a version, and its result."""
 
     case: Case
@@ -432,6 +597,10 @@ class Arm:
     traces: int | None = None
     checksum: str | None = None
     drift: Drift | None = None
+
+    @property
+    def key(self) -> ArmKey:
+        return ArmKey(self.case.label, self.version)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -458,7 +627,7 @@ class Comparison:
 
     plan: Plan
     manifest: Manifest
-    arms: tuple[Arm, ...]
+    arms: tuple[ArmResult, ...]
     contrasts: tuple[Contrast, ...]
     warnings: tuple[str, ...]
     broken: tuple[str, ...] = ()
@@ -468,7 +637,7 @@ class Comparison:
     references: tuple[Contrast, ...] = ()
 
     @property
-    def died(self) -> tuple[Arm, ...]:
+    def died(self) -> tuple[ArmResult, ...]:
         return tuple(arm for arm in self.arms if arm.outcome == "died")
 
     @property

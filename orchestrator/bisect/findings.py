@@ -5,7 +5,7 @@ from collections.abc import Collection
 from orchestrator.bisect.search import Finding, Wanted, turned
 from orchestrator.bisect.state import Skipped
 from orchestrator.errors import ArmsDied, NothingSelected, TfCompareError
-from orchestrator.model import Arm, Comparison, Contrast, Ended
+from orchestrator.model import ArmResult, Comparison, Contrast, Ended
 from orchestrator.results.rundir import RunDir
 
 
@@ -60,11 +60,11 @@ def end_lost(comparison: Comparison, wanted: Wanted, timeouts: Collection[str]) 
     return kind(f"an end of the search cannot be measured; take another --good or --bad:\n{told}")
 
 
-def why_not(arm: Arm) -> str:
+def why_not(arm: ArmResult) -> str:
     return f"{arm.outcome}: {arm.reason}"
 
 
-def _usable(arm: Arm, timeouts: Collection[str]) -> bool:
+def _usable(arm: ArmResult, timeouts: Collection[str]) -> bool:
     return arm.outcome == "measured" or arm.version in timeouts
 
 

@@ -15,7 +15,7 @@ from orchestrator.model import VerdictName
 from orchestrator.plan.pairs import ALPHA
 from orchestrator.reports.columns import MARKS, STYLES, Notes, interval, ratio
 from orchestrator.reports.grid import Grid
-from orchestrator.reports.ratio_plot import Scale, cells_for
+from orchestrator.reports.ratio_plot import RatioScale, cells_for
 from orchestrator.reports.table import below
 from orchestrator.terminal.text import plain
 
@@ -83,7 +83,7 @@ def _way(known: State, found: Found, width: int, notes: Notes) -> Grid:
         dropped.append(8)
     keep = [at for at in range(len(headers)) if at not in dropped]
     widths = [max(len(headers[at]), *(len(str(row[at])) for row in rows)) for at in keep if at != 3]
-    scale = Scale.over([(one.ratio, one.ci_low, one.ci_high) for one in places.values()], cells_for(width, widths))
+    scale = RatioScale.over([(one.ratio, one.ci_low, one.ci_high) for one in places.values()], cells_for(width, widths))
     headers[3] = scale.header()
     grid = Grid(
         title=plain("the way", style="bold"),
@@ -130,7 +130,7 @@ def _verdict_at(part: Part | None, first: bool) -> VerdictName | None:
     return None if first or part is None or part.finding is None else part.finding.verdict
 
 
-def _plot(at: Joined | None, verdict: VerdictName | None, scale: Scale) -> Text:
+def _plot(at: Joined | None, verdict: VerdictName | None, scale: RatioScale) -> Text:
     if at is None:
         return Text(scale.line(None, None, None))
     low, high = (at.ci_low, at.ci_high) if at.over else (None, None)

@@ -12,7 +12,7 @@ from orchestrator import catalog
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog.selectors import MARGIN, expand, parse_selector
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import Case, Claim, Effect, Expectation, Metric, Pair, Workload
+from orchestrator.model import Arm, Case, CasePair, Claim, Effect, Expectation, Metric, Pair, VersionPair, Workload
 
 CLAIMS = WORKLOADS / "claims"
 SUITES = ("seed", "reported")
@@ -90,6 +90,9 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
     if not table.contrasts and not table.holds:
         raise UsageError(f"{path}: a claim needs [[contrasts]] or [[holds]] that test it")
     try:
+        expectations = tuple(_expectation(one, workloads) for one in table.contrasts)
+        holds = tuple(Arm(_case(one.case, workloads), _version(one.version)) for one in table.holds)
+        named = (*(case for one in expectations for case in one.pair.cases), *(arm.case for arm in holds))
         return Claim(
             name=path.stem,
             title=table.title,
@@ -98,8 +101,9 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
             suite=table.suite,
             devices=table.devices,
             withdrawn=table.withdrawn,
-            expectations=tuple(_expectation(one, workloads) for one in table.contrasts),
-            holds=tuple((_case(one.case, workloads).label, _version(one.version)) for one in table.holds),
+            cases=tuple(dict.fromkeys(named)),
+            expectations=expectations,
+            holds=tuple(arm.key for arm in holds),
         )
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
@@ -115,19 +119,17 @@ def _expectation(table: ContrastTable, workloads: dict[str, Workload]) -> Expect
     if table.expected != "same" and table.within is not None:
         raise UsageError("`within` goes with expected = 'same'")
     margin = table.within - 1 if table.within else least(table.published)
+    pair: Pair
     if table.case is not None:
-        case = _case(table.case, workloads)
-        pair = Pair(
-            kind="version", version=None, baseline=_version(table.baseline), candidate=_version(table.candidate),
-            case=case, workload=case.workload, params=case.params, metric=table.metric, margin=margin,
+        pair = VersionPair(
+            case=_case(table.case, workloads), baseline=_version(table.baseline), candidate=_version(table.candidate),
+            metric=table.metric, margin=margin,
         )  # fmt: skip
     else:
         assert table.version is not None
-        baseline, candidate = (_case(text, workloads) for text in (table.baseline, table.candidate))
-        pair = Pair(
-            kind="case", version=_version(table.version), baseline=baseline.label, candidate=candidate.label,
-            case=None, workload=candidate.workload, metric=table.metric, margin=margin,
-            params=tuple(item for item in candidate.params if item in baseline.params),
+        pair = CasePair(
+            version=_version(table.version), baseline=_case(table.baseline, workloads),
+            candidate=_case(table.candidate, workloads), metric=table.metric, margin=margin,
         )  # fmt: skip
     return Expectation(pair=pair, effect=table.expected, published=table.published)
 
@@ -153,7 +155,7 @@ def _version(name: str) -> str:
     return catalog.resolve([name], fewest=1)[0].number
 
 
-def cases_of(claims: Iterable[Claim], workloads: dict[str, Workload]) -> tuple[Case, ...]:
+def cases_of(claims: Iterable[Claim]) -> tuple[Case, ...]:
     """Return every case that the claims name, grouped by workload."""
-    labels = dict.fromkeys(label for claim in claims for label, _ in claim.arms)
-    return tuple(sorted((_case(label, workloads) for label in labels), key=lambda case: case.workload))
+    cases = dict.fromkeys(case for claim in claims for case in claim.cases)
+    return tuple(sorted(cases, key=lambda case: case.workload))

@@ -8,10 +8,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from orchestrator.exports.common import Name, python_of, quartiles, steady_ns
+from orchestrator.exports.common import python_of, quartiles, steady_ns
 from orchestrator.exports.escape import file_name, key
 from orchestrator.exports.files import new_folder, write_json
-from orchestrator.model import CONTROL, Arm, Case
+from orchestrator.model import ArmKey, ArmResult, Case, number_of
 from orchestrator.results.run import Run
 from orchestrator.stats.paired import Estimate
 
@@ -107,8 +107,8 @@ def _listed(benchmark: Benchmark, timeout_s: float) -> dict[str, Any]:
 def _result(run: Run, version: str, machine: dict[str, str], benchmarks: Sequence[Benchmark]) -> dict[str, Any]:
     environment = run.manifest.environments.get(version)
     python = python_of(run, version) or ""
-    tensorflow = version.removesuffix(CONTROL)
-    arms = {(arm.case.label, arm.version): arm for arm in run.arms}
+    tensorflow = number_of(version)
+    arms = {arm.key: arm for arm in run.arms}
     times = steady_ns(run)
     moment = int(run.plan.created.timestamp() * 1000)
     return {
@@ -135,15 +135,12 @@ def commit_hash(version: str, lock: str) -> str:
 
 
 def _row(
-    benchmark: Benchmark, version: str, arms: dict[Name, Arm], times: dict[Name, list[float]], moment: int
+    benchmark: Benchmark, version: str, arms: dict[ArmKey, ArmResult], times: dict[ArmKey, list[float]], moment: int
 ) -> list[Any]:
     """Return the columns in the order of COLUMNS; what was not measured is null in all of them."""
-    found = [arms.get((case.label, version)) if case else None for case in benchmark.cases]
+    found = [arms.get(ArmKey(case.label, version)) if case else None for case in benchmark.cases]
     results = [None if arm is None or arm.median_ms is None else arm.median_ms / 1e3 for arm in found]
-    samples = [
-        [max(ns, 1.0) / 1e9 for ns in times.get((arm.case.label, version), ())] if arm and arm.rounds else None
-        for arm in found
-    ]
+    samples = [[max(ns, 1.0) / 1e9 for ns in times.get(arm.key, ())] if arm and arm.rounds else None for arm in found]
     stats = [_stats(one) if one else {} for one in samples]
     columns = [[one.get(name) for one in stats] for name in STATS]
     return [results, benchmark.values, benchmark.digest, moment, None, *columns, samples]

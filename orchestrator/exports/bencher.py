@@ -18,7 +18,7 @@ def render(run: Run) -> str:
     for arm in run.arms:
         if arm.median_ms is None:
             continue
-        name = arm.case.label, arm.version
+        name = arm.key
         measures = {"latency": _latency(arm.median_ms, times.get(name, []))}
         contrast = found.get(name)
         if contrast and contrast.ratio is not None:

@@ -5,19 +5,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from orchestrator.model import Contrast
+from orchestrator.model import ArmKey, Contrast
 from orchestrator.reports.columns import interval, ratio
 from orchestrator.results.run import Run
 
-# Case label and version.
-Name = tuple[str, str]
 
-
-def steady_ns(run: Run) -> dict[Name, list[float]]:
+def steady_ns(run: Run) -> dict[ArmKey, list[float]]:
     """Return the steady time per step of each replicate that counts, by arm and in the order of its rounds."""
-    found: dict[Name, list[float]] = defaultdict(list)
+    found: dict[ArmKey, list[float]] = defaultdict(list)
     for one in sorted(run.replicates, key=lambda replicate: replicate.round):
-        found[one.case, one.version].append(one.steady_ns)
+        found[one.arm].append(one.steady_ns)
     return dict(found)
 
 
@@ -36,7 +33,7 @@ def told(contrast: Contrast) -> str:
     """Describe a contrast as in `slower 3.84x (3.46-4.27) against 1.14.0`, and give the reason if there is one."""
     known = f" {ratio(contrast.ratio)} ({interval(contrast)})" if contrast.ratio is not None else ""
     why = f": {contrast.reason}" if contrast.reason else ""
-    return f"{verdict(contrast)}{known} against {contrast.pair.baseline}{why}"
+    return f"{verdict(contrast)}{known} against {contrast.pair.arms[0].version}{why}"
 
 
 def python_of(run: Run, version: str) -> str | None:

@@ -19,7 +19,7 @@ def render(run: Run) -> str:
     for arm in run.arms:
         if arm.median_ms is None:
             continue
-        name = arm.case.label, arm.version
+        name = arm.key
         contrast = found.get(name)
         said = [told(contrast)] if contrast else []
         said += [f"died: {arm.reason}"] if arm.outcome == "died" else []

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from orchestrator.exports.common import told
-from orchestrator.model import Arm, Comparison, Contrast
+from orchestrator.model import ArmResult, Comparison, Contrast
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import harmless
 
@@ -36,7 +36,7 @@ def _tests(comparison: Comparison, version: str) -> Iterable[Element]:
     There is also one for each arm that no contrast is about and that was not measured; otherwise a case that dies
     everywhere would be missing.
     """
-    arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
+    arms = {arm.key: arm for arm in comparison.arms}
     own = [one for one in comparison.contrasts if one.pair.kind == "version" and one.pair.candidate == version]
     for contrast in own:
         yield _judged(comparison, contrast, arms[contrast.pair.arms[1]])
@@ -46,13 +46,14 @@ def _tests(comparison: Comparison, version: str) -> Iterable[Element]:
             yield _unmeasured(arm)
 
 
-def _judged(comparison: Comparison, contrast: Contrast, arm: Arm) -> Element:
+def _judged(comparison: Comparison, contrast: Contrast, arm: ArmResult) -> Element:
     if arm.outcome != "measured":
         return _unmeasured(arm)
     pair = contrast.pair
     name = arm.case.label
     name += "" if pair.metric == "steady" else f" {pair.metric}"
-    name += "" if pair.baseline == comparison.plan.versions[0] else f" against {pair.baseline}"
+    baseline = pair.arms[0].version
+    name += "" if baseline == comparison.plan.versions[0] else f" against {baseline}"
     test = _test(arm, name)
     said = told(contrast)
     if contrast.verdict == "slower":
@@ -64,7 +65,7 @@ def _judged(comparison: Comparison, contrast: Contrast, arm: Arm) -> Element:
     return test
 
 
-def _unmeasured(arm: Arm) -> Element:
+def _unmeasured(arm: ArmResult) -> Element:
     test = _test(arm, arm.case.label)
     if arm.outcome == "died":
         _told(test, "error", arm.reason or "it died", kind="died")
@@ -73,7 +74,7 @@ def _unmeasured(arm: Arm) -> Element:
     return test
 
 
-def _test(arm: Arm, name: str) -> Element:
+def _test(arm: ArmResult, name: str) -> Element:
     test = Element("testcase", classname=harmless(f"tfcompare.{arm.case.workload}"), name=harmless(name))
     test.set("time", f"{(arm.median_ms or 0.0) / 1e3:.9f}")
     return test

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from orchestrator.exports.common import python_of, verdict
-from orchestrator.model import Arm, Comparison, Contrast
+from orchestrator.model import ArmResult, Comparison, Contrast
 from orchestrator.reports.claims import judged_claims, subject_of, summary
 from orchestrator.reports.columns import MARKS, duration, interval, ratio
 from orchestrator.reports.table import facts
@@ -81,7 +81,7 @@ def _warned(warnings: Sequence[str]) -> str:
 
 
 def _changed(comparison: Comparison) -> str:
-    arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
+    arms = {arm.key: arm for arm in comparison.arms}
     changed = [
         one for one in comparison.contrasts if one.pair.kind == "version" and one.verdict in ("slower", "faster")
     ]
@@ -93,7 +93,7 @@ def _changed(comparison: Comparison) -> str:
     return f"{table}\n\n{left} more are slower or faster, by less: below." if left > 0 else table
 
 
-def _change(contrast: Contrast, arm: Arm) -> tuple[str, ...]:
+def _change(contrast: Contrast, arm: ArmResult) -> tuple[str, ...]:
     metric = "" if contrast.pair.metric == "steady" else f" {contrast.pair.metric}"
     time = "" if arm.median_ms is None else duration(arm.median_ms)
     return code(arm.case.label) + metric, code(arm.version), time, *_judged(contrast), _verdict(contrast)
@@ -112,7 +112,7 @@ def _verdict(contrast: Contrast) -> str:
     return f"{MARKS[contrast.verdict]} {verdict(contrast)}"
 
 
-def _unmeasured(arm: Arm) -> tuple[str, ...]:
+def _unmeasured(arm: ArmResult) -> tuple[str, ...]:
     return code(arm.case.label), code(arm.version), arm.outcome, code(arm.reason)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from orchestrator.model import Arm, Contrast, Plan, VerdictName
+from orchestrator.model import ArmResult, Contrast, Plan, VerdictName
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import harmless
 
@@ -60,7 +60,7 @@ def _about(run: Run) -> Family:
     return about
 
 
-def _of_arms(arms: Iterable[Arm]) -> tuple[Family, ...]:
+def _of_arms(arms: Iterable[ArmResult]) -> tuple[Family, ...]:
     time = Family("tfcompare_step_seconds", "Median steady time of a step.", "seconds")
     first = Family("tfcompare_first_call_seconds", "Median time of the first call, by the step.", "seconds")
     memory = Family("tfcompare_peak_rss_bytes", "Median peak memory of a replicate.", "bytes")
@@ -83,7 +83,7 @@ def _of_contrasts(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Family, ..
     late = Family("tfcompare_exploratory", "1 if rounds were added after the error was spent.")
     verdict = Family("tfcompare_verdict", "As tfcompare judged it; compute none from the other metrics.")
     for one in contrasts:
-        pair = one.pair
+        pair = one.pair.flat
         labels = {
             "kind": pair.kind, "workload": pair.workload, "case": pair.case.label if pair.case else "",
             "version": pair.version or "", "baseline": pair.baseline, "candidate": pair.candidate,

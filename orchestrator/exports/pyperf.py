@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.exports.common import Name, python_of, told
+from orchestrator.exports.common import python_of, told
 from orchestrator.exports.escape import file_name, key
 from orchestrator.exports.files import new_folder, write_json
-from orchestrator.model import CONTROL, Contrast
+from orchestrator.model import ArmKey, Contrast, number_of
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results import tables
 from orchestrator.results.replicates import Replicate
@@ -31,7 +31,7 @@ Metadata = dict[str, str | int | float]
 
 
 @dataclass(frozen=True)
-class Calls:
+class TimedReplicate:
     """One replicate's rows in order, as arrays, since Python numbers for millions of rows would fill the memory."""
 
     replicate: Replicate
@@ -42,7 +42,7 @@ class Calls:
 
 def write(run: Run, folder: Path) -> tuple[Path, ...]:
     """Write one file for each version that has a time."""
-    timed = {(arm.case.label, arm.version) for arm in run.arms if arm.median_ms is not None}
+    timed = {arm.key for arm in run.arms if arm.median_ms is not None}
     if not timed and run.comparison.broken:
         raise ContractBroken("\n".join(run.comparison.broken))
     if not timed:
@@ -51,7 +51,7 @@ def write(run: Run, folder: Path) -> tuple[Path, ...]:
     calls, found = _calls(run), by_candidate(run.contrasts)
     files = []
     for version in run.plan.versions:
-        names = [(case.label, version) for case in run.plan.cases if (case.label, version) in timed]
+        names = [arm.key for arm in run.arms if arm.version == version and arm.key in timed]
         if names:
             suite = {
                 "version": FORMAT,
@@ -62,16 +62,16 @@ def write(run: Run, folder: Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
-def _calls(run: Run) -> dict[Name, list[Calls]]:
+def _calls(run: Run) -> dict[ArmKey, list[TimedReplicate]]:
     known = {(one.version, one.number): one for one in run.replicates}
-    found: dict[Name, list[Calls]] = defaultdict(list)
+    found: dict[ArmKey, list[TimedReplicate]] = defaultdict(list)
     for table in tables.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates):
         for calls in _by_replicate(table, known):
-            found[calls.replicate.case, calls.replicate.version].append(calls)
+            found[calls.replicate.arm].append(calls)
     return found
 
 
-def _by_replicate(table: pa.Table, known: dict[tuple[str, int], Replicate]) -> Iterator[Calls]:
+def _by_replicate(table: pa.Table, known: dict[tuple[str, int], Replicate]) -> Iterator[TimedReplicate]:
     if table.num_rows == 0:
         return
     ordered = table.sort_by([("replicate", "ascending"), ("ordinal", "ascending")]).combine_chunks()
@@ -84,15 +84,15 @@ def _by_replicate(table: pa.Table, known: dict[tuple[str, int], Replicate]) -> I
     for number, begin, end in zip(numbers, starts, [*starts[1:], len(steps)], strict=True):
         replicate = known.get((ordered["version"][begin].as_py(), int(number)))
         if replicate:
-            yield Calls(replicate, phases[begin:end], seconds[begin:end], steps[begin:end])
+            yield TimedReplicate(replicate, phases[begin:end], seconds[begin:end], steps[begin:end])
 
 
-def _benchmark(name: Name, calls: Sequence[Calls], contrast: Contrast | None) -> dict[str, Any]:
+def _benchmark(name: ArmKey, calls: Sequence[TimedReplicate], contrast: Contrast | None) -> dict[str, Any]:
     about = _metadata(name=key(name[0]), unit="second")
     if contrast:
         about |= _metadata(
             tfcompare_verdict=contrast.verdict,
-            tfcompare_against=contrast.pair.baseline,
+            tfcompare_against=contrast.pair.arms[0].version,
             tfcompare_ratio=contrast.ratio,
             tfcompare_ci_low=contrast.ci_low,
             tfcompare_ci_high=contrast.ci_high,
@@ -101,7 +101,7 @@ def _benchmark(name: Name, calls: Sequence[Calls], contrast: Contrast | None) ->
     return {"metadata": about, "runs": [_run(one) for one in sorted(calls, key=lambda one: one.replicate.round)]}
 
 
-def _run(calls: Calls) -> dict[str, Any]:
+def _run(calls: TimedReplicate) -> dict[str, Any]:
     """Return a pyperf run: its values are steady calls per step, and earlier calls except the build are warm-up."""
     replicate, steady = calls.replicate, calls.phases == "steady"
     before = ~steady & (calls.phases != "build")
@@ -125,7 +125,7 @@ def _about_version(run: Run, version: str) -> Metadata:
         tfcompare_tool=run.manifest.tool,
         tfcompare_engine=run.plan.engine,
         tfcompare_device=run.plan.device,
-        tensorflow_version=version.removesuffix(CONTROL),
+        tensorflow_version=number_of(version),
         python_version=python_of(run, version),
         cpu_model_name=str(host.get("cpu") or ""),
         cpu_count=cores if isinstance(cores, int) else None,

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import Literal
 
-from orchestrator.model import CONTROL, STRICT
+from orchestrator.model import STRICT, control_of, is_control
 
 # That a night measures of everything.
 ROUNDS = 12
@@ -84,12 +84,12 @@ class Key:
 
     @property
     def is_control(self) -> bool:
-        return self.version.endswith(CONTROL)
+        return is_control(self.version)
 
     @property
     def control(self) -> "Key":
         """The series of the reference against itself that was measured in the same rounds."""
-        return Key(self.case, self.reference + CONTROL, self.reference, self.device, self.engine, self.host)
+        return Key(self.case, control_of(self.reference), self.reference, self.device, self.engine, self.host)
 
     @cached_property
     def id(self) -> str:

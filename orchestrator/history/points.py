@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import date
 
 from orchestrator.history.model import Outcome, Point, Stage, Surroundings
-from orchestrator.model import CONTROL, Arm, Contrast, Manifest
+from orchestrator.model import ArmResult, Contrast, Manifest, VersionPair, number_of
 from orchestrator.results.compare_runs import WORKER
 from orchestrator.results.comparison import samples
 from orchestrator.results.run import Run
@@ -21,11 +21,11 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
     plan, manifest = run.plan, run.manifest
     reference = plan.versions[0]
     known = samples(plan, run.replicates)
-    arms = {(arm.case.label, arm.version): arm for arm in run.arms}
+    arms = {arm.key: arm for arm in run.arms}
     found = []
     for contrast in run.contrasts:
         pair = contrast.pair
-        if not pair.across or pair.baseline != reference or pair.case is None:
+        if not isinstance(pair, VersionPair) or not pair.across or pair.baseline != reference:
             continue
         between = [arms[name] for name in pair.arms]
         measured = estimate(*(known.get((*name, pair.metric), {}) for name in pair.arms))
@@ -59,7 +59,7 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
     return found
 
 
-def _outcome(between: list[Arm], contrast: Contrast) -> tuple[Outcome, str]:
+def _outcome(between: list[ArmResult], contrast: Contrast) -> tuple[Outcome, str]:
     """Return the worse outcome of a pair's arms, and the reason for it.
 
     Without a time for the reference, the pair has no result either.
@@ -71,7 +71,7 @@ def _outcome(between: list[Arm], contrast: Contrast) -> tuple[Outcome, str]:
 
 def _surroundings(manifest: Manifest, workload: str, reference: str, build: str, device: str) -> Surroundings:
     def image(version: str) -> str:
-        facts = manifest.environments.get(version) or manifest.environments.get(version.removesuffix(CONTROL))
+        facts = manifest.environments.get(version) or manifest.environments.get(number_of(version))
         return facts.identity if facts else ""
 
     host = manifest.host

@@ -15,7 +15,7 @@ from orchestrator.errors import NothingSelected
 from orchestrator.history import schema
 from orchestrator.history.model import Key, Series
 from orchestrator.history.series import all_series
-from orchestrator.model import CONTROL, Case
+from orchestrator.model import Case, is_control
 
 KEY = ("case", "version", "reference", "device", "engine", "host")
 # An overview is about what is measured now: what has had no night for so long has left the suite.
@@ -64,7 +64,7 @@ def pick(table: pa.Table, asked: Asked, others: Sequence[str] = ()) -> Picked:
     known = _unique(table, "case")
     cases = matching(asked.case, known) if asked.case else tuple(known)
     if not cases:
-        near = catalog.did_you_mean(asked.case or "", [*known, *map(_workload, known), *others])
+        near = catalog.did_you_mean(asked.case or "", [*known, *(case_of(one).workload for one in known), *others])
         raise NothingSelected(
             f"no case of the history is named {asked.case!r}, or has that in its name{near}; "
             "`tfcompare history` lists them"
@@ -99,23 +99,19 @@ def matching(asked: str, cases: Sequence[str]) -> tuple[str, ...]:
     """
     if asked in cases:
         return (asked,)
-    workload, _, rest = asked.partition("[")
-    params = set(rest.removesuffix("]").split(",")) - {""}
-    by_params = tuple(one for one in cases if _workload(one) == workload and params <= set(_params(one)))
+    wanted = case_of(asked)
+    known = ((label, case_of(label)) for label in cases)
+    by_params = tuple(
+        label for label, case in known if case.workload == wanted.workload and {*wanted.params} <= {*case.params}
+    )
     return by_params or tuple(one for one in cases if asked.casefold() in one.casefold())
 
 
 def case_of(label: str) -> Case:
-    return Case(_workload(label), tuple((name, value) for name, _, value in (p.partition("=") for p in _params(label))))
-
-
-def _workload(label: str) -> str:
-    return label.partition("[")[0]
-
-
-def _params(label: str) -> list[str]:
-    inside = label.partition("[")[2].removesuffix("]")
-    return inside.split(",") if inside else []
+    """Read a case from its label, which is all that a history has of it. A comma in a value ends the value."""
+    workload, _, inside = label.partition("[")
+    params = (item.partition("=") for item in inside.removesuffix("]").split(",") if item)
+    return Case(workload, tuple((name, value) for name, _, value in params))
 
 
 def _age(version: str) -> tuple[int, Number, str]:
@@ -137,7 +133,7 @@ def _versions(asked: Asked, known: Sequence[str]) -> tuple[str, ...]:
             version = None if name in known else catalog.find(name)
             names.append(version.number if version else name)
         return _named("version", names, known)
-    without = tuple(version for version in known if not version.endswith(CONTROL))
+    without = tuple(version for version in known if not is_control(version))
     return tuple(known) if asked.whole or not without else without
 
 

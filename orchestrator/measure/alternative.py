@@ -7,7 +7,7 @@ from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.engines.venv.engine import has_python
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.model import CONTROL, Plan
+from orchestrator.model import Plan, number_of
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.exit_error import join_failures
 
@@ -19,7 +19,7 @@ def can_compare(plan: Plan, ready: Collection[str]) -> bool:
     """Return whether the ready versions allow a comparison: two arms, or all arms of a claim's ratio."""
     if plan.claims:
         return any(all(version in ready for _, version in pair.arms) for pair in plan.pairs)
-    return sum(version.removesuffix(CONTROL) in ready for version in plan.versions) >= 2
+    return sum(number_of(version) in ready for version in plan.versions) >= 2
 
 
 def make_error(

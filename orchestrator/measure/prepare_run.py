@@ -19,7 +19,7 @@ from orchestrator.errors import EnvironmentFailed, Interrupted
 from orchestrator.machine.host import host_facts
 from orchestrator.measure import alternative
 from orchestrator.measure.prepare import Ready, make_ready
-from orchestrator.model import CONTROL, Lost, Manifest, Plan
+from orchestrator.model import Lost, Manifest, Plan, is_control, number_of
 from orchestrator.plan.gpus import fit
 from orchestrator.plan.request import PlannedRun, RunOptions, make_plan
 from orchestrator.results import exit_error
@@ -133,8 +133,8 @@ def prepare(
 
 def add_control(environments: dict[str, Environment], plan: Plan) -> dict[str, Environment]:
     """Return the environments, with the baseline's once more for the control arm."""
-    controls = [version for version in plan.versions if version.endswith(CONTROL)]
-    originals = {version: environments.get(version.removesuffix(CONTROL)) for version in controls}
+    controls = [version for version in plan.versions if is_control(version)]
+    originals = {version: environments.get(number_of(version)) for version in controls}
     return environments | {version: original for version, original in originals.items() if original}
 
 

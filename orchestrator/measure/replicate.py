@@ -7,13 +7,11 @@ from typing import Any
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.workers import Workers
-from orchestrator.model import BESIDE, Calibrated, Case, Ended
+from orchestrator.model import BESIDE, Arm, ArmKey, Calibrated, Ended
 from orchestrator.terminal.progress import View
 
 BURST_TIMEOUT_S = 60.0
 LONGER = " (--timeout allows longer)"
-
-Arm = tuple[Case, str]
 
 
 @dataclass
@@ -21,7 +19,7 @@ class Progress:
     """The state that earlier rounds pass on to later ones."""
 
     calibration: dict[str, Calibrated] = field(default_factory=dict)
-    ended: set[tuple[str, str]] = field(default_factory=set)
+    ended: set[ArmKey] = field(default_factory=set)
     redone: Counter[str] = field(default_factory=Counter)
     replicates: int = 0
 
@@ -105,14 +103,14 @@ class LiveReplicate:
 
         If not, the replicate is journaled as ended, and its arm is measured again in the next round.
         """
-        if self.of.workers.client(self.arm[1]) is self.worker:
+        if self.of.workers.client(self.arm.version) is self.worker:
             return True
         self._record(outcome="died", how=BESIDE, reason="its worker died with another replicate")
         return False
 
     def lose_worker(self, death: WorkerDied) -> None:
         self.end(Died("worker", f"its worker died: {death}"))
-        self.of.workers.restart(self.arm[1])
+        self.of.workers.restart(self.arm.version)
 
     def end(self, answer: Closed | Refused | Died) -> None:
         """Journal how the replicate ended; an arm that refused or died is not tried again in this run."""
@@ -128,7 +126,7 @@ class LiveReplicate:
             reason = answer.reason + (LONGER if answer.how == "timeout" else "")
             ended = self._record(outcome="died", how=answer.how, reason=reason, log=answer.log)
         self.of.workers.release(version)
-        self.of.progress.ended.add((case.label, version))
+        self.of.progress.ended.add(self.arm.key)
         self.of.view.say(f"{version} {ended.outcome} {case.label}: {ended.reason}")
 
     def _record(self, **how: Any) -> Ended:

@@ -19,7 +19,6 @@ from orchestrator.measure.prepare_run import PreparedRun, add_control, find_work
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.rounds import RoundRange, undecided
 from orchestrator.model import (
-    CONTROL,
     Calibrated,
     Case,
     Comparison,
@@ -30,6 +29,8 @@ from orchestrator.model import (
     Lost,
     Manifest,
     Plan,
+    is_control,
+    number_of,
 )
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
@@ -75,7 +76,7 @@ def read_past(plan: Plan, entries: Iterable[Entry]) -> Past:
             progress.replicates = max(progress.replicates, entry.replicate)
             rounds = max(rounds, entry.round)
             if entry.closes_arm:
-                progress.ended.add((entry.case, entry.version))
+                progress.ended.add(entry.arm)
         elif isinstance(entry, Disturbed) and entry.redone:
             progress.redone[entry.case] += 1
         elif isinstance(entry, Extended):
@@ -100,7 +101,7 @@ def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
 
 def is_closed(arm: tuple[str, str], comparison: Comparison, past: Past) -> bool:
     """Return whether an arm gets no more rounds: it ended, or its version never had an environment."""
-    return arm in past.progress.ended or arm[1].removesuffix(CONTROL) not in comparison.manifest.environments
+    return arm in past.progress.ended or number_of(arm.version) not in comparison.manifest.environments
 
 
 def open_cases(comparison: Comparison, past: Past) -> list[Case]:
@@ -238,7 +239,7 @@ def _prepare_again(
     wanted = [by_number[number] for number in measured if number in by_number]
     environments, failures = prepare(tuple(wanted), engine, directory, view)
     for number in measured:
-        if number not in by_number and not number.endswith(CONTROL):
+        if number not in by_number and not is_control(number):
             failures[number] = EnvironmentFailed("left out, it is no longer in the table of versions", version=number)
     for version in list(environments):
         was, now = manifest.environments[version].identity, environments[version].facts.identity

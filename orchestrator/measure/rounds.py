@@ -11,9 +11,9 @@ from orchestrator.engines import ENGINES
 from orchestrator.machine.host import Witness
 from orchestrator.measure import pacing
 from orchestrator.measure.prepare_run import PreparedRun
-from orchestrator.measure.replicate import Arm, LiveReplicate, Progress, Replicates
+from orchestrator.measure.replicate import LiveReplicate, Progress, Replicates
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Workers
-from orchestrator.model import Calibrated, Case, Comparison, Disturbed, Plan, Watched
+from orchestrator.model import Arm, ArmKey, Calibrated, Case, Comparison, Disturbed, Plan, Watched
 from orchestrator.plan.order import alternating, linked, round_order
 from orchestrator.results.claims import judge_claims
 from orchestrator.results.comparison import judge_run
@@ -68,7 +68,7 @@ class RoundLoop:
         self.started = time.monotonic() if started is None else started
         # Seconds that the last visit of a case took.
         self.costs: dict[str, float] = {}
-        self.wanted = frozenset((case.label, version) for case, version in self.plan.arms())
+        self.wanted = frozenset(arm.key for arm in self.plan.arms())
 
     def measure(self) -> str:
         """Measure until the last look; return a sentence on why it ended early, or ''."""
@@ -101,14 +101,14 @@ class RoundLoop:
         rounds = (self.rounds.looks[-1] - number) * took
         return min(rounds, self.rounds.budget_s - self._elapsed()) if self.rounds.budget_s else rounds
 
-    def _closed(self, arm: tuple[str, str]) -> bool:
-        return arm in self.progress.ended or arm[1] not in self.workers.versions()
+    def _closed(self, arm: ArmKey) -> bool:
+        return arm in self.progress.ended or arm.version not in self.workers.versions()
 
     def _alive(self, case: Case) -> list[str]:
         return [
             version
             for version in self.workers.versions()
-            if (case.label, version) in self.wanted and (case.label, version) not in self.progress.ended
+            if (arm := ArmKey(case.label, version)) in self.wanted and arm not in self.progress.ended
         ]
 
     def _warm(self) -> None:
@@ -120,7 +120,7 @@ class RoundLoop:
                 self.view.say(f"{version}: its GPU code is made first, which takes minutes unless it was made before")
                 begun = time.monotonic()
                 replicate = self.replicates.open(
-                    (case, version), PILOT_ROUND, position=0, warmup=0, timeout_s=SLOW_START_TIMEOUT_S
+                    Arm(case, version), PILOT_ROUND, position=0, warmup=0, timeout_s=SLOW_START_TIMEOUT_S
                 )
                 # Also what only steady calls run has to be made, and no replicate counts without one.
                 if replicate and replicate.burst(1):
@@ -151,7 +151,7 @@ class RoundLoop:
         for position, version in enumerate(self._alive(case)):
             self.view.measuring(version, case, PILOT_ROUND)
             begun = time.monotonic()
-            replicate = self.replicates.open((case, version), PILOT_ROUND, position=position, warmup=0)
+            replicate = self.replicates.open(Arm(case, version), PILOT_ROUND, position=position, warmup=0)
             took = time.monotonic() - begun
             if replicate is None:
                 continue
@@ -233,7 +233,7 @@ class RoundLoop:
 
         Returns the replicates of each case, and what disturbed the bursts.
         """
-        arms: list[Arm] = [(case, version) for case in group for version in self._alive(case)]
+        arms: list[Arm] = [Arm(case, version) for case in group for version in self._alive(case)]
         order = round_order(arms, self.rounds.seed, group[0].label, number)
         together = [[arm] for arm in order] if self.plan.exclusive else [order]
         replicates: dict[Arm, int] = {}
@@ -242,7 +242,7 @@ class RoundLoop:
             found, cause = self._side_by_side(side_by_side, number, place)
             replicates |= found
             causes += [cause] if cause else []
-        counted = {case: tuple(found for arm, found in replicates.items() if arm[0] == case) for case in group}
+        counted = {case: tuple(found for arm, found in replicates.items() if arm.case == case) for case in group}
         return counted, next(iter(causes), "")
 
     def _side_by_side(self, order: Sequence[Arm], number: int, first: int) -> tuple[dict[Arm, int], str]:
@@ -258,9 +258,9 @@ class RoundLoop:
             if replicate := self.replicates.open(arm, number, position=place, warmup=warmup):
                 live[arm] = replicate
         witness, own_ns = self._witness(order), 0
-        for arm in alternating(order, lambda arm: self.progress.calibration[arm[0].label].bursts):
+        for arm in alternating(order, lambda arm: self.progress.calibration[arm.case.label].bursts):
             if arm in live:
-                done = live[arm].burst(self.progress.calibration[arm[0].label].calls, calibrate.BURST_S)
+                done = live[arm].burst(self.progress.calibration[arm.case.label].calls, calibrate.BURST_S)
                 witness.look()
                 if done is None:
                     del live[arm]
@@ -282,7 +282,7 @@ class RoundLoop:
         return Witness.begin(cpus, self.plan.gpus if self.plan.device == "gpu" else None, groups)
 
 
-def undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[tuple[str, str]], bool]) -> list[Case]:
+def undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:
     """Return the cases with a contrast, or a claim's statement about one, that more rounds could still decide."""
     unsure = {contrast.pair for contrast in comparison.contrasts if contrast.verdict == "inconclusive"}
     for judged in judge_claims(comparison, comparison.plan.claims):

@@ -12,7 +12,7 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.files import read_last_line
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.prepare_run import PreparedRun
-from orchestrator.model import CONTROL, Lost
+from orchestrator.model import Lost, number_of
 from orchestrator.results.streams import Stream
 
 START_TIMEOUT_S = 180.0
@@ -147,7 +147,7 @@ class Workers:
 
     def _require_gpu(self, client: WorkerClient) -> None:
         """Raise EngineUnavailable unless TensorFlow itself sees the GPUs that were requested for the run."""
-        version = client.version.removesuffix(CONTROL)
+        version = number_of(client.version)
         slow = version in self._fitting.slow_starts
         seen = client.gpus(SLOW_START_TIMEOUT_S if slow else START_TIMEOUT_S)
         if wrong := misfit(self._fitting.cards, seen):

@@ -21,7 +21,7 @@ from orchestrator.history.series import all_series, has_value, key_of
 from orchestrator.history.series_arrays import all_lines
 from orchestrator.history.store import Read, Store
 from orchestrator.machine.host import host_facts
-from orchestrator.model import CONTROL
+from orchestrator.model import is_control
 from orchestrator.nightly import cleanup
 from orchestrator.nightly import versions as tonight
 from orchestrator.nightly.lock import hold
@@ -386,7 +386,7 @@ def _drawn(run: Run) -> str:
 
 
 def _count(points: Sequence[Point]) -> int:
-    return len({key_of(point) for point in points if not point.version.endswith(CONTROL)})
+    return len({key_of(point) for point in points if not is_control(point.version)})
 
 
 def _listed(keys: Sequence[Key]) -> str:

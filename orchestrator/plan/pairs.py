@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
-from orchestrator.model import CONTROL, Arm, Case, Pair, Params, Plan, Workload
+from orchestrator.model import ArmResult, Case, CasePair, Pair, Plan, VersionPair, Workload, is_control
 
 # Rounds after which a run is judged, and the error that these looks share.
 LOOKS = (6, 10, 15, 20)
@@ -23,7 +23,9 @@ def plan_pairs(cases: Sequence[Case], versions: Sequence[str], workloads: dict[s
 
     Each version is compared with the first and, within each version, each case with its workload's baseline case.
     """
-    pairs = [_version_pair(case, versions[0], version) for case in cases for version in versions[1:]]
+    pairs: list[Pair] = [
+        VersionPair(case=case, baseline=versions[0], candidate=version) for case in cases for version in versions[1:]
+    ]
     present = set(cases)
     for case in cases:
         for param, base in workloads[case.workload].contrasts.items():
@@ -31,28 +33,24 @@ def plan_pairs(cases: Sequence[Case], versions: Sequence[str], workloads: dict[s
             baseline = Case(case.workload, tuple({**values, param: base}.items()))
             if values[param] == base or baseline not in present:
                 continue
-            shared: Params = tuple((name, value) for name, value in case.params if name != param)
             pairs.extend(
-                Pair(
-                    kind="case", version=version, baseline=baseline.label, candidate=case.label,
-                    case=None, workload=case.workload, params=shared,
-                )
+                CasePair(version=version, baseline=baseline, candidate=case)
                 for version in versions
-                if not version.endswith(CONTROL)
-            )  # fmt: skip
+                if not is_control(version)
+            )
     return tuple(pairs)
 
 
 def in_order(versions: Iterable[str]) -> tuple[str, ...]:
     """Return the versions from the oldest to the newest, wherever the baseline is, without its second arm."""
-    own = [version for version in versions if not version.endswith(CONTROL)]
+    own = [version for version in versions if not is_control(version)]
     try:
         return tuple(sorted(own, key=Number))
     except InvalidVersion:
         return tuple(own)
 
 
-def neighbour_pairs(plan: Plan, arms: Iterable[Arm]) -> tuple[Pair, ...]:
+def neighbour_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[VersionPair, ...]:
     """Pair each version of a trend with the one before it, among those that have a time."""
     versions = in_order(plan.versions)
     # Of two, it would be the contrast that there is.
@@ -60,13 +58,13 @@ def neighbour_pairs(plan: Plan, arms: Iterable[Arm]) -> tuple[Pair, ...]:
         return ()
     timed = {(arm.case, arm.version) for arm in arms if arm.median_ms is not None}
     return tuple(
-        _version_pair(case, earlier, later)
+        VersionPair(case=case, baseline=earlier, candidate=later)
         for case in plan.cases
         for earlier, later in itertools.pairwise(version for version in versions if (case, version) in timed)
     )
 
 
-def reference_pairs(plan: Plan, arms: Iterable[Arm]) -> tuple[Pair, ...]:
+def reference_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[VersionPair, ...]:
     """Pair every version with the oldest that has a time, for the trend's cases whose baseline has none."""
     versions = in_order(plan.versions)
     if plan.claims or len(versions) < 3:
@@ -76,15 +74,8 @@ def reference_pairs(plan: Plan, arms: Iterable[Arm]) -> tuple[Pair, ...]:
     for case in plan.cases:
         first, *others = [version for version in versions if (case, version) in timed] or [""]
         if (case, plan.versions[0]) not in timed:
-            pairs += [_version_pair(case, first, later) for later in others]
+            pairs += [VersionPair(case=case, baseline=first, candidate=later) for later in others]
     return tuple(pairs)
-
-
-def _version_pair(case: Case, baseline: str, candidate: str) -> Pair:
-    return Pair(
-        kind="version", version=None, baseline=baseline, candidate=candidate,
-        case=case, workload=case.workload, params=case.params,
-    )  # fmt: skip
 
 
 def looks_left(looks: Sequence[int], taken: Iterable[int], rounds: int) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from orchestrator.catalog.selectors import MARGIN, select_cases
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import CONTROL, Case, Claim, Isolation, Pair, Plan, Workload
+from orchestrator.model import Case, Claim, Isolation, Pair, Plan, Workload, control_of
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, LOOKS_AT_CLAIMS, plan_pairs
 
@@ -76,7 +76,7 @@ def make_plan(options: RunOptions, fewest: int = 2) -> PlannedRun:
     workloads = suites.all_workloads(options.own_workloads)
     device = "gpu" if options.environments.gpu else "cpu"
     if options.claims:
-        selection = _of_claims([claim for claim in options.claims if device in claim.devices], workloads, options.suite)
+        selection = _of_claims([claim for claim in options.claims if device in claim.devices], options.suite)
     else:
         selection = _of_suite(options, workloads, fewest)
     if any(options.threads or ()):
@@ -150,15 +150,15 @@ def _of_suite(options: RunOptions, workloads: dict[str, Workload], fewest: int) 
         raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
     numbers = tuple(version.number for version in versions)
     if options.control:
-        numbers = (numbers[0], numbers[0] + CONTROL, *numbers[1:])
+        numbers = (numbers[0], control_of(numbers[0]), *numbers[1:])
     return Selection(versions, numbers, cases, plan_pairs(cases, numbers, workloads), suite.budget_s)
 
 
-def _of_claims(claims: list[Claim], workloads: dict[str, Workload], suite: str | None) -> Selection:
+def _of_claims(claims: list[Claim], suite: str | None) -> Selection:
     if not claims:
         raise NothingSelected("none of these claims is said of this device; `tfcompare list claims` shows which are")
     named = {version for claim in claims for version in claim.versions}
     versions = tuple(version for version in catalog.all_versions() if version.number in named)
     pairs = dict.fromkeys(expectation.pair for claim in claims for expectation in claim.expectations)
     numbers = tuple(version.number for version in versions)
-    return Selection(versions, numbers, cases_of(claims, workloads), tuple(pairs), BUDGETS_S.get(suite or ""))
+    return Selection(versions, numbers, cases_of(claims), tuple(pairs), BUDGETS_S.get(suite or ""))

@@ -13,7 +13,7 @@ from orchestrator.reports.json import pair_object, run_object
 from orchestrator.reports.summary import short_names
 from orchestrator.reports.table import below
 from orchestrator.reports.table import differences as names_of_pairs
-from orchestrator.results.compare_runs import ALPHA, Change, Changes
+from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange
 from orchestrator.terminal.text import plain
 
 SCHEMA = "tfcompare.changes/1"
@@ -33,7 +33,7 @@ def layout(found: Changes, width: int) -> RenderableType:
     return Group(*parts, *below(notes.lines(ALPHA)))
 
 
-def summary(changes: Sequence[Change]) -> str:
+def summary(changes: Sequence[RatioChange]) -> str:
     counts = {verdict: sum(change.verdict == verdict for change in changes) for verdict in MARKS}
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     return f"{len(changes)} ratio{'s' if len(changes) > 1 else ''} in both: {told}."
@@ -61,7 +61,7 @@ def _differences(found: Changes) -> Grid:
     return grid
 
 
-def _ratios(title: str, named: Iterable[tuple[str, Change]], notes: Notes) -> Grid:
+def _ratios(title: str, named: Iterable[tuple[str, RatioChange]], notes: Notes) -> Grid:
     grid = Grid(
         title=plain(title, style="bold"),
         headers=("case", "earlier", "later", "change", "interval", axis(NARROW_BAR_CELLS), "verdict"),
@@ -80,7 +80,7 @@ def _ratios(title: str, named: Iterable[tuple[str, Change]], notes: Notes) -> Gr
     return grid
 
 
-def _between(change: Change) -> str:
+def _between(change: RatioChange) -> str:
     """Return the title of the table that a change belongs to: what its ratios compare."""
     pair = change.pair
     of = "" if pair.metric == "steady" else f", {MEASURES[pair.metric]}"
@@ -91,13 +91,13 @@ def names(found: Changes) -> list[str]:
     """Return a short name for each ratio."""
     cases = short_names(arm.case for arm in found.earlier.arms)
     inside = names_of_pairs(change.earlier for change in found.changes if change.pair.kind == "case")
-    labels = ((change, change.pair.arms[0][0]) for change in found.changes)
+    labels = ((change, change.pair.arms[0].case) for change in found.changes)
     return [
         cases.get(label, label) if change.pair.kind == "version" else inside(change.earlier) for change, label in labels
     ]
 
 
-def _picture(change: Change) -> Text:
+def _picture(change: RatioChange) -> Text:
     return Text(bar(change.ratio, change.verdict, NARROW_BAR_CELLS), STYLES[change.verdict]) if change.ratio else Text()
 
 
@@ -118,7 +118,7 @@ def as_object(found: Changes) -> dict[str, Any]:
     }
 
 
-def _objects(changes: Iterable[Change]) -> Iterable[dict[str, Any]]:
+def _objects(changes: Iterable[RatioChange]) -> Iterable[dict[str, Any]]:
     for change in changes:
         yield {
             **pair_object(change.pair),

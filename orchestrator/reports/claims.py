@@ -11,11 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Comparison, Contrast, Expectation, Pair, params_label
+from orchestrator.model import Comparison, Contrast, Expectation, Pair, VersionPair, params_label
 from orchestrator.reports import table
 from orchestrator.reports.columns import MEASURES, Notes, interval, ratio
 from orchestrator.reports.json import run_object
-from orchestrator.results.claims import Answer, Finding, Judged, judge_claims
+from orchestrator.reports.summary import set_against
+from orchestrator.results.claims import Answer, ClaimCheck, ClaimResult, judge_claims
 from orchestrator.terminal.text import drawn, plain
 
 SCHEMA = "tfcompare.claims/1"
@@ -46,13 +47,13 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
     return Group(head, *table.warned(comparison), Padding(grid, (1, 0, 0, 0)), *notes.lines(comparison.plan.alpha))
 
 
-def judged_claims(comparison: Comparison) -> tuple[Judged, ...]:
+def judged_claims(comparison: Comparison) -> tuple[ClaimResult, ...]:
     if not comparison.plan.claims:
         raise UsageError(f"run {comparison.plan.run} tested no claims; `tfcompare reproduce` does")
     return judge_claims(comparison, comparison.plan.claims)
 
 
-def summary(judged: Sequence[Judged]) -> str:
+def summary(judged: Sequence[ClaimResult]) -> str:
     counts = {answer: sum(1 for one in judged if one.answer == answer) for answer in MARKS}
     told = ", ".join(f"{count} {answer}" for answer, count in counts.items() if count)
     return f"{len(judged)} {'claim' if len(judged) == 1 else 'claims'}: {told}."
@@ -66,7 +67,7 @@ def _frame() -> Table:
     return grid
 
 
-def _claim(grid: Table, judged: Judged, notes: Notes) -> None:
+def _claim(grid: Table, judged: ClaimResult, notes: Notes) -> None:
     claim = judged.claim
     withdrawn = " (withdrawn by its reporter)" if claim.withdrawn else ""
     grid.add_row(
@@ -81,7 +82,7 @@ def _claim(grid: Table, judged: Judged, notes: Notes) -> None:
         grid.add_row("", line)
 
 
-def _measured(finding: Finding) -> str:
+def _measured(finding: ClaimCheck) -> str:
     contrast = finding.tested if isinstance(finding.tested, Contrast) else None
     known = f"{ratio(contrast.ratio)} ({interval(contrast)}) · " if contrast and contrast.ratio else ""
     return f"{known}expected: {expected(finding.expectation)}"
@@ -91,7 +92,7 @@ def _told(answer: Answer, reason: str, notes: Notes) -> Text:
     return Text(f"{MARKS[answer]} {answer}{notes.mark(reason)}", style=STYLES[answer])
 
 
-def subject(finding: Finding) -> str:
+def subject(finding: ClaimCheck) -> str:
     """Return what is compared with what, candidate first."""
     tested = finding.tested
     if not isinstance(tested, Contrast):
@@ -101,15 +102,9 @@ def subject(finding: Finding) -> str:
 
 def subject_of(pair: Pair) -> str:
     of = "" if pair.metric == "steady" else f"{MEASURES[pair.metric]}, "
-    if pair.kind == "version":
+    if isinstance(pair, VersionPair):
         return f"{of}{pair.candidate} v {pair.baseline}: {pair.workload}{params_label(pair.params)}"
-    return f"{of}{pair.version}: {pair.workload} {_apart(pair)}"
-
-
-def _apart(pair: Pair) -> str:
-    old, new = (label.partition("[")[2].rstrip("]").split(",") for label in (pair.baseline, pair.candidate))
-    apart = " ".join(item.partition("=")[2] for item in new if item not in old)
-    return f"{apart} v {' '.join(item.partition('=')[2] for item in old if item not in new)}{params_label(pair.params)}"
+    return f"{of}{pair.version}: {pair.workload} {set_against(pair)}{params_label(pair.params)}"
 
 
 def expected(expectation: Expectation | None) -> str:
@@ -136,7 +131,7 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _object(judged: Judged) -> dict[str, Any]:
+def _object(judged: ClaimResult) -> dict[str, Any]:
     claim, headline = judged.claim, judged.headline
     return {
         "claim": claim.name,
@@ -156,7 +151,7 @@ def _object(judged: Judged) -> dict[str, Any]:
     }
 
 
-def _check(finding: Finding) -> dict[str, Any]:
+def _check(finding: ClaimCheck) -> dict[str, Any]:
     tested, expectation = finding.tested, finding.expectation
     contrast = tested if isinstance(tested, Contrast) else None
     margin = expectation.pair.margin if expectation else None

@@ -14,7 +14,7 @@ from orchestrator.terminal.text import plain
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class TimeCell:
     """A time, and its comparison with another; either may be missing."""
 
     time: str = ""
@@ -26,24 +26,24 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Part:
+class VersionCells:
     """The cells of one version, one per row."""
 
     version: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TimeCell, ...]
 
 
 @dataclass(frozen=True)
-class Piece:
+class ColumnBlock:
     """Parts that are read together, and the lead that the others are compared with."""
 
     title: str
-    lead: tuple[Part, ...]
-    parts: tuple[Part, ...]
+    lead: tuple[VersionCells, ...]
+    parts: tuple[VersionCells, ...]
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowNames:
     """The names of the rows: two words each, the first of which is shown only where it changes."""
 
     headers: tuple[str, str]
@@ -51,7 +51,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Column:
+class BlockColumn:
     header: tuple[str, ...]
     cells: tuple[Text, ...]
     justify: JustifyMethod = "right"
@@ -66,10 +66,10 @@ class Column:
         return self.gap + max(map(cell_len, lines))
 
 
-Form = Callable[[Part], list[Column]]
+Form = Callable[[VersionCells], list[BlockColumn]]
 
 
-def flat(part: Part) -> list[Column]:
+def flat(part: VersionCells) -> list[BlockColumn]:
     """Return the columns of a part with one line per row."""
     columns = [
         ("time", [plain(cell.time) for cell in part.cells]),
@@ -79,27 +79,27 @@ def flat(part: Part) -> list[Column]:
     ]
     filled = [(header, cells) for header, cells in columns if any(cells)]
     return [
-        Column(("", "" if place else part.version, header), tuple(cells), "left" if header == "%" else "right")
+        BlockColumn(("", "" if place else part.version, header), tuple(cells), "left" if header == "%" else "right")
         for place, (header, cells) in enumerate(filled)
     ]
 
 
-def stacked(part: Part) -> list[Column]:
+def stacked(part: VersionCells) -> list[BlockColumn]:
     """Return the columns of a part with two lines per row: time and percentage, and below them ratio and interval."""
     compared = any(cell.mark for cell in part.cells)
     times = tuple(plain(cell.time).append(f"\n{cell.ratio}") for cell in part.cells)
-    columns = [Column(("", part.version, "ratio" if compared else ""), times)]
+    columns = [BlockColumn(("", part.version, "ratio" if compared else ""), times)]
     if compared:
         pairs = zip(_percents(part), part.cells, strict=True)
         percents = tuple(Text("\n").join((percent, Text(cell.interval))) for percent, cell in pairs)
-        columns.append(Column(("", "%", "interval"), percents, "left"))
+        columns.append(BlockColumn(("", "%", "interval"), percents, "left"))
     return columns
 
 
-def lines(rows: Rows, pieces: Iterable[Piece], form: Form, width: int) -> list[list[Column]]:
+def lines(rows: RowNames, pieces: Iterable[ColumnBlock], form: Form, width: int) -> list[list[BlockColumn]]:
     """Return the columns of as many tables as needed, each with the names of the rows."""
     names = _names(rows, 2 if form is stacked else 1)
-    found: list[list[Column]] = []
+    found: list[list[BlockColumn]] = []
     for piece in pieces:
         for narrow in _narrowed(piece, form, width - _width(names) - 1):
             columns = _columns(narrow, form)
@@ -110,11 +110,11 @@ def lines(rows: Rows, pieces: Iterable[Piece], form: Form, width: int) -> list[l
     return found
 
 
-def fits(line: Iterable[Column], width: int) -> bool:
+def fits(line: Iterable[BlockColumn], width: int) -> bool:
     return _width(line) <= width
 
 
-def table(rows: Rows, columns: Sequence[Column]) -> Table:
+def table(rows: RowNames, columns: Sequence[BlockColumn]) -> Table:
     # The one blank between columns comes of the box.
     drawn = Table(box=SIMPLE_HEAD, show_edge=False, padding=0)
     for column in columns:
@@ -128,17 +128,17 @@ def table(rows: Rows, columns: Sequence[Column]) -> Table:
     return drawn
 
 
-def _names(rows: Rows, height: int) -> list[Column]:
+def _names(rows: RowNames, height: int) -> list[BlockColumn]:
     firsts = [first for first, _ in rows.names]
     once = ["" if place and first == firsts[place - 1] else first for place, first in enumerate(firsts)]
     below = "\n" * (height - 1)
     return [
-        Column(("", "", header), tuple(plain(name).append(below) for name in named), "left", wraps=True)
+        BlockColumn(("", "", header), tuple(plain(name).append(below) for name in named), "left", wraps=True)
         for header, named in zip(rows.headers, (once, [second for _, second in rows.names]), strict=True)
     ]
 
 
-def _narrowed(piece: Piece, form: Form, width: int) -> list[Piece]:
+def _narrowed(piece: ColumnBlock, form: Form, width: int) -> list[ColumnBlock]:
     """Split a piece that is too wide for a separate table: part by part, and finally without the lead."""
     if fits(_columns(piece, form), width):
         return [piece]
@@ -148,17 +148,17 @@ def _narrowed(piece: Piece, form: Form, width: int) -> list[Piece]:
     return [replace(piece, parts=()), replace(piece, lead=())] if piece.lead and piece.parts else [piece]
 
 
-def _columns(piece: Piece, form: Form) -> list[Column]:
+def _columns(piece: ColumnBlock, form: Form) -> list[BlockColumn]:
     """Return the columns of a piece, with its title above the first."""
     first, *others = [column for part in (*piece.lead, *piece.parts) for column in form(part)]
     return [replace(first, header=(piece.title, *first.header[1:]), gap=1), *others]
 
 
-def _width(columns: Iterable[Column]) -> int:
+def _width(columns: Iterable[BlockColumn]) -> int:
     return sum(column.width + 1 for column in columns) - 1
 
 
-def _percents(part: Part) -> list[Text]:
+def _percents(part: VersionCells) -> list[Text]:
     """Return the percentages with their marks, aligned so that figures end and marks begin below each other."""
     longest = max(len(cell.percent) for cell in part.cells)
     return [

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.model import Arm, Contrast, Drift, Metric, VerdictName
+from orchestrator.model import ArmResult, Contrast, Drift, Metric, VerdictName
 from orchestrator.terminal.text import clipped, plain
 
 STYLES: dict[VerdictName, str] = {"slower": "bold red", "faster": "bold green", "same": "", "inconclusive": "yellow"}
@@ -40,7 +40,7 @@ class Notes:
     def mark(self, reason: str) -> str:
         return f" ({self._numbers.setdefault(reason, len(self._numbers) + 1)})" if reason else ""
 
-    def drifting(self, arm: Arm) -> str:
+    def drifting(self, arm: ArmResult) -> str:
         """Return the mark that precedes the time of an arm whose calls do not settle, or ''.
 
         It does not depend on whether a verdict rests on the arm.
@@ -70,7 +70,7 @@ class Notes:
         return told
 
 
-Cell = Callable[[Arm, Contrast | None, Notes], str | Text]
+Cell = Callable[[ArmResult, Contrast | None, Notes], str | Text]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +106,8 @@ def _seconds(seconds: float) -> str:
     return duration(seconds * 1e3)
 
 
-def _of_arm(take: Callable[[Arm], float | None], told: Callable[[float], str]) -> Cell:
-    def cell(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
+def _of_arm(take: Callable[[ArmResult], float | None], told: Callable[[float], str]) -> Cell:
+    def cell(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
         value = take(arm)
         return "" if value is None else told(value)
 
@@ -115,14 +115,14 @@ def _of_arm(take: Callable[[Arm], float | None], told: Callable[[float], str]) -
 
 
 def _of_contrast(take: Callable[[Contrast], float | None], told: Callable[[float], str]) -> Cell:
-    def cell(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
+    def cell(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
         value = take(contrast) if contrast else None
         return "" if value is None else told(value)
 
     return cell
 
 
-def _time(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
+def _time(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
     return "" if arm.median_ms is None else notes.drifting(arm) + duration(arm.median_ms)
 
 
@@ -159,7 +159,7 @@ def axis(cells: int = BAR_CELLS) -> str:
 
 
 def _bar(cells: int) -> Cell:
-    def cell(arm: Arm, contrast: Contrast | None, notes: Notes) -> Text:
+    def cell(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> Text:
         if contrast is None or contrast.ratio is None:
             return Text()
         return Text(bar(contrast.ratio, contrast.verdict, cells), style=STYLES[contrast.verdict])
@@ -167,11 +167,11 @@ def _bar(cells: int) -> Cell:
     return cell
 
 
-def _interval(arm: Arm, contrast: Contrast | None, notes: Notes) -> str:
+def _interval(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
     return interval(contrast) if contrast else ""
 
 
-def _verdict(arm: Arm, contrast: Contrast | None, notes: Notes) -> Text:
+def _verdict(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> Text:
     """Return the verdict of an arm.
 
     A contrast without a ratio still has a verdict with a reason. An arm without a contrast may have died late.

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.model import Arm, Comparison, Contrast
+from orchestrator.model import ArmKey, ArmResult, Comparison, Contrast
 from orchestrator.reports.summary import by_candidate
 
 T = TypeVar("T")
@@ -27,20 +27,18 @@ class Arrangement:
     sort: str = "case"
     backwards: bool = False
 
-    def arms(self, comparison: Comparison) -> list[Arm]:
+    def arms(self, comparison: Comparison) -> list[ArmResult]:
         """Return the arms to show, each together with its case's baseline, without which it could not be read."""
         found = by_candidate(comparison.contrasts)
         chosen = {
-            (arm.case.label, arm.version)
+            arm.key
             for arm in comparison.arms
             if not self.only or arm.outcome in self.only or _verdict(found, arm) in self.only
         }
         cases = {label for label, _ in chosen}
         baseline = comparison.plan.versions[0]
         shown = [
-            arm
-            for arm in comparison.arms
-            if (arm.case.label, arm.version) in chosen or (arm.version == baseline and arm.case.label in cases)
+            arm for arm in comparison.arms if arm.key in chosen or (arm.version == baseline and arm.case.label in cases)
         ]
         return self._sorted(shown, lambda arm: arm.case.workload, lambda arm: arm.case.label, self._key(found))
 
@@ -58,11 +56,11 @@ class Arrangement:
         return self._sorted(
             shown,
             lambda contrast: contrast.pair.workload,
-            lambda contrast: f"{contrast.pair.candidate} {contrast.pair.baseline}",
-            lambda contrast: contrast.pair.candidate if self.sort == "name" else -_log(contrast),
+            lambda contrast: f"{contrast.pair.arms[1].case} {contrast.pair.arms[0].case}",
+            lambda contrast: contrast.pair.arms[1].case if self.sort == "name" else -_log(contrast),
         )
 
-    def _key(self, found: dict[tuple[str, str], Contrast]) -> Callable[[Arm], Any]:
+    def _key(self, found: dict[ArmKey, Contrast]) -> Callable[[ArmResult], Any]:
         """Return the sort key of an arm.
 
         The key of a group is the least of its arms. With the worst first, that is the slowest.
@@ -70,7 +68,7 @@ class Arrangement:
         if self.sort == "time":
             return lambda arm: -(arm.median_ms or 0.0)
         if self.sort == "ratio":
-            return lambda arm: -_log(found.get((arm.case.label, arm.version)))
+            return lambda arm: -_log(found.get(arm.key))
         return lambda arm: arm.case.label
 
     def _sorted(
@@ -113,8 +111,8 @@ def arrangement(only: str | None, sort: str | None) -> Arrangement:
     return Arrangement(kinds, name, (sort or "").startswith("-"))
 
 
-def _verdict(found: dict[tuple[str, str], Contrast], arm: Arm) -> str:
-    contrast = found.get((arm.case.label, arm.version))
+def _verdict(found: dict[ArmKey, Contrast], arm: ArmResult) -> str:
+    contrast = found.get(arm.key)
     return contrast.verdict if contrast else ""
 
 

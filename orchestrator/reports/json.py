@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from orchestrator.model import Arm, Comparison, Contrast, Pair
+from orchestrator.model import ArmResult, Comparison, Contrast, Pair
 
 SCHEMA = "tfcompare.comparison/1"
 
@@ -36,7 +36,7 @@ def run_object(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _arm(arm: Arm) -> dict[str, Any]:
+def _arm(arm: ArmResult) -> dict[str, Any]:
     return {
         "workload": arm.case.workload,
         "params": dict(arm.case.params),
@@ -57,14 +57,15 @@ def _arm(arm: Arm) -> dict[str, Any]:
 
 
 def pair_object(pair: Pair) -> dict[str, Any]:
+    flat = pair.flat
     return {
-        "workload": pair.workload,
-        "params": dict(pair.params),
-        "kind": pair.kind,
-        "version": pair.version,
-        "baseline": pair.baseline,
-        "candidate": pair.candidate,
-        "metric": pair.metric,
+        "workload": flat.workload,
+        "params": dict(flat.params),
+        "kind": flat.kind,
+        "version": flat.version,
+        "baseline": flat.baseline,
+        "candidate": flat.candidate,
+        "metric": flat.metric,
     }
 
 

@@ -10,7 +10,7 @@ from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.errors import UsageError
 from orchestrator.machine.host import is_here
 from orchestrator.measure.resume import MoreOptions, extension, is_closed, open_cases, read_past, same_sources
-from orchestrator.model import Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan
+from orchestrator.model import ArmKey, Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan
 from orchestrator.options import LONGEST_S
 from orchestrator.results.rundir import RunDir
 
@@ -37,9 +37,9 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
     lost = lost_lately(entries)
     labels = {case.label for case in cases}
     arms = [
-        (case.label, version)
-        for case, version in plan.arms()
-        if case.label in labels and version not in lost and not is_closed((case.label, version), comparison, past)
+        arm.key
+        for arm in plan.arms()
+        if arm.case.label in labels and arm.version not in lost and not is_closed(arm.key, comparison, past)
     ]
     # Without a calibration the run ended in its pilot, and nothing is known of what a round takes. One arm gives no
     # ratio.
@@ -74,17 +74,13 @@ def flag_values(command: Sequence[str], names: Sequence[str]) -> Iterator[tuple[
             yield flag, value if equals else following
 
 
-def round_s(comparison: Comparison, entries: Sequence[Entry], arms: Sequence[tuple[str, str]]) -> float:
+def round_s(comparison: Comparison, entries: Sequence[Entry], arms: Sequence[ArmKey]) -> float:
     """Estimate the time of a round of these arms: the calls of each, and what a replicate takes in addition."""
-    calls_s = {
-        (arm.case.label, arm.version): (arm.build_s or 0.0) + arm.train_s
-        for arm in comparison.arms
-        if arm.train_s is not None
-    }
+    calls_s = {arm.key: (arm.build_s or 0.0) + arm.train_s for arm in comparison.arms if arm.train_s is not None}
     usual_s = sum(calls_s.values()) / max(len(calls_s), 1)
     replicates = [entry for entry in entries if isinstance(entry, Ended) and entry.outcome == "measured"]
     measured_s = sum(entry.seconds for entry in entries if isinstance(entry, Finished))
-    inside_s = sum(calls_s.get((entry.case, entry.version), usual_s) for entry in replicates)
+    inside_s = sum(calls_s.get(entry.arm, usual_s) for entry in replicates)
     besides_s = max(0.0, measured_s - inside_s) / max(len(replicates), 1)
     return sum(calls_s.get(arm, usual_s) + besides_s for arm in arms)
 

@@ -16,7 +16,7 @@ Spans = Iterable[tuple[float | None, float | None, float | None]]
 
 
 @dataclass(frozen=True)
-class Scale:
+class RatioScale:
     """A scale from `low` to `high`, both logarithms, over this many cells."""
 
     low: float
@@ -24,7 +24,7 @@ class Scale:
     cells: int
 
     @classmethod
-    def over(cls, spans: Spans, cells: int) -> "Scale":
+    def over(cls, spans: Spans, cells: int) -> "RatioScale":
         """Return a scale with room for every ratio, and for 1.
 
         Intervals that are far wider than the range of the ratios are cut off.

@@ -11,8 +11,18 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.errors import UsageError
-from orchestrator.model import CONTROL, Arm, Case, Comparison, Contrast
-from orchestrator.reports.column_blocks import Cell, Part, Piece, Rows, fits, flat, lines, stacked, table
+from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast, is_control
+from orchestrator.reports.column_blocks import (
+    ColumnBlock,
+    RowNames,
+    TimeCell,
+    VersionCells,
+    fits,
+    flat,
+    lines,
+    stacked,
+    table,
+)
 from orchestrator.reports.columns import COLUMNS, MARKS, STYLES, Notes
 from orchestrator.reports.table import facts, warned
 from orchestrator.terminal.text import drawn, plain
@@ -26,12 +36,12 @@ Size = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Section:
+class SeedSection:
     """The contents of one block."""
 
     title: str
-    rows: Rows
-    pieces: tuple[Piece, ...]
+    rows: RowNames
+    pieces: tuple[ColumnBlock, ...]
     unmeasured: tuple[str, ...]
 
 
@@ -40,11 +50,11 @@ class Study:
 
     def __init__(self, comparison: Comparison) -> None:
         self.plan = comparison.plan
-        self.versions = [version for version in self.plan.versions if not version.endswith(CONTROL)]
+        self.versions = [version for version in self.plan.versions if not is_control(version)]
         self._cases = {_place(case): case for case in self.plan.cases if case.workload == WORKLOAD}
         self.blocks = list(dict.fromkeys(block for block, _, _ in self._cases))
         self.modes = {mode for _, mode, _ in self._cases}
-        self._arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
+        self._arms = {arm.key: arm for arm in comparison.arms}
         steady = [contrast for contrast in comparison.contrasts if contrast.pair.metric == "steady"]
         # A claim may ask for the same two arms with a margin of its own; the last one stays, which has the run's.
         steady.sort(key=lambda contrast: contrast.pair.margin is None)
@@ -56,13 +66,13 @@ class Study:
         models, data = (list(dict.fromkeys(size[axis] for size in found)) for axis in (0, 1))
         return sorted(found, key=lambda size: (models.index(size[0]), data.index(size[1])))
 
-    def arms(self, block: Block, mode: str, version: str) -> list[Arm | None]:
+    def arms(self, block: Block, mode: str, version: str) -> list[ArmResult | None]:
         """Return one arm per size of the block."""
         cases = (self._cases.get((block, mode, size)) for size in self.sizes(block))
-        return [self._arms.get((case.label, version)) if case else None for case in cases]
+        return [self._arms.get(ArmKey(case.label, version)) if case else None for case in cases]
 
-    def contrast(self, baseline: Arm, candidate: Arm) -> Contrast | None:
-        return self._contrasts.get(((baseline.case.label, baseline.version), (candidate.case.label, candidate.version)))
+    def contrast(self, baseline: ArmResult, candidate: ArmResult) -> Contrast | None:
+        return self._contrasts.get((baseline.key, candidate.key))
 
 
 def render(comparison: Comparison) -> str:
@@ -107,17 +117,17 @@ def _legend(study: Study) -> Iterator[str]:
         yield "the large model has no small data, as in the study"
 
 
-def _section(study: Study, block: Block, notes: Notes) -> Section:
+def _section(study: Study, block: Block, notes: Notes) -> SeedSection:
     pieces = [*(_versions(study, block, mode, notes) for mode in MODES), _modes(study, block, notes)]
-    return Section(
+    return SeedSection(
         title=" · ".join(block),
-        rows=Rows(("model", "data"), tuple(study.sizes(block))),
+        rows=RowNames(("model", "data"), tuple(study.sizes(block))),
         pieces=tuple(piece for piece in pieces if piece.lead or piece.parts),
         unmeasured=tuple(_unmeasured(study, block, notes)),
     )
 
 
-def _tables(sections: Sequence[Section], width: int) -> list[list[RenderableType]]:
+def _tables(sections: Sequence[SeedSection], width: int) -> list[list[RenderableType]]:
     """Return the tables of the sections, all in the same form.
 
     That is one line per row if every section then fits into one table, and two lines otherwise.
@@ -132,47 +142,53 @@ def _tables(sections: Sequence[Section], width: int) -> list[list[RenderableType
     return tables
 
 
-def _versions(study: Study, block: Block, mode: str, notes: Notes) -> Piece:
+def _versions(study: Study, block: Block, mode: str, notes: Notes) -> ColumnBlock:
     """Return the piece of one mode: the first version's times, and each later version against them."""
     first, *later = study.versions
     baselines = study.arms(block, mode, first)
-    lead = [Part(first, tuple(Cell(time=_time(arm, notes)) for arm in baselines))] if _timed(baselines) else []
+    lead = (
+        [VersionCells(first, tuple(TimeCell(time=_time(arm, notes)) for arm in baselines))] if _timed(baselines) else []
+    )
     parts = []
     for version in later:
         arms = study.arms(block, mode, version)
         if _timed(arms):
             pairs = zip(baselines, arms, strict=True)
-            parts.append(Part(version, tuple(_cell(study, *pair, _time(pair[1], notes), notes) for pair in pairs)))
-    return Piece(mode, tuple(lead), tuple(parts))
+            parts.append(
+                VersionCells(version, tuple(_cell(study, *pair, _time(pair[1], notes), notes) for pair in pairs))
+            )
+    return ColumnBlock(mode, tuple(lead), tuple(parts))
 
 
-def _modes(study: Study, block: Block, notes: Notes) -> Piece:
+def _modes(study: Study, block: Block, notes: Notes) -> ColumnBlock:
     """Return the piece of graph against eager, whose times are in the pieces before."""
     parts = []
     for version in study.versions:
         pairs = zip(study.arms(block, EAGER, version), study.arms(block, GRAPH, version), strict=True)
-        part = Part(version, tuple(_cell(study, *pair, "", notes) for pair in pairs))
+        part = VersionCells(version, tuple(_cell(study, *pair, "", notes) for pair in pairs))
         if any(cell.mark for cell in part.cells):
             parts.append(part)
-    return Piece("GvE", (), tuple(parts))
+    return ColumnBlock("GvE", (), tuple(parts))
 
 
-def _cell(study: Study, baseline: Arm | None, candidate: Arm | None, time: str, notes: Notes) -> Cell:
+def _cell(study: Study, baseline: ArmResult | None, candidate: ArmResult | None, time: str, notes: Notes) -> TimeCell:
     if not baseline or not candidate or baseline.median_ms is None or candidate.median_ms is None:
-        return Cell(time=time)
+        return TimeCell(time=time)
     contrast = study.contrast(baseline, candidate)
     if contrast is None:
-        return Cell(time=time)
+        return TimeCell(time=time)
     ratio, interval, percent = (
         str(COLUMNS[name].cell(candidate, contrast, notes)) for name in ("ratio", "interval", "seed")
     )
     star = notes.star() if contrast.exploratory else ""
     reason = "" if _shows_why(contrast, study.plan.margin) else notes.mark(contrast.reason)
     mark = f"{MARKS[contrast.verdict]}{star}{reason}"
-    return Cell(time=time, ratio=ratio, interval=interval, percent=percent, mark=mark, style=STYLES[contrast.verdict])
+    return TimeCell(
+        time=time, ratio=ratio, interval=interval, percent=percent, mark=mark, style=STYLES[contrast.verdict]
+    )
 
 
-def _time(arm: Arm | None, notes: Notes) -> str:
+def _time(arm: ArmResult | None, notes: Notes) -> str:
     if arm is None:
         return NOT_HELD
     if arm.median_ms is None:
@@ -181,7 +197,7 @@ def _time(arm: Arm | None, notes: Notes) -> str:
     return f"{COLUMNS['time'].cell(arm, None, notes)}{died}"
 
 
-def _timed(arms: Iterable[Arm | None]) -> bool:
+def _timed(arms: Iterable[ArmResult | None]) -> bool:
     return any(arm is not None and arm.median_ms is not None for arm in arms)
 
 

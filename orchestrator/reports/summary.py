@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from orchestrator.model import CONTROL, Case, Comparison, Contrast, VerdictName
+from orchestrator.model import ArmKey, Case, CasePair, Comparison, Contrast, VerdictName, is_control
 from orchestrator.reports.columns import ratio
 from orchestrator.terminal.text import clipped
 
@@ -18,17 +18,23 @@ def sentences(comparison: Comparison) -> tuple[str, ...]:
     return tuple(
         _sentence(version, comparison.plan.versions[0], of_version(comparison, version), names)
         for version in comparison.plan.versions[1:]
-        if not version.endswith(CONTROL)
+        if not is_control(version)
     )
 
 
+def set_against(pair: CasePair) -> str:
+    """Return the values by which two cases differ, the candidate's first."""
+    base, own = (" ".join(value for _, value in params) for params in pair.apart)
+    return f"{own} v {base}"
+
+
 def of_version(comparison: Comparison, candidate: str) -> list[Contrast]:
-    return [one for one in comparison.contrasts if one.pair.across and one.pair.candidate == candidate]
+    return [one for one in comparison.contrasts if one.pair.across and one.pair.arms[1].version == candidate]
 
 
-def by_candidate(contrasts: Iterable[Contrast]) -> dict[tuple[str, str], Contrast]:
+def by_candidate(contrasts: Iterable[Contrast]) -> dict[ArmKey, Contrast]:
     """Return the contrast across versions of each arm that has one; if claims ask for several, the first."""
-    found: dict[tuple[str, str], Contrast] = {}
+    found: dict[ArmKey, Contrast] = {}
     for one in contrasts:
         if one.pair.across:
             found.setdefault(one.pair.arms[1], one)
@@ -87,5 +93,5 @@ def _joined(told: Sequence[str]) -> list[str]:
 def _worst(found: Sequence[Contrast], names: Mapping[str, str]) -> str:
     """Return the name and ratio of the contrast that differs most."""
     worst = max(found, key=lambda contrast: abs(math.log(contrast.ratio or 1.0)))
-    label = worst.pair.arms[1][0]
+    label = worst.pair.arms[1].case
     return f"{'most in ' if len(found) > 1 else ''}{names.get(label, label)}, {ratio(worst.ratio or 1.0)}"

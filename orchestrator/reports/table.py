@@ -7,12 +7,12 @@ from itertools import groupby
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import Arm, Comparison, Contrast
+from orchestrator.model import ArmResult, CasePair, Comparison, Contrast
 from orchestrator.reports.columns import LONGEST, Column, Notes, choose, legend
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.summary import LONGEST as LONGEST_NAME
-from orchestrator.reports.summary import by_candidate, sentences, split_params
+from orchestrator.reports.summary import by_candidate, sentences, set_against, split_params
 from orchestrator.terminal.text import clipped, drawn, plain
 
 # A row's name may wrap down to this width before its columns are laid out in two tables.
@@ -67,7 +67,9 @@ def _head(comparison: Comparison, columns: Sequence[Column]) -> Text:
     return Text("\n").join(line for line in lines if line)
 
 
-def _left_out(comparison: Comparison, arrangement: Arrangement, arms: Sequence[Arm], inside: Sequence[Contrast]) -> str:
+def _left_out(
+    comparison: Comparison, arrangement: Arrangement, arms: Sequence[ArmResult], inside: Sequence[Contrast]
+) -> str:
     cases = len({arm.case for arm in comparison.arms})
     shown = len({arm.case for arm in arms})
     only = f"--only {','.join(arrangement.only)}"
@@ -103,13 +105,13 @@ def _frame(title: str, shared: str, names: Sequence[str], columns: Sequence[Colu
     )
 
 
-def _versions_table(comparison: Comparison, arms: Sequence[Arm], notes: Notes, columns: Sequence[Column]) -> Grid:
+def _versions_table(comparison: Comparison, arms: Sequence[ArmResult], notes: Notes, columns: Sequence[Column]) -> Grid:
     contrasts = by_candidate(comparison.contrasts)
     shared, names, own = split_params(arm.case for arm in arms)
     grid = _frame(arms[0].case.workload, shared, (names, "version"), columns)
     for case, of_case in groupby(arms, key=lambda arm: arm.case):
         for position, arm in enumerate(of_case):
-            contrast = contrasts.get((case.label, arm.version))
+            contrast = contrasts.get(arm.key)
             name = own[case] if position == 0 else ""
             if arm.median_ms is None:
                 grid.add(name, arm.version, f"{arm.outcome}{notes.mark(arm.reason)}")
@@ -122,12 +124,12 @@ def _versions_table(comparison: Comparison, arms: Sequence[Arm], notes: Notes, c
 def _cases_table(
     comparison: Comparison, contrasts: Sequence[Contrast], notes: Notes, columns: Sequence[Column]
 ) -> Grid:
-    arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
+    arms = {arm.key: arm for arm in comparison.arms}
     grid = _frame("inside each version", "", ("case", "version"), columns)
     for name, group in groupby(contrasts, key=differences(contrasts)):
         for position, contrast in enumerate(group):
             cells = (column.cell(arms[contrast.pair.arms[1]], contrast, notes) for column in columns)
-            grid.add(name if position == 0 else "", contrast.pair.version or "", *cells)
+            grid.add(name if position == 0 else "", contrast.pair.arms[1].version, *cells)
         grid.end_section()
     return grid
 
@@ -145,13 +147,7 @@ def differences(contrasts: Iterable[Contrast]) -> Callable[[Contrast], str]:
     def told(contrast: Contrast) -> str:
         pair = contrast.pair
         own = [item[1] for item in pair.params if item not in alike[pair.workload]]
-        old, new = (set(_parameters(label)) for label in (pair.baseline, pair.candidate))
-        apart = " ".join(item.partition("=")[2] for item in new - old)
-        base = " ".join(item.partition("=")[2] for item in old - new)
-        return clipped(" ".join([pair.workload, *own, apart, "v", base]), LONGEST_NAME)
+        apart = [set_against(pair)] if isinstance(pair, CasePair) else []
+        return clipped(" ".join([pair.workload, *own, *apart]), LONGEST_NAME)
 
     return told
-
-
-def _parameters(label: str) -> list[str]:
-    return label.partition("[")[2].rstrip("]").split(",")

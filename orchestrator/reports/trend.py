@@ -8,13 +8,13 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import Arm, Case, Comparison, Contrast
+from orchestrator.model import ArmResult, Case, Comparison, Contrast
 from orchestrator.plan.pairs import in_order
 from orchestrator.reports import table
 from orchestrator.reports.columns import MARKS, STYLES, Notes, duration, interval, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import run_object
-from orchestrator.reports.ratio_plot import Scale, cells_for
+from orchestrator.reports.ratio_plot import RatioScale, cells_for
 from orchestrator.reports.summary import by_candidate
 from orchestrator.terminal.text import plain
 
@@ -30,13 +30,13 @@ LEGEND = (
 
 
 @dataclass(frozen=True)
-class Point:
+class TrendPoint:
     """A version of one case, in the order of the versions.
 
     It has its contrast with the baseline, and its contrast with the previous version that was measured.
     """
 
-    arm: Arm
+    arm: ArmResult
     contrast: Contrast | None
     step: Contrast | None
 
@@ -46,15 +46,14 @@ class Point:
         return self.arm.median_ms is not None and self.step is None and not (self.contrast and self.contrast.ratio)
 
 
-def points(comparison: Comparison) -> dict[Case, list[Point]]:
+def points(comparison: Comparison) -> dict[Case, list[TrendPoint]]:
     to_baseline = by_candidate(comparison.contrasts) | by_candidate(comparison.references)
     before = {one.pair.arms[1]: one for one in comparison.neighbours}
     places = {version: place for place, version in enumerate(in_order(comparison.plan.versions))}
-    found: dict[Case, list[Point]] = {}
+    found: dict[Case, list[TrendPoint]] = {}
     for arm in comparison.arms:
         if arm.version in places:
-            name = arm.case.label, arm.version
-            found.setdefault(arm.case, []).append(Point(arm, to_baseline.get(name), before.get(name)))
+            found.setdefault(arm.case, []).append(TrendPoint(arm, to_baseline.get(arm.key), before.get(arm.key)))
     return {case: sorted(of_case, key=lambda one: places[one.arm.version]) for case, of_case in found.items()}
 
 
@@ -81,21 +80,23 @@ def _head(comparison: Comparison) -> Text:
     return Text("\n").join(lines)
 
 
-def instead(comparison: Comparison, of_case: Sequence[Point]) -> str:
+def instead(comparison: Comparison, of_case: Sequence[TrendPoint]) -> str:
     """Return a line that names the version ratios refer to if the baseline has no time, or ''."""
     baseline = comparison.plan.versions[0]
-    other = next((one.contrast.pair.baseline for one in of_case if one.contrast and one.contrast.ratio), baseline)
+    other = next(
+        (one.contrast.pair.arms[0].version for one in of_case if one.contrast and one.contrast.ratio), baseline
+    )
     return f"ratios are to {other}: {baseline} has no time." if other != baseline else ""
 
 
-def _grid(case: Case, of_case: Sequence[Point], width: int, notes: Notes) -> Grid:
+def _grid(case: Case, of_case: Sequence[TrendPoint], width: int, notes: Notes) -> Grid:
     rows = [_cells(point, notes) for point in of_case]
     if width < WIDE:
         rows = [(*row[:3], *row[4:]) for row in rows]
     headers = ["version", "time", "ratio", *(["interval"] if width >= WIDE else []), "", "verdict", "step"]
     place = headers.index("")
     widths = [max(len(headers[at]), *(len(str(row[at])) for row in rows)) for at in range(len(headers)) if at != place]
-    scale = Scale.over(map(_span, of_case), cells_for(width, widths))
+    scale = RatioScale.over(map(_span, of_case), cells_for(width, widths))
     headers[place] = scale.header()
     params = " ".join(f"{key}={value}" for key, value in case.params)
     title = plain(case.workload, style="bold").append_text(plain(f"  {params}" if params else "", style="not bold dim"))
@@ -106,7 +107,7 @@ def _grid(case: Case, of_case: Sequence[Point], width: int, notes: Notes) -> Gri
     return grid
 
 
-def _cells(point: Point, notes: Notes) -> tuple[str | Text, ...]:
+def _cells(point: TrendPoint, notes: Notes) -> tuple[str | Text, ...]:
     arm, contrast = point.arm, point.contrast
     if arm.median_ms is None:
         return arm.version, "", "", "", "", f"{arm.outcome}{notes.mark(arm.reason)}", ""
@@ -123,7 +124,7 @@ def _cells(point: Point, notes: Notes) -> tuple[str | Text, ...]:
     return arm.version, time, value, interval(contrast), "", verdict, _step(point)
 
 
-def _step(point: Point) -> Text:
+def _step(point: TrendPoint) -> Text:
     step = point.step
     if step is None:
         return Text()
@@ -131,24 +132,24 @@ def _step(point: Point) -> Text:
     return Text(f"{MARKS[step.verdict]}{told}", style=STYLES[step.verdict])
 
 
-def _span(point: Point) -> tuple[float | None, float | None, float | None]:
+def _span(point: TrendPoint) -> tuple[float | None, float | None, float | None]:
     if point.at_one or (point.contrast is None and point.arm.median_ms is not None):
         return 1.0, None, None
     one = point.contrast
     return (one.ratio, one.ci_low, one.ci_high) if one else (None, None, None)
 
 
-def _plot(point: Point, scale: Scale) -> Text:
+def _plot(point: TrendPoint, scale: RatioScale) -> Text:
     verdict = point.contrast.verdict if point.contrast and not point.at_one else None
     return Text(scale.line(*_span(point), verdict), style=STYLES[verdict] if verdict else "")
 
 
-def changed(of_case: Sequence[Point]) -> list[Contrast]:
+def changed(of_case: Sequence[TrendPoint]) -> list[Contrast]:
     """Return the steps between neighbours that differ."""
     return [one.step for one in of_case if one.step and one.step.verdict in ("slower", "faster")]
 
 
-def summary(of_case: Sequence[Point]) -> str:
+def summary(of_case: Sequence[TrendPoint]) -> str:
     """Summarize which neighbours differ, naming those that differ most."""
     steps = [one.step for one in of_case if one.step]
     found = changed(of_case)
@@ -159,7 +160,7 @@ def summary(of_case: Sequence[Point]) -> str:
     if not found:
         return f"no step of {len(steps)} between neighbours is shown to differ{rest}."
     named = sorted(found, key=lambda one: -max(one.ratio or 1.0, 1 / (one.ratio or 1.0)))[:MOST_NAMED]
-    told = [f"{one.pair.candidate} ({ratio(one.ratio or 1.0)} {one.verdict})" for one in found if one in named]
+    told = [f"{one.pair.arms[1].version} ({ratio(one.ratio or 1.0)} {one.verdict})" for one in found if one in named]
     more = f", and {len(found) - len(named)} more" if len(found) > len(named) else ""
     return f"steps that differ: {len(found)} of {len(steps)}: {', '.join(told)}{more}{rest}."
 
@@ -189,8 +190,8 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
 
 def _step_object(step: Contrast) -> dict[str, Any]:
     return {
-        "earlier": step.pair.baseline,
-        "later": step.pair.candidate,
+        "earlier": step.pair.arms[0].version,
+        "later": step.pair.arms[1].version,
         "verdict": step.verdict,
         "ratio": step.ratio,
         "ci_low": step.ci_low,
@@ -200,7 +201,7 @@ def _step_object(step: Contrast) -> dict[str, Any]:
     }
 
 
-def _point_object(point: Point) -> dict[str, Any]:
+def _point_object(point: TrendPoint) -> dict[str, Any]:
     contrast = point.contrast
     return {
         "version": point.arm.version,

@@ -8,8 +8,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.errors import ContractBroken
-from orchestrator.model import Ended, Entry, Finished, Machine, Plan
-from orchestrator.results.replicates import Read, Replicate
+from orchestrator.model import ArmKey, Ended, Entry, Finished, Machine, Plan
+from orchestrator.results.replicates import ReadStream, Replicate
 
 
 @dataclass
@@ -20,13 +20,13 @@ class Announced:
     differs from the journal, nothing in the stream is used.
     """
 
-    arms: frozenset[tuple[str, str]]
+    arms: frozenset[ArmKey]
     # By version and replicate.
     ends: Mapping[tuple[str, int], Ended]
     cut: bool
     _seen: set[tuple[str, int]] = field(default_factory=set)
 
-    def __call__(self, read: Read) -> tuple[frozenset[int], tuple[str, ...]]:
+    def __call__(self, read: ReadStream) -> tuple[frozenset[int], tuple[str, ...]]:
         kept: set[int] = set()
         unknown: list[int] = []
         self._seen.update((read.stream.version, number) for number in read.idle)
@@ -63,9 +63,9 @@ class Announced:
             for version, count in lost.items()
         ]
 
-    def _wrong(self, read: Read, replicate: Replicate, end: Ended | None) -> str:
+    def _wrong(self, read: ReadStream, replicate: Replicate, end: Ended | None) -> str:
         """Describe how a replicate differs from what the journal says; return '' if it does not."""
-        if (replicate.case, replicate.version) not in self.arms:
+        if replicate.arm not in self.arms:
             return f"is of {replicate.case} in {replicate.version}, which the plan does not have"
         if end is None:
             return "is not in the journal"
@@ -79,7 +79,7 @@ class Announced:
             return f"has {read.rows[replicate.number]} rows, its worker announced {end.rows}"
         return ""
 
-    def _notes(self, read: Read, unknown: list[int]) -> Iterable[str]:
+    def _notes(self, read: ReadStream, unknown: list[int]) -> Iterable[str]:
         if unknown:
             yield (
                 f"{read.stream.name}: {len(unknown)} replicates were written but not yet recorded when the run was "
@@ -96,7 +96,7 @@ def of_journal(plan: Plan, entries: Iterable[Entry]) -> Announced | None:
     ends = {(entry.version, entry.replicate): entry for entry in known if isinstance(entry, Ended)}
     if not ends and not any(isinstance(entry, Machine) for entry in known):
         return None
-    arms = frozenset((case.label, version) for case, version in plan.arms())
+    arms = frozenset(arm.key for arm in plan.arms())
     return Announced(arms, ends, _was_cut(known))
 
 

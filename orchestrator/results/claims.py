@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.model import Arm, Claim, Comparison, Contrast, Effect, Expectation
+from orchestrator.model import ArmResult, Claim, Comparison, Contrast, Effect, Expectation
 
 Answer = Literal["reproduced", "not reproduced", "inconclusive", "needs a GPU"]
 
@@ -15,20 +15,20 @@ SEEN: Mapping[Effect, str] = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class ClaimCheck:
     """One statement of a claim and its result: a contrast, or an arm that checks itself."""
 
-    tested: Contrast | Arm
+    tested: Contrast | ArmResult
     expectation: Expectation | None
     answer: Answer
     reason: str = ""
 
 
 @dataclass(frozen=True)
-class Judged:
+class ClaimResult:
     claim: Claim
     answer: Answer
-    findings: tuple[Finding, ...]
+    findings: tuple[ClaimCheck, ...]
 
     @property
     def headline(self) -> Contrast | None:
@@ -44,40 +44,40 @@ class Judged:
         return next((one.reason for one in self.findings if one.answer == self.answer), "")
 
 
-def judge_claims(comparison: Comparison, claims: Sequence[Claim]) -> tuple[Judged, ...]:
+def judge_claims(comparison: Comparison, claims: Sequence[Claim]) -> tuple[ClaimResult, ...]:
     contrasts = {contrast.pair: contrast for contrast in comparison.contrasts}
-    arms = {(arm.case.label, arm.version): arm for arm in comparison.arms}
+    arms = {arm.key: arm for arm in comparison.arms}
     judged = []
     for claim in claims:
         if comparison.plan.device not in claim.devices:
-            judged.append(Judged(claim, "needs a GPU" if "gpu" in claim.devices else "inconclusive", ()))
+            judged.append(ClaimResult(claim, "needs a GPU" if "gpu" in claim.devices else "inconclusive", ()))
             continue
         findings = (
             *(_effect(one, contrasts[one.pair]) for one in claim.expectations),
             *(_holds(arms[arm]) for arm in claim.holds),
         )
-        judged.append(Judged(claim, _all(findings), findings))
+        judged.append(ClaimResult(claim, _all(findings), findings))
     return tuple(judged)
 
 
-def _all(findings: Sequence[Finding]) -> Answer:
+def _all(findings: Sequence[ClaimCheck]) -> Answer:
     """Combine the answers to a claim's statements: all must hold, so one that fails fails the claim."""
     answers = {finding.answer for finding in findings}
     return next((answer for answer in ("not reproduced", "inconclusive") if answer in answers), "reproduced")
 
 
-def _effect(expectation: Expectation, contrast: Contrast) -> Finding:
+def _effect(expectation: Expectation, contrast: Contrast) -> ClaimCheck:
     if contrast.verdict == SEEN[expectation.effect]:
-        return Finding(contrast, expectation, "reproduced")
+        return ClaimCheck(contrast, expectation, "reproduced")
     if contrast.verdict == "inconclusive":
-        return Finding(contrast, expectation, "inconclusive", contrast.reason)
+        return ClaimCheck(contrast, expectation, "inconclusive", contrast.reason)
     if contrast.verdict == "same":
-        return Finding(contrast, expectation, "not reproduced", "the difference is smaller than that")
+        return ClaimCheck(contrast, expectation, "not reproduced", "the difference is smaller than that")
     if expectation.effect != "same":
-        return Finding(contrast, expectation, "not reproduced", "it is the other way round")
+        return ClaimCheck(contrast, expectation, "not reproduced", "it is the other way round")
     if _beyond(contrast, expectation.pair.margin or 0.0):
-        return Finding(contrast, expectation, "not reproduced", "it differs")
-    return Finding(contrast, expectation, "inconclusive", "it differs, but not clearly by more than that")
+        return ClaimCheck(contrast, expectation, "not reproduced", "it differs")
+    return ClaimCheck(contrast, expectation, "inconclusive", "it differs, but not clearly by more than that")
 
 
 def _beyond(contrast: Contrast, margin: float) -> bool:
@@ -90,7 +90,7 @@ def _beyond(contrast: Contrast, margin: float) -> bool:
     return contrast.ci_low > 1 + margin or contrast.ci_high < 1 / (1 + margin)
 
 
-def _holds(arm: Arm) -> Finding:
+def _holds(arm: ArmResult) -> ClaimCheck:
     if arm.outcome == "measured":
-        return Finding(arm, None, "reproduced")
-    return Finding(arm, None, "not reproduced" if arm.refuted else "inconclusive", arm.reason)
+        return ClaimCheck(arm, None, "reproduced")
+    return ClaimCheck(arm, None, "not reproduced" if arm.refuted else "inconclusive", arm.reason)

@@ -28,7 +28,7 @@ SHORT = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class RatioChange:
     """One contrast found in both runs: its ratio in each, and whether the ratio changed."""
 
     pair: Pair
@@ -57,12 +57,12 @@ class Changes:
     earlier: Run
     later: Run
     margin: float
-    changes: tuple[Change, ...]
+    changes: tuple[RatioChange, ...]
     differences: tuple[Difference, ...]
     left_out: tuple[str, ...]
 
     @property
-    def slower(self) -> tuple[Change, ...]:
+    def slower(self) -> tuple[RatioChange, ...]:
         return tuple(change for change in self.changes if change.verdict == "slower")
 
     @property
@@ -103,8 +103,8 @@ def _estimates(run: Run, pairs: list[Pair]) -> list[Estimate | None]:
 
 def _change(
     old: Contrast, new: Contrast, before: Estimate | None, after: Estimate | None, margin: float
-) -> tuple[Change, Across | None]:
-    change = Change(
+) -> tuple[RatioChange, Across | None]:
+    change = RatioChange(
         pair=old.pair, earlier=old, later=new, ratio=None, ci_low=None, ci_high=None, verdict="inconclusive", reason=""
     )
     if before is None or after is None:
@@ -125,7 +125,7 @@ def _change(
     ), across
 
 
-def _by_chance(found: list[tuple[Change, Across | None]]) -> tuple[Change, ...]:
+def _by_chance(found: list[tuple[RatioChange, Across | None]]) -> tuple[RatioChange, ...]:
     """Mark changes as inconclusive if chance alone could explain them.
 
     Among many contrasts, some differ by chance (Benjamini and Hochberg).

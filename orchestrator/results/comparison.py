@@ -9,7 +9,7 @@ from statistics import median
 import pyarrow as pa
 
 from orchestrator import contract
-from orchestrator.model import Arm, Case, Comparison, Contrast, Manifest, Metric, Pair, Plan
+from orchestrator.model import Arm, ArmKey, ArmResult, Comparison, Contrast, Manifest, Metric, Plan, VersionPair
 from orchestrator.plan.pairs import neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, read_endings
@@ -83,16 +83,16 @@ def judge(found: Gathered, *, flip: bool = True) -> Comparison:
 
 def compared(
     plan: Plan, replicates: Iterable[Replicate], endings: Endings, *, flip: bool
-) -> tuple[tuple[Arm, ...], tuple[Contrast, ...]]:
+) -> tuple[tuple[ArmResult, ...], tuple[Contrast, ...]]:
     """Compute arms and contrasts from replicates and endings, without reading any file."""
     by_arm = _by_arm(replicates)
-    arms = tuple(_arm(case, version, by_arm.get((case.label, version), []), endings) for case, version in plan.arms())
+    arms = tuple(_result(arm, by_arm.get(arm.key, []), endings) for arm in plan.arms())
     known = _samples(plan, by_arm)
     contrasts = compare(plan, known, arms, flip=flip)
     return arms, tuple(_explored(contrast, known, endings.exploratory_from) for contrast in contrasts)
 
 
-def further(found: Gathered, pairs: tuple[Pair, ...], arms: Sequence[Arm]) -> tuple[Contrast, ...]:
+def further(found: Gathered, pairs: tuple[VersionPair, ...], arms: Sequence[ArmResult]) -> tuple[Contrast, ...]:
     """Return a separate family of contrasts, for which no rounds were measured."""
     plan = replace(found.plan, pairs=pairs)
     if not pairs:
@@ -107,14 +107,14 @@ def samples(plan: Plan, replicates: Iterable[Replicate]) -> Samples:
     return _samples(plan, _by_arm(replicates))
 
 
-def _by_arm(replicates: Iterable[Replicate]) -> dict[tuple[str, str], list[Replicate]]:
-    found: dict[tuple[str, str], list[Replicate]] = defaultdict(list)
+def _by_arm(replicates: Iterable[Replicate]) -> dict[ArmKey, list[Replicate]]:
+    found: dict[ArmKey, list[Replicate]] = defaultdict(list)
     for replicate in replicates:
-        found[replicate.case, replicate.version].append(replicate)
+        found[replicate.arm].append(replicate)
     return found
 
 
-def _samples(plan: Plan, by_arm: Mapping[tuple[str, str], Sequence[Replicate]]) -> Samples:
+def _samples(plan: Plan, by_arm: Mapping[ArmKey, Sequence[Replicate]]) -> Samples:
     metrics = {pair.metric for pair in plan.pairs}
     return {
         (*name, metric): {replicate.round: math.log(max(METRICS[metric](replicate), 1.0)) for replicate in of_arm}
@@ -130,18 +130,18 @@ def _explored(contrast: Contrast, samples: Samples, first: int | None) -> Contra
     return replace(contrast, exploratory=max(baseline.keys() & candidate.keys(), default=0) >= first)
 
 
-def _arm(case: Case, version: str, replicates: Sequence[Replicate], endings: Endings) -> Arm:
-    name = case.label, version
-    if name in endings.refused:
-        return Arm(case=case, version=version, outcome="refused", reason=endings.refused[name])
-    death = endings.died.get(name)
+def _result(arm: Arm, replicates: Sequence[Replicate], endings: Endings) -> ArmResult:
+    case, version = arm
+    if arm.key in endings.refused:
+        return ArmResult(case=case, version=version, outcome="refused", reason=endings.refused[arm.key])
+    death = endings.died.get(arm.key)
     reason = death.reason if death else ""
     refuted = bool(death and death.refutes)
     if not reason and not replicates:
         reason = endings.lost.get(version, "the run ended before it was measured")
     if not replicates:
-        return Arm(case=case, version=version, outcome="died", reason=reason, refuted=refuted)
-    return Arm(
+        return ArmResult(case=case, version=version, outcome="died", reason=reason, refuted=refuted)
+    return ArmResult(
         case=case,
         version=version,
         outcome="died" if reason else "measured",

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
-from orchestrator.model import Discarded, Disturbed, Ended, Extended, Finished, Lost, Watched
+from orchestrator.model import ArmKey, Discarded, Disturbed, Ended, Extended, Finished, Lost, Watched
 from orchestrator.results.rundir import RunDir
 
 
@@ -11,15 +11,15 @@ from orchestrator.results.rundir import RunDir
 class Endings:
     """What the journal says about arms that were not simply measured."""
 
-    refused: dict[tuple[str, str], str] = field(default_factory=dict)
-    died: dict[tuple[str, str], Ended] = field(default_factory=dict)
+    refused: dict[ArmKey, str] = field(default_factory=dict)
+    died: dict[ArmKey, Ended] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
     redone: set[int] = field(default_factory=set)
     disturbed: list[Disturbed] = field(default_factory=list)
     watched: list[Watched] = field(default_factory=list)
     discarded: list[Discarded] = field(default_factory=list)
     # Of each arm, what TensorFlow stated.
-    threads: dict[tuple[str, str], set[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(set))
+    threads: dict[ArmKey, set[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(set))
     exploratory_from: int | None = None
     finished: Finished | None = None
 
@@ -39,14 +39,14 @@ def read_endings(run: RunDir) -> Endings:
     exploratory_from = None
     for entry in run.entries():
         if isinstance(entry, Ended) and entry.outcome == "refused":
-            endings.refused[entry.case, entry.version] = entry.reason
+            endings.refused[entry.arm] = entry.reason
         elif isinstance(entry, Ended) and entry.outcome == "died" and entry.closes_arm:
-            endings.died[entry.case, entry.version] = entry
+            endings.died[entry.arm] = entry
         elif isinstance(entry, Ended) and entry.outcome == "measured":
             # More rounds had a worker for it again.
             endings.lost.pop(entry.version, None)
             if entry.threads:
-                endings.threads[entry.case, entry.version].add(entry.threads)
+                endings.threads[entry.arm].add(entry.threads)
         elif isinstance(entry, Lost):
             endings.lost[entry.version] = f"{entry.stage}: {entry.reason}"
         elif isinstance(entry, Disturbed):

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator.errors import ContractBroken
+from orchestrator.model import ArmKey
 from orchestrator.results.streams import Stream, as_arrow, as_numpy, check, figures, is_label, labels, read_stream
 
 MOST_NAMED = 3
@@ -44,6 +45,10 @@ class Replicate(NamedTuple):
     traces: int | None
     checksum: str | None
 
+    @property
+    def arm(self) -> ArmKey:
+        return ArmKey(self.case, self.version)
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -59,7 +64,7 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadStream:
     """One good stream: its rows, one summary and the number of rows per replicate, and whether it was cut short.
 
     Its `idle` replicates, which have no steady call, are left out.
@@ -74,7 +79,7 @@ class Read:
 
 
 # Which of a stream's replicates count, and why others do not; raises ContractBroken where none may.
-Admit = Callable[[Read], tuple[frozenset[int], tuple[str, ...]]]
+Admit = Callable[[ReadStream], tuple[frozenset[int], tuple[str, ...]]]
 
 
 def load(
@@ -106,14 +111,14 @@ def load(
     return Loaded(tuple(replicates), tuple(problems), tuple(broken), frozenset(unread))
 
 
-def read_replicates(stream: Stream, run: str) -> Read:
+def read_replicates(stream: Stream, run: str) -> ReadStream:
     """Read a stream, check every value and summarise its replicates; raise ContractBroken for a wrong one."""
     table, cut = read_stream(stream.path, stream.root, live=stream.live)
     table, idle = _without_idle(check(stream.path, table, run, stream.version or None))
     found = summarise(stream.path, table)
     numbers, counts = np.unique(figures(table, "replicate"), return_counts=True)
     rows = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
-    return Read(stream, table, tuple(found), rows, cut, idle)
+    return ReadStream(stream, table, tuple(found), rows, cut, idle)
 
 
 def _without_idle(table: pa.Table) -> tuple[pa.Table, frozenset[int]]:
@@ -125,14 +130,14 @@ def _without_idle(table: pa.Table) -> tuple[pa.Table, frozenset[int]]:
     return table.filter(pa.array(~np.isin(numbers, idle))), frozenset(idle.tolist())
 
 
-def _idle_notes(read: Read) -> list[str]:
+def _idle_notes(read: ReadStream) -> list[str]:
     if not read.idle:
         return []
     numbers = ", ".join(map(str, sorted(read.idle)[:MOST_NAMED])) + (", ..." if len(read.idle) > MOST_NAMED else "")
     return [f"{read.stream.name}: replicates without a steady call do not count: {numbers}"]
 
 
-def admitted(read: Read, admit: Admit | None) -> tuple[Read, tuple[str, ...]]:
+def admitted(read: ReadStream, admit: Admit | None) -> tuple[ReadStream, tuple[str, ...]]:
     """Return the part of a stream that counts, and why the rest does not."""
     if admit is None:
         return read, ()

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.model import Arm, Comparison, Contrast, Manifest, Plan
+from orchestrator.model import ArmResult, Comparison, Contrast, Manifest, Plan
 from orchestrator.results import tables
 from orchestrator.results.comparison import gather, judge
 from orchestrator.results.replicates import Replicate
@@ -39,7 +39,7 @@ class Run:
         return self.comparison.manifest
 
     @property
-    def arms(self) -> tuple[Arm, ...]:
+    def arms(self) -> tuple[ArmResult, ...]:
         return self.comparison.arms
 
     @property

@@ -29,7 +29,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from orchestrator import files
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.model import Discarded, Ended, Entry, Manifest, Plan
+from orchestrator.model import Case, Discarded, Ended, Entry, Manifest, Plan
 from orchestrator.results import streams
 from orchestrator.results.streams import Stream, compacted
 
@@ -188,14 +188,14 @@ class RunDir:
         )
 
     def read_plan(self) -> Plan:
-        return self._read("plan.json", PLAN)
+        return self._read("plan.json", PLAN, context={})
 
     def read_manifest(self) -> Manifest:
         return self._read("manifest.json", MANIFEST)
 
-    def _read(self, name: str, adapter: TypeAdapter[T]) -> T:
+    def _read(self, name: str, adapter: TypeAdapter[T], context: dict[str, Case] | None = None) -> T:
         try:
-            return adapter.validate_json(self._content(name))
+            return adapter.validate_json(self._content(name), context=context)
         except FileNotFoundError as error:
             raise ContractBroken(f"{self.path / name} is missing: the run ended before its first round") from error
         except PermissionError as error:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from orchestrator import contract
 from orchestrator.errors import ContractBroken
-from orchestrator.model import Arm, Case, Comparison, Contrast, Params, Plan
+from orchestrator.model import ArmResult, Comparison, Contrast, Params, Plan
 from orchestrator.results.announced import of_journal
 from orchestrator.results.replicates import Replicate, admitted, read_replicates
 from orchestrator.results.rundir import RunDir
@@ -56,16 +56,17 @@ def contrasts(comparison: Comparison) -> pa.Table:
     Contrasts within a version have no case, only the parameters that both of their cases share.
     """
     rows = [{name: _of_contrast(one, name) for name in CONTRAST.names} for one in comparison.contrasts]
-    pairs = [one.pair for one in comparison.contrasts]
+    pairs = [one.pair.flat for one in comparison.contrasts]
     names = [(pair.workload, pair.case.label if pair.case else None, pair.params) for pair in pairs]
     return _table(names, rows, CONTRAST)
 
 
 def replicates(plan: Plan, found: Sequence[Replicate]) -> pa.Table:
     """Return one row per valid replicate."""
-    cases = {case.label: case for case in plan.cases}
+    cases = {case.label: (case.workload, case.label, case.params) for case in plan.cases}
     rows = [{"replicate": one.number, **one._asdict()} for one in found]
-    return _table([_named(cases.get(one.case), one.case) for one in found], rows, REPLICATE)
+    # Without a journal, streams may hold cases that the plan does not have.
+    return _table([cases.get(one.case, (None, one.case, ())) for one in found], rows, REPLICATE)
 
 
 def calls(run: RunDir, plan: Plan, found: Sequence[Replicate]) -> pa.Table:
@@ -87,7 +88,7 @@ def streams_of_calls(run: RunDir, plan: Plan, found: Iterable[Replicate]) -> Ite
         yield table.filter(pc.is_in(table["replicate"], numbers))
 
 
-def _of_arm(arm: Arm, name: str) -> Any:
+def _of_arm(arm: ArmResult, name: str) -> Any:
     if name == "drift":
         return math.expm1(arm.drift.rise) if arm.drift else None
     return arm.reason or None if name == "reason" else getattr(arm, name)
@@ -96,15 +97,11 @@ def _of_arm(arm: Arm, name: str) -> Any:
 def _of_contrast(one: Contrast, name: str) -> Any:
     if name == "reason":
         return one.reason or None
-    return getattr(one.pair if name in ("kind", "version", "baseline", "candidate", "metric") else one, name)
-
-
-def _named(case: Case | None, label: str) -> tuple[str, str, Params]:
-    return (case.workload, label, case.params) if case else (label.partition("[")[0], label, ())
+    return getattr(one.pair.flat if name in ("kind", "version", "baseline", "candidate", "metric") else one, name)
 
 
 def _table(
-    names: Sequence[tuple[str, str | None, Params]], rows: Sequence[dict[str, Any]], schema: pa.Schema
+    names: Sequence[tuple[str | None, str | None, Params]], rows: Sequence[dict[str, Any]], schema: pa.Schema
 ) -> pa.Table:
     """Build a table that begins with the workload, the case and one column per parameter.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from statistics import median
 
-from orchestrator.model import CONTROL, CardSpan, Contrast, Manifest, Plan, Watched
+from orchestrator.model import CardSpan, Contrast, Manifest, Plan, Watched, is_control
 from orchestrator.results.endings import Endings
 
 # From this share of the contrasts on, those that noise leaves open say more of the machine than of the versions.
@@ -19,15 +19,16 @@ ENOUGH_ROUNDS = 5
 
 def check_control(contrasts: Sequence[Contrast]) -> list[str]:
     """Warn about this machine if the baseline differs from itself; this warning comes before all others."""
-    own = [one for one in contrasts if one.pair.kind == "version" and one.pair.candidate.endswith(CONTROL)]
+    own = [one for one in contrasts if one.pair.kind == "version" and is_control(one.pair.candidate)]
     if not own:
         return []
     failed = [one for one in own if one.verdict in ("slower", "faster")]
     if failed:
         worst = max(failed, key=lambda one: abs(math.log(one.ratio or 1.0)))
+        baseline, _ = worst.pair.arms
         return [
-            f"THE CONTROL ARM FAILED in {len(failed)} of {len(own)} cases: {worst.pair.baseline} against itself is "
-            f"{worst.verdict} ({worst.ratio:.2f}x in {worst.pair.arms[0][0]}); believe no difference of that size"
+            f"THE CONTROL ARM FAILED in {len(failed)} of {len(own)} cases: {baseline.version} against itself is "
+            f"{worst.verdict} ({worst.ratio:.2f}x in {baseline.case}); believe no difference of that size"
         ]
     open_ = [one for one in own if one.verdict != "same"]
     if open_:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator.model import Arm, Contrast, Metric, Pair, Plan
+from orchestrator.model import ArmResult, Contrast, Metric, Pair, Plan
 from orchestrator.stats.paired import Estimate, estimate
 from orchestrator.stats.robust import disagrees, hodges_lehmann, sign_flip_p
 from orchestrator.stats.verdict import judge, seed_percent
@@ -18,12 +18,12 @@ FALSE_DISCOVERIES = 0.05
 SHORTEST_MS = 0.005
 
 
-def compare(plan: Plan, samples: Samples, arms: Sequence[Arm], *, flip: bool = False) -> tuple[Contrast, ...]:
+def compare(plan: Plan, samples: Samples, arms: Sequence[ArmResult], *, flip: bool = False) -> tuple[Contrast, ...]:
     """Judge every pair of the plan.
 
     `flip` adds the sign-flip p, which no verdict depends on.
     """
-    by_name = {(arm.case.label, arm.version): arm for arm in arms}
+    by_name = {arm.key: arm for arm in arms}
     found = [estimate(*(samples.get((*name, pair.metric), {}) for name in pair.arms)) for pair in plan.pairs]
     chance = _by_chance(plan, found)
     contrasts = (
@@ -58,7 +58,7 @@ def of_many(ps: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _contrast(plan: Plan, pair: Pair, found: Estimate | None, chance: float, arms: Sequence[Arm]) -> Contrast:
+def _contrast(plan: Plan, pair: Pair, found: Estimate | None, chance: float, arms: Sequence[ArmResult]) -> Contrast:
     missing = next((arm for arm in arms if arm.outcome != "measured"), None)
     if found is None:
         # The arm's own words, so that a report tells them once.
@@ -100,7 +100,7 @@ def _contrast(plan: Plan, pair: Pair, found: Estimate | None, chance: float, arm
     return replace(contrast, verdict="inconclusive", reason=doubt) if doubt else contrast
 
 
-def _unsteady(found: Estimate, arms: Sequence[Arm], margin: float) -> str:
+def _unsteady(found: Estimate, arms: Sequence[ArmResult], margin: float) -> str:
     """Return a drift at least as large as what the verdict rests on, or ''.
 
     A smaller drift is reported with the arm and changes nothing.

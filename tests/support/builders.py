@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from orchestrator import contract
 from orchestrator.model import (
-    Arm,
+    ArmResult,
     Case,
+    CasePair,
     Claim,
     Comparison,
     Contrast,
@@ -23,6 +24,7 @@ from orchestrator.model import (
     Manifest,
     Pair,
     Plan,
+    VersionPair,
     Workload,
 )
 from orchestrator.plan.pairs import plan_pairs
@@ -55,28 +57,12 @@ def workload(name: str = "power", **changes: Any) -> Workload:
     return replace(known, **changes)
 
 
-def version_pair(of: Case, baseline: str = OLD, candidate: str = NEW) -> Pair:
-    return Pair(
-        kind="version",
-        version=None,
-        baseline=baseline,
-        candidate=candidate,
-        case=of,
-        workload=of.workload,
-        params=of.params,
-    )
+def version_pair(of: Case, baseline: str = OLD, candidate: str = NEW) -> VersionPair:
+    return VersionPair(case=of, baseline=baseline, candidate=candidate)
 
 
-def case_pair(baseline: Case, candidate: Case, version: str = NEW) -> Pair:
-    return Pair(
-        kind="case",
-        version=version,
-        baseline=baseline.label,
-        candidate=candidate.label,
-        case=None,
-        workload=candidate.workload,
-        params=tuple(item for item in candidate.params if item in baseline.params),
-    )
+def case_pair(baseline: Case, candidate: Case, version: str = NEW) -> CasePair:
+    return CasePair(version=version, baseline=baseline, candidate=candidate)
 
 
 def claim(*expectations: Expectation, **changes: Any) -> Claim:
@@ -134,8 +120,8 @@ def manifest(versions: Sequence[str] = (OLD, NEW), **changes: Any) -> Manifest:
     return replace(made, **changes)
 
 
-def arm(of: Case, version: str = OLD, **changes: Any) -> Arm:
-    made = Arm(
+def arm(of: Case, version: str = OLD, **changes: Any) -> ArmResult:
+    made = ArmResult(
         case=of,
         version=version,
         outcome="measured",
@@ -151,8 +137,8 @@ def arm(of: Case, version: str = OLD, **changes: Any) -> Arm:
     return replace(made, **changes)
 
 
-def unmeasured(of: Case, version: str, outcome: str, reason: str, *, refuted: bool = False) -> Arm:
-    return Arm(case=of, version=version, outcome=outcome, reason=reason, refuted=refuted)
+def unmeasured(of: Case, version: str, outcome: str, reason: str, *, refuted: bool = False) -> ArmResult:
+    return ArmResult(case=of, version=version, outcome=outcome, reason=reason, refuted=refuted)
 
 
 def contrast(

@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator import contract
+from orchestrator.model import ArmKey
 from orchestrator.results.streams import figures, is_label, labels
 
 # A power of two, so that what was summed up over few calls can be summed up further.
 MOST_POINTS = 64
 QUARTILES = (0.25, 0.5, 0.75)
-
-ArmName = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class _Stream:
     `arm` is the index of the arm in `names`; `width` and `calls` are those of the arm in this stream.
     """
 
-    names: Sequence[ArmName]
+    names: Sequence[ArmKey]
     arm: Any
     number: Any
     width: Any
@@ -69,13 +68,13 @@ class Calls:
             if chosen.any():
                 self._streams.append(_summed_up(table, chosen))
 
-    def courses(self, counted: Iterable[int]) -> dict[ArmName, Course]:
-        """Return the courses by (case label, version).
+    def courses(self, counted: Iterable[int]) -> dict[ArmKey, Course]:
+        """Return the courses by arm.
 
         `counted` are the numbers of the replicates that count.
         """
         numbers = np.array(sorted(set(counted)), dtype=np.int64)
-        found: dict[ArmName, list[tuple[int, int, Any]]] = {}
+        found: dict[ArmKey, list[tuple[int, int, Any]]] = {}
         for stream in self._streams:
             rows = np.flatnonzero(np.isin(stream.number, numbers))
             rows = rows[np.argsort(stream.arm[rows], kind="stable")]
@@ -105,12 +104,13 @@ def _summed_up(table: pa.Table, chosen: Any) -> _Stream:
     return _Stream(names, arm, numbers, width[arm], counts, points)
 
 
-def _arms(table: pa.Table, rows: Any) -> tuple[list[ArmName], Any]:
+def _arms(table: pa.Table, rows: Any) -> tuple[list[ArmKey], Any]:
     """Return the arms that these rows belong to, and the index of each row's arm."""
     cases, case = labels(table, "case")
     versions, version = labels(table, "version")
     found, arm = np.unique(case[rows].astype(np.int64) * len(versions) + version[rows], return_inverse=True)
-    return [(str(cases[code // len(versions)]), str(versions[code % len(versions)])) for code in found.tolist()], arm
+    places = (divmod(code, len(versions)) for code in found.tolist())
+    return [ArmKey(str(cases[of_case]), str(versions[of_version])) for of_case, of_version in places], arm
 
 
 def _medians(values: Any, key: Any) -> tuple[Any, Any]:

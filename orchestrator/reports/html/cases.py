@@ -7,26 +7,26 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-from orchestrator.model import Arm, Case, Comparison, Contrast
+from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast, VersionPair
 from orchestrator.plan.pairs import TREND_FROM, in_order
 from orchestrator.reports.columns import MEASURES, duration, interval, ratio
-from orchestrator.reports.html.calls import ArmName, Course
+from orchestrator.reports.html.calls import Course
 from orchestrator.reports.html.escape import rounded, shown
-from orchestrator.reports.html.rows import Cell, Column, Names, Row, arm_row, params
+from orchestrator.reports.html.rows import Names, TableCell, TableColumn, TableRow, arm_row, params
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.replicates import Replicate
 
 COLUMNS = (
-    Column("version", "Version"),
-    Column("rounds", "Rounds", True),
-    Column("build", "Build", True),
-    Column("first", "First call", True),
-    Column("second", "Second call", True),
-    Column("time", "Time a step", True),
-    Column("range", "Replicates from – to", True),
-    Column("ratio", "Ratio", True),
-    Column("interval", "Interval", True),
-    Column("verdict", "Verdict"),
+    TableColumn("version", "Version"),
+    TableColumn("rounds", "Rounds", True),
+    TableColumn("build", "Build", True),
+    TableColumn("first", "First call", True),
+    TableColumn("second", "Second call", True),
+    TableColumn("time", "Time a step", True),
+    TableColumn("range", "Replicates from – to", True),
+    TableColumn("ratio", "Ratio", True),
+    TableColumn("interval", "Interval", True),
+    TableColumn("verdict", "Verdict"),
 )
 
 
@@ -41,27 +41,27 @@ class Plot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
+class CaseSection:
     anchor: str
     workload: str
     name: str
     label: str
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     plots: tuple[Plot, ...]
     data: Mapping[str, Any]
 
     @property
-    def tags(self) -> tuple[Row, ...]:
+    def tags(self) -> tuple[TableRow, ...]:
         """The rows whose verdicts are shown in the section's head."""
         return tuple(row for row in self.rows if row.verdict.word not in ("baseline", "not compared"))
 
 
 @dataclass(frozen=True)
-class Found:
+class CaseResults:
     """The part of a run that belongs to one case: its arms in order, and the data of each."""
 
     case: Case
-    arms: Sequence[Arm]
+    arms: Sequence[ArmResult]
     replicates: Sequence[Sequence[Replicate]]
     courses: Sequence[Course | None]
     contrasts: Sequence[Contrast]
@@ -70,31 +70,31 @@ class Found:
 
 
 def sections(
-    comparison: Comparison, replicates: Sequence[Replicate], courses: Mapping[ArmName, Course], names: Names
-) -> list[Section]:
-    by_arm: dict[ArmName, list[Replicate]] = defaultdict(list)
+    comparison: Comparison, replicates: Sequence[Replicate], courses: Mapping[ArmKey, Course], names: Names
+) -> list[CaseSection]:
+    by_arm: dict[ArmKey, list[Replicate]] = defaultdict(list)
     for one in replicates:
-        by_arm[one.case, one.version].append(one)
-    arms: dict[str, list[Arm]] = defaultdict(list)
+        by_arm[one.arm].append(one)
+    arms: dict[str, list[ArmResult]] = defaultdict(list)
     for arm in comparison.arms:
         arms[arm.case.label].append(arm)
     contrasts: dict[str, list[Contrast]] = defaultdict(list)
     for contrast in comparison.contrasts:
-        if contrast.pair.case is not None:
+        if isinstance(contrast.pair, VersionPair):
             contrasts[contrast.pair.case.label].append(contrast)
     neighbours: dict[str, list[Contrast]] = defaultdict(list)
     references: dict[str, list[Contrast]] = defaultdict(list)
     for family, kept in ((comparison.neighbours, neighbours), (comparison.references, references)):
         for contrast in family:
-            kept[contrast.pair.arms[1][0]].append(contrast)
+            kept[contrast.pair.arms[1].case].append(contrast)
     return [
         _section(
             comparison,
-            Found(
+            CaseResults(
                 names.cases[label],
                 of_case,
-                [sorted(by_arm.get((label, arm.version), ()), key=lambda one: one.round) for arm in of_case],
-                [courses.get((label, arm.version)) for arm in of_case],
+                [sorted(by_arm.get(arm.key, ()), key=lambda one: one.round) for arm in of_case],
+                [courses.get(arm.key) for arm in of_case],
                 contrasts.get(label, ()),
                 neighbours.get(label, ()),
                 references.get(label, ()),
@@ -105,11 +105,11 @@ def sections(
     ]
 
 
-def _section(comparison: Comparison, found: Found, names: Names) -> Section:
+def _section(comparison: Comparison, found: CaseResults, names: Names) -> CaseSection:
     baseline = comparison.plan.versions[0]
     judged = by_candidate(found.contrasts)
-    rows = [arm_row(arm, judged.get((arm.case.label, arm.version)), baseline, names) for arm in found.arms]
-    return Section(
+    rows = [arm_row(arm, judged.get(arm.key), baseline, names) for arm in found.arms]
+    return CaseSection(
         anchor=names.anchors[found.case.label],
         workload=shown(found.case.workload),
         name=names.own[found.case],
@@ -126,20 +126,21 @@ def _section(comparison: Comparison, found: Found, names: Names) -> Section:
     )  # fmt: skip
 
 
-def _with_range(row: Row, replicates: Sequence[Replicate]) -> Row:
+def _with_range(row: TableRow, replicates: Sequence[Replicate]) -> TableRow:
     times = [one.steady_ns / 1e6 for one in replicates]
-    cell = Cell(f"{duration(min(times))} – {duration(max(times))}", rounded(min(times))) if times else Cell()
+    cell = TableCell(f"{duration(min(times))} – {duration(max(times))}", rounded(min(times))) if times else TableCell()
     return replace(row, cells={**row.cells, "range": cell})
 
 
-def _trend(comparison: Comparison, found: Found) -> tuple[Plot, ...]:
+def _trend(comparison: Comparison, found: CaseResults) -> tuple[Plot, ...]:
     """Return the plots for many versions: ratio and time from one version to the next, and where neighbours differ."""
     if not is_trend(comparison) or not any(arm.median_ms is not None for arm in found.arms):
         return ()
-    baseline = shown(found.references[0].pair.baseline if found.references else comparison.plan.versions[0])
+    baseline = shown(found.references[0].pair.arms[0].version if found.references else comparison.plan.versions[0])
     steps = [one for one in found.neighbours if one.verdict in ("slower", "faster")]
     told = [
-        f"{one.pair.candidate} against {one.pair.baseline}: {ratio(one.ratio or 1.0)}, {one.verdict}" for one in steps
+        f"{one.pair.arms[1].version} against {one.pair.arms[0].version}: {ratio(one.ratio or 1.0)}, {one.verdict}"
+        for one in steps
     ]
     times = [f"{arm.version}: {duration(arm.median_ms)}" for arm in found.arms if arm.median_ms is not None]
     return (
@@ -164,7 +165,7 @@ def is_trend(comparison: Comparison) -> bool:
     return len(in_order(comparison.plan.versions)) >= TREND_FROM
 
 
-def _spread(found: Found) -> Plot | None:
+def _spread(found: CaseResults) -> Plot | None:
     told = []
     for arm, replicates in zip(found.arms, found.replicates, strict=True):
         times = [one.steady_ns / 1e6 for one in replicates]
@@ -184,7 +185,7 @@ def _spread(found: Found) -> Plot | None:
     )
 
 
-def _forest(comparison: Comparison, found: Found) -> Plot | None:
+def _forest(comparison: Comparison, found: CaseResults) -> Plot | None:
     plan = comparison.plan
     timed = [one for one in found.contrasts if one.ratio is not None]
     told = [f"{_compared(one)}: {ratio(one.ratio or 1.0)}, interval {interval(one)}, {one.verdict}" for one in timed]
@@ -203,7 +204,7 @@ def _forest(comparison: Comparison, found: Found) -> Plot | None:
     )
 
 
-def _course(found: Found) -> Plot | None:
+def _course(found: CaseResults) -> Plot | None:
     told, widths = [], {}
     for arm, course in zip(found.arms, found.courses, strict=True):
         if course:
@@ -229,7 +230,7 @@ def _course(found: Found) -> Plot | None:
     )
 
 
-def _phases(found: Found) -> Plot | None:
+def _phases(found: CaseResults) -> Plot | None:
     told = []
     for arm in found.arms:
         times = [f"{name} {duration(value)}" for name, value in _phase_times(arm).items() if value is not None]
@@ -245,7 +246,7 @@ def _phases(found: Found) -> Plot | None:
     )
 
 
-def _phase_times(arm: Arm) -> dict[str, float | None]:
+def _phase_times(arm: ArmResult) -> dict[str, float | None]:
     return {
         "build": None if arm.build_s is None else arm.build_s * 1e3,
         "first": arm.first_ms,
@@ -261,10 +262,11 @@ def _margin(comparison: Comparison, contrast: Contrast) -> float:
 def _compared(contrast: Contrast) -> str:
     """Return a contrast between versions in as few words as possible."""
     pair = contrast.pair
-    return pair.candidate if pair.metric == "steady" else f"{pair.candidate} {MEASURES[pair.metric]}"
+    version = pair.arms[1].version
+    return version if pair.metric == "steady" else f"{version} {MEASURES[pair.metric]}"
 
 
-def _data(comparison: Comparison, found: Found) -> dict[str, Any]:
+def _data(comparison: Comparison, found: CaseResults) -> dict[str, Any]:
     """Return the data that page.js reads, by position instead of by name, to be short."""
     return {
         "versions": [shown(arm.version) for arm in found.arms],
@@ -288,14 +290,14 @@ def _data(comparison: Comparison, found: Found) -> dict[str, Any]:
     }
 
 
-def _trend_data(comparison: Comparison, found: Found) -> dict[str, Any]:
+def _trend_data(comparison: Comparison, found: CaseResults) -> dict[str, Any]:
     """Return the versions in order with their ratios, and the neighbours that differ.
 
     The version that the ratios refer to is at 1.
     """
     ratios = by_candidate(found.contrasts) | by_candidate(found.references)
-    timed = {one.pair.candidate: one for one in ratios.values() if one.ratio is not None}
-    at_one = {one.pair.baseline for one in timed.values()}
+    timed = {one.pair.arms[1].version: one for one in ratios.values() if one.ratio is not None}
+    at_one = {one.pair.arms[0].version for one in timed.values()}
     return {
         "order": [
             [
@@ -307,7 +309,7 @@ def _trend_data(comparison: Comparison, found: Found) -> dict[str, Any]:
             for one in (timed.get(version),)
         ],
         "steps": [
-            [shown(one.pair.baseline), shown(one.pair.candidate), rounded(one.ratio), one.verdict]
+            [*(shown(arm.version) for arm in one.pair.arms), rounded(one.ratio), one.verdict]
             for one in found.neighbours
             if one.verdict in ("slower", "faster")
         ],

@@ -25,7 +25,7 @@ from orchestrator.reports.html.rows import (
     RANKED,
     VERDICTS,
     Names,
-    Row,
+    TableRow,
     arm_rows,
     contrast_rows,
 )
@@ -91,7 +91,7 @@ def _further(comparison: Comparison, names: Names) -> list[dict[str, Any]]:
     ]
 
 
-def _missing(comparison: Comparison, rows: list[Row]) -> list[dict[str, Any]]:
+def _missing(comparison: Comparison, rows: list[TableRow]) -> list[dict[str, Any]]:
     """Return the arms that did not finish, whatever was measured of them before."""
     return [
         {"row": row, "outcome": VERDICTS[arm.outcome], "reason": shown(arm.reason)}
@@ -104,7 +104,7 @@ def _columns(contrasts: list[Contrast]) -> Any:
     return MEASURED_COLUMNS if any(one.pair.metric != "steady" for one in contrasts) else CONTRAST_COLUMNS
 
 
-def _present(comparison: Comparison, rows: list[Row]) -> list[str]:
+def _present(comparison: Comparison, rows: list[TableRow]) -> list[str]:
     """Return the verdicts to filter by, in the order of their ranks."""
     found = {row.verdict.word for row in rows} | {one.verdict for one in comparison.contrasts}
     return [word for word in RANKED if word in found]
@@ -119,7 +119,8 @@ def _overview(comparison: Comparison, names: Names) -> dict[str, Any] | None:
     counts = {word: sum(one.verdict == word for one in timed) for word in VERDICTS}
     told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     ratios = [
-        [shown(one.pair.candidate), rounded(one.ratio), one.verdict, places[one.pair.arms[1][0]]] for one in timed
+        [shown(one.pair.arms[1].version), rounded(one.ratio), one.verdict, places[one.pair.arms[1].case]]
+        for one in timed
     ]
     cases = [f"{shown(case.workload)} {names.own[case]}" for case in names.cases.values()]
     return {

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from orchestrator.model import Arm, Case, Comparison, Contrast, Pair, Params
+from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, Params, VersionPair
 from orchestrator.reports.columns import MARKS, MEASURES, duration, interval, ratio
 from orchestrator.reports.html.escape import rounded, shown
 from orchestrator.reports.summary import by_candidate
@@ -32,34 +32,38 @@ MARK_OF: Mapping[str, str] = dict([*MARKS.items(), *OTHERS.items()])
 VERDICTS: Mapping[str, Verdict] = {word: Verdict(word, MARK_OF[word], rank) for rank, word in enumerate(RANKED)}
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """The text of a cell, and the figure to sort by if it is one."""
 
     text: str = ""
     value: float | None = None
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     name: str
     header: str
     figure: bool = False
 
 
-NAMES = (Column("workload", "Workload"), Column("case", "Case"), Column("version", "Version"))
-JUDGED = (Column("verdict", "Verdict"), Column("ratio", "Ratio", True), Column("interval", "Interval", True))
+NAMES = (TableColumn("workload", "Workload"), TableColumn("case", "Case"), TableColumn("version", "Version"))
+JUDGED = (
+    TableColumn("verdict", "Verdict"),
+    TableColumn("ratio", "Ratio", True),
+    TableColumn("interval", "Interval", True),
+)
 TIMES = (
-    Column("time", "Time a step", True),
-    Column("first", "First call", True),
-    Column("build", "Build", True),
-    Column("rounds", "Rounds", True),
+    TableColumn("time", "Time a step", True),
+    TableColumn("first", "First call", True),
+    TableColumn("build", "Build", True),
+    TableColumn("rounds", "Rounds", True),
 )
 ARM_COLUMNS = (*NAMES, *JUDGED, *TIMES)
-CONTRAST_COLUMNS = (*NAMES, *JUDGED, Column("rounds", "Rounds", True))
-MEASURED_COLUMNS = (*NAMES, Column("measure", "Measure"), *JUDGED, Column("rounds", "Rounds", True))
+CONTRAST_COLUMNS = (*NAMES, *JUDGED, TableColumn("rounds", "Rounds", True))
+MEASURED_COLUMNS = (*NAMES, TableColumn("measure", "Measure"), *JUDGED, TableColumn("rounds", "Rounds", True))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class TableRow:
     """A row of a table; `anchor` is the section of the case, `also` is what a search finds next to the row's words."""
 
     anchor: str
@@ -68,7 +72,7 @@ class Row:
     version: str
     verdict: Verdict
     notes: tuple[str, ...]
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, TableCell]
     also: str = ""
 
 
@@ -102,15 +106,15 @@ def params(of: Params) -> str:
     return " ".join(f"{name}={value}" for name, value in of)
 
 
-def arm_rows(comparison: Comparison, names: Names) -> list[Row]:
+def arm_rows(comparison: Comparison, names: Names) -> list[TableRow]:
     contrasts = by_candidate(comparison.contrasts)
     baseline = comparison.plan.versions[0]
-    return [arm_row(arm, contrasts.get((arm.case.label, arm.version)), baseline, names) for arm in comparison.arms]
+    return [arm_row(arm, contrasts.get(arm.key), baseline, names) for arm in comparison.arms]
 
 
-def arm_row(arm: Arm, contrast: Contrast | None, baseline: str, names: Names) -> Row:
+def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: str, names: Names) -> TableRow:
     case, version, workload = names.own[arm.case], shown(arm.version), shown(arm.case.workload)
-    return Row(
+    return TableRow(
         anchor=names.anchors[arm.case.label],
         workload=workload,
         case=case,
@@ -118,21 +122,21 @@ def arm_row(arm: Arm, contrast: Contrast | None, baseline: str, names: Names) ->
         verdict=verdict_of(arm, contrast, baseline),
         notes=notes_of(arm, contrast),
         cells={
-            "workload": Cell(workload),
-            "case": Cell(case),
-            "version": Cell(version),
+            "workload": TableCell(workload),
+            "case": TableCell(case),
+            "version": TableCell(version),
             **judged(contrast if arm.median_ms is not None else None),
             "time": timed(arm.median_ms),
             "first": timed(arm.first_ms),
             "second": timed(arm.second_ms),
             "build": timed(None if arm.build_s is None else arm.build_s * 1e3),
-            "rounds": Cell(str(arm.rounds), arm.rounds) if arm.rounds else Cell(),
+            "rounds": TableCell(str(arm.rounds), arm.rounds) if arm.rounds else TableCell(),
         },
         also=names.shared[arm.case],
     )
 
 
-def verdict_of(arm: Arm, contrast: Contrast | None, baseline: str) -> Verdict:
+def verdict_of(arm: ArmResult, contrast: Contrast | None, baseline: str) -> Verdict:
     """Return the verdict of an arm.
 
     If the arm has no time, its outcome says more than an inconclusive contrast.
@@ -144,7 +148,7 @@ def verdict_of(arm: Arm, contrast: Contrast | None, baseline: str) -> Verdict:
     return VERDICTS["baseline" if arm.version == baseline else "not compared"]
 
 
-def notes_of(arm: Arm, contrast: Contrast | None) -> tuple[str, ...]:
+def notes_of(arm: ArmResult, contrast: Contrast | None) -> tuple[str, ...]:
     """Return each reason once, because that of a contrast may quote that of the arm."""
     reason = contrast.reason if contrast else ""
     drift = str(arm.drift) if arm.drift else ""
@@ -163,56 +167,51 @@ def margin_of(pair: Pair) -> str:
     return "" if pair.margin is None else f"judged against a margin of {pair.margin:.0%}"
 
 
-def contrast_rows(contrasts: Sequence[Contrast], names: Names) -> list[Row]:
+def contrast_rows(contrasts: Sequence[Contrast], names: Names) -> list[TableRow]:
     """Return the rows of contrasts other than those between the versions' steady times."""
     return [contrast_row(one, names) for one in contrasts]
 
 
-def contrast_row(contrast: Contrast, names: Names) -> Row:
+def contrast_row(contrast: Contrast, names: Names) -> TableRow:
     pair = contrast.pair
-    compared, version = compared_cases(pair, names), shown(pair.version or pair.candidate)
+    compared, version = compared_cases(pair, names), shown(pair.arms[1].version)
     workload = shown(pair.workload)
     told = (contrast.reason, EXPLORATORY if contrast.exploratory else "", margin_of(pair))
-    return Row(
-        anchor=names.anchors.get(pair.arms[1][0], ""),
+    return TableRow(
+        anchor=names.anchors.get(pair.arms[1].case, ""),
         workload=workload,
         case=compared,
         version=version,
         verdict=VERDICTS[contrast.verdict],
         notes=tuple(shown(one) for one in told if one),
         cells={
-            "workload": Cell(workload),
-            "case": Cell(compared),
-            "version": Cell(version),
-            "measure": Cell(MEASURES[pair.metric]),
+            "workload": TableCell(workload),
+            "case": TableCell(compared),
+            "version": TableCell(version),
+            "measure": TableCell(MEASURES[pair.metric]),
             **judged(contrast),
-            "rounds": Cell(str(contrast.rounds), contrast.rounds) if contrast.rounds else Cell(),
+            "rounds": TableCell(str(contrast.rounds), contrast.rounds) if contrast.rounds else TableCell(),
         },
     )
 
 
 def compared_cases(pair: Pair, names: Names) -> str:
     """Return what distinguishes two cases and what they share or, for versions, the case."""
-    if pair.kind == "version":
-        assert pair.case is not None
+    if isinstance(pair, VersionPair):
         return f"{names.own.get(pair.case, shown(pair.case.label))} against {shown(pair.baseline)}"
-    base, candidate = names.cases.get(pair.baseline), names.cases.get(pair.candidate)
-    if base is None or candidate is None:
-        return shown(f"{pair.candidate} against {pair.baseline}")
-    new = params(tuple(one for one in candidate.params if one not in base.params))
-    old = params(tuple(one for one in base.params if one not in candidate.params))
+    old, new = map(params, pair.apart)
     shared = params(pair.params)
     return shown(f"{new} against {old}" + (f" ({shared})" if shared else ""))
 
 
-def judged(contrast: Contrast | None) -> dict[str, Cell]:
+def judged(contrast: Contrast | None) -> dict[str, TableCell]:
     if contrast is None or contrast.ratio is None:
-        return {"ratio": Cell(), "interval": Cell()}
+        return {"ratio": TableCell(), "interval": TableCell()}
     return {
-        "ratio": Cell(ratio(contrast.ratio), rounded(contrast.ratio, 6)),
-        "interval": Cell(interval(contrast).replace("-", "–"), rounded(contrast.ci_low, 6)),
+        "ratio": TableCell(ratio(contrast.ratio), rounded(contrast.ratio, 6)),
+        "interval": TableCell(interval(contrast).replace("-", "–"), rounded(contrast.ci_low, 6)),
     }
 
 
-def timed(milliseconds: float | None) -> Cell:
-    return Cell() if milliseconds is None else Cell(duration(milliseconds), rounded(milliseconds, 6))
+def timed(milliseconds: float | None) -> TableCell:
+    return TableCell() if milliseconds is None else TableCell(duration(milliseconds), rounded(milliseconds, 6))

@@ -62,6 +62,12 @@ def test_a_case_may_check_itself(read):
     assert found.expectations == ()
 
 
+def test_a_claim_names_every_case_once(read):
+    holds = '[[holds]]\nversion = "2.13"\ncase = "power[style=eager]"\n'
+    found = read(f'{HEAD}[[contrasts]]\n{INSIDE}expected = "faster"\n{holds}')
+    assert [case.label for case in found.cases] == ["power[style=eager]", "power[style=function]"]
+
+
 BAD = {
     "no TOML": ("title", "cannot be read as TOML"),
     "nothing that tests it": (HEAD, "needs [[contrasts]] or [[holds]]"),

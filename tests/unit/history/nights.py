@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 
 from orchestrator.history.model import Point, Surroundings
-from orchestrator.model import CONTROL
+from orchestrator.model import control_of, is_control
 
 FIRST = date(2024, 1, 1)
 REFERENCE = "1.14.0"
@@ -46,8 +46,8 @@ def history(
     """A screen a night of every case in every version, and of the control arm; `noise` is that of a round."""
     draw = random.Random(seed)
     names = labels(cases) if isinstance(cases, int) else list(cases)
-    arms = [*versions, *([reference + CONTROL] if control else [])]
-    level = {(case, arm): 0.0 if arm.endswith(CONTROL) else draw.gauss(0, 0.5) for case in names for arm in arms}
+    arms = [*versions, *([control_of(reference)] if control else [])]
+    level = {(case, arm): 0.0 if is_control(arm) else draw.gauss(0, 0.5) for case in names for arm in arms}
     times = {case: math.exp(draw.uniform(0, 5)) for case in names}
     found = []
     for number in range(nights):

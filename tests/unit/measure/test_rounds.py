@@ -127,7 +127,7 @@ def test_an_arm_that_dies_leaves_the_others_in_the_same_visit(tmp_path: Path, or
     assert stage.opened("a", NEW) == [0, 1, 2]
     assert stage.opened("a", OLD) == stage.opened("a", THIRD) == [0, 1, 2, 3, 4]
     assert stage.opened("b", NEW) == [0, 1, 2, 3, 4]
-    outcomes = {(arm.case.label, arm.version): (arm.outcome, arm.rounds) for arm in played.comparison.arms}
+    outcomes = {arm.key: (arm.outcome, arm.rounds) for arm in played.comparison.arms}
     assert outcomes["a", NEW] == ("died", 1)
     assert {outcomes[arm] for arm in outcomes if arm != ("a", NEW)} == {("measured", 4)}
     (death,) = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "died"]
@@ -144,7 +144,7 @@ def test_a_worker_that_dies_costs_its_arm_and_another_takes_its_place(tmp_path: 
     assert (death.case, death.how, death.reason) == ("a", "worker", "its worker died: killed by SIGKILL")
     names = [stream.path.name for stream in played.run.streams()]
     assert names == ["1.0.0-1.arrow", "2.0.0-1.arrow", "2.0.0-2.arrow"]
-    rounds = {(arm.case.label, arm.version): arm.rounds for arm in played.comparison.arms}
+    rounds = {arm.key: arm.rounds for arm in played.comparison.arms}
     assert rounds == {("a", OLD): 4, ("a", NEW): 1, ("b", OLD): 4, ("b", NEW): 4}
 
 
@@ -380,7 +380,7 @@ def test_isolated_a_death_costs_its_arm_alone_however_often(tmp_path: Path):
     stage = Stage({(name, NEW): killing(number) for number, name in enumerate("abcd", 1)})
     played = play(tmp_path, plan(cases, looks=(5,), isolation="process"), stage)
     assert not any(isinstance(entry, Lost) for entry in played.run.entries())
-    outcomes = {(arm.case.label, arm.version): (arm.outcome, arm.rounds) for arm in played.comparison.arms}
+    outcomes = {arm.key: (arm.outcome, arm.rounds) for arm in played.comparison.arms}
     assert [outcomes[name, NEW] for name in "abcd"] == [("died", number - 1) for number in range(1, 5)]
     assert {outcomes[name, OLD] for name in "abcd"} == {("measured", 5)}
 

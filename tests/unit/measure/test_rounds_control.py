@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from orchestrator.model import CONTROL
+from orchestrator.model import control_of
 from orchestrator.plan.pairs import plan_pairs
 from tests.support.actors import Part, Stage, play
 from tests.support.builders import NEW, OLD, case, plan, workload
 
 A = case("a")
-TWICE = OLD + CONTROL
+TWICE = control_of(OLD)
 
 
 def test_control_is_compared_with_the_baseline_and_with_nothing_inside_a_version() -> None:

@@ -120,7 +120,7 @@ def test_a_worker_that_dies_with_several_replicates_costs_one_arm_and_one_death(
     assert sorted(end.case for end in others) == ["tick[n=b]", "tick[n=c]"]
     assert not any(isinstance(entry, Lost) for entry in rig.run.entries())
     assert comparison.broken == ()
-    measured = {(arm.case.label, arm.version): (arm.outcome, arm.rounds) for arm in comparison.arms}
+    measured = {arm.key: (arm.outcome, arm.rounds) for arm in comparison.arms}
     assert measured.pop(("tick[n=a]", killed.version)) == ("died", 1)
     of_version = {rounds for (_, version), rounds in measured.items() if version == killed.version}
     assert of_version == {("measured", 2)}

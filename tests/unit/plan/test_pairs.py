@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.catalog.selectors import parse_selector, select_cases
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import Case
+from orchestrator.model import Case, CasePair
 from orchestrator.plan.order import alternating, linked, round_order
 from orchestrator.plan.pairs import plan_pairs
 from tests.support.builders import case, case_pair, version_pair, workload
@@ -127,9 +127,11 @@ def test_each_version_is_paired_with_the_first_and_each_case_with_its_baseline_i
 
 def test_a_pair_of_cases_names_what_both_share():
     cases = select_cases(["train[loop=fit]"], SUITE, WORKLOADS)
+    graph, eager = cases
     pair = plan_pairs(cases, ("1.0.0", "2.0.0"), WORKLOADS)[-1]
-    assert (pair.kind, pair.version, pair.case) == ("case", "2.0.0", None)
+    assert pair == CasePair(version="2.0.0", baseline=eager, candidate=graph)
     assert pair.params == (("loop", "fit"), ("size", "small"))
+    assert pair.apart == ((("mode", "eager"),), (("mode", "graph"),))
 
 
 def test_a_case_whose_baseline_is_not_measured_is_paired_with_nothing():

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orchestrator.model import Arm, Case, Comparison, Contrast, Drift
+from orchestrator.model import ArmResult, Case, Comparison, Contrast, Drift
 from orchestrator.plan.pairs import plan_pairs
 from tests.support.builders import arm, case, case_pair, contrast, manifest, plan, unmeasured, version_pair, workload
 
@@ -53,11 +53,11 @@ def study(versions: Sequence[str] = (TF1, TF2, LATER)) -> Comparison:
     return made(cases, [_measured(of, version) for of in cases for version in versions], versions)
 
 
-def made(cases: Sequence[Case], arms: Iterable[Arm], versions: Sequence[str] = (TF1, TF2)) -> Comparison:
+def made(cases: Sequence[Case], arms: Iterable[ArmResult], versions: Sequence[str] = (TF1, TF2)) -> Comparison:
     """A run of these arms, each contrast judged by a rule of thumb."""
     pairs = plan_pairs(cases, versions, {"train_loop": LOOP, "power": workload()})
     arms = tuple(arms)
-    by_name = {(arm.case.label, arm.version): arm for arm in arms}
+    by_name = {arm.key: arm for arm in arms}
     return Comparison(
         plan=plan(cases, versions, pairs=pairs, suite="seed"),
         manifest=manifest(versions),
@@ -139,7 +139,7 @@ def _block(sizes: Iterable[tuple[str, str]], **changes: str) -> list[Case]:
     return [loop(*size, mode=mode, **changes) for mode in ("graph", "eager") for size in sizes]
 
 
-def _measured(of: Case, version: str) -> Arm:
+def _measured(of: Case, version: str) -> ArmResult:
     params = dict(of.params)
     size = params["model"], params["data"]
     if params["api"] == "keras" and version == LATER:
@@ -159,7 +159,7 @@ def _measured(of: Case, version: str) -> Arm:
     return arm(of, version, median_ms=ms, drift=drift)
 
 
-def _judged(pair, baseline: Arm, candidate: Arm) -> Contrast:
+def _judged(pair, baseline: ArmResult, candidate: ArmResult) -> Contrast:
     for one in (baseline, candidate):
         if one.median_ms is None:
             return contrast(pair, None, "inconclusive", one.reason)

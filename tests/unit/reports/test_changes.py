@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from orchestrator.reports import changes
-from orchestrator.results.compare_runs import Change, Changes, Difference
+from orchestrator.results.compare_runs import Changes, Difference, RatioChange
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import drawn
 from tests.support.builders import contrast
@@ -31,14 +31,14 @@ def both() -> Changes:
     for one, (ratio, verdict, reason) in zip(timed, outcomes, strict=False):
         later = contrast(one.pair, one.ratio * ratio, one.verdict)
         found.append(
-            Change(
+            RatioChange(
                 pair=one.pair, earlier=one, later=later, ratio=ratio, ci_low=ratio * 0.95, ci_high=ratio * 1.05,
                 verdict=verdict, reason=reason,
             )
         )  # fmt: skip
     missing = next(one for one in comparison.contrasts if one.ratio is None)
     found.append(
-        Change(
+        RatioChange(
             pair=missing.pair, earlier=missing, later=missing, ratio=None, ci_low=None, ci_high=None,
             verdict="inconclusive", reason=f"no ratio in the earlier run: {missing.reason}",
         )

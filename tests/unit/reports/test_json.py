@@ -90,7 +90,9 @@ def test_a_moment_is_told_with_its_zone(report: dict[str, Any]):
 def test_arms_and_contrasts_come_in_the_order_of_the_table(report: dict[str, Any]):
     both = scenes.everything()
     assert [arm["version"] for arm in report["arms"]] == [arm.version for arm in both.arms]
-    assert [found["candidate"] for found in report["contrasts"]] == [found.pair.candidate for found in both.contrasts]
+    assert [found["candidate"] for found in report["contrasts"]] == [
+        found.pair.flat.candidate for found in both.contrasts
+    ]
 
 
 @pytest.mark.parametrize("render", [report_json.as_json, table.render])

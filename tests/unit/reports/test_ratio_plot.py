@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from orchestrator.reports.ratio_plot import MOST_CELLS, Scale, cells_for
+from orchestrator.reports.ratio_plot import MOST_CELLS, RatioScale, cells_for
 
 
-def scale(*ratios: float, cells: int = 41) -> Scale:
-    return Scale.over([(value, value * 0.98, value * 1.02) for value in ratios], cells)
+def scale(*ratios: float, cells: int = 41) -> RatioScale:
+    return RatioScale.over([(value, value * 0.98, value * 1.02) for value in ratios], cells)
 
 
 def test_equal_distances_on_the_line_are_equal_factors():
@@ -38,7 +38,7 @@ def test_a_ratio_is_the_mark_of_its_verdict_on_its_interval(verdict, mark: str):
 
 
 def test_noise_that_is_wider_than_the_ratios_lie_apart_is_cut_and_that_is_seen():
-    of = Scale.over([(1.0, 0.98, 1.02), (1.5, 0.01, 400.0)], 40)
+    of = RatioScale.over([(1.0, 0.98, 1.02), (1.5, 0.01, 400.0)], 40)
     line = of.line(1.5, 0.01, 400.0, "inconclusive")
     assert (line[0], line[-1]) == ("◂", "▸")
     assert math.exp(of.high - of.low) < 5

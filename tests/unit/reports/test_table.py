@@ -71,7 +71,7 @@ def test_no_line_is_wider_than_the_terminal_and_none_ends_in_blanks(drawn, scene
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_contrast_has_its_verdict_in_words_unless_the_arm_itself_says_why_not(drawn, width: int):
     both = scenes.everything()
-    timed = {(arm.case.label, arm.version) for arm in both.arms if arm.median_ms is not None}
+    timed = {arm.key for arm in both.arms if arm.median_ms is not None}
     verdicts = re.findall(r"[▲▼=?] (slower|faster|same|inconclusive)", drawn(both, width))
     assert verdicts == [contrast.verdict for contrast in both.contrasts if contrast.pair.arms[1] in timed]
     assert set(verdicts) == MARKS.keys()

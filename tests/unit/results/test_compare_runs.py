@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.errors import UsageError
 from orchestrator.model import Finished, Plan
-from orchestrator.results.compare_runs import Change, Changes, compare_runs
+from orchestrator.results.compare_runs import Changes, RatioChange, compare_runs
 from tests.support.builders import MS, NEW, OLD, case, case_pair, manifest, plan, rows, run_directory, write_stream
 
 A, B = case("a"), case("b")
@@ -34,7 +34,7 @@ def run(path: Path, ratios: dict[str, float], *, of: Plan | None = None, base_ms
     return path
 
 
-def by_case(found: Changes) -> dict[str, Change]:
+def by_case(found: Changes) -> dict[str, RatioChange]:
     return {change.pair.arms[0][0]: change for change in found.changes}
 
 

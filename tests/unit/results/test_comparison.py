@@ -5,7 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.model import Arm, CardSpan, Comparison, Disturbed, Ended, EnvironmentFacts, Finished, Lost, Watched
+from orchestrator.model import (
+    ArmResult,
+    CardSpan,
+    Comparison,
+    Disturbed,
+    Ended,
+    EnvironmentFacts,
+    Finished,
+    Lost,
+    Watched,
+)
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.endings import Endings, read_endings
 from orchestrator.results.rundir import RunDir
@@ -46,8 +56,8 @@ def ended(version: str, of, outcome: str, reason: str, number: int = 1) -> Ended
     return Ended(version=version, case=of.label, round=number, replicate=99, outcome=outcome, reason=reason)
 
 
-def arms(comparison: Comparison) -> dict[tuple[str, str], Arm]:
-    return {(arm.case.label, arm.version): arm for arm in comparison.arms}
+def arms(comparison: Comparison) -> dict[tuple[str, str], ArmResult]:
+    return {arm.key: arm for arm in comparison.arms}
 
 
 def test_a_run_that_went_well_has_every_arm_measured_and_nothing_to_warn_of(run: RunDir):

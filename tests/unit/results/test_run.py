@@ -12,7 +12,7 @@ import orchestrator
 import tfcompare
 from orchestrator import contract
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.model import Arm, Contrast, Manifest, Plan
+from orchestrator.model import ArmResult, Contrast, Manifest, Plan
 from orchestrator.results import tables
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.run import Run, load_run
@@ -59,7 +59,7 @@ def test_every_public_part_of_a_run_is_documented(made: RunDir):
 def test_a_run_is_typed_objects_judged_as_in_every_report(made: RunDir):
     run = load_run(made.path)
     assert (type(run.plan), type(run.manifest)) == (Plan, Manifest)
-    assert {type(one) for one in run.arms} == {Arm}
+    assert {type(one) for one in run.arms} == {ArmResult}
     assert {type(one) for one in run.contrasts} == {Contrast}
     assert run.comparison == judge_run(made)
     assert run.path == made.path

@@ -1,19 +1,33 @@
 """A run directory refuses to mix runs, survives being cut short, and gives back what was put in."""
 
+import json
 import os
 import shutil
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator import files
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.model import Calibrated, Discarded, Ended, Finished, Lost
+from orchestrator.model import ArmKey, Calibrated, Claim, Discarded, Ended, Expectation, Finished, Lost
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import read_stream
-from tests.support.builders import case, manifest, plan, rows, run_directory, write_stream
+from tests.support.builders import (
+    case,
+    case_pair,
+    claim,
+    manifest,
+    plan,
+    rows,
+    run_directory,
+    version_pair,
+    write_stream,
+)
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "run-1"
 
 ENTRIES = [
     Calibrated(case="power", warmup=3, bursts=2, calls=10),
@@ -102,6 +116,86 @@ def test_a_plan_with_a_key_that_nobody_knows_is_not_read(tmp_path: Path):
     path = run.path / "plan.json"
     path.write_text(path.read_text().replace('"seed"', '"sead"'))
     with pytest.raises(ContractBroken, match="sead"):
+        run.read_plan()
+
+
+EAGER, FUNCTION, ELSEWHERE = case(style="eager"), case(style="function"), case(style="a,b]")
+
+
+def claims() -> tuple[Claim, Claim]:
+    """Return a claim about this device, whose cases the plan has, and one about another device."""
+    here, elsewhere = (
+        Expectation(pair=case_pair(EAGER, candidate), effect="more", published=None)
+        for candidate in (FUNCTION, ELSEWHERE)
+    )
+    return (
+        claim(here, name="here", devices=("cpu",), cases=(EAGER, FUNCTION), holds=(ArmKey(EAGER.label, "2.0.0"),)),
+        claim(elsewhere, name="elsewhere", devices=("gpu",), cases=(EAGER, ELSEWHERE)),
+    )
+
+
+def test_pairs_come_back_as_they_were_written_also_those_of_claims_about_another_device(tmp_path: Path):
+    inside = replace(case_pair(EAGER, FUNCTION), metric="traces", margin=0.25)
+    asked = plan([EAGER, FUNCTION], pairs=(version_pair(EAGER), inside), claims=claims())
+    assert run_directory(tmp_path / "run", asked).read_plan() == asked
+
+
+def test_a_file_names_the_cases_of_a_pair_by_label(tmp_path: Path):
+    pairs = (version_pair(EAGER), replace(case_pair(EAGER, FUNCTION), metric="traces", margin=0.25))
+    run = run_directory(tmp_path / "run", plan([EAGER, FUNCTION], pairs=pairs))
+    eager = {"workload": "power", "params": [["style", "eager"]]}
+    assert json.loads((run.path / "plan.json").read_text())["pairs"] == [
+        {
+            "kind": "version", "version": None, "baseline": "1.0.0", "candidate": "2.0.0", "case": eager, **eager,
+            "metric": "steady", "margin": None,
+        },
+        {
+            "kind": "case", "version": "2.0.0", "baseline": "power[style=eager]", "candidate": "power[style=function]",
+            "case": None, "workload": "power", "params": [], "metric": "traces", "margin": 0.25,
+        },
+    ]  # fmt: skip
+
+
+def test_a_plan_of_an_earlier_release_finds_the_cases_that_it_measured(tmp_path: Path):
+    """Claims did not list their cases, so one that only a claim about another device names has but its label."""
+    run = run_directory(tmp_path / "run", plan([EAGER, FUNCTION], pairs=(), claims=claims()))
+    written = json.loads((run.path / "plan.json").read_text())
+    for told in written["claims"]:
+        del told["cases"]
+    (run.path / "plan.json").write_text(json.dumps(written))
+    here, elsewhere = (one.expectations[0].pair for one in run.read_plan().claims)
+    assert here == case_pair(EAGER, FUNCTION)
+    assert elsewhere.arms == case_pair(EAGER, ELSEWHERE).arms
+    assert elsewhere.baseline == EAGER
+
+
+def test_the_plan_of_an_earlier_release_is_written_as_it_was_read(tmp_path: Path):
+    golden = RunDir(GOLDEN)
+    asked = golden.read_plan()
+    assert {pair.kind: pair.cases for pair in asked.pairs} == {
+        "version": asked.cases[1:],
+        "case": (asked.cases[1], asked.cases[0]),
+    }
+    run = RunDir.create(tmp_path / "run")
+    run.write_plan(asked)
+    assert (run.path / "plan.json").read_bytes() == (golden.path / "plan.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"version": "2.0.0"}, "a pair has either a case"),
+        ({"case": None}, "a pair has either a case"),
+        ({"baseline": 1}, "baseline"),
+        ({"pear": 1}, "pear"),
+    ],
+)
+def test_a_pair_that_is_of_no_kind_is_not_read(tmp_path: Path, changes: dict[str, object], why: str):
+    run = run_directory(tmp_path / "run", plan())
+    written = json.loads((run.path / "plan.json").read_text())
+    written["pairs"][0].update(changes)
+    (run.path / "plan.json").write_text(json.dumps(written))
+    with pytest.raises(ContractBroken, match=why):
         run.read_plan()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orchestrator.model import Arm, Drift, Plan
+from orchestrator.model import ArmResult, Drift, Plan
 from orchestrator.stats.contrasts import compare, of_many
 from tests.support.builders import NEW, OLD, arm, case, case_pair, plan, unmeasured, version_pair
 
@@ -18,7 +18,7 @@ def logs(ms: float, rounds: int = 6) -> dict[int, float]:
     return {number: math.log(ms) + NOISE[number % 6] * ms / 10 for number in range(1, rounds + 1)}
 
 
-def judged(asked: Plan, samples: dict, arms: list[Arm]):
+def judged(asked: Plan, samples: dict, arms: list[ArmResult]):
     (found,) = compare(asked, samples, arms)
     return found
 
@@ -80,7 +80,7 @@ def test_there_is_one_contrast_a_pair_in_the_plans_order():
     assert [found.pair for found in compare(asked, {}, arms)] == list(asked.pairs)
 
 
-def pair_of(old: dict[int, float], new: dict[int, float], **changes) -> tuple[dict, list[Arm]]:
+def pair_of(old: dict[int, float], new: dict[int, float], **changes) -> tuple[dict, list[ArmResult]]:
     arms = [arm(CASE, OLD), arm(CASE, NEW, **changes)]
     return {(CASE.label, OLD, "steady"): old, (CASE.label, NEW, "steady"): new}, arms
 

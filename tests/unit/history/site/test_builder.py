@@ -16,7 +16,7 @@ from orchestrator.history.series import all_series
 from orchestrator.history.series_arrays import all_lines
 from orchestrator.history.site import wording
 from orchestrator.history.store import Store
-from orchestrator.model import CONTROL
+from orchestrator.model import control_of
 from tests.unit.history.nights import FIRST, REFERENCE, SURROUNDINGS, history
 
 CASES = ["power[style=function]", "predict[call=predict]"]
@@ -168,7 +168,7 @@ def test_a_case_tells_its_segments_steps_and_nights_without_a_ratio(tmp_path: Pa
 
 
 def test_the_control_arm_has_a_chart_but_no_steps(tmp_path: Path):
-    points = history(40, CASES[:1], steps={(CASES[0], REFERENCE + CONTROL): {20: 1.5}})
+    points = history(40, CASES[:1], steps={(CASES[0], control_of(REFERENCE)): {20: 1.5}})
     site.build(kept(tmp_path / "history", points), tmp_path / "site")
     text = text_of(tmp_path / "site", CASES[0])
     assert "the reference against itself, whose true ratio is 1" in text
