@@ -14,7 +14,7 @@ import pytest
 from orchestrator.nightly.schedule import units as schedule
 from orchestrator.nightly.schedule.cron import Cron
 from tests.conftest import run_command
-from tests.unit.nightly.plans import wanted
+from tests.support.schedules import wanted
 
 FLAGS = ("--versions", "2.13,1.14", "--suite", "seed")
 OTHERS = "# mine\nMAILTO=''\n0 5 31 2 * echo 100\\% 'caf\u00e9'\n\n"

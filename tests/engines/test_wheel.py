@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, run_command
-from tests.end_to_end import compare
+from tests.support.end_to_end import compare
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.engines.venv import interpreters
 from tests.conftest import run_command
-from tests.end_to_end import compare, outcomes, parse
+from tests.support.end_to_end import compare, outcomes, parse
 
 OWN = Path(__file__).parent / "workloads"
 VENV = ("--engine", "venv", "--versions", "1.14,2.0", "--rounds", "2", "--quiet")

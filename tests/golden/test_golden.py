@@ -9,7 +9,7 @@ import pytest
 from orchestrator.reports import json as report
 from orchestrator.results import replicates, streams
 from orchestrator.results.run import load_run
-from tests.contract.bench import RUN
+from tests.support.bench import RUN
 from workloads import contract
 
 GOLDEN = Path(__file__).parent

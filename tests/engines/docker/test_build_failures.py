@@ -22,7 +22,7 @@ from orchestrator.errors import EnvironmentFailed
 from orchestrator.options import EngineOptions
 from tests.engines.docker.conftest import HERE, MakeEngine, PrivateEngine, base_image, version
 from tests.engines.docker.registry import Registry, registry
-from tests.engines.packages import self_signed
+from tests.support.packages import self_signed
 
 TMPFS_MB = 90
 

@@ -13,7 +13,7 @@ from orchestrator.catalog.version import Version
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import image
 from tests.engines.docker.conftest import MakeEngine, base_image
-from tests.engines.docker.test_build_index import private
+from tests.engines.docker.private_version import private
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from orchestrator.cli import history as cli_history
 from orchestrator.history.model import Moved
 from orchestrator.history.store import Store
 from tests.conftest import ROOT
+from tests.support import nights_shown as shown
 from tests.support.builders import MS, NEW, OLD, case, case_pair, plan, rows, run_directory, write_stream
-from tests.unit.cli.test_main import called
-from tests.unit.history import nights_shown as shown
+from tests.support.commands import called
 
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "history-1.json").read_text())
 POWER = case("power", style="eager")

@@ -13,16 +13,7 @@ from typer.main import get_group
 from orchestrator.cli import main, nightly
 from orchestrator.cli.options import environments
 from tests.conftest import ROOT
-
-
-def called(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
-    """The exit code of the whole program; warnings and colours as a pipe gets them."""
-    monkeypatch.setattr(sys, "argv", ["tfcompare", *argv])
-    monkeypatch.setattr(main.signal, "signal", lambda number, action: None)
-    with pytest.raises(SystemExit) as left:
-        main.main()
-    return left.value.code
-
+from tests.support.commands import called
 
 BAD_CALLS = {
     "an unknown version": (["--versions", "1.14,2.130"], 2, "did you mean 2.13"),

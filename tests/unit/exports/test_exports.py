@@ -9,7 +9,7 @@ from orchestrator.errors import UsageError
 from orchestrator.exports import DEFAULT_NAME, FILES, TEXTS, check, export
 from orchestrator.results.run import Run, load_run
 from tests.conftest import ROOT
-from tests.unit.exports.runs import everything
+from tests.support.export_runs import everything
 
 FORMATS = [*TEXTS, *FILES]
 

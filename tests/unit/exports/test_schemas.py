@@ -11,9 +11,9 @@ from orchestrator.exports import export
 from orchestrator.model import Comparison
 from orchestrator.results.run import Run
 from tests.conftest import ROOT
-from tests.unit.exports.runs import POISONS, of_scene
-from tests.unit.reports import scenes
-from tests.unit.reports.test_claims import scene as claims_scene
+from tests.support import scenes
+from tests.support.claims_scene import scene as claims_scene
+from tests.support.export_runs import POISONS, of_scene
 
 SCHEMAS = {
     name: json.loads((ROOT / "docs" / "schema" / f"{name}.json").read_text()) for name in ("comparison-1", "claims-1")

@@ -17,9 +17,9 @@ from orchestrator.model import BESIDE, Comparison, Ended, EnvironmentFacts, Lost
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
-from tests.contract import stub
+from tests.support import stub
 from tests.support.builders import NEW, OLD, case, case_pair, plan, run_directory, version_pair
-from tests.unit.profiling.test_run import Environment
+from tests.support.stub_engine import Environment
 
 CASES = tuple(case("tick", n=name) for name in "abc")
 PAIRS = (*(version_pair(one) for one in CASES), *(case_pair(CASES[0], one) for one in CASES[1:]))

@@ -28,8 +28,8 @@ from orchestrator.nightly.subprocess_run import Child, Ended
 from orchestrator.plan.request import Options, ask
 from orchestrator.results.run import load_run
 from tests.support.builders import MS, plan, rows, run_directory, write_stream
-from tests.unit.history.nights import history
-from tests.unit.reports.trends import RELEASES, written
+from tests.support.nights import history
+from tests.support.trends import RELEASES, written
 
 FINE = Ended(exit_code=0, hung=False, said="")
 Leaves = Callable[[Path], Ended]

@@ -13,12 +13,12 @@ from orchestrator.reports.next_step import as_budget, flag_values, next_line, ow
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.run import load_run
 from orchestrator.results.rundir import RunDir
-from tests.contract import stub
+from tests.support import stub
 from tests.support.actors import Part, Stage, offer, play
 from tests.support.builders import NEW, OLD, arm, case, comparison, manifest, plan
-from tests.unit.cli.test_main import called
-from tests.unit.measure.test_resume import OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
-from tests.unit.profiling.test_run import Engine
+from tests.support.commands import called
+from tests.support.stub_engine import Engine
+from tests.support.theatre import OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from orchestrator.results import tables
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.run import load_run
 from orchestrator.results.rundir import RunDir
+from tests.support import scenes
 from tests.support.builders import (
     MS,
     NEW,
@@ -28,7 +29,6 @@ from tests.support.builders import (
     version_pair,
     write_stream,
 )
-from tests.unit.reports import scenes
 from workloads import contract
 
 EAGER, FIT = case("power", style="eager"), case("train", loop="fit", model="small")

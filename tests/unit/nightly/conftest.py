@@ -1,0 +1,23 @@
+"""Machines with stand-ins for the schedulers, and the commands called on them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.commands import called
+from tests.support.stand_ins import Machine
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    return Machine(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def call(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
+    def call(*words: str) -> tuple[int, str, str]:
+        code = called(monkeypatch, "nightly", *words)
+        streams = capsys.readouterr()
+        return code, streams.out, streams.err
+
+    return call
