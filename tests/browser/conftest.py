@@ -25,7 +25,7 @@ def missing(what: str) -> None:
     reason = f"no {what} on PATH; on Debian: apt-get install chromium chromium-driver"
     if os.environ.get("REQUIRE_CHROMIUM") == "1":
         pytest.fail(f"REQUIRE_CHROMIUM=1, but {reason}")
-    pytest.skip(f"NO BROWSER: {reason}")
+    pytest.skip(f"no browser: {reason}")
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,7 @@ def settle(content: bytes | None) -> None:
 def crontab(monkeypatch, tmp_path) -> Iterator[Callable[[bytes | None], None]]:
     """Sets the crontab; whatever was in it comes back."""
     if not shutil.which("crontab"):
-        pytest.skip("NO CRONTAB: apt-get install cron")
+        pytest.skip("no crontab: apt-get install cron")
     before = table()
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "it's 100% mine"))
     monkeypatch.delenv("TFCOMPARE_HISTORY", raising=False)
@@ -74,12 +74,12 @@ def test_a_crontab_is_byte_by_byte_what_it_was_once_the_entry_is_gone(crontab, t
 def cron() -> Iterator[None]:
     """A cron daemon: the machine's own, or one for as long as the test takes."""
     if not shutil.which("cron"):
-        pytest.skip("NO CRON: apt-get install cron")
+        pytest.skip("no cron: apt-get install cron")
     try:
         os.kill(int(CRON_PID.read_text()), 0)
     except (OSError, ValueError):
         if os.getuid() != 0:
-            pytest.skip("NO CRON RUNS HERE: starting one takes root")
+            pytest.skip("no running cron: starting one takes root")
         process = subprocess.Popen([*TIED, "cron", "-f"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         # It tells a crontab that has changed by the second.
         time.sleep(2)
@@ -129,7 +129,7 @@ def test_cron_calls_it_at_its_time_with_its_words_and_its_environment(crontab, c
 def analyze() -> str:
     found = shutil.which("systemd-analyze")
     if not found:
-        pytest.skip("NO SYSTEMD-ANALYZE: apt-get install systemd")
+        pytest.skip("no systemd-analyze: apt-get install systemd")
     return found
 
 

@@ -17,9 +17,13 @@ from tests.support.commands import called
 
 BAD_CALLS = {
     "an unknown version": (["--versions", "1.14,2.130"], 2, "did you mean 2.13"),
+    "a version that is nearly another": (["--versions", "1.41,2.0"], 2, "did you mean 1.15?"),
     "one version": (["--versions", "2.0"], 2, "at least two versions"),
+    "a version by two names": (["--versions", "2.0,2.0.0"], 2, "named twice"),
     "an unknown suite": (["--suite", "smoek"], 2, "did you mean smoke?"),
     "an unknown workload": (["--workload", "powr"], 2, "did you mean power?"),
+    "an unknown value": (["--workload", "predict[state=compile]"], 2, "did you mean compiled?"),
+    "an unknown parameter": (["--workload", "predict[stat=compiled]"], 2, "did you mean state?"),
     "an excluded case": (["--workload", "train_loop[model=large,data=small]"], 3, "leaves that combination"),
     "an unknown format": (["--format", "jsno"], 2, "did you mean json?"),
     "a margin of nothing": (["--margin", "0"], 2, "--margin 0"),

@@ -235,7 +235,7 @@ def test_without_the_package_there_are_no_cards_and_no_complaint() -> None:
     assert asked_elsewhere("import sys; sys.modules['pynvml'] = None") == "() ()\n"
 
 
-@pytest.mark.skipif(not HAS_DRIVER, reason="NO NVIDIA DRIVER: no real card can be asked")
+@pytest.mark.skipif(not HAS_DRIVER, reason="no NVIDIA driver: no real card can be asked")
 def test_a_real_card_tells_what_it_is_and_what_it_does() -> None:
     for card, reading in zip(gpus(), read_gpus(), strict=True):
         assert card.uuid
