@@ -1,6 +1,5 @@
 """Flags are read strictly, and every refusal is an exit code and one line that says what to write instead."""
 
-import json
 import re
 import subprocess
 import sys
@@ -109,28 +108,9 @@ def test_a_report_of_what_is_no_run_is_wrong_usage(monkeypatch, capsys, tmp_path
     assert "holds no run" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("what", ["versions", "workloads", "suites"])
-def test_what_there_is_can_be_read_by_a_machine(monkeypatch, capsys, what: str):
-    assert called(monkeypatch, "list", what, "--format", "json") == 0
-    listed = json.loads(capsys.readouterr().out)
-    assert len(listed) >= 3
-    assert all(what.removesuffix("s") in entry for entry in listed)
-
-
-def test_versions_are_listed_with_the_keys_of_the_design(monkeypatch, capsys):
-    called(monkeypatch, "list", "versions", "--format", "json")
-    for entry in json.loads(capsys.readouterr().out):
-        assert {"version", "aliases", "python", "keras", "flavours"} <= entry.keys()
-
-
 def test_an_escape_in_a_message_is_shown_and_not_obeyed(monkeypatch, capsys):
     assert called(monkeypatch, "report", "\x1b[2J") == 2
     assert capsys.readouterr().err.startswith("tfcompare: \\x1b[2J holds no run")
-
-
-def test_markup_in_a_message_is_shown_as_it_is(monkeypatch, capsys):
-    assert called(monkeypatch, "list", "[red]x[/red]") == 2
-    assert "cannot list '[red]x[/red]'" in capsys.readouterr().err
 
 
 # Commands that have commands of their own.

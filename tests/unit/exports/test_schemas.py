@@ -69,12 +69,12 @@ def objects(schema: Any) -> list[dict[str, Any]]:
     return own + [found for one in schema.values() for found in objects(one)]
 
 
-def test_a_run_that_was_measured_keeps_its_schema(run: Run):
+def test_a_run_that_was_measured_is_accepted_by_its_schema(run: Run):
     validate(read(run), "comparison-1")
 
 
 @pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
-def test_every_scene_keeps_the_schema_of_comparisons(scene):
+def test_every_scene_is_accepted_by_the_schema_of_comparisons(scene):
     validate(read(of_scene(scene())), "comparison-1")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.commands import called
-from tests.support.stand_ins import Machine
+from tests.support.stand_ins import CRONTAB, SYSTEMCTL, Machine
 
 
 @pytest.fixture
@@ -21,3 +21,16 @@ def call(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
         return code, streams.out, streams.err
 
     return call
+
+
+@pytest.fixture
+def with_systemd(machine):
+    machine.has("systemctl", SYSTEMCTL)
+    return machine
+
+
+@pytest.fixture
+def with_cron(machine):
+    machine.has("crontab", CRONTAB)
+    machine.set(REFUSED="")
+    return machine
