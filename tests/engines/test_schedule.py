@@ -14,6 +14,7 @@ import pytest
 from orchestrator.nightly.schedule import units as schedule
 from orchestrator.nightly.schedule.cron import Cron
 from tests.conftest import run_command
+from tests.support.commands import called
 from tests.support.schedules import wanted
 
 FLAGS = ("--versions", "2.13,1.14", "--suite", "seed")
@@ -48,26 +49,28 @@ def crontab(monkeypatch, tmp_path) -> Iterator[Callable[[bytes | None], None]]:
 
 
 @pytest.mark.parametrize("before", [None, OTHERS.encode(), OTHERS.encode() + b"# \xff\xfe\n"])
-def test_a_crontab_is_byte_by_byte_what_it_was_once_the_entry_is_gone(crontab, tfcompare: str, before: bytes | None):
+def test_a_crontab_is_byte_by_byte_what_it_was_once_the_entry_is_gone(
+    crontab, monkeypatch, capsys, before: bytes | None
+):
     crontab(before)
     argv = ("nightly", "install", "--scheduler", "cron", "--at", "02:00", *FLAGS)
-    asked = run_command(tfcompare, *argv)
-    assert asked.returncode == 2
+    assert called(monkeypatch, *argv) == 2
     assert table() == before
     for at in ("02:00", "04:45"):
-        done = run_command(tfcompare, *argv, "--at", at, "--yes")
-        assert done.returncode == 0, done.stderr
+        assert called(monkeypatch, *argv, "--at", at, "--yes") == 0, capsys.readouterr().err
         there = table()
         assert there is not None
         assert there.startswith(before or b"")
         assert there.count(b"* * * * /bin/sh ") == 1
     assert b"\n45 * * * * /bin/sh " in there
-    status = run_command(tfcompare, "nightly", "status")
-    assert "every night at 04:45, by cron of " in status.stdout
-    done = run_command(tfcompare, "nightly", "uninstall")
-    assert done.returncode == 0, done.stderr
+    capsys.readouterr()
+    called(monkeypatch, "nightly", "status")
+    assert "every night at 04:45, by cron of " in capsys.readouterr().out
+    assert called(monkeypatch, "nightly", "uninstall") == 0
     assert table() == before
-    assert run_command(tfcompare, "nightly", "uninstall").stdout == "nothing was scheduled here\n"
+    capsys.readouterr()
+    assert called(monkeypatch, "nightly", "uninstall") == 0
+    assert capsys.readouterr().out == "nothing was scheduled here\n"
 
 
 @pytest.fixture

@@ -216,9 +216,11 @@ def test_a_query_that_takes_for_ever_ends_with_the_signal(history: Path):
     sql = "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a) SELECT max(n) FROM a"
     words = [sys.executable, "-c", "from orchestrator.cli.main import main; main()", "history", "query", sql]
     with subprocess.Popen([*words, "--history", str(history)], env=os.environ, stderr=subprocess.PIPE) as process:
-        time.sleep(3)
+        while "duckdb" not in Path(f"/proc/{process.pid}/maps").read_text():
+            assert process.poll() is None
+            time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        # Asleep in its imports or deep in the query.
+        # In its last imports or deep in the query.
         assert process.wait(20) in (130, -signal.SIGTERM)
 
 

@@ -72,6 +72,7 @@ def rig(tmp_path: Path) -> Rig:
     return Rig(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_version_whose_gpu_code_was_made_first_keeps_its_results(rig: Rig):
     fitting = Fitting(matches=(Match(NEW, "", "jit", ""),))
     comparison = rig.measure(plan(CASES[:2], pairs=PAIRS[:2], looks=(2,)), fitting)
@@ -100,6 +101,7 @@ KILLING = """
 """
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_with_several_replicates_costs_one_arm_and_one_death(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -170,6 +170,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("my workloads")
 
 
+@pytest.mark.slow
 def test_a_real_run_is_continued_by_its_last_line(mine: Path, monkeypatch, capsys):
     flags = ("--versions", "1.14,2.0", "--workloads", str(mine), "--budget", "1s", "--out", "first run")
     assert called(monkeypatch, "run", *flags) == 0
@@ -192,6 +193,7 @@ def test_a_quiet_run_says_nothing_of_it(mine: Path, monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_it_is_the_last_line_of_a_run_that_an_interrupt_ended(mine: Path, monkeypatch, capsys):
     """Also after the words on what was kept."""
     rounds: list[int] = []
