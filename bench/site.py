@@ -33,7 +33,7 @@ from orchestrator.exports.asv import BENCHMARKS_FORMAT, COLUMNS, MACHINE_FORMAT,
 from orchestrator.history.model import Point
 from orchestrator.history.site import wording
 from orchestrator.history.store import Store
-from tests.unit.history.nights import history, labels
+from tests.support.nights import history, labels
 
 NIGHTS, CASES = 730, 200
 REPEATS = 3

@@ -1,6 +1,6 @@
 """Fixtures that reach for the real thing: Docker engines, virtual environments, interpreters.
 
-What is missing here skips its tests with a loud line; REQUIRE_DOCKER=1 turns a missing Docker engine into a failure.
+What is missing here skips its tests, and the summary says so; REQUIRE_DOCKER=1 turns a missing engine into a failure.
 """
 
 import atexit
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from orchestrator.engines.docker.engine import connect
 from orchestrator.engines.venv import interpreters
@@ -48,26 +49,65 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(marker)
 
 
+# Of the folder of those that measure: what builds environments, schedules or looks, and measures nothing.
+UNMEASURED = tuple(
+    f"engines/test_{name}.py"
+    for name in (
+        "venv",
+        "venv_in_use",
+        "venv_index",
+        "schedule",
+        "inventory",
+        "downloaded_pythons",
+        "locking",
+        "doctor",
+    )
+)
+# What takes longest begins first: the two chains, then files that take up to minutes each.
+ORDER = ("measuring", "docker", *UNMEASURED, "browser/")
+
+
 class ByPlace(LoadScopeScheduling):
-    """Of several processes one has all tests that start Docker engines or change what an engine holds, another all that
-    measure otherwise: inside each they follow one another. The rest is shared out by file."""
+    """Share the tests out by file, but for two chains, each of which one process has for itself.
+
+    All tests that start Docker engines or change what an engine holds follow one another, and so do all others that
+    measure.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         place = nodeid.partition("::")[0].removeprefix("tests/")
         if place.startswith("engines/docker/") or place == "engines/test_compose.py":
             return "docker"
-        return "measuring" if place.startswith(("engines/", "faults/")) else place
+        return "measuring" if place.startswith(("engines/", "faults/")) and place not in UNMEASURED else place
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        self.workqueue.move_to_end(min(self.workqueue, key=_rank), last=False)
+        super()._assign_work_unit(node)
+
+
+def _rank(scope: str) -> int:
+    return next((rank for rank, start in enumerate(ORDER) if scope.startswith(start)), len(ORDER))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByPlace:
     return ByPlace(config, log)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print one line per need that was not met: how many tests it cost, and how to meet it."""
+    reasons: dict[str, list[str]] = {}
+    for report in terminalreporter.getreports("skipped"):
+        reason = str(report.longrepr[2]).removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else "?"
+        reasons.setdefault(reason.partition(":")[0], []).append(reason)
+    for told in reasons.values():
+        terminalreporter.write_line(f"{len(told)} test{'s' * (len(told) > 1)} skipped: {told[0]}", yellow=True)
+
+
 def missing_docker(reason: str) -> None:
     """Skips, or fails where Docker is required."""
     if os.environ.get("REQUIRE_DOCKER") == "1":
         pytest.fail(f"REQUIRE_DOCKER=1, but {reason}")
-    pytest.skip(f"NO DOCKER ENGINE: {reason}")
+    pytest.skip(f"no Docker engine: {reason}")
 
 
 @pytest.fixture(scope="session")
@@ -91,7 +131,7 @@ def python36() -> str:
     """A Python 3.6, the oldest that the container side runs on."""
     found = interpreters.find("3.6")
     if found is None:
-        pytest.skip("NO PYTHON 3.6: " + interpreters.missing(("3.6",)))
+        pytest.skip("no Python 3.6: " + interpreters.missing(("3.6",)))
     return str(found.path)
 
 

@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from orchestrator.engines.venv import interpreters  # noqa: E402
 from orchestrator.engines.worker.client import Opened  # noqa: E402
-from tests.contract.bench import Bench  # noqa: E402
+from tests.support.bench import Bench  # noqa: E402
 
 GOLDEN = ROOT / "tests" / "golden"
 OLDEST = ("pyarrow==6.0.1", "numpy==1.19.5")

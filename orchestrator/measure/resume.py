@@ -19,6 +19,7 @@ from orchestrator.measure.prepare_run import PreparedRun, add_control, find_work
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.rounds import RoundRange, undecided
 from orchestrator.model import (
+    ArmKey,
     Calibrated,
     Case,
     Comparison,
@@ -99,7 +100,7 @@ def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
     return replace(past, rounds=max([past.rounds, *(one.round for one in seen)]))
 
 
-def is_closed(arm: tuple[str, str], comparison: Comparison, past: Past) -> bool:
+def is_closed(arm: ArmKey, comparison: Comparison, past: Past) -> bool:
     """Return whether an arm gets no more rounds: it ended, or its version never had an environment."""
     return arm in past.progress.ended or number_of(arm.version) not in comparison.manifest.environments
 

@@ -3,7 +3,6 @@
 `TFCOMPARE_SCREENSHOTS=DIR` keeps the pictures that the tests take.
 """
 
-import base64
 import os
 import shutil
 from collections.abc import Iterator
@@ -16,17 +15,17 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.chrome.webdriver import WebDriver
 
 from orchestrator.reports import html
-from tests.browser import runs
+from tests.support import page_runs as runs
+from tests.support.browser import WIDTH, resized
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-WIDTH, HEIGHT = 1200, 900
 
 
 def missing(what: str) -> None:
     reason = f"no {what} on PATH; on Debian: apt-get install chromium chromium-driver"
     if os.environ.get("REQUIRE_CHROMIUM") == "1":
         pytest.fail(f"REQUIRE_CHROMIUM=1, but {reason}")
-    pytest.skip(f"NO BROWSER: {reason}")
+    pytest.skip(f"no browser: {reason}")
 
 
 @pytest.fixture(scope="session")
@@ -82,19 +81,3 @@ def _written(run: Path) -> str:
     file = run / "report.html"
     file.write_text(text, encoding="utf-8")
     return file.as_uri()
-
-
-def resized(browser: WebDriver, width: int) -> None:
-    metrics = {"width": width, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-
-
-def themed(browser: WebDriver, theme: str, media: str = "") -> None:
-    features = [{"name": "prefers-color-scheme", "value": theme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
-
-
-def pictured(browser: WebDriver, file: Path) -> None:
-    """All of the page, not only what the window shows."""
-    taken = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "format": "png"})
-    file.write_bytes(base64.b64decode(taken["data"]))

@@ -12,27 +12,10 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from tests.browser import runs
-from tests.browser.conftest import pictured, resized, themed
+from tests.support import page_runs as runs
+from tests.support.browser import DRAW_S, complaints, drawn, open_case, opened, pictured, resized, themed
 
 KINDS = ["spread", "forest", "calls", "phases"]
-DRAW_S = 60
-
-
-def opened(browser: WebDriver, address: str) -> WebDriver:
-    browser.get("about:blank")
-    browser.get(address)
-    drawn(browser, "#overview")
-    return browser
-
-
-def drawn(browser: WebDriver, within: str) -> None:
-    """Waits until every plot in there has marks."""
-    script = (
-        "return [...document.querySelectorAll(arguments[0] + ' .drawing')]"
-        ".every(one => one.querySelector('svg .mark-symbol path, svg .mark-line path'))"
-    )
-    WebDriverWait(browser, DRAW_S).until(lambda browser: browser.execute_script(script, within))
 
 
 def rows(browser: WebDriver, table: str = "results-table") -> list[list[str]]:
@@ -53,16 +36,6 @@ def column(browser: WebDriver, header: str) -> list[str]:
 def head(browser: WebDriver, header: str) -> WebElement:
     found = browser.find_elements(By.CSS_SELECTOR, "#results-table thead button")
     return next(button for button in found if button.text.startswith(header))
-
-
-def complaints(browser: WebDriver) -> list[str]:
-    return [entry["message"] for entry in browser.get_log("browser")]
-
-
-def open_case(browser: WebDriver, case: str) -> str:
-    browser.find_element(By.CSS_SELECTOR, f"#{case} > summary").click()
-    drawn(browser, f"#{case}")
-    return f"#{case}"
 
 
 def test_it_opens_from_a_file_without_complaints_and_asks_the_network_for_nothing(browser, page: str):

@@ -15,10 +15,9 @@ from selenium.webdriver.support.ui import WebDriverWait
 from orchestrator.history import site
 from orchestrator.history.model import Moved, Opened
 from orchestrator.history.site import wording
-from tests.browser.conftest import pictured, resized, themed
-from tests.browser.test_page import complaints
-from tests.unit.history.nights import FIRST, history
-from tests.unit.history.site.test_builder import HOSTILE, alarm, at, changed, kept
+from tests.support.browser import complaints, pictured, resized, themed
+from tests.support.nights import FIRST, history
+from tests.support.sites import HOSTILE, alarm, at, changed, kept
 
 CASE, OTHER = "power[style=function]", "train_loop[data=small,input=numpy,loop=train_on_batch,mode=graph,model=small]"
 PAGES = ("index.html", "alarms.html", wording.page_of(CASE), wording.page_of(OTHER))

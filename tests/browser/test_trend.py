@@ -8,10 +8,9 @@ from selenium.webdriver.common.by import By
 
 from orchestrator.bisect import page as search_page
 from orchestrator.reports import html
-from tests.browser.conftest import pictured, resized, themed
-from tests.browser.test_page import complaints, open_case, opened
-from tests.unit.bisect.test_report import SCENES
-from tests.unit.reports.trends import RELEASES, STEPS, written
+from tests.support.browser import complaints, open_case, opened, pictured, resized, themed
+from tests.support.searches import SCENES
+from tests.support.trends import RELEASES, STEPS, written
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.bench import Bench
+from tests.support.bench import Bench
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerDied
 from orchestrator.results import replicates, streams
-from tests.contract.bench import PATIENCE_S, RUN, Bench
+from tests.support.bench import PATIENCE_S, RUN, Bench
 
 # Where it happens, and what happens there.
 PLACES = {

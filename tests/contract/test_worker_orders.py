@@ -8,8 +8,8 @@ import pytest
 from orchestrator import contract
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerDied
 from orchestrator.results import replicates, streams
-from tests.contract import stub
-from tests.contract.bench import PATIENCE_S, RUN, Bench
+from tests.support import stub
+from tests.support.bench import PATIENCE_S, RUN, Bench
 
 HELLO = {
     "protocol": contract.PROTOCOL,

@@ -13,7 +13,7 @@ from orchestrator.model import Case
 from orchestrator.profiling.align import split
 from orchestrator.profiling.model import Profile
 from orchestrator.results import streams
-from tests.contract.bench import PATIENCE_S, Bench
+from tests.support.bench import PATIENCE_S, Bench
 
 PROFILE = TypeAdapter(Profile)
 CALLS = 8

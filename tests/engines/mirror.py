@@ -21,7 +21,7 @@ LEFT_OUT = ("/test", "/tests", "/idlelib", "/tkinter", "/lib2to3", "/site-packag
 def local_python() -> Interpreter:
     found = interpreters.find(NUMBER)
     if found is None:
-        pytest.skip(f"NO PYTHON {NUMBER}: {interpreters.missing((NUMBER,))}")
+        pytest.skip(f"no Python {NUMBER}: {interpreters.missing((NUMBER,))}")
     return found
 
 

@@ -39,7 +39,7 @@ def compose(docker_base: str, client: docker.DockerClient) -> Iterator[Compose]:
     """docker-compose in a project of its own, whose containers, volumes and names of images go with it."""
     command = ["docker-compose"] if shutil.which("docker-compose") else []
     if not command:
-        pytest.skip("NO DOCKER-COMPOSE: apt-get install docker-compose")
+        pytest.skip("no docker-compose: apt-get install docker-compose")
 
     def compose(*words: str, check: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
         env = {

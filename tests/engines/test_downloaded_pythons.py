@@ -17,7 +17,7 @@ from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.options import EngineOptions
 from tests.engines.mirror import NUMBER, UNSET, bare_machine, local_python, make_mirror
-from tests.engines.packages import locked, own_pip, wheel
+from tests.support.packages import locked, own_pip, wheel
 
 # Nothing listens on this port.
 CLOSED = {"UV_PYTHON_INSTALL_MIRROR": "http://127.0.0.1:9/mirror"}

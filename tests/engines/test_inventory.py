@@ -22,7 +22,7 @@ PYTHONS = sorted(catalog.shipped().python, key=lambda number: int(number.split("
 def test_its_own_tests_pass_under_every_python_of_the_table(number: str) -> None:
     found = interpreters.find(number)
     if found is None:
-        pytest.skip(f"NO PYTHON {number}: {interpreters.missing((number,))}")
+        pytest.skip(f"no Python {number}: {interpreters.missing((number,))}")
     argv = [found.path, "-W", "error", "-m", "unittest", "tests.workloads.test_inventory"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import run_command
-from tests.end_to_end import Answer, compare, contrast, parse
+from tests.support.end_to_end import Answer, compare, contrast, parse
 
 OWN = Path(__file__).parent / "workloads"
 VERSIONS = ("1.14.0", "2.0.0")

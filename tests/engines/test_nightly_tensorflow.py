@@ -20,8 +20,8 @@ from orchestrator.options import EngineOptions
 from orchestrator.results.run import load_run
 from tests.conftest import run_command
 from tests.engines.docker.conftest import stand_in
-from tests.engines.packages import locked, own_pip, wheel
-from tests.unit.nightly.locked import age, lock
+from tests.support.nightly_locks import age, lock
+from tests.support.packages import locked, own_pip, wheel
 
 DAYS = [f"2.99.0.dev2099010{day}" for day in range(1, 4)]
 NOBODY = "http://127.0.0.1:9/simple"

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from tests.conftest import ROOT
-from tests.end_to_end import compare, contrast
+from tests.support.end_to_end import compare, contrast
 
 PAGE = (ROOT / "docs" / "own-workload.md").read_text()
 

@@ -33,7 +33,7 @@ REPORTED = [
 @pytest.mark.parametrize(("number", "python"), [("1.14.0", "3.6"), ("2.20.0", "3.12")])
 def test_smoke_suite_runs_on(number: str, python: str, tmp_path: Path) -> None:
     if interpreters.find(python) is None:
-        pytest.skip(f"NO PYTHON {python}: {interpreters.missing((python,))}")
+        pytest.skip(f"no Python {python}: {interpreters.missing((python,))}")
     answers = run_cases(number, python, SMOKE, tmp_path)
     assert not [answer for answer in answers.values() if isinstance(answer, Refused)] or number == "1.14.0"
 

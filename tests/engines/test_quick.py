@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.plan.pairs import LOOKS
-from tests.end_to_end import Answer, compare, contrast
+from tests.support.end_to_end import Answer, compare, contrast
 
 VERSIONS = "1.14,2.0,2.13"
 # Half of what a user's run may take: such effects need no more.

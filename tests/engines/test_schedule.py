@@ -14,7 +14,8 @@ import pytest
 from orchestrator.nightly.schedule import units as schedule
 from orchestrator.nightly.schedule.cron import Cron
 from tests.conftest import run_command
-from tests.unit.nightly.plans import wanted
+from tests.support.commands import called
+from tests.support.schedules import wanted
 
 FLAGS = ("--versions", "2.13,1.14", "--suite", "seed")
 OTHERS = "# mine\nMAILTO=''\n0 5 31 2 * echo 100\\% 'caf\u00e9'\n\n"
@@ -37,7 +38,7 @@ def settle(content: bytes | None) -> None:
 def crontab(monkeypatch, tmp_path) -> Iterator[Callable[[bytes | None], None]]:
     """Sets the crontab; whatever was in it comes back."""
     if not shutil.which("crontab"):
-        pytest.skip("NO CRONTAB: apt-get install cron")
+        pytest.skip("no crontab: apt-get install cron")
     before = table()
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "it's 100% mine"))
     monkeypatch.delenv("TFCOMPARE_HISTORY", raising=False)
@@ -48,38 +49,40 @@ def crontab(monkeypatch, tmp_path) -> Iterator[Callable[[bytes | None], None]]:
 
 
 @pytest.mark.parametrize("before", [None, OTHERS.encode(), OTHERS.encode() + b"# \xff\xfe\n"])
-def test_a_crontab_is_byte_by_byte_what_it_was_once_the_entry_is_gone(crontab, tfcompare: str, before: bytes | None):
+def test_a_crontab_is_byte_by_byte_what_it_was_once_the_entry_is_gone(
+    crontab, monkeypatch, capsys, before: bytes | None
+):
     crontab(before)
     argv = ("nightly", "install", "--scheduler", "cron", "--at", "02:00", *FLAGS)
-    asked = run_command(tfcompare, *argv)
-    assert asked.returncode == 2
+    assert called(monkeypatch, *argv) == 2
     assert table() == before
     for at in ("02:00", "04:45"):
-        done = run_command(tfcompare, *argv, "--at", at, "--yes")
-        assert done.returncode == 0, done.stderr
+        assert called(monkeypatch, *argv, "--at", at, "--yes") == 0, capsys.readouterr().err
         there = table()
         assert there is not None
         assert there.startswith(before or b"")
         assert there.count(b"* * * * /bin/sh ") == 1
     assert b"\n45 * * * * /bin/sh " in there
-    status = run_command(tfcompare, "nightly", "status")
-    assert "every night at 04:45, by cron of " in status.stdout
-    done = run_command(tfcompare, "nightly", "uninstall")
-    assert done.returncode == 0, done.stderr
+    capsys.readouterr()
+    called(monkeypatch, "nightly", "status")
+    assert "every night at 04:45, by cron of " in capsys.readouterr().out
+    assert called(monkeypatch, "nightly", "uninstall") == 0
     assert table() == before
-    assert run_command(tfcompare, "nightly", "uninstall").stdout == "nothing was scheduled here\n"
+    capsys.readouterr()
+    assert called(monkeypatch, "nightly", "uninstall") == 0
+    assert capsys.readouterr().out == "nothing was scheduled here\n"
 
 
 @pytest.fixture
 def cron() -> Iterator[None]:
     """A cron daemon: the machine's own, or one for as long as the test takes."""
     if not shutil.which("cron"):
-        pytest.skip("NO CRON: apt-get install cron")
+        pytest.skip("no cron: apt-get install cron")
     try:
         os.kill(int(CRON_PID.read_text()), 0)
     except (OSError, ValueError):
         if os.getuid() != 0:
-            pytest.skip("NO CRON RUNS HERE: starting one takes root")
+            pytest.skip("no running cron: starting one takes root")
         process = subprocess.Popen([*TIED, "cron", "-f"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         # It tells a crontab that has changed by the second.
         time.sleep(2)
@@ -129,7 +132,7 @@ def test_cron_calls_it_at_its_time_with_its_words_and_its_environment(crontab, c
 def analyze() -> str:
     found = shutil.which("systemd-analyze")
     if not found:
-        pytest.skip("NO SYSTEMD-ANALYZE: apt-get install systemd")
+        pytest.skip("no systemd-analyze: apt-get install systemd")
     return found
 
 

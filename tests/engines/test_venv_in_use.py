@@ -24,8 +24,8 @@ from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import MARKER, VenvEngine
 from orchestrator.images import venv_cache
 from orchestrator.options import EngineOptions
-from tests.engines.packages import locked, own_pip, wheel
-from tests.unit.cli.test_main import called
+from tests.support.commands import called
+from tests.support.packages import locked, own_pip, wheel
 
 WAIT_S = 120
 

@@ -13,7 +13,7 @@ from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.options import EngineOptions
-from tests.engines.packages import LOGIN, PASSWORD, Little, little_index, locked, own_pip, wheel
+from tests.support.packages import LOGIN, PASSWORD, Little, little_index, locked, own_pip, wheel
 
 
 @pytest.fixture(autouse=True)

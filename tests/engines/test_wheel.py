@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, run_command
-from tests.end_to_end import compare
+from tests.support.end_to_end import compare
 
 BUNDLED = ("images", "workloads")
 DIST_INFO = f"tfcompare-{version('tfcompare')}.dist-info"

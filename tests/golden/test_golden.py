@@ -10,7 +10,7 @@ from orchestrator import contract
 from orchestrator.reports import json as report
 from orchestrator.results import replicates, streams
 from orchestrator.results.run import load_run
-from tests.contract.bench import RUN
+from tests.support.bench import RUN
 
 GOLDEN = Path(__file__).parent
 NAMES = ("oldest", "newest")

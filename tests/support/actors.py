@@ -214,7 +214,8 @@ def play(folder: Path, plan: Plan, stage: Stage, fitting: Fitting = NO_CARDS, **
 def offer(monkeypatch: pytest.MonkeyPatch, **engines: Callable[[EngineOptions], Engine]) -> None:
     """Let these engines stand in for all of their names; others are not offered."""
     offered = {name: replace(ENGINES[name], make=make) for name, make in engines.items()}
-    for name in list(ENGINES):
+    # Backwards, since monkeypatch puts back the last one first, and the order of the registry counts.
+    for name in reversed(list(ENGINES)):
         monkeypatch.delitem(ENGINES, name)
     for name, info in offered.items():
         monkeypatch.setitem(ENGINES, name, info)

@@ -15,7 +15,7 @@ def test_results_come_in_the_order_of_the_items():
 
 def test_all_of_them_begin_at_once_unless_told_otherwise():
     together = threading.Barrier(5, timeout=10)
-    side_by_side(lambda item: together.wait(), range(5))
+    assert sorted(side_by_side(lambda item: together.wait(), range(5))) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3])

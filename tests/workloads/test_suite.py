@@ -99,7 +99,8 @@ class Contract(unittest.TestCase):
         try:
             for workload in self.each():
                 sys.modules.pop("workloads.suite." + workload.name, None)
-                importlib.import_module("workloads.suite." + workload.name)
+                module = importlib.import_module("workloads.suite." + workload.name)
+                self.assertTrue(callable(module.build), workload.name)
         finally:
             for name, module in before.items():
                 del sys.modules[name]

@@ -268,7 +268,7 @@ def _mounts(root: Path) -> list[str]:
 def private_engine(client: docker.DockerClient, docker_base: str) -> Iterator[PrivateEngine]:
     """Knows one image, the base of Python 3.6. Root only."""
     if os.getuid() != 0 or not shutil.which("dockerd"):
-        pytest.skip("NO DOCKER ENGINE OF OUR OWN: starting a dockerd takes root and dockerd")
+        pytest.skip("no private Docker engine: starting a dockerd takes root and dockerd")
     # A short path: that of a socket is limited to some hundred characters.
     root = Path(tempfile.mkdtemp(prefix="tfcompare-"))
     engine = PrivateEngine(root)

@@ -28,7 +28,7 @@ def registry(
 ) -> Iterator[Registry]:
     """With `tls`, a certificate and its key; with `users`, a file of htpasswd whose users alone are let in."""
     if not shutil.which("docker-registry"):
-        pytest.skip("NO REGISTRY: apt-get install docker-registry")
+        pytest.skip("no registry: apt-get install docker-registry")
     config = folder / "registry.yml"
     secured = f", tls: {{certificate: '{tls[0]}', key: '{tls[1]}'}}" if tls else ""
     # Port 0: the system chooses, and the registry's log tells.

@@ -22,7 +22,7 @@ from orchestrator.errors import EnvironmentFailed
 from orchestrator.options import EngineOptions
 from tests.engines.docker.conftest import HERE, MakeEngine, PrivateEngine, base_image, version
 from tests.engines.docker.registry import Registry, registry
-from tests.engines.packages import self_signed
+from tests.support.packages import self_signed
 
 TMPFS_MB = 90
 
@@ -114,7 +114,7 @@ def test_a_registry_with_a_certificate_of_its_own_is_the_engines_to_trust(engine
         try:
             probe.connect(("192.0.2.1", 9))
         except OSError:
-            pytest.skip("NO ADDRESS BUT LOOPBACK: Docker takes any certificate there")
+            pytest.skip("no address but loopback: Docker takes any certificate there")
         host = probe.getsockname()[0]
     tls = self_signed(tmp_path, host)
     with registry(tmp_path, host, tls) as secured:
@@ -159,14 +159,14 @@ def shell() -> dict[str, bytes]:
 def cramped(monkeypatch: pytest.MonkeyPatch) -> Iterator[PrivateEngine]:
     """An engine whose disk is full soon; it knows one image, of a shell."""
     if os.getuid() != 0 or not shutil.which("dockerd"):
-        pytest.skip("NO SMALL DISK: this takes root and dockerd")
+        pytest.skip("no small disk: this takes root and dockerd")
     root = Path(tempfile.mkdtemp(prefix="tfcompare-"))
     (root / "data").mkdir()
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={TMPFS_MB}m", "tmpfs", str(root / "data")], capture_output=True, text=True
     )
     if mounted.returncode:
-        pytest.skip(f"NO SMALL DISK: {mounted.stderr.strip()}")
+        pytest.skip(f"no small disk: {mounted.stderr.strip()}")
     engine = PrivateEngine(root)
     shutil.copy(HERE / "nvidia-shim", root)
     monkeypatch.setenv("DOCKER_HOST", engine.env["DOCKER_HOST"])

@@ -5,44 +5,21 @@ import io
 import json
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import docker
 import pytest
 from rich.console import Console
 
-from orchestrator.catalog.version import Version
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure.prepare import Ready, make_ready
 from orchestrator.terminal.progress import view
-from tests.engines.docker.conftest import MakeEngine, base_image, version
-from tests.engines.packages import LOGIN, PASSWORD, USER, Little, little_index, locked, own_pip, wheel
+from tests.engines.docker.conftest import MakeEngine, base_image
+from tests.engines.docker.private_version import Private, private
+from tests.support.packages import LOGIN, PASSWORD, USER, Little, little_index, wheel
 
 SECRETS = (PASSWORD, LOGIN, base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode())
-
-
-@dataclass(frozen=True)
-class Private:
-    """A version of two packages that no index of the world has, and the folder that has them."""
-
-    version: Version
-    packages: Path
-
-
-def private(folder: Path) -> Private:
-    packages = folder / "packages"
-    packages.mkdir()
-    pip = own_pip(packages, "3.7")
-    both = wheel(packages, "little_one"), wheel(packages, "little_two")
-    # The folder's name keeps the builder's cache out of it.
-    (folder / "pip.txt").write_text(f"# {folder}\n{locked(pip)}")
-    (folder / "lock.txt").write_text(f"# {folder}\n{locked(*both)}")
-    full = version("1.14.0")
-    [flavour] = [one for one in full.on("cpu") if one.python.number == "3.7"]
-    own = replace(flavour, lock=folder / "lock.txt", pip_lock=folder / "pip.txt")
-    return Private(replace(full, flavours=(own,)), packages)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from orchestrator.catalog.version import Version
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import image
 from tests.engines.docker.conftest import MakeEngine, base_image
-from tests.engines.docker.test_build_index import private
+from tests.engines.docker.private_version import private
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def buildkit() -> str:
             asked = subprocess.run([command, "build", "--help"], env=env, capture_output=True, text=True)
             if "--progress" in asked.stdout:
                 return command
-    pytest.skip("NO BUILDKIT: no docker command here speaks to it; install docker-buildx")
+    pytest.skip("no BuildKit: no docker command here speaks to it; install docker-buildx")
 
 
 def test_buildkit_makes_the_same_image_of_it(

@@ -169,8 +169,10 @@ def test_folder_that_the_engine_does_not_see_is_an_error_and_not_an_empty_folder
 
 def test_folder_with_a_colon_in_its_name_can_hold_results(environment: DockerEnvironment, tmp_path: Path) -> None:
     (tmp_path / "run:1").mkdir()
-    wanted = spec(environment, tmp_path / "run:1")
-    container.remove(environment.client.api, create(environment.client, wanted))
+    made = create(environment.client, spec(environment, tmp_path / "run:1"))
+    mounts = environment.client.api.inspect_container(made)["Mounts"]
+    container.remove(environment.client.api, made)
+    assert str(tmp_path / "run:1") in [mount["Source"] for mount in mounts]
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from orchestrator.engines.docker.engine import DockerEnvironment
 from orchestrator.images.archive import read
 from orchestrator.images.verify import Verified, look, verify
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, stand_in, version
-from tests.unit.cli.test_main import called
+from tests.support.commands import called
 
 # A base that only these tests know, under a name that they may take away.
 NAME = "tfcompare-kept:3.7"

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.bisect.joined_ratios import joined
 from orchestrator.bisect.search import Finding
-from tests.unit.bisect.worlds import finding
+from tests.support.worlds import finding
 
 
 def test_the_first_stands_at_one_and_what_was_measured_with_it_keeps_its_own_ratio():

@@ -7,7 +7,7 @@ from itertools import combinations, product
 import pytest
 
 from orchestrator.bisect.search import Finding, Wanted, latest, search, turned
-from tests.unit.bisect.worlds import MARGIN, World, changes, finding, solved, stepped, versions
+from tests.support.worlds import MARGIN, World, changes, finding, solved, stepped, versions
 
 SLOWER, FASTER = math.log(3.0), -math.log(1.5)
 

@@ -8,8 +8,8 @@ import pytest
 
 from orchestrator.bisect import state
 from orchestrator.cli import main
-from tests.unit.bisect.test_report import RELEASES, SCENES, SEVERAL, told
-from tests.unit.bisect.worlds import stepped
+from tests.support.searches import RELEASES, SCENES, SEVERAL, told
+from tests.support.worlds import stepped
 
 CASE = "predict[call=predict,state=uncompiled,model=tiny]"
 ENDS = ["--good", "1.14", "--bad", "2.3"]

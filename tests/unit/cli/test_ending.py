@@ -172,15 +172,21 @@ def test_nothing_in_the_code_exits_with_1():
     assert not re.search(r"(Exit|exit|_exit)\(1\)|raise SystemExit", code)
 
 
+SLOW = pytest.mark.slow
 PRINTING = {
     "a table": ("report", "RUN"),
-    "an export": ("export", "RUN", "--to", "csv", "--table", "calls"),
     "help": ("run", "--help"),
+    "an export": ("export", "RUN", "--to", "csv", "--table", "calls"),
     "a list": LIST,
 }
+# The fast loop has two of each kind.
+PRINTED = [
+    pytest.param(words, id=name, marks=SLOW if name in ("an export", "a list") else ())
+    for name, words in PRINTING.items()
+]
 
 
-@pytest.mark.parametrize("words", PRINTING.values(), ids=PRINTING)
+@pytest.mark.parametrize("words", PRINTED)
 def test_a_closed_pipe_is_no_failure(tfcompare, run: Path, closed_pipe: int, words: tuple[str, ...]):
     argv = [str(run) if word == "RUN" else word for word in words]
     assert ended(tfcompare, *argv, stdout=closed_pipe) == (0, "")
@@ -210,7 +216,7 @@ def test_a_run_whose_table_cannot_be_written_says_where_it_is(tmp_path, full: in
     assert said.splitlines()[-1].startswith("tfcompare: cannot write to stdout: No space left on device")
 
 
-@pytest.mark.parametrize("words", PRINTING.values(), ids=PRINTING)
+@pytest.mark.parametrize("words", PRINTED)
 def test_an_output_that_cannot_be_written_is_wrong_usage_in_one_line(tfcompare, run, full: int, words: tuple[str, ...]):
     argv = [str(run) if word == "RUN" else word for word in words]
     code, said = ended(tfcompare, *argv, stdout=full)
@@ -227,10 +233,10 @@ def test_closed_streams_change_nothing(tfcompare, run: Path):
 
 ENCODED = [
     (PRINTING["a table"], "ascii"),
-    (PRINTING["a table"], "latin-1"),
-    (PRINTING["help"], "ascii"),
-    (PRINTING["a list"], "ascii"),
     (("export", "RUN", "--to", "markdown"), "latin-1"),
+    pytest.param(PRINTING["a table"], "latin-1", marks=SLOW),
+    pytest.param(PRINTING["help"], "ascii", marks=SLOW),
+    pytest.param(PRINTING["a list"], "ascii", marks=SLOW),
 ]
 
 
@@ -245,7 +251,12 @@ def test_an_encoding_without_a_character_gets_ascii_of_the_same_width(tfcompare,
     assert list(map(len, plain.stdout.splitlines())) == list(map(len, whole.stdout.splitlines()))
 
 
-HOMELESS = ("HOME=/proc/nope", "HOME=FILE", "XDG_CACHE_HOME=/proc/nope", "TFCOMPARE_CACHE=FILE")
+HOMELESS = (
+    "HOME=/proc/nope",
+    "TFCOMPARE_CACHE=FILE",
+    pytest.param("HOME=FILE", marks=SLOW),
+    pytest.param("XDG_CACHE_HOME=/proc/nope", marks=SLOW),
+)
 
 
 @pytest.mark.parametrize("variable", HOMELESS)

@@ -18,9 +18,9 @@ from orchestrator.cli import history as cli_history
 from orchestrator.history.model import Moved
 from orchestrator.history.store import Store
 from tests.conftest import ROOT
+from tests.support import nights_shown as shown
 from tests.support.builders import MS, NEW, OLD, case, case_pair, plan, rows, run_directory, write_stream
-from tests.unit.cli.test_main import called
-from tests.unit.history import nights_shown as shown
+from tests.support.commands import called
 
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "history-1.json").read_text())
 POWER = case("power", style="eager")
@@ -216,9 +216,11 @@ def test_a_query_that_takes_for_ever_ends_with_the_signal(history: Path):
     sql = "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a) SELECT max(n) FROM a"
     words = [sys.executable, "-c", "from orchestrator.cli.main import main; main()", "history", "query", sql]
     with subprocess.Popen([*words, "--history", str(history)], env=os.environ, stderr=subprocess.PIPE) as process:
-        time.sleep(3)
+        while "duckdb" not in Path(f"/proc/{process.pid}/maps").read_text():
+            assert process.poll() is None
+            time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        # Asleep in its imports or deep in the query.
+        # In its last imports or deep in the query.
         assert process.wait(20) in (130, -signal.SIGTERM)
 
 

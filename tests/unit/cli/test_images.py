@@ -9,7 +9,7 @@ import pytest
 from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
 from tests.conftest import run_command
-from tests.unit.cli.test_main import called
+from tests.support.commands import called
 
 COMMANDS = {
     "list": ["list"],

@@ -1,6 +1,5 @@
 """Flags are read strictly, and every refusal is an exit code and one line that says what to write instead."""
 
-import json
 import re
 import subprocess
 import sys
@@ -12,22 +11,17 @@ from typer.main import get_group
 from orchestrator.cli import main, nightly
 from orchestrator.cli.options import Gpu, Installation, Machine, engine_options
 from tests.conftest import ROOT
-
-
-def called(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
-    """The exit code of the whole program; warnings and colours as a pipe gets them."""
-    monkeypatch.setattr(sys, "argv", ["tfcompare", *argv])
-    monkeypatch.setattr(main.signal, "signal", lambda number, action: None)
-    with pytest.raises(SystemExit) as left:
-        main.main()
-    return left.value.code
-
+from tests.support.commands import called
 
 BAD_CALLS = {
     "an unknown version": (["--versions", "1.14,2.130"], 2, "did you mean 2.13"),
+    "a version that is nearly another": (["--versions", "1.41,2.0"], 2, "did you mean 1.15?"),
     "one version": (["--versions", "2.0"], 2, "at least two versions"),
+    "a version by two names": (["--versions", "2.0,2.0.0"], 2, "named twice"),
     "an unknown suite": (["--suite", "smoek"], 2, "did you mean smoke?"),
     "an unknown workload": (["--workload", "powr"], 2, "did you mean power?"),
+    "an unknown value": (["--workload", "predict[state=compile]"], 2, "did you mean compiled?"),
+    "an unknown parameter": (["--workload", "predict[stat=compiled]"], 2, "did you mean state?"),
     "an excluded case": (["--workload", "train_loop[model=large,data=small]"], 3, "leaves that combination"),
     "an unknown format": (["--format", "jsno"], 2, "did you mean json?"),
     "a margin of nothing": (["--margin", "0"], 2, "--margin 0"),
@@ -111,20 +105,6 @@ def test_versions_are_needed_but_to_go_on_with_a_run(monkeypatch, capsys, tmp_pa
 def test_a_report_of_what_is_no_run_is_wrong_usage(monkeypatch, capsys, tmp_path):
     assert called(monkeypatch, "report", str(tmp_path)) == 2
     assert "holds no run" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("what", ["versions", "workloads", "suites"])
-def test_what_there_is_can_be_read_by_a_machine(monkeypatch, capsys, what: str):
-    assert called(monkeypatch, "list", what, "--format", "json") == 0
-    listed = json.loads(capsys.readouterr().out)
-    assert len(listed) >= 3
-    assert all(what.removesuffix("s") in entry for entry in listed)
-
-
-def test_versions_are_listed_with_the_keys_of_the_design(monkeypatch, capsys):
-    called(monkeypatch, "list", "versions", "--format", "json")
-    for entry in json.loads(capsys.readouterr().out):
-        assert {"version", "aliases", "python", "keras", "flavours"} <= entry.keys()
 
 
 def test_an_escape_in_a_message_is_shown_and_not_obeyed(monkeypatch, capsys):

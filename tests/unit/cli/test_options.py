@@ -10,7 +10,7 @@ from typer.main import get_group
 from orchestrator.cli import bisect, main, nightly, options, run
 from orchestrator.cli.options import Group
 from orchestrator.engines import AUTO, ENGINES
-from tests.unit.cli.test_main import called
+from tests.support.commands import called
 
 MEASURING = ("run", "reproduce", "profile", "bisect", "nightly run")
 # Flags that have the name of one in a group and another meaning, each declared by its command.

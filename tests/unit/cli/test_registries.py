@@ -11,8 +11,8 @@ from orchestrator.engines import ENGINES, EngineInfo
 from orchestrator.exports import EXPORTS, Export
 from orchestrator.reports import REPORTS, Report
 from orchestrator.results import tables
+from tests.support.commands import called
 from tests.unit.cli.added.engine import StageEngine
-from tests.unit.cli.test_main import called
 
 ADDED = "tests.unit.cli.added"
 

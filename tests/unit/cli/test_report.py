@@ -11,27 +11,14 @@ from orchestrator.cli import history, options, report, schedule
 from orchestrator.history import sql_output
 from orchestrator.nightly.schedule import units
 from orchestrator.results import tables
-from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
-from tests.unit.cli.test_main import called
-
-A, B = case("power", style="eager"), case("predict", model="tiny")
+from tests.support.builders import NEW
+from tests.support.commands import called
+from tests.support.small_run import write_run
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """Two cases in two versions: one three times slower, one the same."""
-    made = run_directory(tmp_path / "run", plan([A, B]))
-    for place, version in enumerate((OLD, NEW)):
-        batches = [
-            rows(
-                one, version, round=number, replicate=(number * 2 + which) * 2 + place,
-                steady=(int((1 + 2 * place * (one == A)) * MS * (10 + number / 100)),) * 3,
-            )
-            for number in range(1, 7)
-            for which, one in enumerate((A, B))
-        ]  # fmt: skip
-        write_stream(made.results / f"{version}-0.arrow", batches)
-    return made.path
+    return write_run(tmp_path / "run")
 
 
 @pytest.fixture

@@ -13,12 +13,14 @@ import pytest
 from orchestrator.doctor import aa_probe
 from orchestrator.doctor.aa_probe import Neighbour, Probe, busiest, measure, read_processes
 from orchestrator.doctor.noise import interval
+from orchestrator.engines.worker import channel
 from orchestrator.errors import EnvironmentFailed, UsageError
 
 
 @pytest.fixture(scope="module")
 def found() -> Probe:
-    return measure(2.0, None)
+    # As many rounds as there have to be at least take less.
+    return measure(0.1, None)
 
 
 @pytest.fixture
@@ -100,6 +102,7 @@ def test_a_process_that_gives_no_answer_ends_the_probe_and_itself(
     body, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(aa_probe, "ANSWER_S", 1.0)
+    monkeypatch.setattr(channel, "LEAVE_S", 0.1)
     seen = tmp_path / "seen"
     body(f"import os, time; print(os.getpid(), file=open({str(seen)!r}, 'a')); time.sleep(600)")
     with pytest.raises(EnvironmentFailed, match="gave no answer for 1 s"):

@@ -1,66 +1,15 @@
 """The doctor's page: what it finds in hand-made examinations, what it advises, and how it is drawn."""
 
-import io
-import json
-import math
 import os
-from dataclasses import replace
-from typing import Any
 
 import pytest
-from rich.cells import cell_len
-from rich.console import Console
 
 from orchestrator.doctor import noise
-from orchestrator.doctor.aa_probe import Neighbour, Probe
 from orchestrator.doctor.noise import Examination, Finding, Level, examine, findings, level
-from orchestrator.doctor.report import as_object, layout
+from orchestrator.doctor.report import as_object
 from orchestrator.machine.host import Facts, Meanwhile
 from orchestrator.plan.pairs import ALPHA, LOOKS
-from orchestrator.stats.paired import Estimate
-
-HOST: Facts = {
-    "cpu": "A CPU",
-    "system": "Linux",
-    "kernel": "6.1",
-    "cores": 8,
-    "usable_cores": 8,
-    "virtual": "no",
-    "governor": "performance",
-    "turbo": "off",
-    "smt": "0",
-    "cgroup_quota": "max 100000",
-}
-MOMENT: Facts = {"load": 0.9, "psi_cpu": 0.4}
-LEFT_ALONE = Meanwhile(foreign_cores=0.01, steal_share=0.0)
-
-
-def equal_arms(spread: float, rounds: int = 20, shift: float = 0.0) -> Estimate:
-    """Differences around `shift`, half of them above and half below, with this spread."""
-    step = spread * math.sqrt((rounds - 1) / rounds)
-    return Estimate(tuple(shift + (step if number % 2 else -step) for number in range(rounds)))
-
-
-def examination(
-    spread: float = 0.01,
-    *,
-    host: Facts | None = None,
-    moment: Facts | None = None,
-    **probed: Any,
-) -> Examination:
-    """Of a machine that is quiet but for what is named."""
-    probe = Probe(
-        estimate=equal_arms(spread), call_ms=(4.66, 4.65), seconds=30.1, cpus=None, meanwhile=LEFT_ALONE, neighbours=(),
-    )  # fmt: skip
-    return Examination(
-        host={**HOST, **(host or {})}, moment={**MOMENT, **(moment or {})}, probe=replace(probe, **probed)
-    )
-
-
-def drawn(seen: Examination, width: int) -> str:
-    buffer = io.StringIO()
-    Console(file=buffer, width=width, color_system=None).print(layout(seen, width))
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
+from tests.unit.doctor.examinations import HOST, LEFT_ALONE, NOISY, QUIET, drawn, equal_arms, examination
 
 
 def finding(seen: Examination, subject: str) -> Finding | None:
@@ -71,98 +20,6 @@ def advice(seen: Examination, subject: str) -> str:
     found = finding(seen, subject)
     assert found is not None
     return found.advice
-
-
-QUIET = examination()
-NOISY = examination(
-    0.12,
-    host={"usable_cores": 2, "cores": 2, "virtual": "yes"},
-    moment={"load": 5.25, "psi_cpu": None},
-    meanwhile=Meanwhile(foreign_cores=1.31, steal_share=0.07),
-    neighbours=(Neighbour(4711, "cc1plus", 0.84), Neighbour(4712, "ld", 0.2)),
-)
-PINNED = examination(
-    0.045,
-    host={"governor": "powersave", "turbo": "on", "smt": "1", "cgroup_quota": "150000 100000"},
-    cpus=(2, 3),
-)
-
-QUIET_PAGE = """\
-tfcompare doctor
-A CPU, 8 of 8 CPUs · Linux 6.1 · load 0.9 · CPU pressure 0%
-A/A probe: 20 rounds in 30 s; 4.66 and 4.65 ms a call
-fine: at best, slowdowns show from 1.4% on in about 10 rounds, the default
-budget; from 2.2% in 6, from 0.9% in 20. What TensorFlow scatters by itself
-comes on top.
-
-       finding  what was seen
- ────────────────────────────────────────────────────────────────
- fine  spread   equal arms differ by 1.0% from round to round
- fine  A/A      equal arms come out the same: 1.000x, 0.994-1.006
-"""
-NOISY_PAGE = """\
-tfcompare doctor
-A CPU, 2 of 2 CPUs · Linux 6.1 · load 5.25
-A/A probe: 20 rounds in 30 s; 4.66 and 4.65 ms a call
-problem: at best, slowdowns show from 18.6% on in about 10 rounds, the default
-budget; from 29.6% in 6, from 11.6% in 20. What TensorFlow scatters by itself
-comes on top.
-
-          finding          what was seen
- ──────────────────────────────────────────────────────────────────────────────
- problem  spread           equal arms differ by 12.0% from round to round
-                           → first see to what disturbs, then probe again
- problem  other processes  they kept 1.3 cores busy: cc1plus (pid 4711) 84% of
-                           one, ld (pid 4712) 20% of one
-                           → measure in a quieter hour
- problem  steal            the hypervisor took 7% of the time
-                           → measure in a quieter hour, or on a machine that is
-                           not shared
- note     A/A              equal arms are not shown to be the same: 1.000x,
-                           0.929-1.077
- note     load             5.2, where the probe alone makes 2 at most
-                           → see with `top` what runs or waits for a disk, and
-                           measure after it
- note     virtual machine  its neighbours cannot be seen from here, and not all
-                           they do shows as steal
-                           → compare inside a run, never the times of two runs
-"""
-PINNED_PAGE = """\
-tfcompare doctor
-A CPU, 8 of 8 CPUs · Linux 6.1 · load 0.9 · CPU pressure 0%
-A/A probe: 20 rounds in 30 s, pinned to CPU 2, 3; 4.66 and 4.65 ms a call
-note: at best, slowdowns show from 6.6% on in about 10 rounds, the default budget; from 10.2% in 6, from 4.2% in 20.
-What TensorFlow scatters by itself comes on top.
-
-       finding       what was seen                                    what to do
- ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
- note  spread        equal arms differ by 4.5% from round to round    give a longer `--budget`: 20 rounds would show 5%
- note  cgroup quota  1.5 of 2 CPUs; beyond that, everything here is   raise it (`docker run --cpus`, or systemd's
-                     made to wait                                     CPUQuota)
- note  governor      powersave: clock rates follow the load           `sudo cpupower frequency-set --governor
-                                                                      performance`
- note  turbo         on: clock rates follow temperature and           switch it off for small effects: under
-                     neighbours                                       /sys/devices/system/cpu, 1 into
-                                                                      intel_pstate/no_turbo or 0 into cpufreq/boost
- note  SMT           active: two CPUs share a core
- fine  A/A           equal arms come out the same: 1.000x,
-                     0.973-1.028
-"""
-
-
-@pytest.mark.parametrize(
-    ("seen", "width", "page"),
-    [(QUIET, 80, QUIET_PAGE), (NOISY, 80, NOISY_PAGE), (PINNED, 120, PINNED_PAGE)],
-    ids=["quiet", "noisy", "pinned"],
-)
-def test_the_page_is_as_it_was_last_approved(seen: Examination, width: int, page: str):
-    assert drawn(seen, width) + "\n" == page
-
-
-@pytest.mark.parametrize("width", [60, 80, 100, 140])
-@pytest.mark.parametrize("seen", [QUIET, NOISY, PINNED], ids=["quiet", "noisy", "pinned"])
-def test_no_line_is_wider_than_the_terminal(seen: Examination, width: int):
-    assert max(map(cell_len, drawn(seen, width).splitlines())) <= width
 
 
 def test_a_quiet_machine_is_fine_and_nothing_is_advised():
@@ -280,13 +137,6 @@ def test_others_that_have_gone_again_are_told_without_a_name():
     assert found.seen == "they kept 0.5 cores busy: none that is still there"
 
 
-def test_a_process_cannot_write_to_the_terminal_by_its_name():
-    seen = replace(NOISY, probe=replace(NOISY.probe, neighbours=(Neighbour(1, "\x1b[2J[red]x\n", 0.5),)))
-    text = drawn(seen, 140)
-    assert "\x1b" not in text
-    assert r"\x1b[2J[red]x (pid 1)" in text
-
-
 @pytest.mark.parametrize(
     ("facts", "subject"),
     [
@@ -320,17 +170,6 @@ def test_a_kernel_that_counts_nothing_still_gets_a_page():
     assert level(seen) == "fine"
     assert "fine: " in drawn(seen, 80)
     assert as_object(seen)["probe"]["foreign_cores"] is None
-
-
-@pytest.mark.parametrize("seen", [QUIET, NOISY, PINNED], ids=["quiet", "noisy", "pinned"])
-def test_the_object_is_json_and_says_what_the_page_says(seen: Examination):
-    found = json.loads(json.dumps(as_object(seen), allow_nan=False))
-    assert found["schema"] == "tfcompare.doctor/1"
-    assert found["level"] == level(seen)
-    assert [item["seen"] for item in found["findings"]] == [item.seen for item in findings(seen)]
-    assert [item["rounds"] for item in found["visible"]] == [6, 10, 20]
-    assert found["probe"]["ci_low"] <= found["probe"]["ratio"] <= found["probe"]["ci_high"]
-    assert found["probe"]["cpus"] == (list(seen.probe.cpus) if seen.probe.cpus else None)
 
 
 def test_this_machine_can_be_examined():

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.results.run import Run, load_run
-from tests.unit.exports.runs import everything
+from tests.support.export_runs import everything
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from asv_runner.statistics import get_err
 from orchestrator.exports import asv
 from orchestrator.results.run import Run, load_run
 from tests.support.builders import case, comparison, manifest, plan, run_directory, unmeasured
-from tests.unit.exports.runs import BATCH, CASES, EAGER, FIT, JIT, MID, NEW, OLD, ROUNDS, VERSIONS, calls, of_scene
+from tests.support.export_runs import BATCH, CASES, EAGER, FIT, JIT, MID, NEW, OLD, ROUNDS, VERSIONS, calls, of_scene
 
 POWER, LOOP = "tfcompare.power", "tfcompare.train_loop"
 

@@ -7,8 +7,8 @@ import pytest
 
 from orchestrator.exports.bencher import LONGEST_NAME, render
 from orchestrator.results.run import Run
-from tests.unit.exports.runs import BATCH, EAGER, JIT, MID, NEW, OLD, of_scene
-from tests.unit.reports import scenes
+from tests.support import scenes
+from tests.support.export_runs import BATCH, EAGER, JIT, MID, NEW, OLD, of_scene
 
 # What Bencher's reference says of the format, in a schema of its own.
 NUMBERS = {"value", "lower_value", "upper_value"}

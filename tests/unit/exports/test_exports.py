@@ -8,7 +8,7 @@ from orchestrator.errors import UsageError
 from orchestrator.exports import EXPORTS, check, export, parquet
 from orchestrator.results.run import Run, load_run
 from tests.conftest import ROOT
-from tests.unit.exports.runs import everything
+from tests.support.export_runs import everything
 
 TEXTS = [name for name, entry in EXPORTS.items() if not entry.usual_name]
 FILES = {"parquet": "calls.parquet", "pyperf": "pyperf", "asv": "asv"}

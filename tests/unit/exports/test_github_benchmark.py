@@ -6,9 +6,9 @@ import pytest
 
 from orchestrator.exports.github_benchmark import render
 from orchestrator.results.run import Run
+from tests.support import scenes
 from tests.support.builders import case
-from tests.unit.exports.runs import EAGER, FIT, MID, OLD, POISONS, of_scene
-from tests.unit.reports import scenes
+from tests.support.export_runs import EAGER, FIT, MID, OLD, POISONS, of_scene
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ from asv.results import iter_results
 
 from orchestrator.exports import EXPORTS, export
 from orchestrator.results.run import load_run
+from tests.support import scenes
 from tests.support.builders import case, plan, rows, run_directory, write_stream
-from tests.unit.exports.runs import OLD, POISONS, ROUNDS, hostile_directory, of_scene
-from tests.unit.reports import scenes
+from tests.support.export_runs import OLD, POISONS, ROUNDS, hostile_directory, of_scene
 
 TEXTS = [name for name, entry in EXPORTS.items() if not entry.usual_name]
 FILES = [name for name, entry in EXPORTS.items() if entry.usual_name]

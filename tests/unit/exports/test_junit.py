@@ -8,9 +8,9 @@ import pytest
 
 from orchestrator.exports import export
 from orchestrator.results.run import Run
+from tests.support import scenes
 from tests.support.builders import arm, case, comparison, contrast, plan, unmeasured, version_pair
-from tests.unit.exports.runs import BATCH, EAGER, FIT, FUNCTION, JIT, MID, NEW, OLD, of_scene
-from tests.unit.reports import scenes
+from tests.support.export_runs import BATCH, EAGER, FIT, FUNCTION, JIT, MID, NEW, OLD, of_scene
 
 
 def read(run: Run, folder: Path) -> dict[str, junitparser.TestSuite]:

@@ -8,10 +8,10 @@ from markdown_it import MarkdownIt
 
 from orchestrator.exports.markdown import MOST_ROWS, code, render
 from orchestrator.results.run import Run
+from tests.support import scenes
 from tests.support.builders import arm, case, comparison, contrast, manifest, plan
-from tests.unit.exports.runs import BATCH, EAGER, JIT, MID, NEW, OLD, POISONS, of_scene
-from tests.unit.reports import scenes
-from tests.unit.reports.test_claims import scene as claims_scene
+from tests.support.claims_scene import scene as claims_scene
+from tests.support.export_runs import BATCH, EAGER, JIT, MID, NEW, OLD, POISONS, of_scene
 
 # GitHub's own limit for the text of a comment.
 LONGEST_COMMENT = 65_536

@@ -9,10 +9,10 @@ from prometheus_client.samples import Sample
 
 from orchestrator.exports.openmetrics import render
 from orchestrator.results.run import Run
+from tests.support import scenes
 from tests.support.builders import NEW as CANDIDATE
 from tests.support.builders import case, comparison, contrast, version_pair
-from tests.unit.exports.runs import BATCH, EAGER, FIT, JIT, MID, NEW, OLD, POISONS, of_scene
-from tests.unit.reports import scenes
+from tests.support.export_runs import BATCH, EAGER, FIT, JIT, MID, NEW, OLD, POISONS, of_scene
 
 VERDICTS = ("slower", "faster", "same", "inconclusive")
 

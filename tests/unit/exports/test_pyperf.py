@@ -13,7 +13,7 @@ from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports.pyperf import write
 from orchestrator.results.run import Run, load_run
 from tests.support.builders import MS, case, plan, rows, run_directory, write_stream
-from tests.unit.exports.runs import BATCH, EAGER, FIT, FUNCTION, JIT, MID, NEW, OLD, ROUNDS, calls, ended
+from tests.support.export_runs import BATCH, EAGER, FIT, FUNCTION, JIT, MID, NEW, OLD, ROUNDS, calls, ended
 
 
 @pytest.fixture(scope="module")

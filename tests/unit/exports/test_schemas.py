@@ -11,9 +11,9 @@ from orchestrator.exports import export
 from orchestrator.model import Comparison
 from orchestrator.results.run import Run
 from tests.conftest import ROOT
-from tests.unit.exports.runs import POISONS, of_scene
-from tests.unit.reports import scenes
-from tests.unit.reports.test_claims import scene as claims_scene
+from tests.support import scenes
+from tests.support.claims_scene import scene as claims_scene
+from tests.support.export_runs import POISONS, of_scene
 
 SCHEMAS = {
     name: json.loads((ROOT / "docs" / "schema" / f"{name}.json").read_text()) for name in ("comparison-1", "claims-1")
@@ -69,12 +69,12 @@ def objects(schema: Any) -> list[dict[str, Any]]:
     return own + [found for one in schema.values() for found in objects(one)]
 
 
-def test_a_run_that_was_measured_keeps_its_schema(run: Run):
+def test_a_run_that_was_measured_is_accepted_by_its_schema(run: Run):
     validate(read(run), "comparison-1")
 
 
 @pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
-def test_every_scene_keeps_the_schema_of_comparisons(scene):
+def test_every_scene_is_accepted_by_the_schema_of_comparisons(scene):
     validate(read(of_scene(scene())), "comparison-1")
 
 

@@ -16,7 +16,7 @@ from orchestrator.exports.csv import render
 from orchestrator.results.run import Run
 from orchestrator.results.tables import TABLES
 from tests.support.builders import case, comparison, plan, unmeasured
-from tests.unit.exports.runs import EAGER, MID, OLD, ROUNDS, VERSIONS, of_scene
+from tests.support.export_runs import EAGER, MID, OLD, ROUNDS, VERSIONS, of_scene
 
 
 def ask(question: str, path: Path) -> list[tuple]:

@@ -10,7 +10,7 @@ from orchestrator.history.model import Point
 from orchestrator.history.points import of_run
 from orchestrator.model import EnvironmentFacts
 from orchestrator.results.run import Run, load_run
-from tests.unit.reports.trends import POWER, PREDICT, RELEASES, written
+from tests.support.trends import POWER, PREDICT, RELEASES, written
 
 HOST = {"id": "abc", "cpu": "A CPU", "kernel": "6.1", "gpus": "NVIDIA L4, driver 535.1"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.history.model import Key, Point
 from orchestrator.history.series import all_series, differences, first_after, key_of
-from tests.unit.history.nights import FIRST, SURROUNDINGS, history
+from tests.support.nights import FIRST, SURROUNDINGS, history
 
 
 def one_series(points: list[Point], version: str = "2.0.0"):

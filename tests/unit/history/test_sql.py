@@ -19,8 +19,8 @@ from orchestrator.history.night_rows import bounds
 from orchestrator.history.series import all_series
 from orchestrator.history.store import Read, Store
 from orchestrator.terminal.text import drawn
-from tests.unit.history import nights_shown as shown
-from tests.unit.history.nights import history
+from tests.support import nights_shown as shown
+from tests.support.nights import history
 
 NIGHT = Night(
     at=datetime(2024, 2, 10, 4, tzinfo=UTC),

@@ -16,7 +16,7 @@ from orchestrator.history import schema
 from orchestrator.history.model import Moved
 from orchestrator.history.schema import CURRENT, LAYOUT, SCHEMA
 from orchestrator.history.store import EVENT_LAYOUT, Store
-from tests.unit.history.nights import history
+from tests.support.nights import history
 
 NOW = datetime(2026, 11, 22, 2, tzinfo=UTC)
 

@@ -12,6 +12,7 @@ import pytest
 
 from orchestrator.machine.gpu import REASONS, GpuReading, disturbance, gpus, read_gpus, spans
 from orchestrator.model import CardSpan
+from tests.support.nvidia import MadeUpDriver
 
 HAS_DRIVER = Path("/proc/driver/nvidia/version").exists()
 ALL_FACTS = {
@@ -39,43 +40,6 @@ QUIET = GpuReading(
     throttled=(),
     pids=(4711,),
 )
-
-
-class MadeUpDriver:
-    """The package over a driver whose cards know some answers; whatever else they are asked is not supported."""
-
-    def __init__(self, *cards: dict[str, Any], fails: Exception | None = None) -> None:
-        self.cards = cards
-        self.fails = fails
-        self.started = 0
-
-    def nvmlInit(self) -> None:
-        self.started += 1
-        if self.fails:
-            raise self.fails
-
-    def nvmlDeviceGetCount(self) -> int:
-        return len(self.cards)
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> dict[str, Any]:
-        if not self.cards[index]:
-            raise pynvml.NVMLError_NoPermission
-        return self.cards[index]
-
-    def nvmlSystemGetDriverVersion(self) -> str:
-        return "570.1"
-
-    def __getattr__(self, name: str) -> Any:
-        real = getattr(pynvml, name)
-        if not name.startswith("nvmlDeviceGet"):
-            return real
-
-        def answer(card: dict[str, Any], *which: int) -> Any:
-            if name not in card:
-                raise pynvml.NVMLError_NotSupported
-            return card[name][which[0]] if isinstance(card[name], dict) else card[name]
-
-        return answer
 
 
 class Counted(MadeUpDriver):
@@ -271,7 +235,7 @@ def test_without_the_package_there_are_no_cards_and_no_complaint() -> None:
     assert asked_elsewhere("import sys; sys.modules['pynvml'] = None") == "() ()\n"
 
 
-@pytest.mark.skipif(not HAS_DRIVER, reason="NO NVIDIA DRIVER: no real card can be asked")
+@pytest.mark.skipif(not HAS_DRIVER, reason="no NVIDIA driver: no real card can be asked")
 def test_a_real_card_tells_what_it_is_and_what_it_does() -> None:
     for card, reading in zip(gpus(), read_gpus(), strict=True):
         assert card.uuid

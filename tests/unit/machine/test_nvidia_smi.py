@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.machine import nvidia_smi
 from orchestrator.machine.gpu import Gpu, gpus
-from tests.unit.machine.test_gpu import MadeUpDriver
+from tests.support.nvidia import MadeUpDriver
 
 A100 = {
     "index": "0", "uuid": "GPU-4d6a", "name": "NVIDIA A100-SXM4-80GB", "compute_cap": "8.0",

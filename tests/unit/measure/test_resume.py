@@ -8,25 +8,23 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog import pinned, workloads
-from orchestrator.engines import Outlook
 from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.machine.gpu import Gpu
-from orchestrator.machine.host import host_facts
 from orchestrator.measure import resume
 from orchestrator.measure.resume import MoreOptions, extension, more_rounds, read_past
-from orchestrator.model import Calibrated, Disturbed, Ended, EnvironmentFacts, Extended, Finished, Machine
+from orchestrator.model import Calibrated, Disturbed, Ended, Extended, Finished, Machine
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.plan.pairs import looks_left
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
-from tests.support.actors import Dressing, Part, Stage, offer, play
-from tests.support.builders import NEW, OLD, case, manifest, plan
+from tests.support.actors import Part, Stage, offer, play
+from tests.support.builders import NEW, OLD, case, plan
+from tests.support.theatre import DECIDED, OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
 
 LOOKS = (6, 10, 15, 20)
-OPEN, DECIDED = case("power", style="eager"), case("power", style="function")
 
 
 @pytest.mark.parametrize(
@@ -108,38 +106,6 @@ def test_orders_are_drawn_anew():
     assert len(seeds) == 5
 
 
-def noisy(number: int) -> float:
-    return 10.0 * (2.5 if number % 2 else 0.4)
-
-
-class Theatre:
-    """An engine whose environments are played; its versions are the real ones of the plan."""
-
-    def __init__(self, stage: Stage, identity: str = "") -> None:
-        self.stage, self.identity, self.options = stage, identity, None
-
-    def __call__(self, options) -> "Theatre":
-        self.options = options
-        return self
-
-    def check(self) -> str:
-        return "a theatre"
-
-    def prepare(self, version, log) -> Dressing:
-        facts = EnvironmentFacts(version=version.number, kind="venv", identity=self.identity, lock="", python="")
-        return Dressing(self.stage, facts)
-
-    def outlook(self, version) -> Outlook:
-        return Outlook("ready", "ready")
-
-    def close(self) -> None:
-        pass
-
-
-VERSIONS = ("1.14.0", "2.0.0")
-STAGE = {(OPEN.label, "2.0.0"): Part(noisy)}
-
-
 @pytest.fixture
 def theatre(monkeypatch: pytest.MonkeyPatch) -> Theatre:
     made = Theatre(Stage(dict(STAGE)))
@@ -150,16 +116,6 @@ def theatre(monkeypatch: pytest.MonkeyPatch) -> Theatre:
 def first(folder: Path, *, looks=(6, 10), sources: dict[str, str] | None = None, **host: str) -> RunDir:
     """A run of a case that is decided at its first look and one that stays open to its last."""
     return dressed(play(folder, plan([OPEN, DECIDED], VERSIONS, looks=looks), Stage(dict(STAGE))).run, sources, **host)
-
-
-def dressed(run: RunDir, sources: dict[str, str] | None = None, **host: str) -> RunDir:
-    """With the manifest of a run of this machine and these sources."""
-    environments = {
-        version: EnvironmentFacts(version=version, kind="venv", identity="", lock="", python="") for version in VERSIONS
-    }
-    own = sources or workloads.source_hashes([workloads.all_workloads()["power"]])
-    run.write_manifest(manifest(VERSIONS, host={**host_facts(), **host}, sources=own, environments=environments))
-    return run
 
 
 def test_more_rounds_go_to_the_open_cases_of_the_same_run(tmp_path: Path, theatre: Theatre):

@@ -16,9 +16,9 @@ from orchestrator.model import BESIDE, Comparison, Ended, EnvironmentFacts, Lost
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
-from tests.contract import stub
+from tests.support import stub
 from tests.support.builders import NEW, OLD, case, case_pair, plan, run_directory, version_pair
-from tests.unit.profiling.test_run import Environment
+from tests.support.stub_engine import Environment
 
 CASES = tuple(case("tick", n=name) for name in "abc")
 PAIRS = (*(version_pair(one) for one in CASES), *(case_pair(CASES[0], one) for one in CASES[1:]))
@@ -70,6 +70,7 @@ def rig(tmp_path: Path) -> Rig:
     return Rig(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_version_whose_gpu_code_was_made_first_keeps_its_results(rig: Rig):
     fitting = Fitting(matches=(Match(NEW, "", "jit", ""),))
     comparison = rig.measure(plan(CASES[:2], pairs=PAIRS[:2], looks=(2,)), fitting)
@@ -98,6 +99,7 @@ KILLING = """
 """
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_with_several_replicates_costs_one_arm_and_one_death(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

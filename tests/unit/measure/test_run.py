@@ -11,7 +11,7 @@ from orchestrator.catalog.version import Version
 from orchestrator.engines import Environment, Outlook
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.choose import choose_engine
-from orchestrator.errors import EngineUnavailable, EnvironmentFailed, NothingSelected, UsageError
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed, UsageError
 from orchestrator.measure import run
 from orchestrator.measure.alternative import can_compare
 from orchestrator.measure.conduct import measure_rounds
@@ -20,16 +20,15 @@ from orchestrator.measure.prepare_run import OpenRun, PreparedRun, make_manifest
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.resume import MoreOptions, more_rounds
 from orchestrator.measure.rounds import first_rounds
-from orchestrator.model import Arm, EnvironmentFacts, Expectation, Finished, Isolation
+from orchestrator.model import EnvironmentFacts, Expectation, Finished, Isolation
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, make_plan
-from orchestrator.results import exit_error
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.support import actors
 from tests.support.actors import Dressing, Part, Stage
-from tests.support.builders import arm, case, claim, unmeasured, version_pair
+from tests.support.builders import claim, version_pair
 
 VERSIONS = ("1.14", "2.0")
 SMOKE = RunOptions(versions=VERSIONS, suite="smoke", selected=("power[style=eager]",))
@@ -344,32 +343,3 @@ def test_an_error_of_ones_own_is_no_good_end_either(directory: RunDir):
 def test_a_version_without_an_environment_leaves_the_others_measured(directory: RunDir):
     assert conducted(directory, Stage(), without=("2.0.0",)) is None
     assert [found.outcome for found in judge_run(directory).arms] == ["measured", "died"]
-
-
-ONLY = case()
-
-
-def code(*arms: Arm, failures: tuple[str, ...] = (), broken: tuple[str, ...] = ()) -> int:
-    found = exit_error.find_error(arms, [EnvironmentFailed(text) for text in failures], broken)
-    return found.exit_code if found else 0
-
-
-def test_the_worst_of_what_happened_is_the_exit_code():
-    """A broken contract before a missing environment before a dead arm; a refusal alone is no failure."""
-    fine, refused = arm(ONLY, "1.0.0"), unmeasured(ONLY, "2.0.0", "refused", "no such op")
-    dead = unmeasured(ONLY, "2.0.0", "died", "killed")
-    assert code(fine, arm(ONLY, "2.0.0")) == 0
-    assert code(fine, refused) == 0
-    assert code(fine, dead) == 6
-    assert code(fine, dead, failures=("no disk",)) == 5
-    assert code(fine, dead, failures=("no disk",), broken=("no stream",)) == 7
-
-
-def test_where_nobody_can_run_it_nothing_was_selected():
-    refused = [unmeasured(ONLY, version, "refused", "no such op") for version in ("1.0.0", "2.0.0")]
-    assert code(*refused) == NothingSelected.exit_code
-
-
-def test_the_dead_are_named_with_their_reasons():
-    found = exit_error.find_error((arm(ONLY), unmeasured(ONLY, "2.0.0", "died", "killed by SIGKILL")), [])
-    assert str(found) == "1 of 2 arms died:\n2.0.0 power: killed by SIGKILL"

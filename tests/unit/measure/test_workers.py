@@ -15,7 +15,7 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Workers, misfit
-from orchestrator.model import CONTROL, EnvironmentFacts
+from orchestrator.model import EnvironmentFacts, control_of
 from tests.support.actors import Dressing, Stage
 from tests.support.builders import NEW, OLD, plan, run_directory
 
@@ -92,11 +92,11 @@ def test_a_version_without_code_for_the_card_is_given_time_and_so_is_its_control
 
     monkeypatch.setattr(WorkerClient, "gpus", gpus)
     fitting = Fitting(cards=(A100,), matches=(Match(OLD, "", "unsupported", ""), Match(NEW, "", "fine", "")))
-    made = workers(tmp_path, Stage(), fitting, OLD, OLD + CONTROL, NEW)
+    made = workers(tmp_path, Stage(), fitting, OLD, control_of(OLD), NEW)
     made.start_all()
     made.stop()
     slow, quick = SLOW_START_TIMEOUT_S, START_TIMEOUT_S
-    assert given == {OLD: slow, OLD + CONTROL: slow, NEW: quick}
+    assert given == {OLD: slow, control_of(OLD): slow, NEW: quick}
 
 
 @dataclass(frozen=True)

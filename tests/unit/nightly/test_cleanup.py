@@ -10,7 +10,7 @@ from orchestrator import catalog
 from orchestrator.catalog import lock_on_demand, user_data
 from orchestrator.errors import EngineUnavailable, UsageError
 from orchestrator.nightly import cleanup
-from tests.unit.nightly.locked import DAY_S, age, lock, locks, table
+from tests.support.nightly_locks import DAY_S, age, lock, locks, table
 
 DAYS = [f"2.99.0.dev2099010{day}" for day in range(1, 6)]
 OWN = (

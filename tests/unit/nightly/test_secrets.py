@@ -21,10 +21,8 @@ from orchestrator.nightly.schedule import units
 from orchestrator.nightly.schedule.cron import Cron
 from orchestrator.nightly.schedule.systemd import Systemd
 from orchestrator.nightly.schedule.units import Schedule
-from tests.unit.nightly.plans import planned, wanted
-from tests.unit.nightly.schedule.test_schedulers import CRONTAB, FLAGS, SYSTEMCTL, Machine, call, machine
-
-__all__ = ["call", "machine"]
+from tests.support.schedules import planned, wanted
+from tests.support.stand_ins import CRONTAB, FLAGS, SYSTEMCTL, Machine
 
 # Every planted secret contains this word, in some case.
 WORD = "planted"

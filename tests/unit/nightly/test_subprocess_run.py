@@ -16,7 +16,7 @@ from orchestrator.engines.venv import interpreters
 from orchestrator.errors import UsageError
 from orchestrator.nightly import subprocess_run
 from orchestrator.nightly.subprocess_run import Child
-from tests.unit.nightly.plans import wanted
+from tests.support.schedules import wanted
 
 INTRUDERS = ("typer", "rich", "numpy", "docker", "orchestrator")
 

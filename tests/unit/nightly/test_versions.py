@@ -11,7 +11,7 @@ from orchestrator.catalog import lock_on_demand
 from orchestrator.errors import UsageError
 from orchestrator.nightly import versions as tonight
 from orchestrator.nightly.versions import Tonight, Unavailable
-from tests.unit.nightly.locked import age, lock
+from tests.support.nightly_locks import age, lock
 
 YESTERDAY, TODAY = ((datetime.now(UTC) - timedelta(days=days)).strftime("%Y%m%d") for days in (1, 0))
 SILENT = "the index does not answer for tf-nightly (Connection refused)"

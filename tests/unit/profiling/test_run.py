@@ -1,8 +1,6 @@
 """The story of a profile, by real workers under a stub TensorFlow: what is asked, what is left behind, how it ends."""
 
 import json
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import dedent
@@ -10,13 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog.gpu_support import Fitting, Match
-from orchestrator.catalog.version import Version
-from orchestrator.engines import Outlook, Started, WorkerPlace
-from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.environment import worker_variables
-from orchestrator.engines.worker.channel import ProcessChannel
 from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import (
     ArmsDied,
@@ -28,7 +20,7 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
-from orchestrator.model import Case, EnvironmentFacts
+from orchestrator.model import Case
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions
 from orchestrator.profiling import run as story
@@ -37,9 +29,10 @@ from orchestrator.profiling.run import ProfileOptions
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
-from tests.contract import stub
+from tests.support import stub
 from tests.support.actors import offer
 from tests.support.builders import case
+from tests.support.stub_engine import Engine
 
 VERSIONS = ("1.14", "2.0")
 FINE = """
@@ -71,48 +64,6 @@ ENDING = """
     def refuse(tf, params):
         return "no such op" if params["how"] == "refuses" else None
 """
-
-
-@dataclass
-class Environment:
-    """A version whose TensorFlow is a stub; everything else of its worker is real."""
-
-    facts: EnvironmentFacts
-    stub: Path
-    fails: str = ""
-    act: Callable[[], None] = lambda: None
-
-    def start(self, place: WorkerPlace, stream: Path) -> Started:
-        if self.fails:
-            raise EnvironmentFailed(self.fails, version=self.facts.version)
-        self.act()
-        variables = {**worker_variables(), "PYTHONPATH": str(self.stub), "HOME": str(self.stub)}
-        channel = ProcessChannel([sys.executable, str(WORKLOADS / "worker.py")], variables, place.log)
-        return Started(channel, (str(place.own_workloads),), str(stream))
-
-
-@dataclass
-class Engine:
-    stub: Path
-    absent: tuple[str, ...] = ()
-    fails: dict[str, str] = field(default_factory=dict)
-    act: Callable[[], None] = lambda: None
-    closed: bool = False
-
-    def check(self) -> str:
-        return "stubs"
-
-    def outlook(self, version: Version) -> Outlook:
-        return Outlook("ready", "ready")
-
-    def prepare(self, version: Version, log: BuildLog) -> Environment:
-        if version.number in self.absent:
-            raise EnvironmentFailed("no disk", version=version.number, detail="  | the end of a log")
-        facts = EnvironmentFacts(version=version.number, kind="venv", identity="x", lock="y", python="3.11.7")
-        return Environment(facts, self.stub, self.fails.get(version.number, ""), self.act)
-
-    def close(self) -> None:
-        self.closed = True
 
 
 @dataclass

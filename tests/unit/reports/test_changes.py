@@ -11,9 +11,9 @@ from orchestrator.reports import changes
 from orchestrator.results.compare_runs import Changes, Difference, RatioChange
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import drawn
+from tests.support import scenes
 from tests.support.builders import contrast
 from tests.support.kept import kept
-from tests.unit.reports import scenes
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -8,7 +8,7 @@ import pytest
 from orchestrator.reports import json as report_json
 from orchestrator.reports import table
 from orchestrator.reports.json import as_json, as_object
-from tests.unit.reports import scenes
+from tests.support import scenes
 
 ARM = {
     "workload", "params", "version", "outcome", "reason", "rounds", "median_ms", "first_ms", "second_ms", "build_s",

@@ -13,12 +13,12 @@ from orchestrator.reports.next_step import as_budget, flag_values, next_line, ow
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.run import load_run
 from orchestrator.results.rundir import RunDir
-from tests.contract import stub
+from tests.support import stub
 from tests.support.actors import Part, Stage, offer, play
 from tests.support.builders import NEW, OLD, arm, case, comparison, manifest, plan
-from tests.unit.cli.test_main import called
-from tests.unit.measure.test_resume import OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
-from tests.unit.profiling.test_run import Engine
+from tests.support.commands import called
+from tests.support.stub_engine import Engine
+from tests.support.theatre import OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
 
 
 @pytest.mark.parametrize(
@@ -170,6 +170,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("my workloads")
 
 
+@pytest.mark.slow
 def test_a_real_run_is_continued_by_its_last_line(mine: Path, monkeypatch, capsys):
     flags = ("--versions", "1.14,2.0", "--workloads", str(mine), "--budget", "1s", "--out", "first run")
     assert called(monkeypatch, "run", *flags) == 0
@@ -192,6 +193,7 @@ def test_a_quiet_run_says_nothing_of_it(mine: Path, monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_it_is_the_last_line_of_a_run_that_an_interrupt_ended(mine: Path, monkeypatch, capsys):
     """Also after the words on what was kept."""
     rounds: list[int] = []

@@ -7,8 +7,8 @@ import pytest
 
 from orchestrator.model import Comparison
 from orchestrator.reports.summary import sentences, short_names
+from tests.support import scenes
 from tests.support.builders import NEW, OLD, arm, case, comparison, contrast, manifest, plan, unmeasured
-from tests.unit.reports import scenes
 
 SIZES = tuple(case("power", style="eager", size=str(size)) for size in range(4))
 

@@ -13,6 +13,7 @@ from orchestrator.errors import UsageError
 from orchestrator.model import Comparison
 from orchestrator.reports import table
 from orchestrator.reports.columns import COLUMNS, MARKS
+from tests.support import scenes
 from tests.support.builders import (  # fmt: skip
     NEW,
     OLD,
@@ -27,7 +28,6 @@ from tests.support.builders import (  # fmt: skip
     version_pair,
 )
 from tests.support.kept import FOLDER, kept
-from tests.unit.reports import scenes
 
 WIDTHS = (80, 100, 130, 140)
 PICKED = ("build", "train", "verdict")

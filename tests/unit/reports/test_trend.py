@@ -19,10 +19,10 @@ from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.text import drawn
 from tests.conftest import ROOT
+from tests.support import scenes
 from tests.support.builders import arm, case_pair, contrast, plan, version_pair
 from tests.support.kept import kept
-from tests.unit.reports import scenes
-from tests.unit.reports.trends import POWER, PREDICT, RELEASES, written
+from tests.support.trends import POWER, PREDICT, RELEASES, written
 
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "trend-1.json").read_text())
 

@@ -19,7 +19,7 @@ from orchestrator.results.run import Run, load_run
 from orchestrator.results.rundir import RunDir
 from tests.conftest import ROOT
 from tests.support.builders import case, plan, rows, run_directory, write_stream
-from tests.unit.exports.runs import EAGER, MID, OLD, ROUNDS, VERSIONS, everything
+from tests.support.export_runs import EAGER, MID, OLD, ROUNDS, VERSIONS, everything
 
 PAGE = (ROOT / "docs" / "library.md").read_text()
 

@@ -13,6 +13,7 @@ from orchestrator.results import tables
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.run import load_run
 from orchestrator.results.rundir import RunDir
+from tests.support import scenes
 from tests.support.builders import (
     MS,
     NEW,
@@ -29,7 +30,6 @@ from tests.support.builders import (
     version_pair,
     write_stream,
 )
-from tests.unit.reports import scenes
 
 EAGER, FIT = case("power", style="eager"), case("train", loop="fit", model="small")
 PARAMETERS = ["param_style", "param_loop", "param_model"]

@@ -8,8 +8,8 @@ from orchestrator.cli import show
 from orchestrator.errors import UsageError
 from orchestrator.reports import Page
 from orchestrator.terminal import output_file
-from tests.unit.cli.test_main import called
-from tests.unit.cli.test_report import run  # noqa: F401
+from tests.support.commands import called
+from tests.support.small_run import write_run
 
 UNWRITABLE = {
     "a folder that does not exist": ("nope/x.html", "No such file or directory"),
@@ -17,6 +17,11 @@ UNWRITABLE = {
     "a folder": ("folder", "it is a folder"),
     "a place where nobody writes": ("/proc/x.html", "No such file or directory"),
 }
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return write_run(tmp_path / "run")
 
 
 @pytest.fixture
@@ -43,7 +48,7 @@ def test_a_check_changes_nothing(folder, path: str):
 
 
 @pytest.mark.parametrize("flags", [("--output", "/proc/x.html"), ()])
-def test_nothing_is_drawn_for_a_page_that_cannot_be_written(monkeypatch, capsys, run, flags):  # noqa: F811
+def test_nothing_is_drawn_for_a_page_that_cannot_be_written(monkeypatch, capsys, run, flags):
     def draw(path: Path):
         pytest.fail("the page was drawn")
 
@@ -63,11 +68,11 @@ def test_nothing_is_read_for_an_export_that_cannot_be_written(monkeypatch, capsy
 
 
 @pytest.mark.parametrize("to", ["pyperf", "asv"])
-def test_a_folder_that_cannot_be_made_is_wrong_usage(monkeypatch, capsys, run, to: str):  # noqa: F811
+def test_a_folder_that_cannot_be_made_is_wrong_usage(monkeypatch, capsys, run, to: str):
     assert called(monkeypatch, "export", str(run), "--to", to, "--output", "/proc/x") == 2
     assert "cannot write /proc/x: No such file or directory" in capsys.readouterr().err
 
 
-def test_a_disk_that_fills_up_while_a_report_is_written_is_wrong_usage(monkeypatch, capsys, run):  # noqa: F811
+def test_a_disk_that_fills_up_while_a_report_is_written_is_wrong_usage(monkeypatch, capsys, run):
     assert called(monkeypatch, "report", str(run), "--output", "/dev/full") == 2
     assert "cannot write /dev/full: No space left on device" in capsys.readouterr().err

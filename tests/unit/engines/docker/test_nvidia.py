@@ -94,8 +94,8 @@ def test_an_engine_without_cdi_is_refused_with_what_it_lacks(info: dict, words: 
 
 
 @pytest.mark.parametrize("info", [WITHOUT_LIST, BY_INDEX, BY_BOTH])
-def test_an_engine_with_cdi_is_taken(info: dict):
-    nvidia.check(None, "cdi", (FIRST, SECOND), info)
+def test_an_engine_with_cdi_is_accepted(info: dict):
+    assert nvidia.check(None, "cdi", (FIRST, SECOND), info) is None
 
 
 def test_an_engine_without_the_runtime_is_refused_and_one_with_it_is_taken():

@@ -14,7 +14,7 @@ from orchestrator.engines import build_errors
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.index.proxy import NAME, Index
 from orchestrator.errors import UsageError
-from tests.engines.packages import LOGIN, PASSWORD, USER, Little, little_index, self_signed, wheel
+from tests.support.packages import LOGIN, PASSWORD, USER, Little, little_index, self_signed, wheel
 
 BASIC = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 SECRETS = (PASSWORD, LOGIN, BASIC, LOGIN.partition(":")[2])

@@ -12,7 +12,7 @@ from orchestrator.history.alarms import state
 from orchestrator.history.alarms.judge import Judged, judge, tell
 from orchestrator.history.model import Alarm, Event, Moved, Night, Opened, Point, Told
 from orchestrator.history.series import all_series, key_of
-from tests.unit.history.nights import FIRST, SURROUNDINGS, history, labels
+from tests.support.nights import FIRST, SURROUNDINGS, history, labels
 
 RUNS = Path("history/runs")
 [CASE] = labels(1)

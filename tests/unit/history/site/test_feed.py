@@ -10,8 +10,8 @@ import pytest
 from orchestrator.history import site
 from orchestrator.history.model import Event, Moved, Opened
 from orchestrator.history.site import feed
-from tests.unit.history.nights import history
-from tests.unit.history.site.test_builder import CASES, HOSTILE, alarm, at, kept
+from tests.support.nights import history
+from tests.support.sites import CASES, HOSTILE, alarm, at, kept
 
 ATOM = f"{{{feed.ATOM}}}"
 EVENTS: Sequence[Event] = (

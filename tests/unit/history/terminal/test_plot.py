@@ -14,7 +14,7 @@ from orchestrator.history.terminal import plot
 from orchestrator.terminal.std_streams import guard
 from orchestrator.terminal.text import draw
 from tests.support.kept import kept
-from tests.unit.history.nights import history
+from tests.support.nights import history
 
 CASE = "power[style=eager]"
 

@@ -20,9 +20,9 @@ from orchestrator.history.terminal import alarms as alarmed
 from orchestrator.history.terminal import tables
 from orchestrator.terminal.text import drawn
 from tests.conftest import ROOT
+from tests.support import nights_shown as shown
 from tests.support.kept import kept
-from tests.unit.history import nights_shown as shown
-from tests.unit.history.nights import FIRST, history
+from tests.support.nights import FIRST, history
 
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "history-1.json").read_text())
 

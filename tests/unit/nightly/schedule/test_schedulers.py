@@ -3,7 +3,6 @@ are asked; tests/engines/test_schedule.py has the real ones."""
 
 import json
 import os
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -13,200 +12,11 @@ from orchestrator.errors import UsageError
 from orchestrator.history.model import Night
 from orchestrator.history.store import Store
 from orchestrator.nightly import lock
-from orchestrator.nightly.schedule import schedulers, systemd, units
+from orchestrator.nightly.schedule import schedulers, units
 from orchestrator.nightly.schedule.cron import Cron
 from orchestrator.nightly.schedule.systemd import Systemd
-from tests.unit.cli.test_main import called
-from tests.unit.nightly.plans import PLANNED, wanted
-
-SYSTEMCTL = """#!/bin/sh
-echo "$*" >> "$NOTES/systemctl"
-case "$*" in *"$REFUSED"*) echo "Failed to do it: Access denied" >&2; exit 1;; esac
-"""
-CRONTAB = """#!/bin/sh
-echo "$*" >> "$NOTES/crontab"
-[ -z "$DENIED" ] || { echo "$DENIED" >&2; exit 1; }
-case $1 in
--l) [ -f "$NOTES/table" ] || { echo "no crontab for somebody" >&2; exit 1; }; cat "$NOTES/table";;
--r) rm "$NOTES/table";;
--) [ -z "$REFUSED" ] || { echo '"-":1: bad minute' >&2; exit 1; }; cat > "$NOTES/table";;
-esac
-"""
-FLAGS = ("--versions", "2.13,1.14", "--suite", "seed")
-
-
-class Machine:
-    """A machine with stand-ins on its PATH, and folders of its own."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder = folder
-        self.notes = folder / "notes"
-        self.bin = folder / "bin"
-        self._patch = monkeypatch
-        for path in (self.notes, self.bin, folder / "system", folder / "home here"):
-            path.mkdir()
-        # Beside these a machine has its shell.
-        monkeypatch.setenv("PATH", f"{self.bin}:/usr/bin:/bin")
-        # What is not executable is looked for further on: these hide the real ones from whoever only asks for them.
-        for name in ("crontab", "systemctl", "loginctl"):
-            (self.bin / name).write_text("")
-        monkeypatch.setattr(
-            "shutil.which", lambda name: path if os.access(path := str(self.bin / name), os.X_OK) else None
-        )
-        self.set(NOTES=str(self.notes), REFUSED="never asked for", DENIED="", HOME=str(folder / "home here"))
-        self.set(TFCOMPARE_DATA=str(folder / "my data"), XDG_CONFIG_HOME=str(folder / "config"))
-        monkeypatch.delenv("TFCOMPARE_HISTORY", raising=False)
-        monkeypatch.setattr(systemd, "SYSTEM_UNITS", folder / "system")
-        monkeypatch.chdir(folder)
-
-    def set(self, **variables: str) -> None:
-        for name, value in variables.items():
-            self._patch.setenv(name, value)
-
-    def has(self, name: str, text: str) -> None:
-        (self.bin / name).write_text(text)
-        (self.bin / name).chmod(0o755)
-
-    def asked(self, name: str) -> list[str]:
-        path = self.notes / name
-        return path.read_text().splitlines() if path.exists() else []
-
-    @property
-    def table(self) -> str:
-        return (self.notes / "table").read_text()
-
-    def files(self) -> list[str]:
-        roots = [self.folder / "system", self.folder / "config", self.folder / "my data"]
-        return sorted(path.name for root in roots for path in root.rglob("*") if path.is_file())
-
-
-@pytest.fixture
-def machine(tmp_path, monkeypatch):
-    return Machine(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def with_systemd(machine):
-    machine.has("systemctl", SYSTEMCTL)
-    return machine
-
-
-@pytest.fixture
-def with_cron(machine):
-    machine.has("crontab", CRONTAB)
-    machine.set(REFUSED="")
-    return machine
-
-
-@pytest.fixture
-def call(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
-    def call(*words: str) -> tuple[int, str, str]:
-        code = called(monkeypatch, "nightly", *words)
-        streams = capsys.readouterr()
-        return code, streams.out, streams.err
-
-    return call
-
-
-@pytest.mark.parametrize("system", [True, False])
-def test_a_timer_is_written_enabled_started_and_taken_away_again(with_systemd, system: bool):
-    one = Systemd(system=system)
-    user = "" if system else "--user "
-    assert one.entry() is None
-    one.install(wanted())
-    assert with_systemd.files() == ["tfcompare-nightly.service", "tfcompare-nightly.timer"]
-    assert {str(one.folder / name) for name in with_systemd.files()} == set(one.drawn(wanted()))
-    assert with_systemd.asked("systemctl") == [
-        f"{user}daemon-reload",
-        f"{user}enable tfcompare-nightly.timer",
-        f"{user}restart tfcompare-nightly.timer",
-    ]
-    entry = one.entry()
-    assert entry is not None
-    assert (entry.planned, entry.edited, entry.gone) == (PLANNED, (), ())
-    one.uninstall()
-    assert with_systemd.files() == []
-    assert with_systemd.asked("systemctl")[3:] == [
-        f"{user}disable --now tfcompare-nightly.timer",
-        f"{user}clean --what=state tfcompare-nightly.timer",
-        f"{user}daemon-reload",
-    ]
-    one.uninstall()
-
-
-def test_the_manager_of_a_user_and_of_the_system_have_folders_of_their_own(with_systemd):
-    assert Systemd(system=False).folder == with_systemd.folder / "config" / "systemd" / "user"
-    assert Systemd(system=True).folder == with_systemd.folder / "system"
-
-
-def test_what_systemd_refuses_leaves_nothing_behind(with_systemd):
-    with_systemd.set(REFUSED="enable")
-    with pytest.raises(
-        UsageError, match=r"systemctl enable tfcompare-nightly.timer: Failed to do it: Access denied; --"
-    ):
-        Systemd(system=True).install(wanted())
-    assert with_systemd.files() == []
-
-
-def test_a_unit_folder_that_cannot_be_written_is_named(with_systemd):
-    (with_systemd.folder / "config").write_text("")
-    with pytest.raises(UsageError, match=r"cannot write .*tfcompare-nightly.service: Not a directory"):
-        Systemd(system=False).install(wanted())
-
-
-def test_a_user_who_is_not_logged_in_has_no_timers_unless_asked_for(with_systemd):
-    [note] = Systemd(system=False).notes()
-    assert "enable-linger" in note
-    with_systemd.has("loginctl", "#!/bin/sh\necho yes\n")
-    assert Systemd(system=False).notes() == ()
-    assert Systemd(system=True).notes() == ()
-
-
-def test_lines_of_a_crontab_come_and_go_and_what_was_there_stays(with_cron):
-    (with_cron.notes / "table").write_text("MAILTO=me\n0 5 * * * backup\n")
-    one = Cron()
-    one.install(wanted())
-    assert with_cron.table.startswith("MAILTO=me\n0 5 * * * backup\n# tfcompare-nightly {")
-    assert with_cron.files() == ["nightly.begun", "nightly.sh"]
-    assert one.script.stat().st_mode & 0o777 == 0o700
-    # So that the night before it was installed is not caught up.
-    assert one.begun.read_text().strip() == str(units.due(datetime.now(), units.time_of_day("02:30")))
-    once = with_cron.table
-    one.install(wanted())
-    assert with_cron.table == once
-    entry = one.entry()
-    assert entry is not None
-    assert (entry.planned, entry.edited, entry.gone) == (PLANNED, (), ())
-    one.uninstall()
-    assert with_cron.table == "MAILTO=me\n0 5 * * * backup\n"
-    assert with_cron.files() == []
-    assert one.entry() is None
-
-
-def test_where_there_was_no_crontab_there_is_none_again(with_cron):
-    one = Cron()
-    one.install(wanted())
-    one.uninstall()
-    assert not (with_cron.notes / "table").exists()
-    asked = len(with_cron.asked("crontab"))
-    one.uninstall()
-    assert with_cron.asked("crontab")[asked:] == ["-l"]
-
-
-def test_a_crontab_that_is_refused_leaves_nothing_behind(with_cron):
-    with_cron.set(REFUSED="yes")
-    with pytest.raises(UsageError, match='crontab -: "-":1: bad minute; the crontab is as it was'):
-        Cron().install(wanted())
-    assert with_cron.files() == []
-
-
-def test_a_crontab_that_lost_one_of_two_marks_is_left_alone(with_cron):
-    one = Cron()
-    one.install(wanted())
-    (with_cron.notes / "table").write_text(with_cron.table.replace(units.END, ""))
-    for do in (one.entry, one.uninstall, lambda: one.install(wanted())):
-        with pytest.raises(UsageError, match=r"one of the two marks.*crontab -e"):
-            do()
+from tests.support.schedules import PLANNED, wanted
+from tests.support.stand_ins import CRONTAB, FLAGS, SYSTEMCTL
 
 
 def test_a_part_that_is_gone_is_told_and_put_back(with_cron, call):
@@ -240,12 +50,6 @@ def test_where_nothing_can_call_it_that_is_said(machine):
         schedulers.named(None)
     with pytest.raises(UsageError, match="--scheduler 'at': it is systemd or cron"):
         schedulers.named("at")
-
-
-def test_whoever_may_not_use_cron_is_told_so(with_cron):
-    with_cron.set(DENIED="You (somebody) are not allowed to use this program (crontab)")
-    with pytest.raises(UsageError, match=r"crontab -l: You \(somebody\) are not allowed"):
-        schedulers.named("cron")
 
 
 def test_install_shows_all_that_it_will_write_and_writes_nothing_unasked(with_cron, call):
@@ -299,15 +103,6 @@ def test_what_somebody_edited_is_neither_replaced_nor_removed_unasked(with_syste
     assert f"wrong: {timer} is not as it was written" in call("status")[1]
     assert call("uninstall", "--even-if-edited")[0] == 0
     assert with_systemd.files() == []
-
-
-def test_a_unit_of_somebody_else_by_our_name_is_not_ours(with_systemd, call):
-    place = Systemd(system=os.getuid() == 0).folder
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "tfcompare-nightly.timer").write_text("[Timer]\nOnCalendar=weekly\n")
-    code, _, err = call("install", *FLAGS, "--yes")
-    assert (code, "or not written by it" in err) == (2, True)
-    assert (place / "tfcompare-nightly.timer").read_text() == "[Timer]\nOnCalendar=weekly\n"
 
 
 def test_uninstall_says_what_it_removed_and_nothing_more_the_second_time(with_cron, call):

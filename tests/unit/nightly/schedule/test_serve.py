@@ -12,7 +12,7 @@ import pytest
 from orchestrator.errors import UsageError
 from orchestrator.nightly.schedule import serve
 from orchestrator.nightly.schedule.units import Schedule
-from tests.unit.nightly.plans import wanted
+from tests.support.schedules import wanted
 
 
 class World:
@@ -134,7 +134,7 @@ import sys
 from datetime import datetime
 from orchestrator.cli import main as cli
 from orchestrator.nightly.schedule import serve
-from tests.unit.nightly.plans import wanted
+from tests.support.schedules import wanted
 import signal
 signal.signal(signal.SIGTERM, cli._interrupt)
 program = ("/bin/sh", "-c", "trap 'echo asked to end; exit 0' TERM; echo begun; while :; do sleep 0.1; done")

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.history.model import Night
 from orchestrator.nightly.lock import Holder
 from orchestrator.nightly.schedule.status import lines, span, standing
-from tests.unit.nightly.plans import PLANNED
+from tests.support.schedules import PLANNED
 
 NOW = datetime(2026, 11, 4, 12).astimezone()
 BEGAN = datetime(2026, 11, 4, 2, 30).astimezone()

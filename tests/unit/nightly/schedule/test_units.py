@@ -12,7 +12,7 @@ from orchestrator.errors import UsageError
 from orchestrator.nightly.schedule import status
 from orchestrator.nightly.schedule import units as schedule
 from orchestrator.nightly.schedule.units import END, MARK, Torn
-from tests.unit.nightly.plans import PLANNED, planned, wanted
+from tests.support.schedules import PLANNED, planned, wanted
 
 AWKWARD = ("--versions", "2.13", "--notify", "json://${LOGIN}@here/100%?a=\"b\"&c='d'\\e", "--workload", "power[a=b c]")
 

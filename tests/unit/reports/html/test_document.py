@@ -21,9 +21,9 @@ from orchestrator.reports.html.escape import rounded, script_data, shown
 from orchestrator.reports.html.rows import OTHERS
 from orchestrator.reports.summary import sentences
 from orchestrator.results.run import Run
-from tests.browser import runs
+from tests.support import page_runs as runs
+from tests.support import scenes
 from tests.support.builders import MS, OLD, arm, case, comparison, manifest, plan, rows, run_directory, write_stream
-from tests.unit.reports import scenes
 
 VOID = {"meta", "input", "br", "link"}
 FOLDER = Path(html.__file__).parent

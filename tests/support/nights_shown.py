@@ -11,7 +11,7 @@ from orchestrator.history.alarms.steps import changes
 from orchestrator.history.model import Alarm, Opened, Point
 from orchestrator.history.series import all_series
 from orchestrator.history.store import Store
-from tests.unit.history.nights import FIRST, history
+from tests.support.nights import FIRST, history
 
 EAGER = "train_loop[loop=fit,mode=eager,model=small]"
 GRAPH = "train_loop[loop=fit,mode=graph,model=small]"

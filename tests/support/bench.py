@@ -13,7 +13,7 @@ from orchestrator.engines.environment import worker_variables
 from orchestrator.engines.worker.channel import ProcessChannel
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Ready, Refused, WorkerClient
 from orchestrator.model import Case
-from tests.contract import stub
+from tests.support import stub
 
 # Long enough for a busy machine; no test waits for it to pass.
 PATIENCE_S = 60.0

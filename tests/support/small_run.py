@@ -1,0 +1,23 @@
+"""A run directory that is written in milliseconds and has a verdict of each kind that commands tell apart."""
+
+from pathlib import Path
+
+from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
+
+SLOWER, SAME = case("power", style="eager"), case("predict", model="tiny")
+
+
+def write_run(path: Path) -> Path:
+    """Two cases in two versions: one three times slower, one the same."""
+    made = run_directory(path, plan([SLOWER, SAME]))
+    for place, version in enumerate((OLD, NEW)):
+        batches = [
+            rows(
+                one, version, round=number, replicate=(number * 2 + which) * 2 + place,
+                steady=(int((1 + 2 * place * (one == SLOWER)) * MS * (10 + number / 100)),) * 3,
+            )
+            for number in range(1, 7)
+            for which, one in enumerate((SLOWER, SAME))
+        ]  # fmt: skip
+        write_stream(made.results / f"{version}-0.arrow", batches)
+    return made.path

@@ -1,0 +1,26 @@
+"""What can be compared, listed for people and for programs."""
+
+import json
+
+import pytest
+
+from tests.support.commands import called
+
+
+@pytest.mark.parametrize("what", ["versions", "workloads", "suites"])
+def test_what_there_is_can_be_read_by_a_machine(monkeypatch, capsys, what: str):
+    assert called(monkeypatch, "list", what, "--format", "json") == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert len(listed) >= 3
+    assert all(what.removesuffix("s") in entry for entry in listed)
+
+
+def test_versions_are_listed_with_the_keys_of_the_design(monkeypatch, capsys):
+    called(monkeypatch, "list", "versions", "--format", "json")
+    for entry in json.loads(capsys.readouterr().out):
+        assert {"version", "aliases", "python", "keras", "flavours"} <= entry.keys()
+
+
+def test_markup_in_a_message_is_shown_as_it_is(monkeypatch, capsys):
+    assert called(monkeypatch, "list", "[red]x[/red]") == 2
+    assert "cannot list '[red]x[/red]'" in capsys.readouterr().err

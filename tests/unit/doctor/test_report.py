@@ -1,0 +1,107 @@
+"""The page and the object of an examination."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+
+from orchestrator.doctor.aa_probe import Neighbour
+from orchestrator.doctor.noise import Examination, findings, level
+from orchestrator.doctor.report import as_object
+from tests.unit.doctor.examinations import NOISY, PINNED, QUIET, drawn
+
+QUIET_PAGE = """\
+tfcompare doctor
+A CPU, 8 of 8 CPUs · Linux 6.1 · load 0.9 · CPU pressure 0%
+A/A probe: 20 rounds in 30 s; 4.66 and 4.65 ms a call
+fine: at best, slowdowns show from 1.4% on in about 10 rounds, the default
+budget; from 2.2% in 6, from 0.9% in 20. What TensorFlow scatters by itself
+comes on top.
+
+       finding  what was seen
+ ────────────────────────────────────────────────────────────────
+ fine  spread   equal arms differ by 1.0% from round to round
+ fine  A/A      equal arms come out the same: 1.000x, 0.994-1.006
+"""
+NOISY_PAGE = """\
+tfcompare doctor
+A CPU, 2 of 2 CPUs · Linux 6.1 · load 5.25
+A/A probe: 20 rounds in 30 s; 4.66 and 4.65 ms a call
+problem: at best, slowdowns show from 18.6% on in about 10 rounds, the default
+budget; from 29.6% in 6, from 11.6% in 20. What TensorFlow scatters by itself
+comes on top.
+
+          finding          what was seen
+ ──────────────────────────────────────────────────────────────────────────────
+ problem  spread           equal arms differ by 12.0% from round to round
+                           → first see to what disturbs, then probe again
+ problem  other processes  they kept 1.3 cores busy: cc1plus (pid 4711) 84% of
+                           one, ld (pid 4712) 20% of one
+                           → measure in a quieter hour
+ problem  steal            the hypervisor took 7% of the time
+                           → measure in a quieter hour, or on a machine that is
+                           not shared
+ note     A/A              equal arms are not shown to be the same: 1.000x,
+                           0.929-1.077
+ note     load             5.2, where the probe alone makes 2 at most
+                           → see with `top` what runs or waits for a disk, and
+                           measure after it
+ note     virtual machine  its neighbours cannot be seen from here, and not all
+                           they do shows as steal
+                           → compare inside a run, never the times of two runs
+"""
+PINNED_PAGE = """\
+tfcompare doctor
+A CPU, 8 of 8 CPUs · Linux 6.1 · load 0.9 · CPU pressure 0%
+A/A probe: 20 rounds in 30 s, pinned to CPU 2, 3; 4.66 and 4.65 ms a call
+note: at best, slowdowns show from 6.6% on in about 10 rounds, the default budget; from 10.2% in 6, from 4.2% in 20.
+What TensorFlow scatters by itself comes on top.
+
+       finding       what was seen                                    what to do
+ ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ note  spread        equal arms differ by 4.5% from round to round    give a longer `--budget`: 20 rounds would show 5%
+ note  cgroup quota  1.5 of 2 CPUs; beyond that, everything here is   raise it (`docker run --cpus`, or systemd's
+                     made to wait                                     CPUQuota)
+ note  governor      powersave: clock rates follow the load           `sudo cpupower frequency-set --governor
+                                                                      performance`
+ note  turbo         on: clock rates follow temperature and           switch it off for small effects: under
+                     neighbours                                       /sys/devices/system/cpu, 1 into
+                                                                      intel_pstate/no_turbo or 0 into cpufreq/boost
+ note  SMT           active: two CPUs share a core
+ fine  A/A           equal arms come out the same: 1.000x,
+                     0.973-1.028
+"""
+
+
+@pytest.mark.parametrize(
+    ("seen", "width", "page"),
+    [(QUIET, 80, QUIET_PAGE), (NOISY, 80, NOISY_PAGE), (PINNED, 120, PINNED_PAGE)],
+    ids=["quiet", "noisy", "pinned"],
+)
+def test_the_page_is_as_it_was_last_approved(seen: Examination, width: int, page: str):
+    assert drawn(seen, width) + "\n" == page
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+@pytest.mark.parametrize("seen", [QUIET, NOISY, PINNED], ids=["quiet", "noisy", "pinned"])
+def test_no_line_is_wider_than_the_terminal(seen: Examination, width: int):
+    assert max(map(cell_len, drawn(seen, width).splitlines())) <= width
+
+
+def test_a_process_cannot_write_to_the_terminal_by_its_name():
+    seen = replace(NOISY, probe=replace(NOISY.probe, neighbours=(Neighbour(1, "\x1b[2J[red]x\n", 0.5),)))
+    text = drawn(seen, 140)
+    assert "\x1b" not in text
+    assert r"\x1b[2J[red]x (pid 1)" in text
+
+
+@pytest.mark.parametrize("seen", [QUIET, NOISY, PINNED], ids=["quiet", "noisy", "pinned"])
+def test_the_object_is_json_and_says_what_the_page_says(seen: Examination):
+    found = json.loads(json.dumps(as_object(seen), allow_nan=False))
+    assert found["schema"] == "tfcompare.doctor/1"
+    assert found["level"] == level(seen)
+    assert [item["seen"] for item in found["findings"]] == [item.seen for item in findings(seen)]
+    assert [item["rounds"] for item in found["visible"]] == [6, 10, 20]
+    assert found["probe"]["ci_low"] <= found["probe"]["ratio"] <= found["probe"]["ci_high"]
+    assert found["probe"]["cpus"] == (list(seen.probe.cpus) if seen.probe.cpus else None)

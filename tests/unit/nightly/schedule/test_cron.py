@@ -1,0 +1,63 @@
+"""Lines of a crontab come and go; a stand-in for crontab keeps it."""
+
+from datetime import datetime
+
+import pytest
+
+from orchestrator.errors import UsageError
+from orchestrator.nightly.schedule import schedulers, units
+from orchestrator.nightly.schedule.cron import Cron
+from tests.support.schedules import PLANNED, wanted
+
+
+def test_lines_of_a_crontab_come_and_go_and_what_was_there_stays(with_cron):
+    (with_cron.notes / "table").write_text("MAILTO=me\n0 5 * * * backup\n")
+    one = Cron()
+    one.install(wanted())
+    assert with_cron.table.startswith("MAILTO=me\n0 5 * * * backup\n# tfcompare-nightly {")
+    assert with_cron.files() == ["nightly.begun", "nightly.sh"]
+    assert one.script.stat().st_mode & 0o777 == 0o700
+    # So that the night before it was installed is not caught up.
+    assert one.begun.read_text().strip() == str(units.due(datetime.now(), units.time_of_day("02:30")))
+    once = with_cron.table
+    one.install(wanted())
+    assert with_cron.table == once
+    entry = one.entry()
+    assert entry is not None
+    assert (entry.planned, entry.edited, entry.gone) == (PLANNED, (), ())
+    one.uninstall()
+    assert with_cron.table == "MAILTO=me\n0 5 * * * backup\n"
+    assert with_cron.files() == []
+    assert one.entry() is None
+
+
+def test_where_there_was_no_crontab_there_is_none_again(with_cron):
+    one = Cron()
+    one.install(wanted())
+    one.uninstall()
+    assert not (with_cron.notes / "table").exists()
+    asked = len(with_cron.asked("crontab"))
+    one.uninstall()
+    assert with_cron.asked("crontab")[asked:] == ["-l"]
+
+
+def test_a_crontab_that_is_refused_leaves_nothing_behind(with_cron):
+    with_cron.set(REFUSED="yes")
+    with pytest.raises(UsageError, match='crontab -: "-":1: bad minute; the crontab is as it was'):
+        Cron().install(wanted())
+    assert with_cron.files() == []
+
+
+def test_a_crontab_that_lost_one_of_two_marks_is_left_alone(with_cron):
+    one = Cron()
+    one.install(wanted())
+    (with_cron.notes / "table").write_text(with_cron.table.replace(units.END, ""))
+    for do in (one.entry, one.uninstall, lambda: one.install(wanted())):
+        with pytest.raises(UsageError, match=r"one of the two marks.*crontab -e"):
+            do()
+
+
+def test_whoever_may_not_use_cron_is_told_so(with_cron):
+    with_cron.set(DENIED="You (somebody) are not allowed to use this program (crontab)")
+    with pytest.raises(UsageError, match=r"crontab -l: You \(somebody\) are not allowed"):
+        schedulers.named("cron")

@@ -1,0 +1,73 @@
+"""What is asked of systemd and written for it; a stand-in for systemctl notes it."""
+
+import os
+
+import pytest
+
+from orchestrator.errors import UsageError
+from orchestrator.nightly.schedule.systemd import Systemd
+from tests.support.schedules import PLANNED, wanted
+from tests.support.stand_ins import FLAGS
+
+
+@pytest.mark.parametrize("system", [True, False])
+def test_a_timer_is_written_enabled_started_and_taken_away_again(with_systemd, system: bool):
+    one = Systemd(system=system)
+    user = "" if system else "--user "
+    assert one.entry() is None
+    one.install(wanted())
+    assert with_systemd.files() == ["tfcompare-nightly.service", "tfcompare-nightly.timer"]
+    assert {str(one.folder / name) for name in with_systemd.files()} == set(one.drawn(wanted()))
+    assert with_systemd.asked("systemctl") == [
+        f"{user}daemon-reload",
+        f"{user}enable tfcompare-nightly.timer",
+        f"{user}restart tfcompare-nightly.timer",
+    ]
+    entry = one.entry()
+    assert entry is not None
+    assert (entry.planned, entry.edited, entry.gone) == (PLANNED, (), ())
+    one.uninstall()
+    assert with_systemd.files() == []
+    assert with_systemd.asked("systemctl")[3:] == [
+        f"{user}disable --now tfcompare-nightly.timer",
+        f"{user}clean --what=state tfcompare-nightly.timer",
+        f"{user}daemon-reload",
+    ]
+    one.uninstall()
+
+
+def test_the_manager_of_a_user_and_of_the_system_have_folders_of_their_own(with_systemd):
+    assert Systemd(system=False).folder == with_systemd.folder / "config" / "systemd" / "user"
+    assert Systemd(system=True).folder == with_systemd.folder / "system"
+
+
+def test_what_systemd_refuses_leaves_nothing_behind(with_systemd):
+    with_systemd.set(REFUSED="enable")
+    with pytest.raises(
+        UsageError, match=r"systemctl enable tfcompare-nightly.timer: Failed to do it: Access denied; --"
+    ):
+        Systemd(system=True).install(wanted())
+    assert with_systemd.files() == []
+
+
+def test_a_unit_folder_that_cannot_be_written_is_named(with_systemd):
+    (with_systemd.folder / "config").write_text("")
+    with pytest.raises(UsageError, match=r"tfcompare-nightly.service: cannot be written: Not a directory"):
+        Systemd(system=False).install(wanted())
+
+
+def test_a_user_who_is_not_logged_in_has_no_timers_unless_asked_for(with_systemd):
+    [note] = Systemd(system=False).notes()
+    assert "enable-linger" in note
+    with_systemd.has("loginctl", "#!/bin/sh\necho yes\n")
+    assert Systemd(system=False).notes() == ()
+    assert Systemd(system=True).notes() == ()
+
+
+def test_a_unit_of_somebody_else_by_our_name_is_not_ours(with_systemd, call):
+    place = Systemd(system=os.getuid() == 0).folder
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "tfcompare-nightly.timer").write_text("[Timer]\nOnCalendar=weekly\n")
+    code, _, err = call("install", *FLAGS, "--yes")
+    assert (code, "or not written by it" in err) == (2, True)
+    assert (place / "tfcompare-nightly.timer").read_text() == "[Timer]\nOnCalendar=weekly\n"

@@ -1,0 +1,62 @@
+"""The order of arms and bursts in a round: balanced, drawn by a seed, and nothing else."""
+
+from collections import Counter
+
+from orchestrator.plan.order import alternating, linked, round_order
+from tests.support.builders import case, case_pair, version_pair
+
+ARMS = ["a", "b", "c", "d"]
+
+
+def test_a_rounds_order_is_a_permutation():
+    for number in range(1, 50):
+        assert sorted(round_order(ARMS, 7, "case", number)) == ARMS
+
+
+def test_every_second_round_is_the_mirror_of_the_round_before():
+    for number in range(1, 50, 2):
+        assert round_order(ARMS, 7, "case", number + 1) == round_order(ARMS, 7, "case", number)[::-1]
+
+
+def test_every_arm_is_as_often_early_as_late():
+    """Positions counted from the front and from the back agree over every two rounds."""
+    places = Counter()
+    for number in range(1, 21):
+        for place, name in enumerate(round_order(ARMS, 7, "case", number)):
+            places[name] += place
+    assert set(places.values()) == {20 * (len(ARMS) - 1) // 2}
+
+
+def test_the_seed_the_case_and_the_pair_of_rounds_fix_the_order_and_each_matters():
+    def orders(seed: int, label: str) -> list[list[str]]:
+        return [round_order(ARMS, seed, label, number) for number in range(1, 21, 2)]
+
+    assert orders(7, "case") == orders(7, "case")
+    assert orders(7, "case") != orders(8, "case")
+    assert orders(7, "case") != orders(7, "other")
+    assert len({tuple(order) for order in orders(7, "case")}) > 3
+
+
+def test_cases_that_are_compared_are_linked_however_indirectly():
+    a, b, c, d = (case(name) for name in "abcd")
+    pairs = [case_pair(c, a), version_pair(b), case_pair(a, d)]
+    assert linked([a, b, c, d], pairs) == ((c, a, d), (b,))
+    assert linked([a, b], pairs) == ((a,), (b,)), "what has left the rotation links nothing"
+    assert linked([a, b], []) == ((a,), (b,))
+
+
+def test_bursts_of_equal_arms_go_forth_and_back():
+    assert "".join(alternating("abc", lambda arm: 4)) == "abccbaabccba"
+
+
+def test_fewer_bursts_are_spread_over_the_visit():
+    found = "".join(alternating("ab", {"a": 6, "b": 2}.__getitem__))
+    assert sorted(found) == sorted("aaaaaabb")
+    assert found.index("b") in (1, 2)
+    assert found.rindex("b") in (5, 6)
+
+
+def test_the_order_given_is_left_alone():
+    items = list(ARMS)
+    round_order(items, 7, "case", 1)
+    assert items == ARMS
