@@ -9,6 +9,8 @@ from orchestrator.machine.gpu import Gpu
 from orchestrator.model import GpuRequest
 
 LONGEST_S = 30 * 86_400
+# How many rounds a night measures of everything.
+NIGHT_ROUNDS = 12
 # Of a profile: how many calls it takes and how many functions its report shows.
 PROFILED_CALLS, SHOWN_FUNCTIONS = 20, 15
 

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -34,8 +34,11 @@ from orchestrator.errors import (
     NothingSelected,
     UsageError,
 )
-from orchestrator.history.model import ROUNDS, Told
+from orchestrator.options import NIGHT_ROUNDS
 from orchestrator.terminal.text import lines
+
+if TYPE_CHECKING:
+    from orchestrator.history.model import Told
 
 # What `tfcompare run` is given as it stands. The index's address may hold a login and goes by a variable.
 PASSED = names_of(OwnWorkloads, Machine, MeasuringGpu, Installation, Budget) - {"index_url"}
@@ -89,7 +92,7 @@ def run(
             help="Rounds of everything; what looks changed gets several times as many.",
             rich_help_panel=Budget.panel,
         ),
-    ] = ROUNDS,
+    ] = NIGHT_ROUNDS,
     limit: Annotated[str, typer.Option(help="Stop the nightly run after this long and report it.")] = "6h",
     again: Annotated[bool, typer.Option("--again", help="Measure a night again that was measured already.")] = False,
     due: Annotated[
@@ -169,7 +172,7 @@ def passed(context: typer.Context) -> tuple[str, ...]:
     return tuple(words)
 
 
-def ending(told: Told) -> BaseException | None:
+def ending(told: "Told") -> BaseException | None:
     """Return the error that determines the exit code of a nightly run.
 
     What aborted the run comes first, then an alarm, then what could not be measured.

@@ -8,9 +8,6 @@ from typing import Literal
 
 from orchestrator.model import STRICT, control_of, is_control
 
-# That a night measures of everything.
-ROUNDS = 12
-
 Outcome = Literal["measured", "refused", "died"]
 # What a night measures of everything, and what it measures again of what looked changed.
 Stage = Literal["screen", "confirm"]

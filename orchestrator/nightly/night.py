@@ -15,7 +15,7 @@ from typing import Any
 from orchestrator import catalog, files
 from orchestrator.errors import ArmsDied, EnvironmentFailed, InternalError, Interrupted, TfCompareError, UsageError
 from orchestrator.history.alarms import judge, state, steps
-from orchestrator.history.model import ROUNDS, Event, Key, Night, Point, Segment, Stage, Told
+from orchestrator.history.model import Event, Key, Night, Point, Segment, Stage, Told
 from orchestrator.history.points import of_run
 from orchestrator.history.series import all_series, has_value, key_of
 from orchestrator.history.series_arrays import all_lines
@@ -27,6 +27,7 @@ from orchestrator.nightly import versions as tonight
 from orchestrator.nightly.lock import hold
 from orchestrator.nightly.schedule import units
 from orchestrator.nightly.subprocess_run import Child, Ended
+from orchestrator.options import NIGHT_ROUNDS
 from orchestrator.plan.request import suite_name
 from orchestrator.redact import mask_login
 from orchestrator.results.run import Run, load_run
@@ -51,7 +52,7 @@ class NightOptions:
     own_workloads: Path | None = None
     flags: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    rounds: int = ROUNDS
+    rounds: int = NIGHT_ROUNDS
     limit_s: float = 6 * 3600.0
     again: bool = False
     due: time | None = None

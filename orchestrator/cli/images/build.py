@@ -13,7 +13,6 @@ from orchestrator.cli import parse
 from orchestrator.cli.options import Base, Format, Sources, Verbosity, with_options
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.options import EngineOptions
-from orchestrator.terminal.output_file import write, writing
 from orchestrator.terminal.text import plain
 
 if TYPE_CHECKING:
@@ -170,6 +169,8 @@ def _flavour(version: "Version", gpu: bool) -> "Flavour":
 
 
 def _write(path: Path, text: str, flag: str, quiet: bool) -> None:
+    from orchestrator.terminal.output_file import write, writing
+
     with writing(path, flag):
         path.parent.mkdir(parents=True, exist_ok=True)
     write(path, text, flag)
