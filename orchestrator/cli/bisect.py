@@ -9,15 +9,15 @@ from rich.console import Console
 
 from orchestrator.cli import parse
 from orchestrator.cli.options import (
-    Format,
-    Installation,
-    Machine,
-    Margin,
-    Measuring,
-    MeasuringGpu,
-    OwnWorkloads,
-    RunDirectory,
-    Verbosity,
+    FormatFlags,
+    InstallationFlags,
+    MachineFlags,
+    MarginFlags,
+    MeasuringFlags,
+    MeasuringGpuFlags,
+    OwnWorkloadsFlags,
+    RunDirectoryFlags,
+    VerbosityFlags,
     names_of,
     refuse_others,
     run_options,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Flags that go with --resume. The rest was fixed when the search began, except for the index's address, which may hold
 # a login and is stored nowhere.
-WITH_RESUME = names_of(Format, Verbosity) | {"resume", "steps", "dry_run", "index_url"}
+WITH_RESUME = names_of(FormatFlags, VerbosityFlags) | {"resume", "steps", "dry_run", "index_url"}
 
 app = typer.Typer()
 
@@ -40,14 +40,14 @@ app = typer.Typer()
 @with_options
 def bisect(
     context: typer.Context,
-    own: OwnWorkloads,
-    measuring: Measuring,
-    margin: Margin,
-    machine: Machine,
-    gpu: MeasuringGpu,
-    installation: Installation,
-    output: Format,
-    verbosity: Verbosity,
+    own: OwnWorkloadsFlags,
+    measuring: MeasuringFlags,
+    margin: MarginFlags,
+    machine: MachineFlags,
+    gpu: MeasuringGpuFlags,
+    installation: InstallationFlags,
+    output: FormatFlags,
+    verbosity: VerbosityFlags,
     good: Annotated[
         str | None, typer.Option(help="The older end: a version, or nightly-YYYYMMDD.", show_default=False)
     ] = None,
@@ -55,7 +55,7 @@ def bisect(
     workload: Annotated[
         str | None,
         typer.Option(
-            help="The one case: name\\[param=value,...].", show_default=False, rich_help_panel=OwnWorkloads.panel
+            help="The one case: name\\[param=value,...].", show_default=False, rich_help_panel=OwnWorkloadsFlags.panel
         ),
     ] = None,
     nightlies: Annotated[
@@ -76,7 +76,7 @@ def bisect(
         typer.Option(
             help="Folder of the search; one that holds it already is continued.",
             show_default=False,
-            rich_help_panel=RunDirectory.panel,
+            rich_help_panel=RunDirectoryFlags.panel,
         ),
     ] = None,
 ) -> None:
@@ -146,7 +146,7 @@ def bisect(
     _show(done, output.format, verbosity)
 
 
-def _show(done: "Bisected", format: str, verbosity: Verbosity) -> None:
+def _show(done: "Bisected", format: str, verbosity: VerbosityFlags) -> None:
     from orchestrator.bisect import page, report
 
     if format == "json":

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.options import FailOn, Format, with_options
+from orchestrator.cli.options import FailOnFlags, FormatFlags, with_options
 from orchestrator.cli.report import keep_garbage, raise_broken
 from orchestrator.errors import FoundSlower
 from orchestrator.terminal.text import draw
@@ -21,8 +21,8 @@ def compare(
     later: Annotated[
         Path, typer.Argument(help="A run directory of the same cases.", metavar="LATER", show_default=False)
     ],
-    report: Format,
-    alarm: FailOn,
+    report: FormatFlags,
+    alarm: FailOnFlags,
 ) -> None:
     """Compare two runs of the same cases: which ratios changed between them.
 

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from orchestrator.cli import parse
-from orchestrator.cli.options import Base, Downloads, Format, OnGpu, with_options
+from orchestrator.cli.options import BaseFlags, DownloadsFlags, FormatFlags, OnGpuFlags, with_options
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.options import EngineOptions
 from orchestrator.terminal.text import draw, plain
@@ -18,10 +18,10 @@ app = typer.Typer()
 @app.command("doctor")
 @with_options
 def examine_machine(
-    gpu: OnGpu,
-    base: Base,
-    downloads: Downloads,
-    output: Format,
+    gpu: OnGpuFlags,
+    base: BaseFlags,
+    downloads: DownloadsFlags,
+    output: FormatFlags,
     versions: Annotated[
         str, typer.Option(help="Versions that should run here; the exit code is 0 only when all of them can.")
     ] = "1.14,2.0,2.13",

@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from orchestrator.cli import parse
-from orchestrator.cli.options import FORMATS, Format, History, choice, with_options
+from orchestrator.cli.options import FORMATS, FormatFlags, HistoryFlags, choice, with_options
 from orchestrator.errors import ContractBroken, NothingSelected, UsageError
 from orchestrator.terminal.text import draw, lines
 
@@ -91,7 +91,7 @@ Until = Annotated[str | None, typer.Option("--until", help="The last day of it, 
 @app.command(SHOW, help=HISTORY, hidden=True)
 @with_options
 def show(
-    history: History,
+    history: HistoryFlags,
     case: Annotated[
         str | None, typer.Argument(help="A case, a workload, or a part of a case's name.", metavar="CASE")
     ] = None,
@@ -114,7 +114,9 @@ def show(
     ] = False,
     format: Annotated[
         str,
-        choice("--format", "format", (*FORMATS, "csv"), "What is printed on stdout.", rich_help_panel=Format.panel),
+        choice(
+            "--format", "format", (*FORMATS, "csv"), "What is printed on stdout.", rich_help_panel=FormatFlags.panel
+        ),
     ] = "table",
 ) -> None:
     # What draws and judges: the commands that only say something need none of it.
@@ -161,12 +163,12 @@ def show(
 @app.command("query")
 @with_options
 def query_history(
-    history: History,
+    history: HistoryFlags,
     sql: Annotated[
         str | None, typer.Argument(help="One SELECT; without it, what there is to ask for.", metavar="SQL")
     ] = None,
     format: Annotated[
-        str, choice("--format", "format", QUERY_FORMATS, "What is written.", rich_help_panel=Format.panel)
+        str, choice("--format", "format", QUERY_FORMATS, "What is written.", rich_help_panel=FormatFlags.panel)
     ] = "table",
     output: Annotated[str | None, typer.Option("--output", help="A file, or - for stdout.", show_default=False)] = None,
 ) -> None:
@@ -206,7 +208,7 @@ def query_history(
 @app.command("import")
 @with_options
 def import_run(
-    history: History,
+    history: HistoryFlags,
     run: Annotated[Path, typer.Argument(help="A run directory.", metavar="RUN", show_default=False)],
     night: Annotated[
         str | None,
@@ -259,8 +261,8 @@ def import_run(
 @app.command("alarms")
 @with_options
 def list_alarms(
-    history: History,
-    output: Format,
+    history: HistoryFlags,
+    output: FormatFlags,
     every: Annotated[bool, typer.Option("--all", help="Those that recovered, too.")] = False,
 ) -> None:
     """List alarms: size, first bad night, what changed then, the commands to reproduce and bisect."""
@@ -279,7 +281,7 @@ def list_alarms(
 
 @app.command("known")
 @with_options
-def know(id: AlarmId, note: Note, history: History) -> None:
+def know(id: AlarmId, note: Note, history: HistoryFlags) -> None:
     """Say that an alarm is known, and why; nights list it with this note until it recovers.
 
     [bold]Examples[/bold]
@@ -295,7 +297,7 @@ def know(id: AlarmId, note: Note, history: History) -> None:
 
 @app.command("mute")
 @with_options
-def mute(id: AlarmId, note: Note, history: History, until: Until = None) -> None:
+def mute(id: AlarmId, note: Note, history: HistoryFlags, until: Until = None) -> None:
     """Say nothing more of an alarm, for good or until a day.
 
     [bold]Examples[/bold]
@@ -313,7 +315,7 @@ def mute(id: AlarmId, note: Note, history: History, until: Until = None) -> None
 @app.command("unmute")
 @with_options
 def unmute(
-    history: History,
+    history: HistoryFlags,
     id: AlarmId,
     note: Annotated[str, typer.Option("--note", help="Why, in place of the note that it has.")] = "",
 ) -> None:
@@ -329,7 +331,7 @@ def unmute(
 @app.command("site")
 @with_options
 def write_site(
-    history: History,
+    history: HistoryFlags,
     out: Annotated[
         Path, typer.Option("--out", help="Folder of the pages; one that holds them is renewed.", show_default=False)
     ],
@@ -353,7 +355,7 @@ def write_site(
     _say(f"written: {built.index} ({built.pages} pages, {built.cases} cases, {built.series} series)")
 
 
-def _open(asked: History) -> "Store":
+def _open(asked: HistoryFlags) -> "Store":
     from orchestrator.history.location import place
     from orchestrator.history.store import Store
 
@@ -370,7 +372,7 @@ def _alarms(store: "Store") -> "tuple[tuple[Alarm, ...], tuple[str, ...]]":
     return states.current(events), warnings
 
 
-def _alarm(history: History, id: str) -> "tuple[Store, Alarm, Sequence[Event]]":
+def _alarm(history: HistoryFlags, id: str) -> "tuple[Store, Alarm, Sequence[Event]]":
     from orchestrator.history.alarms import state as states
     from orchestrator.history.alarms import user_actions
 

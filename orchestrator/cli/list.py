@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.cli.options import Format, with_options
+from orchestrator.cli.options import FormatFlags, with_options
 from orchestrator.errors import UsageError
 from orchestrator.model import Claim
 from orchestrator.terminal.text import lines
@@ -140,7 +140,7 @@ def draw_listing(listing: Listing, format: str) -> None:
 @with_options
 def list_things(
     what: Annotated[str, typer.Argument(help="versions, workloads, suites or claims.")],
-    output: Format,
+    output: FormatFlags,
 ) -> None:
     """List what there is: versions, workloads, suites or claims.
 

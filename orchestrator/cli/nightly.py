@@ -11,15 +11,15 @@ from orchestrator.cli import notify as cli_notify
 from orchestrator.cli import parse, schedule
 from orchestrator.cli.options import (
     INDEX_VARIABLE,
-    Budget,
-    History,
-    Installation,
-    Machine,
-    MeasuringGpu,
-    Notify,
-    OwnWorkloads,
-    Quiet,
-    Selection,
+    BudgetFlags,
+    HistoryFlags,
+    InstallationFlags,
+    MachineFlags,
+    MeasuringGpuFlags,
+    NotifyFlags,
+    OwnWorkloadsFlags,
+    QuietFlags,
+    SelectionFlags,
     given,
     names_of,
     with_options,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from orchestrator.history.model import Told
 
 # What `tfcompare run` is given as it stands. The index's address may hold a login and goes by a variable.
-PASSED = names_of(OwnWorkloads, Machine, MeasuringGpu, Installation, Budget) - {"index_url"}
+PASSED = names_of(OwnWorkloadsFlags, MachineFlags, MeasuringGpuFlags, InstallationFlags, BudgetFlags) - {"index_url"}
 
 # The ways in which the run of a night may end. Code 1 is none of them: that is how Python itself ends after a crash.
 RUN_ENDINGS = {
@@ -76,21 +76,21 @@ def run(
             show_default=False,
         ),
     ],
-    selection: Selection,
-    budget: Budget,
-    machine: Machine,
-    gpu: MeasuringGpu,
-    installation: Installation,
-    history: History,
-    recipients: Notify,
-    verbosity: Quiet,
+    selection: SelectionFlags,
+    budget: BudgetFlags,
+    machine: MachineFlags,
+    gpu: MeasuringGpuFlags,
+    installation: InstallationFlags,
+    history: HistoryFlags,
+    recipients: NotifyFlags,
+    verbosity: QuietFlags,
     rounds: Annotated[
         int,
         typer.Option(
             min=2,
             max=1000,
             help="Rounds of everything; what looks changed gets several times as many.",
-            rich_help_panel=Budget.panel,
+            rich_help_panel=BudgetFlags.panel,
         ),
     ] = NIGHT_ROUNDS,
     limit: Annotated[str, typer.Option(help="Stop the nightly run after this long and report it.")] = "6h",
@@ -108,7 +108,7 @@ def run(
     ] = 3,
     heartbeat: Annotated[
         bool,
-        typer.Option("--heartbeat", help="Also notify when nothing changed.", rich_help_panel=Notify.panel),
+        typer.Option("--heartbeat", help="Also notify when nothing changed.", rich_help_panel=NotifyFlags.panel),
     ] = False,
 ) -> None:
     """Measure a night and judge it by all before; exits with 1 if there is a new alarm of something slower.

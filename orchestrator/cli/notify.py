@@ -4,7 +4,7 @@ import os
 
 import typer
 
-from orchestrator.cli.options import Notify, Quiet, with_options
+from orchestrator.cli.options import NotifyFlags, QuietFlags, with_options
 from orchestrator.errors import UsageError
 
 app = typer.Typer()
@@ -12,7 +12,7 @@ app = typer.Typer()
 
 @app.command("notify-test")
 @with_options
-def notify_test(recipients: Notify, verbosity: Quiet) -> None:
+def notify_test(recipients: NotifyFlags, verbosity: QuietFlags) -> None:
     """Send a test message to everybody who would be told of a night.
 
     [bold]Examples[/bold]

@@ -47,7 +47,7 @@ class Group:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnWorkloads(Group):
+class OwnWorkloadsFlags(Group):
     panel = "Selection"
 
     workloads: Annotated[
@@ -61,7 +61,7 @@ class OwnWorkloads(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection(OwnWorkloads):
+class SelectionFlags(OwnWorkloadsFlags):
     suite: Annotated[
         str | None,
         typer.Option(
@@ -77,21 +77,21 @@ class Selection(OwnWorkloads):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Margin(Group):
+class MarginFlags(Group):
     panel = "Measuring"
 
     margin: Annotated[float, typer.Option("--margin", help="What counts as a difference, in percent.")] = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget(Group):
+class BudgetFlags(Group):
     panel = "Measuring"
 
     budget: Annotated[str | None, typer.Option("--budget", help="Time for the measuring, e.g. 90s or 10m.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seed(Group):
+class SeedFlags(Group):
     panel = "Measuring"
 
     seed: Annotated[
@@ -101,7 +101,7 @@ class Seed(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measuring(Seed, Budget):
+class MeasuringFlags(SeedFlags, BudgetFlags):
     rounds: Annotated[int | None, typer.Option("--rounds", min=2, max=1000, help="Run exactly this many rounds.")] = (
         None
     )
@@ -109,7 +109,7 @@ class Measuring(Seed, Budget):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machine(Group):
+class MachineFlags(Group):
     panel = "Machine"
 
     engine: Annotated[
@@ -131,14 +131,14 @@ class Machine(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnGpu(Group):
+class OnGpuFlags(Group):
     panel = "GPU"
 
     gpu: Annotated[bool, typer.Option("--gpu", help="Measure on the GPU, through Docker's NVIDIA runtime.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gpu(OnGpu):
+class GpuFlags(OnGpuFlags):
     gpus: Annotated[
         str | None, typer.Option("--gpus", help="GPUs to measure on, by index or UUID, e.g. 0,1; implies --gpu.")
     ] = None
@@ -159,7 +159,7 @@ class Gpu(OnGpu):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasuringGpu(Gpu):
+class MeasuringGpuFlags(GpuFlags):
     """The flags of a command that measures; a profile takes one version at a time anyway."""
 
     gpu_exclusive: Annotated[
@@ -176,7 +176,7 @@ class MeasuringGpu(Gpu):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Base(Group):
+class BaseFlags(Group):
     panel = "Installation"
 
     base: Annotated[
@@ -188,7 +188,7 @@ class Base(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sources(Base):
+class SourcesFlags(BaseFlags):
     ca_bundle: Annotated[
         Path | None,
         typer.Option("--ca-bundle", envvar="TFCOMPARE_CA_BUNDLE", help="Certificates to trust while installing."),
@@ -215,7 +215,7 @@ class Sources(Base):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Downloads(Group):
+class DownloadsFlags(Group):
     panel = "Installation"
 
     no_python_downloads: Annotated[
@@ -228,26 +228,26 @@ class Downloads(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Installation(Downloads, Sources):
+class InstallationFlags(DownloadsFlags, SourcesFlags):
     pass
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunDirectory(Group):
+class RunDirectoryFlags(Group):
     panel = "Output"
 
     out: Annotated[Path | None, typer.Option("--out", help="Run directory; runs/<stamp> if not given.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Format(Group):
+class FormatFlags(Group):
     panel = "Output"
 
     format: Annotated[str, choice("--format", "format", FORMATS, "What is printed on stdout.")] = "table"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportFormat(Group):
+class ReportFormatFlags(Group):
     panel = "Output"
 
     format: Annotated[
@@ -256,7 +256,7 @@ class ReportFormat(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arrangement(Group):
+class ArrangementFlags(Group):
     """The flags that arrange the table of verdicts."""
 
     panel = "Output"
@@ -277,7 +277,7 @@ class Arrangement(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FailOn(Group):
+class FailOnFlags(Group):
     panel = "Output"
 
     fail_on: Annotated[
@@ -286,7 +286,7 @@ class FailOn(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quiet(Group):
+class QuietFlags(Group):
     panel = "Output"
 
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing on stderr but errors.")] = False
@@ -297,12 +297,12 @@ class Quiet(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verbosity(Quiet):
+class VerbosityFlags(QuietFlags):
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show builds and installs as they go.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class History(Group):
+class HistoryFlags(Group):
     panel = "History"
 
     history: Annotated[
@@ -318,7 +318,7 @@ class History(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Notify(Group):
+class NotifyFlags(Group):
     panel = "Notification"
 
     notify: Annotated[
@@ -393,7 +393,7 @@ def refuse_others(context: typer.Context, allowed: Collection[str], what: str, i
         raise UsageError(f"{what}: leave {', '.join(others)} out, or {instead}")
 
 
-def engine_options(machine: Machine, gpu: Gpu, installation: Installation) -> EngineOptions:
+def engine_options(machine: MachineFlags, gpu: GpuFlags, installation: InstallationFlags) -> EngineOptions:
     """Return the settings for environments; naming a GPU, or how to hold it, implies --gpu."""
     gpus = parse.names(gpu.gpus) if gpu.gpus is not None else ()
     if gpu.gpus is not None and not gpus:
@@ -418,7 +418,7 @@ def engine_options(machine: Machine, gpu: Gpu, installation: Installation) -> En
 
 
 def run_options(
-    machine: Machine, gpu: Gpu, installation: Installation, budget: str | None = None, **more: Any
+    machine: MachineFlags, gpu: GpuFlags, installation: InstallationFlags, budget: str | None = None, **more: Any
 ) -> "RunOptions":
     """Return the options of a run; `more` are those that only some commands have."""
     from orchestrator.plan.request import RunOptions

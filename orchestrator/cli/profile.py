@@ -9,14 +9,14 @@ from rich.console import Console
 from orchestrator import redact
 from orchestrator.cli import parse
 from orchestrator.cli.options import (
-    Format,
-    Gpu,
-    Installation,
-    Machine,
-    RunDirectory,
-    Seed,
-    Selection,
-    Verbosity,
+    FormatFlags,
+    GpuFlags,
+    InstallationFlags,
+    MachineFlags,
+    RunDirectoryFlags,
+    SeedFlags,
+    SelectionFlags,
+    VerbosityFlags,
     run_options,
     with_options,
 )
@@ -30,19 +30,19 @@ app = typer.Typer()
 @with_options
 def profile_cases(
     versions: Annotated[str, typer.Option(help="Versions to profile, the first is the baseline; one is enough.")],
-    selection: Selection,
-    seed: Seed,
-    machine: Machine,
-    gpu: Gpu,
-    installation: Installation,
-    directory: RunDirectory,
-    report: Format,
-    verbosity: Verbosity,
+    selection: SelectionFlags,
+    seed: SeedFlags,
+    machine: MachineFlags,
+    gpu: GpuFlags,
+    installation: InstallationFlags,
+    directory: RunDirectoryFlags,
+    report: FormatFlags,
+    verbosity: VerbosityFlags,
     calls: Annotated[
-        int, typer.Option(help="How many calls are profiled.", rich_help_panel=Seed.panel)
+        int, typer.Option(help="How many calls are profiled.", rich_help_panel=SeedFlags.panel)
     ] = PROFILED_CALLS,
     top: Annotated[
-        int, typer.Option(min=1, help="How many functions are shown.", rich_help_panel=Format.panel)
+        int, typer.Option(min=1, help="How many functions are shown.", rich_help_panel=FormatFlags.panel)
     ] = SHOWN_FUNCTIONS,
 ) -> None:
     r"""Say where the time of a case goes in each version: which functions are new, and which have grown.

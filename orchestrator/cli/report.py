@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.cli.options import FORMATS, Arrangement, ReportFormat, choice, with_options
+from orchestrator.cli.options import FORMATS, ArrangementFlags, ReportFormatFlags, choice, with_options
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports import EXPORTS
 from orchestrator.reports import REPORTS
@@ -27,7 +27,9 @@ FLAT_TABLES = ("arms", "contrasts", "replicates", "calls")
 RunDirectory = Annotated[Path, typer.Argument(help="A run directory.", metavar="RUN", show_default=False)]
 Output = Annotated[
     str | None,
-    typer.Option("--output", help="A file, or - for stdout.", show_default=False, rich_help_panel=ReportFormat.panel),
+    typer.Option(
+        "--output", help="A file, or - for stdout.", show_default=False, rich_help_panel=ReportFormatFlags.panel
+    ),
 ]
 
 
@@ -35,8 +37,8 @@ Output = Annotated[
 @with_options
 def report(
     run: RunDirectory,
-    form: ReportFormat,
-    arrangement: Arrangement,
+    form: ReportFormatFlags,
+    arrangement: ArrangementFlags,
     table: Annotated[
         str | None,
         choice(
@@ -44,7 +46,7 @@ def report(
             "table",
             REPORTS,
             f"{ABOUT}.",
-            rich_help_panel=ReportFormat.panel,
+            rich_help_panel=ReportFormatFlags.panel,
         ),
     ] = None,
     output: Output = None,

@@ -9,16 +9,16 @@ from orchestrator import redact
 from orchestrator.cli.list import draw_listing, list_claims
 from orchestrator.cli.options import (
     FORMATS,
-    Arrangement,
-    FailOn,
-    Installation,
-    Machine,
-    Measuring,
-    MeasuringGpu,
-    ReportFormat,
-    RunDirectory,
-    Selection,
-    Verbosity,
+    ArrangementFlags,
+    FailOnFlags,
+    InstallationFlags,
+    MachineFlags,
+    MeasuringFlags,
+    MeasuringGpuFlags,
+    ReportFormatFlags,
+    RunDirectoryFlags,
+    SelectionFlags,
+    VerbosityFlags,
     run_options,
     with_options,
 )
@@ -31,20 +31,20 @@ app = typer.Typer()
 @app.command()
 @with_options
 def reproduce(
-    measuring: Measuring,
-    machine: Machine,
-    gpu: MeasuringGpu,
-    installation: Installation,
-    directory: RunDirectory,
-    report: ReportFormat,
-    verbosity: Verbosity,
+    measuring: MeasuringFlags,
+    machine: MachineFlags,
+    gpu: MeasuringGpuFlags,
+    installation: InstallationFlags,
+    directory: RunDirectoryFlags,
+    report: ReportFormatFlags,
+    verbosity: VerbosityFlags,
     claim: Annotated[list[str] | None, typer.Argument(help="Claims to test; all if none is named.")] = None,
     list_them: Annotated[bool, typer.Option("--list", help="Show the claims there are, and measure nothing.")] = False,
     suite: Annotated[
         str | None,
         typer.Option(
             help="seed: the claims of the first studies; reported: those of single reports.",
-            rich_help_panel=Selection.panel,
+            rich_help_panel=SelectionFlags.panel,
         ),
     ] = None,
 ) -> None:
@@ -79,4 +79,4 @@ def reproduce(
         seed=measuring.seed,
         command=redact.recorded(sys.argv[1:]),
     )
-    run_and_show(options, report, Arrangement(), FailOn(), verbosity, dry_run=measuring.dry_run)
+    run_and_show(options, report, ArrangementFlags(), FailOnFlags(), verbosity, dry_run=measuring.dry_run)

@@ -10,18 +10,18 @@ from rich.console import Console
 from orchestrator import redact
 from orchestrator.cli import parse
 from orchestrator.cli.options import (
-    Arrangement,
-    FailOn,
-    Installation,
-    Machine,
-    Margin,
-    Measuring,
-    MeasuringGpu,
-    OwnWorkloads,
-    ReportFormat,
-    RunDirectory,
-    Selection,
-    Verbosity,
+    ArrangementFlags,
+    FailOnFlags,
+    InstallationFlags,
+    MachineFlags,
+    MarginFlags,
+    MeasuringFlags,
+    MeasuringGpuFlags,
+    OwnWorkloadsFlags,
+    ReportFormatFlags,
+    RunDirectoryFlags,
+    SelectionFlags,
+    VerbosityFlags,
     checked,
     choice,
     engine_options,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from orchestrator.plan.request import RunOptions
 
 # Flags that go with --more: how long to continue, how to install, what to print. The rest stands in the run's plan.
-WITH_MORE = names_of(OwnWorkloads, Installation, ReportFormat, Arrangement, FailOn, Verbosity) | {
+WITH_MORE = names_of(OwnWorkloadsFlags, InstallationFlags, ReportFormatFlags, ArrangementFlags, FailOnFlags, VerbosityFlags) | {
     "more", "rounds", "budget", "gpu_request",
 }  # fmt: skip
 
@@ -51,17 +51,17 @@ app = typer.Typer()
 @with_options
 def run(
     context: typer.Context,
-    selection: Selection,
-    measuring: Measuring,
-    margin: Margin,
-    machine: Machine,
-    gpu: MeasuringGpu,
-    installation: Installation,
-    directory: RunDirectory,
-    report: ReportFormat,
-    arrangement: Arrangement,
-    alarm: FailOn,
-    verbosity: Verbosity,
+    selection: SelectionFlags,
+    measuring: MeasuringFlags,
+    margin: MarginFlags,
+    machine: MachineFlags,
+    gpu: MeasuringGpuFlags,
+    installation: InstallationFlags,
+    directory: RunDirectoryFlags,
+    report: ReportFormatFlags,
+    arrangement: ArrangementFlags,
+    alarm: FailOnFlags,
+    verbosity: VerbosityFlags,
     versions: Annotated[
         str | None,
         typer.Option(help="Versions to compare, the baseline first, e.g. 1.14,2.0,2.13.", show_default=False),
@@ -76,7 +76,7 @@ def run(
             "isolation",
             get_args(Isolation),
             "What a replicate is: a fork of a resident worker, or a separate process or container.",
-            rich_help_panel=Measuring.panel,
+            rich_help_panel=MeasuringFlags.panel,
         ),
     ] = "fork",
     control: Annotated[
@@ -84,7 +84,7 @@ def run(
         typer.Option(
             "--control",
             help="Measure the baseline twice: its two arms must come out the same.",
-            rich_help_panel=Measuring.panel,
+            rich_help_panel=MeasuringFlags.panel,
         ),
     ] = False,
 ) -> None:
@@ -148,10 +148,10 @@ def run(
 
 def run_and_show(
     options: "RunOptions",
-    report: ReportFormat,
-    arrangement: Arrangement,
-    alarm: FailOn,
-    verbosity: Verbosity,
+    report: ReportFormatFlags,
+    arrangement: ArrangementFlags,
+    alarm: FailOnFlags,
+    verbosity: VerbosityFlags,
     *,
     dry_run: bool,
 ) -> None:
@@ -170,7 +170,7 @@ def run_and_show(
     _finish(done, how, alarm.fail_on, verbosity.quiet)
 
 
-def _shown(report: ReportFormat, arrangement: Arrangement) -> "Shown":
+def _shown(report: ReportFormatFlags, arrangement: ArrangementFlags) -> "Shown":
     from orchestrator.cli.show import shown
 
     return shown(report.format, columns=arrangement.columns, only=arrangement.only, sort=arrangement.sort)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from orchestrator import redact
 from orchestrator.cli import parse
-from orchestrator.cli.options import INDEX_VARIABLE, Format, choice, with_options
+from orchestrator.cli.options import INDEX_VARIABLE, FormatFlags, choice, with_options
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.terminal.text import harmless, lines
 
@@ -108,7 +108,7 @@ def install(
 @app.command("status")
 @with_options
 def status(
-    output: Format,
+    output: FormatFlags,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing: exit with 0 if all is well, with 3 if not.")
     ] = False,

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine
-from orchestrator.cli.options import Base, Quiet, with_options
+from orchestrator.cli.options import BaseFlags, QuietFlags, with_options
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.terminal.text import draw
 
@@ -29,7 +29,7 @@ PATIENCE_S = 3600
 
 @app.command("save")
 @with_options
-def save_images(file: ArchiveFile, installation: Base, verbosity: Quiet, versions: Versions = None) -> None:
+def save_images(file: ArchiveFile, installation: BaseFlags, verbosity: QuietFlags, versions: Versions = None) -> None:
     """Write the current images of some versions into one file, for a machine without a registry.
 
     [bold]Examples[/bold]
@@ -53,7 +53,7 @@ def save_images(file: ArchiveFile, installation: Base, verbosity: Quiet, version
 
 @app.command("load")
 @with_options
-def load_images(file: ArchiveFile, installation: Base, verbosity: Quiet) -> None:
+def load_images(file: ArchiveFile, installation: BaseFlags, verbosity: QuietFlags) -> None:
     """Bring the images of such a file into this engine, and say which versions are ready with them.
 
     [bold]Examples[/bold]

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from orchestrator.cli import parse
-from orchestrator.cli.options import Base, Format, Sources, Verbosity, with_options
+from orchestrator.cli.options import BaseFlags, FormatFlags, SourcesFlags, VerbosityFlags, with_options
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.options import EngineOptions
 from orchestrator.terminal.text import plain
@@ -29,9 +29,9 @@ ForGpu = Annotated[bool, typer.Option("--gpu", help="The images for GPUs; no GPU
 @app.command("build")
 @with_options
 def build_images(
-    installation: Sources,
-    output: Format,
-    verbosity: Verbosity,
+    installation: SourcesFlags,
+    output: FormatFlags,
+    verbosity: VerbosityFlags,
     versions: Annotated[
         list[str] | None,
         typer.Argument(
@@ -106,7 +106,7 @@ def build_images(
 @app.command("sbom")
 @with_options
 def write_sbom(
-    installation: Base,
+    installation: BaseFlags,
     version: Annotated[str, typer.Argument(help="A version.", metavar="VERSION", show_default=False)],
     output: Annotated[str, typer.Option("--output", help="A file, or - for stdout.")] = "-",
     gpu: ForGpu = False,

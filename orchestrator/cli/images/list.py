@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.images.common import open_engine, tell_other_base
-from orchestrator.cli.options import Base, Format, with_options
+from orchestrator.cli.options import BaseFlags, FormatFlags, with_options
 from orchestrator.terminal.text import draw
 
 app = typer.Typer()
@@ -15,8 +15,8 @@ app = typer.Typer()
 @app.command("list")
 @with_options
 def list_images(
-    installation: Base,
-    output: Format,
+    installation: BaseFlags,
+    output: FormatFlags,
     all: Annotated[bool, typer.Option("--all", help="Also list the versions that have no image.")] = False,
 ) -> None:
     """Show the images that there are, and whether they are what the table of versions says now.

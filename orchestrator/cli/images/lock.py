@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.cli.images.common import Versions, find_versions, open_engine, say
-from orchestrator.cli.options import Base, Format, with_options
+from orchestrator.cli.options import BaseFlags, FormatFlags, with_options
 from orchestrator.errors import EnvironmentFailed, NothingSelected
 from orchestrator.terminal.text import draw
 
@@ -20,8 +20,8 @@ app = typer.Typer()
 @app.command("lock")
 @with_options
 def lock_bases(
-    installation: Base,
-    output: Format,
+    installation: BaseFlags,
+    output: FormatFlags,
     versions: Versions = None,
     gpu: Annotated[bool, typer.Option("--gpu", help="The bases of GPU images.")] = False,
 ) -> None:

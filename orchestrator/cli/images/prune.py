@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.images.common import open_engine
-from orchestrator.cli.options import Base, with_options
+from orchestrator.cli.options import BaseFlags, with_options
 from orchestrator.errors import UsageError
 from orchestrator.terminal.text import draw
 
@@ -16,7 +16,7 @@ app = typer.Typer()
 @app.command("prune")
 @with_options
 def prune_images(
-    installation: Base,
+    installation: BaseFlags,
     all: Annotated[bool, typer.Option("--all", help="Current images, too.")] = False,
     environments: Annotated[
         bool, typer.Option("--environments", help="Virtual environments, too, whose lock is in no table any more.")

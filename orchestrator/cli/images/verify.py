@@ -5,7 +5,7 @@ import json
 import typer
 
 from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine
-from orchestrator.cli.options import Base, Format, Quiet, with_options
+from orchestrator.cli.options import BaseFlags, FormatFlags, QuietFlags, with_options
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.terminal.text import draw
 
@@ -14,7 +14,9 @@ app = typer.Typer()
 
 @app.command("verify")
 @with_options
-def verify_images(installation: Base, output: Format, verbosity: Quiet, versions: Versions = None) -> None:
+def verify_images(
+    installation: BaseFlags, output: FormatFlags, verbosity: QuietFlags, versions: Versions = None
+) -> None:
     """Start each image and check what is in it against the table of versions and the locks.
 
     [bold]Examples[/bold]

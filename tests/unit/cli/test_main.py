@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_group
 
 from orchestrator.cli import main, nightly
-from orchestrator.cli.options import Gpu, Installation, Machine, engine_options
+from orchestrator.cli.options import GpuFlags, InstallationFlags, MachineFlags, engine_options
 from tests.conftest import ROOT
 from tests.support.commands import called
 
@@ -147,5 +147,5 @@ def test_a_night_passes_on_that_downloads_are_forbidden():
 
 
 def test_downloads_are_allowed_unless_the_flag_is_given():
-    assert engine_options(Machine(), Gpu(), Installation()).python_downloads
-    assert not engine_options(Machine(), Gpu(), Installation(no_python_downloads=True)).python_downloads
+    assert engine_options(MachineFlags(), GpuFlags(), InstallationFlags()).python_downloads
+    assert not engine_options(MachineFlags(), GpuFlags(), InstallationFlags(no_python_downloads=True)).python_downloads

@@ -81,7 +81,7 @@ def test_a_flag_of_a_group_is_offered_by_no_command_in_another_way():
 @pytest.mark.parametrize("name", MEASURING)
 def test_every_command_that_measures_has_the_flags_of_machine_gpu_and_installation(name: str):
     taken = groups_of(name)
-    for group in (options.Machine, options.Gpu, options.Installation, options.Quiet):
+    for group in (options.MachineFlags, options.GpuFlags, options.InstallationFlags, options.QuietFlags):
         assert any(issubclass(one, group) for one in taken)
 
 
