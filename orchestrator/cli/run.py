@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from orchestrator.plan.request import RunOptions
 
 # Flags that go with --more: how long to continue, how to install, what to print. The rest stands in the run's plan.
-WITH_MORE = names_of(OwnWorkloadsFlags, InstallationFlags, ReportFormatFlags, ArrangementFlags, FailOnFlags, VerbosityFlags) | {
-    "more", "rounds", "budget", "gpu_request",
-}  # fmt: skip
+WITH_MORE = names_of(
+    OwnWorkloadsFlags, InstallationFlags, ReportFormatFlags, ArrangementFlags, FailOnFlags, VerbosityFlags
+) | {"more", "rounds", "budget", "gpu_request"}
 
 app = typer.Typer()
 
