@@ -11,7 +11,7 @@ from bench.nights import BEGIN, SCREEN
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms import steps as detect
 from orchestrator.history.alarms.judge import judge
-from orchestrator.history.model import Event, Moved, Opened, Point, Surroundings
+from orchestrator.history.model import AlarmOpened, Event, Moved, Point, Surroundings
 from orchestrator.history.series import all_series, key_of
 
 SEED = 7
@@ -76,7 +76,7 @@ def _point(night: date, effect: float, rounds: int) -> Point:
 
 def _described(event: Event) -> str:
     night = (event.at.date() - BEGIN).days
-    if isinstance(event, Opened):
+    if isinstance(event, AlarmOpened):
         return f"night {night}: alarm, {event.alarm.change.ratio:.2f}x {event.alarm.change.direction}"
     assert isinstance(event, Moved)
     return f"night {night}: {event.state}"

@@ -26,7 +26,7 @@ CHUNK_BYTES = 2**24
 LOG_END, LONGEST_LINE = 4096, 300
 
 
-class Refused(OSError):
+class RefusedEntry(OSError):
     """An entry below the root that is not what it should be; `strerror` says what it is."""
 
     def __init__(self, what: str, place: Path) -> None:
@@ -56,7 +56,7 @@ def _explained(error: OSError, place: Path) -> OSError:
     The kernel's own error for a link depends on how it was opened.
     """
     if error.errno in (errno.ELOOP, errno.ENOTDIR) and place.is_symlink():
-        return Refused("it is a symbolic link, and a run directory has none", place)
+        return RefusedEntry("it is a symbolic link, and a run directory has none", place)
     return error
 
 
@@ -77,7 +77,7 @@ def read(root: Path, place: Path, most: int, names: int | None = 1) -> bytes:
             wrong = "it has a second name (a hard link)"
         if wrong:
             os.close(handle)
-            raise Refused(wrong, place)
+            raise RefusedEntry(wrong, place)
         data = bytearray()
         with os.fdopen(handle, "rb") as file:
             while chunk := file.read(CHUNK_BYTES):

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from orchestrator.bisect.search import Finding, Wanted, turned
+from orchestrator.bisect.search import BisectFinding, Wanted, turned
 from orchestrator.bisect.state import Skipped
 from orchestrator.errors import ArmsDied, NothingSelected, TfCompareError
 from orchestrator.model import ArmResult, Comparison, Contrast, Ended
@@ -11,7 +11,7 @@ from orchestrator.results.rundir import RunDir
 
 def learn(
     comparison: Comparison, wanted: Wanted, timeouts: Collection[str]
-) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
+) -> tuple[tuple[BisectFinding, ...], tuple[Skipped, ...]]:
     """Return what a run has found, and which version it cannot measure.
 
     A version in the middle that cannot be measured is left out. An end was measured before, so if it cannot be measured
@@ -68,7 +68,7 @@ def _usable(arm: ArmResult, timeouts: Collection[str]) -> bool:
     return arm.outcome == "measured" or arm.version in timeouts
 
 
-def _late(pair: tuple[str, str], timeouts: Collection[str], thorough: bool) -> Finding | None:
+def _late(pair: tuple[str, str], timeouts: Collection[str], thorough: bool) -> BisectFinding | None:
     """Return a finding for a pair in which a version exceeded the deadline.
 
     A deadline is as good as a slow time, so the verdict follows from which of the two exceeded it.
@@ -77,7 +77,7 @@ def _late(pair: tuple[str, str], timeouts: Collection[str], thorough: bool) -> F
     late = [version for version in pair if version in timeouts]
     if not late:
         return None
-    return Finding(
+    return BisectFinding(
         earlier=earlier,
         later=later,
         verdict="same" if len(late) == 2 else "slower" if late == [later] else "faster",
@@ -86,10 +86,10 @@ def _late(pair: tuple[str, str], timeouts: Collection[str], thorough: bool) -> F
     )
 
 
-def _finding(pair: tuple[str, str], baseline: str, contrasts: dict[str, Contrast], thorough: bool) -> Finding:
+def _finding(pair: tuple[str, str], baseline: str, contrasts: dict[str, Contrast], thorough: bool) -> BisectFinding:
     earlier, later = pair
     contrast = contrasts[later if earlier == baseline else earlier]
-    found = Finding(
+    found = BisectFinding(
         earlier=baseline,
         later=contrast.pair.arms[1][1],
         verdict=contrast.verdict,

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from orchestrator.bisect.search import Finding, latest
+from orchestrator.bisect.search import BisectFinding, latest
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Joined:
     over: int
 
 
-def joined(first: str, findings: Iterable[Finding]) -> dict[str, Joined]:
+def joined(first: str, findings: Iterable[BisectFinding]) -> dict[str, Joined]:
     """Return the ratio of each version, joined over the path that leaves the narrowest interval."""
     edges: dict[str, list[tuple[str, float, float]]] = {}
     for found in latest(findings).values():

@@ -23,7 +23,7 @@ WIDTH_PX = 900
 
 
 @dataclass(frozen=True)
-class Line:
+class PageLine:
     cells: tuple[str, ...]
     verdict: str = ""
 
@@ -35,7 +35,7 @@ class Table:
     title: str
     headers: tuple[str, ...]
     figures: tuple[int, ...]
-    rows: tuple[Line, ...]
+    rows: tuple[PageLine, ...]
     judged: int = -1
 
 
@@ -105,7 +105,7 @@ def _tables(known: State, found: Found) -> list[Table]:
         word = f"{MARKS[finding.verdict]} {finding.verdict}" if finding else ""
         between = ", ".join(part.inside) if part else ""
         way.append(
-            Line(
+            PageLine(
                 tuple(
                     map(
                         shown,
@@ -127,7 +127,7 @@ def _tables(known: State, found: Found) -> list[Table]:
         told += [f"{one.version}: {one.reason}" for one in done.skipped]
         took = f"{done.seconds:.0f} s"
         cells = (str(number), " ".join(done.versions), done.kind, took, "; ".join(told), done.run or "")
-        steps.append(Line(tuple(map(shown, cells))))
+        steps.append(PageLine(tuple(map(shown, cells))))
     return [
         Table(
             "Versions visited",

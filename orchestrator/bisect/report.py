@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.bisect.joined_ratios import Joined, joined
-from orchestrator.bisect.search import Finding, Found, Part
+from orchestrator.bisect.search import BisectFinding, Found, PathPart
 from orchestrator.bisect.state import State
 from orchestrator.bisect.wording import conclusions, share
 from orchestrator.model import VerdictName
@@ -68,7 +68,7 @@ def took(known: State) -> str:
     return f"{steps} step{'s' if steps != 1 else ''} in {seconds / 60:.1f} min"
 
 
-def visited(found: Found) -> list[tuple[str, Part | None]]:
+def visited(found: Found) -> list[tuple[str, PathPart | None]]:
     """Return the versions on the path, each with the part that leads to it."""
     return [(found.parts[0].earlier, None), *((part.later, part) for part in found.parts)]
 
@@ -98,7 +98,7 @@ def _way(known: State, found: Found, width: int, notes: Notes) -> Grid:
     return grid
 
 
-def _row(version: str, part: Part | None, at: Joined | None, found: Found, notes: Notes) -> list[str | Text]:
+def _row(version: str, part: PathPart | None, at: Joined | None, found: Found, notes: Notes) -> list[str | Text]:
     where: list[str | Text] = [version, ratio(at.ratio) if at else "", interval(at) if at and at.over else "", ""]
     if part is None or part.finding is None:
         return [*where, "", "", "", "", str(len(part.inside)) if part and part.inside else ""]
@@ -121,12 +121,12 @@ KINDS = {
 }
 
 
-def _why(part: Part) -> str:
+def _why(part: PathPart) -> str:
     reason = part.finding.reason if part.finding else ""
     return "; ".join(told for told in (reason, KINDS.get(part.kind, "")) if told)
 
 
-def _verdict_at(part: Part | None, first: bool) -> VerdictName | None:
+def _verdict_at(part: PathPart | None, first: bool) -> VerdictName | None:
     return None if first or part is None or part.finding is None else part.finding.verdict
 
 
@@ -181,7 +181,7 @@ def _ordered(candidates: Sequence[str], places: dict[str, Joined]) -> list[tuple
     return [(version, places[version]) for version in candidates if version in places]
 
 
-def _finding_object(finding: Finding) -> dict[str, Any]:
+def _finding_object(finding: BisectFinding) -> dict[str, Any]:
     return {
         "earlier": finding.earlier,
         "later": finding.later,
@@ -194,7 +194,7 @@ def _finding_object(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _part_object(part: Part, whole: Finding | None) -> dict[str, Any]:
+def _part_object(part: PathPart, whole: BisectFinding | None) -> dict[str, Any]:
     of = share(part, whole)
     return {
         "earlier": part.earlier,

@@ -22,7 +22,7 @@ PartKind = Literal["change", "spread", "between", "same", "unclear", "open"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class BisectFinding:
     """The result of comparing a later version's time with an earlier one's in a run.
 
     `thorough` marks a run with more rounds. A version that exceeded its deadline is slow, but its ratio is unknown.
@@ -69,7 +69,7 @@ class Wanted:
 
     kind: StepKind
     versions: tuple[str, ...]
-    of: Finding | None = None
+    of: BisectFinding | None = None
     inside: int = 0
 
     @property
@@ -87,7 +87,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Part:
+class PathPart:
     """A piece of the path, from one version to a later one; the pieces of a search follow each other.
 
     change   its ends differ, and nothing between them can be measured
@@ -100,7 +100,7 @@ class Part:
     earlier: str
     later: str
     kind: PartKind
-    finding: Finding | None
+    finding: BisectFinding | None
     inside: tuple[str, ...] = ()
 
 
@@ -108,14 +108,14 @@ class Part:
 class Found:
     """The results so far; `wanted` lists the next measurements, most informative first."""
 
-    whole: Finding | None
-    parts: tuple[Part, ...]
+    whole: BisectFinding | None
+    parts: tuple[PathPart, ...]
     wanted: tuple[Wanted, ...]
 
 
 def search(
     candidates: Sequence[str],
-    findings: Iterable[Finding],
+    findings: Iterable[BisectFinding],
     skipped: Collection[str],
     margin: float,
     *,
@@ -134,9 +134,9 @@ def search(
     return Found(whole, tuple(parts), tuple(sorted(walk.wanted, key=lambda one: -one.stakes)))
 
 
-def latest(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
+def latest(findings: Iterable[BisectFinding]) -> dict[tuple[str, str], BisectFinding]:
     """Return the last finding of each pair, preferring those with more rounds."""
-    known: dict[tuple[str, str], Finding] = {}
+    known: dict[tuple[str, str], BisectFinding] = {}
     for finding in findings:
         pair = finding.earlier, finding.later
         if pair not in known or finding.thorough or not known[pair].thorough:
@@ -147,13 +147,13 @@ def latest(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
 @dataclass
 class _Walk:
     candidates: Sequence[str]
-    known: Mapping[tuple[str, str], Finding]
+    known: Mapping[tuple[str, str], BisectFinding]
     skipped: Collection[str]
     worth: float
     every: bool
     wanted: list[Wanted] = field(default_factory=list)
 
-    def parts(self, first: int, last: int) -> list[Part]:
+    def parts(self, first: int, last: int) -> list[PathPart]:
         ends = self.candidates[first], self.candidates[last]
         finding = self.known.get(ends)
         if finding is None:
@@ -166,7 +166,7 @@ class _Walk:
         kind: PartKind = "same" if finding.verdict == "same" else "change" if finding.changed else "unclear"
         return [self._part(first, last, kind)]
 
-    def _split(self, first: int, last: int, inside: Sequence[int], finding: Finding) -> list[Part]:
+    def _split(self, first: int, last: int, inside: Sequence[int], finding: BisectFinding) -> list[PathPart]:
         earlier, later = self.candidates[first], self.candidates[last]
         for attempt, place in enumerate(self._middles(first, last, inside)):
             middle = self.candidates[place]
@@ -197,19 +197,19 @@ class _Walk:
 
         return sorted(inside, key=key)[:MOST_MIDDLES]
 
-    def _matters(self, first: int, last: int, finding: Finding) -> bool:
+    def _matters(self, first: int, last: int, finding: BisectFinding) -> bool:
         return (first, last) == (0, len(self.candidates) - 1) or finding.most > self.worth
 
-    def _open(self, first: int, last: int, wanted: Wanted) -> list[Part]:
+    def _open(self, first: int, last: int, wanted: Wanted) -> list[PathPart]:
         self.wanted.append(wanted)
         return [self._part(first, last, "open")]
 
-    def _part(self, first: int, last: int, kind: PartKind) -> Part:
+    def _part(self, first: int, last: int, kind: PartKind) -> PathPart:
         ends = self.candidates[first], self.candidates[last]
-        return Part(*ends, kind, self.known.get(ends), tuple(self.candidates[first + 1 : last]))
+        return PathPart(*ends, kind, self.known.get(ends), tuple(self.candidates[first + 1 : last]))
 
 
-def turned(finding: Finding) -> Finding:
+def turned(finding: BisectFinding) -> BisectFinding:
     """Return the same finding with its two versions swapped."""
     verdicts: dict[VerdictName, VerdictName] = {"slower": "faster", "faster": "slower"}
     return replace(

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator import files
-from orchestrator.bisect.search import Finding, Found, StepKind, search
+from orchestrator.bisect.search import BisectFinding, Found, StepKind, search
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import STRICT, Case
 from orchestrator.plan.request import RunOptions
@@ -60,7 +60,7 @@ class Step:
     versions: tuple[str, ...]
     run: str | None
     seconds: float
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[BisectFinding, ...] = ()
     skipped: tuple[Skipped, ...] = ()
 
 
@@ -83,7 +83,7 @@ class State:
     steps: tuple[Step, ...] = field(default=())
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[BisectFinding, ...]:
         return tuple(finding for step in self.steps for finding in step.findings)
 
     @property

@@ -1,6 +1,6 @@
 """The words of a search: each step before it is measured, and the result at the end."""
 
-from orchestrator.bisect.search import Finding, Found, Part, Wanted
+from orchestrator.bisect.search import BisectFinding, Found, PathPart, Wanted
 from orchestrator.bisect.state import State
 from orchestrator.reports.columns import interval, ratio
 
@@ -28,7 +28,7 @@ def _why(known: State, wanted: Wanted) -> str:
     return f"{later} is {told(wanted.of)} against {earlier}: {wanted.versions[1]}, in the middle of the {between}"
 
 
-def told(finding: Finding) -> str:
+def told(finding: BisectFinding) -> str:
     """Format a verdict with its figures, as in `3.60x slower (3.41-3.80)`."""
     if finding.ratio is None:
         return f"{finding.verdict} ({finding.reason})" if finding.reason else finding.verdict
@@ -53,7 +53,7 @@ def conclusions(known: State, found: Found) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _nothing(good: str, bad: str, whole: Finding, unfinished: bool) -> str:
+def _nothing(good: str, bad: str, whole: BisectFinding, unfinished: bool) -> str:
     if whole.verdict == "same":
         return f"{_sentence(bad, good, whole)} There is nothing to find."
     what = "More rounds are still to be taken." if unfinished else "Nothing can be found."
@@ -61,7 +61,7 @@ def _nothing(good: str, bad: str, whole: Finding, unfinished: bool) -> str:
     return f"{bad} cannot be told from {good}: {told(whole)}{why}. {what}"
 
 
-def _sentence(later: str, earlier: str, finding: Finding) -> str:
+def _sentence(later: str, earlier: str, finding: BisectFinding) -> str:
     if finding.ratio is None:
         return f"{later} against {earlier}: {told(finding)}."
     how = {"same": "is the same as", "inconclusive": "cannot be told from"}.get(
@@ -70,15 +70,15 @@ def _sentence(later: str, earlier: str, finding: Finding) -> str:
     return f"{later} {how} {earlier}: {ratio(finding.ratio)} ({interval(finding)})."
 
 
-def _changed(part: Part) -> bool:
+def _changed(part: PathPart) -> bool:
     return part.finding is not None and part.finding.changed
 
 
-def _size(part: Part) -> float:
+def _size(part: PathPart) -> float:
     return part.finding.size if part.finding else 0.0
 
 
-def share(part: Part, whole: Finding | None) -> float | None:
+def share(part: PathPart, whole: BisectFinding | None) -> float | None:
     """Return a part's share of the whole change on the log scale; it is negative in the opposite direction."""
     if part.finding is None or part.finding.ratio is None or whole is None or whole.ratio in (None, 1.0):
         return None
@@ -86,7 +86,7 @@ def share(part: Part, whole: Finding | None) -> float | None:
     return sign * part.finding.size / whole.size
 
 
-def _line(part: Part, whole: Finding, known: State) -> str:
+def _line(part: PathPart, whole: BisectFinding, known: State) -> str:
     assert part.finding is not None
     verdict = part.finding.verdict
     what = f"{part.later} is {verdict} than {part.earlier}: {_figures(part.finding)}"
@@ -106,11 +106,11 @@ def _line(part: Part, whole: Finding, known: State) -> str:
     return what
 
 
-def _figures(finding: Finding) -> str:
+def _figures(finding: BisectFinding) -> str:
     return finding.reason if finding.ratio is None else f"{ratio(finding.ratio)} ({interval(finding)})"
 
 
-def _open(part: Part, whole: Finding) -> str:
+def _open(part: PathPart, whole: BisectFinding) -> str:
     told_ = f" ({told(part.finding)})" if part.finding else ""
     return f"{part.earlier} to {part.later} was not followed to its end{told_}"
 

@@ -26,11 +26,11 @@ OF_COUNTS: tuple[Effect, ...] = ("more", "less", "same")
 Ratio = Annotated[float, Field(gt=1, allow_inf_nan=False)]
 
 
-class _Table(BaseModel):
+class _ClaimTable(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ContrastTable(_Table):
+class ContrastTable(_ClaimTable):
     """A comparison of two versions for one `case`, or of two cases in one `version`."""
 
     baseline: str
@@ -43,12 +43,12 @@ class ContrastTable(_Table):
     metric: Metric = "steady"
 
 
-class HoldsTable(_Table):
+class HoldsTable(_ClaimTable):
     version: str
     case: str
 
 
-class ClaimTable(_Table):
+class ClaimTable(_ClaimTable):
     title: str
     source: str
     suite: Literal["seed", "reported"]

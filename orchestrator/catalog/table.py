@@ -38,18 +38,18 @@ Digest = Annotated[str, AfterValidator(_digest)]
 Capability = Annotated[str, AfterValidator(_capability)]
 
 
-class _Table(BaseModel):
+class _VersionTable(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class PythonTable(_Table):
+class PythonTable(_VersionTable):
     image: str
     digest: Digest
     pip: VersionNumber
     pyarrow: VersionNumber
 
 
-class CudaTable(_Table):
+class CudaTable(_VersionTable):
     """The properties of every version that was built with one CUDA."""
 
     driver: VersionNumber
@@ -59,7 +59,7 @@ class CudaTable(_Table):
     broken: str = ""
 
 
-class FlavourTable(_Table):
+class FlavourTable(_VersionTable):
     pythons: tuple[str, ...] = Field(min_length=1)
     requirements: tuple[str, ...] = Field(min_length=1)
     image: str | None = None
@@ -69,7 +69,7 @@ class FlavourTable(_Table):
     compute: tuple[Capability, ...] = ()
 
 
-class VersionTable(_Table):
+class VersionTable(_VersionTable):
     aliases: tuple[str, ...] = ()
     keras: str
     notes: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class VersionTable(_Table):
     gpu: FlavourTable | None = None
 
 
-class Catalogue(_Table):
+class Catalogue(_VersionTable):
     python: dict[VersionNumber, PythonTable] = Field(default_factory=dict)
     cuda: dict[VersionNumber, CudaTable] = Field(default_factory=dict)
     version: dict[VersionNumber, VersionTable] = Field(default_factory=dict)

@@ -125,7 +125,7 @@ def show(
     from orchestrator.history.alarms import steps
     from orchestrator.history.terminal import tables as show
 
-    asked = select.Asked(
+    asked = select.SeriesSelection(
         case=case,
         versions=parse.names(version or ""),
         hosts=parse.names(host or ""),

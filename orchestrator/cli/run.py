@@ -35,7 +35,7 @@ from orchestrator.model import Isolation
 from orchestrator.terminal.text import plain
 
 if TYPE_CHECKING:
-    from orchestrator.cli.show import Shown
+    from orchestrator.cli.show import ReportChoice
     from orchestrator.measure.conduct import Done
     from orchestrator.plan.request import RunOptions
 
@@ -170,13 +170,13 @@ def run_and_show(
     _finish(done, how, alarm.fail_on, verbosity.quiet)
 
 
-def _shown(report: ReportFormatFlags, arrangement: ArrangementFlags) -> "Shown":
+def _shown(report: ReportFormatFlags, arrangement: ArrangementFlags) -> "ReportChoice":
     from orchestrator.cli.show import shown
 
     return shown(report.format, columns=arrangement.columns, only=arrangement.only, sort=arrangement.sort)
 
 
-def _finish(done: "Done", how: "Shown", fail_on: str | None, quiet: bool) -> None:
+def _finish(done: "Done", how: "ReportChoice", fail_on: str | None, quiet: bool) -> None:
     """Print a run's comparison and raise the error that determines the exit code.
 
     The last line is the command that continues the run.

@@ -18,7 +18,7 @@ from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.terminal.text import harmless, lines
 
 if TYPE_CHECKING:
-    from orchestrator.nightly.schedule.scheduler import Entry, Scheduler
+    from orchestrator.nightly.schedule.scheduler import Scheduler, SchedulerEntry
     from orchestrator.nightly.schedule.status import Standing
     from orchestrator.nightly.schedule.units import Planned, Schedule
 
@@ -319,7 +319,7 @@ def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str,
     return carried, notes
 
 
-def _known(one: "Scheduler", entry: "Entry | None", even_if_edited: bool) -> "Entry | None":
+def _known(one: "Scheduler", entry: "SchedulerEntry | None", even_if_edited: bool) -> "SchedulerEntry | None":
     """Return an existing entry; raise UsageError if it is not what tfcompare wrote."""
     if entry and entry.edited and not even_if_edited:
         raise UsageError(

@@ -19,7 +19,7 @@ from orchestrator.terminal.text import draw, drawn, harmless, plain
 
 
 @dataclass(frozen=True)
-class Shown:
+class ReportChoice:
     """How to show a run.
 
     Unless a table is named, a run of claims is shown by its claims, one of many versions as a trend, and any other run
@@ -89,7 +89,7 @@ def shown(
     columns: str | None = None,
     only: str | None = None,
     sort: str | None = None,
-) -> Shown:
+) -> ReportChoice:
     """Check that the flags go together, and return how to show a run."""
     for flag, value in (("--columns", columns), ("--only", only), ("--sort", sort)):
         if value is not None and (format != "table" or not REPORTS[name or DEFAULT].takes_columns):
@@ -98,7 +98,7 @@ def shown(
         raise UsageError(f"--table {name} is for reading; --format json without it holds the same figures")
     if format in PAGES and name is not None:
         raise UsageError(f"--table goes with --format table or json; a {format} page holds everything")
-    return Shown(format, name, known_columns(columns) if columns else None, arrangement(only, sort))
+    return ReportChoice(format, name, known_columns(columns) if columns else None, arrangement(only, sort))
 
 
 def put(text: str, output: str, *, within: bool = False) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator import catalog
 from orchestrator.catalog.gpu_support import Match, judge
 from orchestrator.catalog.version import Version
-from orchestrator.doctor.finding import Finding
+from orchestrator.doctor.finding import DoctorFinding
 from orchestrator.engines import CPU_GB, ENGINES, GPU_GB, Engine, Outlook
 from orchestrator.errors import EngineUnavailable
 from orchestrator.machine.gpu import Gpu, gpus
@@ -101,67 +101,69 @@ def _way(version: Version, name: str, engine: Engine) -> Way:
         return Way(version.number, name, Outlook("impossible", str(error)))
 
 
-def findings(setup: Setup) -> Iterator[Finding]:
+def findings(setup: Setup) -> Iterator[DoctorFinding]:
     yield _engine(setup)
     yield from _versions(setup)
     yield from _cards(setup)
     yield from _disk(setup)
 
 
-def _engine(setup: Setup) -> Finding:
+def _engine(setup: Setup) -> DoctorFinding:
     if setup.engine:
-        return Finding("engine", "fine", setup.engine)
+        return DoctorFinding("engine", "fine", setup.engine)
     assert setup.unavailable is not None
     what, advice = setup.unavailable.what, setup.unavailable.advice
     if setup.gpu:
-        return Finding("engine", "problem", what, advice or "a GPU takes Docker with NVIDIA's runtime")
-    return Finding("engine", "note", f"{what}; virtual environments are taken", "start Docker for isolated versions")
+        return DoctorFinding("engine", "problem", what, advice or "a GPU takes Docker with NVIDIA's runtime")
+    return DoctorFinding(
+        "engine", "note", f"{what}; virtual environments are taken", "start Docker for isolated versions"
+    )
 
 
-def _versions(setup: Setup) -> Iterator[Finding]:
+def _versions(setup: Setup) -> Iterator[DoctorFinding]:
     for number in setup.versions:
         ways = [way for way in setup.ways if way.version == number]
         told = "; ".join(f"{way.engine}: {way.outlook}" for way in ways) or "no engine for it"
         if any(way.ready for way in ways):
-            yield Finding(number, "fine", told)
+            yield DoctorFinding(number, "fine", told)
         elif setup.possible(number):
-            yield Finding(number, "note", told, "its first run makes it ready; so does `tfcompare images build`")
+            yield DoctorFinding(number, "note", told, "its first run makes it ready; so does `tfcompare images build`")
         else:
-            yield Finding(number, "problem", told, "name a base with --base, or install a Python that it runs on")
+            yield DoctorFinding(number, "problem", told, "name a base with --base, or install a Python that it runs on")
 
 
-def _cards(setup: Setup) -> Iterator[Finding]:
+def _cards(setup: Setup) -> Iterator[DoctorFinding]:
     if not setup.cards:
         if setup.gpu:
-            yield Finding(
+            yield DoctorFinding(
                 "GPU", "problem", "no card is seen: neither NVML nor nvidia-smi names one",
                 "see whether `nvidia-smi` works here, and install nvidia-ml-py",
             )  # fmt: skip
         return
     for card in setup.cards:
         capability = f", compute capability {card.capability}" if card.capability else ""
-        yield Finding(f"GPU {card.index}", "fine", f"{card}{capability}")
+        yield DoctorFinding(f"GPU {card.index}", "fine", f"{card}{capability}")
     for match in setup.matches:
         if match.fit == "unsupported":
-            yield Finding(
+            yield DoctorFinding(
                 f"{match.version} on GPU", "problem" if setup.gpu else "note", f"{match.card}: {match.reason}",
                 match.alternative,
             )  # fmt: skip
         elif match.fit == "jit":
-            yield Finding(f"{match.version} on GPU", "note", f"{match.card}: {match.reason}")
+            yield DoctorFinding(f"{match.version} on GPU", "note", f"{match.card}: {match.reason}")
         else:
-            yield Finding(f"{match.version} on GPU", "fine", f"{match.card}: {match.reason}")
+            yield DoctorFinding(f"{match.version} on GPU", "fine", f"{match.card}: {match.reason}")
 
 
-def _disk(setup: Setup) -> Iterator[Finding]:
+def _disk(setup: Setup) -> Iterator[DoctorFinding]:
     waiting = [number for number in setup.versions if not any(way.ready for way in setup.possible(number))]
     needed = len(waiting) * (GPU_GB if setup.gpu else CPU_GB)
     for what, free in setup.disks:
         told = f"{free:.0f} GB free for {what}; about {needed:.0f} GB for what is not ready yet"
         if free < needed:
-            yield Finding("disk", "problem", told, "free some, or set TFCOMPARE_CACHE to another disk")
+            yield DoctorFinding("disk", "problem", told, "free some, or set TFCOMPARE_CACHE to another disk")
         else:
-            yield Finding("disk", "fine", told)
+            yield DoctorFinding("disk", "fine", told)
 
 
 def as_object(setup: Setup) -> dict[str, Any]:

@@ -8,7 +8,7 @@ STYLES: dict[Level, str] = {"problem": "bold red", "note": "yellow", "fine": "gr
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     subject: str
     level: Level
     seen: str

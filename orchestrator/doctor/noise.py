@@ -7,7 +7,7 @@ from itertools import islice
 
 from orchestrator.catalog.selectors import MARGIN
 from orchestrator.doctor.aa_probe import Neighbour, Probe, measure
-from orchestrator.doctor.finding import STYLES, Finding, Level
+from orchestrator.doctor.finding import STYLES, DoctorFinding, Level
 from orchestrator.machine.host import MOST_FOREIGN, MOST_STEAL, Facts, host_facts, moment
 from orchestrator.plan.pairs import ALPHA, LOOKS
 from orchestrator.stats.paired import Estimate
@@ -60,16 +60,16 @@ def examine(seconds: float, cpus: tuple[int, ...] | None = None) -> Examination:
     return Examination(host=host, probe=probe, moment=moment())
 
 
-def findings(examination: Examination) -> tuple[Finding, ...]:
+def findings(examination: Examination) -> tuple[DoctorFinding, ...]:
     """Return the findings, problems first."""
     return worst_first(_find(examination))
 
 
-def worst_first(found: Iterator[Finding]) -> tuple[Finding, ...]:
+def worst_first(found: Iterator[DoctorFinding]) -> tuple[DoctorFinding, ...]:
     return tuple(sorted(found, key=lambda finding: list(STYLES).index(finding.level)))
 
 
-def _find(seen: Examination) -> Iterator[Finding]:
+def _find(seen: Examination) -> Iterator[DoctorFinding]:
     yield _spread(seen)
     yield _equal_arms(seen.probe.estimate)
     yield from _others(seen)
@@ -82,22 +82,22 @@ def _find(seen: Examination) -> Iterator[Finding]:
     yield from _virtual(seen)
 
 
-def _spread(seen: Examination) -> Finding:
+def _spread(seen: Examination) -> DoctorFinding:
     estimate = seen.probe.estimate
     told = f"equal arms differ by {estimate.spread:.1%} from round to round"
     soon, late = (estimate.smallest_visible(LOOK_ALPHA, rounds) for rounds in (BUDGETED, LAST_LOOK))
     if late > MARGIN:
         if seen.disturbed:
-            return Finding("spread", "problem", told, "first see to what disturbs, then probe again")
+            return DoctorFinding("spread", "problem", told, "first see to what disturbs, then probe again")
         if seen.alone:
             told += ", and nothing that runs here explains it"
-        return Finding("spread", "problem", told, _remedy(seen))
+        return DoctorFinding("spread", "problem", told, _remedy(seen))
     if soon > MARGIN:
         advice = f"give a longer `--budget`: {LAST_LOOK} rounds would show {MARGIN:.0%}"
-        return Finding("spread", "note", told, "see to what disturbs, or " + advice if seen.disturbed else advice)
+        return DoctorFinding("spread", "note", told, "see to what disturbs, or " + advice if seen.disturbed else advice)
     if estimate.rounds < FIRST_LOOK:
-        return Finding("spread", "note", f"{told}, in {estimate.rounds} rounds", "probe longer to be sure of it")
-    return Finding("spread", "fine", told)
+        return DoctorFinding("spread", "note", f"{told}, in {estimate.rounds} rounds", "probe longer to be sure of it")
+    return DoctorFinding("spread", "fine", told)
 
 
 def _remedy(seen: Examination) -> str:
@@ -116,21 +116,21 @@ def _remedy(seen: Examination) -> str:
     return f"try {' or '.join(offers)}"
 
 
-def _equal_arms(estimate: Estimate) -> Finding:
+def _equal_arms(estimate: Estimate) -> DoctorFinding:
     verdict, _ = judge(estimate, MARGIN, LOOK_ALPHA)
     low, high = interval(estimate)
     told = f"{math.exp(estimate.theta):.3f}x, {low:.3f}-{high:.3f}"
     if verdict == "same":
-        return Finding("A/A", "fine", f"equal arms come out the same: {told}")
+        return DoctorFinding("A/A", "fine", f"equal arms come out the same: {told}")
     if verdict == "inconclusive" and low <= 1 <= high:
-        return Finding("A/A", "note", f"equal arms are not shown to be the same: {told}")
-    return Finding(
+        return DoctorFinding("A/A", "note", f"equal arms are not shown to be the same: {told}")
+    return DoctorFinding(
         "A/A", "problem", f"equal arms come out different: {told}",
         "probe again; if they stay different, trust no verdict from this machine",
     )  # fmt: skip
 
 
-def _others(seen: Examination) -> Iterator[Finding]:
+def _others(seen: Examination) -> Iterator[DoctorFinding]:
     meanwhile = seen.probe.meanwhile
     if meanwhile is None or meanwhile.foreign_share <= MOST_FOREIGN:
         return
@@ -139,7 +139,7 @@ def _others(seen: Examination) -> Iterator[Finding]:
     advice = "measure in a quieter hour"
     if seen.can_pin:
         advice += ", or pin with `--cpuset` to CPUs that they leave alone"
-    yield Finding(
+    yield DoctorFinding(
         "other processes", "problem", f"they kept {meanwhile.foreign_cores:.1f} cores{where} busy: {named}", advice
     )
 
@@ -148,45 +148,45 @@ def _named(neighbour: Neighbour) -> str:
     return f"{neighbour.name} (pid {neighbour.pid}) {neighbour.cores:.0%} of one"
 
 
-def _steal(seen: Examination) -> Iterator[Finding]:
+def _steal(seen: Examination) -> Iterator[DoctorFinding]:
     meanwhile = seen.probe.meanwhile
     if meanwhile is None or meanwhile.steal_share < LEAST_STEAL:
         return
     level: Level = "problem" if meanwhile.steal_share > MOST_STEAL else "note"
-    yield Finding(
+    yield DoctorFinding(
         "steal", level, f"the hypervisor took {meanwhile.steal_share:.0%} of the time",
         "measure in a quieter hour, or on a machine that is not shared",
     )  # fmt: skip
 
 
-def _interrupted(seen: Examination) -> Iterator[Finding]:
+def _interrupted(seen: Examination) -> Iterator[DoctorFinding]:
     meanwhile = seen.probe.meanwhile
     if meanwhile is None or meanwhile.steal_share > MOST_STEAL or meanwhile.foreign_share > MOST_FOREIGN:
         return
     # What else a run repeats a round for: the machine slept, or its clock was set.
     if cause := meanwhile.disturbance:
-        yield Finding("interruption", "problem", cause, "probe again")
+        yield DoctorFinding("interruption", "problem", cause, "probe again")
 
 
-def _load(seen: Examination) -> Iterator[Finding]:
+def _load(seen: Examination) -> Iterator[DoctorFinding]:
     load = number_of(seen.moment, "load")
     if load is not None and load > PROBE_LOAD:
-        yield Finding(
+        yield DoctorFinding(
             "load", "note", f"{load:.1f}, where the probe alone makes {PROBE_LOAD:.0f} at most",
             "see with `top` what runs or waits for a disk, and measure after it",
         )  # fmt: skip
 
 
-def _cores(seen: Examination) -> Iterator[Finding]:
+def _cores(seen: Examination) -> Iterator[DoctorFinding]:
     usable = number_of(seen.host, "usable_cores")
     if usable is not None and usable < NEEDED_CPUS:
-        yield Finding(
+        yield DoctorFinding(
             "CPUs", "problem", "only one can be used, and everything takes turns on it",
             f"let tfcompare use {NEEDED_CPUS} or more",
         )  # fmt: skip
 
 
-def _quota(seen: Examination) -> Iterator[Finding]:
+def _quota(seen: Examination) -> Iterator[DoctorFinding]:
     cpus = len(seen.probe.cpus) if seen.probe.cpus else number_of(seen.host, "usable_cores")
     quota, _, period = str(seen.host.get("cgroup_quota") or "max").partition(" ")
     if quota == "max" or cpus is None or (granted := int(quota) / int(period)) >= cpus:
@@ -194,34 +194,34 @@ def _quota(seen: Examination) -> Iterator[Finding]:
     advice = "raise it (`docker run --cpus`, or systemd's CPUQuota)"
     if seen.can_pin and granted >= 1:
         advice += f", or pin with `--cpuset` to {int(granted)} of them"
-    yield Finding(
+    yield DoctorFinding(
         "cgroup quota", "note", f"{granted:g} of {cpus:g} CPUs; beyond that, everything here is made to wait", advice
     )
 
 
-def _settings(seen: Examination) -> Iterator[Finding]:
+def _settings(seen: Examination) -> Iterator[DoctorFinding]:
     governor = seen.host.get("governor")
     if governor not in (None, "performance"):
-        yield Finding(
+        yield DoctorFinding(
             "governor", "note", f"{governor}: clock rates follow the load",
             "`sudo cpupower frequency-set --governor performance`",
         )  # fmt: skip
     if seen.host.get("turbo") == "on":
-        yield Finding(
+        yield DoctorFinding(
             "turbo", "note", "on: clock rates follow temperature and neighbours",
             "switch it off for small effects: under /sys/devices/system/cpu, 1 into intel_pstate/no_turbo or 0 into "
             "cpufreq/boost",
         )  # fmt: skip
     if seen.host.get("smt") == "1":
-        yield Finding(
+        yield DoctorFinding(
             "SMT", "note", "active: two CPUs share a core",
             "pin with `--cpuset` to one CPU of each core; `lscpu --extended` shows them" if seen.can_pin else "",
         )  # fmt: skip
 
 
-def _virtual(seen: Examination) -> Iterator[Finding]:
+def _virtual(seen: Examination) -> Iterator[DoctorFinding]:
     if seen.host.get("virtual") == "yes":
-        yield Finding(
+        yield DoctorFinding(
             "virtual machine", "note", "its neighbours cannot be seen from here, and not all they do shows as steal",
             "compare inside a run, never the times of two runs",
         )  # fmt: skip

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.doctor import environment as setups
-from orchestrator.doctor.finding import STYLES, Finding
+from orchestrator.doctor.finding import STYLES, DoctorFinding
 from orchestrator.doctor.noise import (
     BUDGETED,
     FIRST_LOOK,
@@ -42,7 +42,7 @@ def layout(examination: Examination | None, width: int, setup: setups.Setup | No
     return Group(*parts)
 
 
-def _table(found: tuple[Finding, ...], width: int) -> Table:
+def _table(found: tuple[DoctorFinding, ...], width: int) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     wide = width >= WIDE
     for name in ("", "finding", "what was seen", *(["what to do"] if wide else [])):

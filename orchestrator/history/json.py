@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.history.model import Alarm, Change, Segment, Series
-from orchestrator.history.night_rows import Row, bounds, rows
+from orchestrator.history.night_rows import NightRow, bounds, rows
 from orchestrator.history.select import Picked, case_of
 
 SCHEMA = "tfcompare.history/1"
@@ -19,14 +19,14 @@ CSV = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ShownSeries:
     """A series with the nights that are shown, its total number of nights, and its alarms, open or not.
 
     Its changes are searched for only if few series are shown.
     """
 
     series: Series
-    rows: tuple[Row, ...]
+    rows: tuple[NightRow, ...]
     nights: int
     alarms: tuple[Alarm, ...]
     changes: tuple[Change, ...] | None
@@ -34,13 +34,13 @@ class Shown:
 
 def shown(
     picked: Picked, alarms: Sequence[Alarm], find: Callable[[Segment], Sequence[Change]] | None = None
-) -> list[Shown]:
+) -> list[ShownSeries]:
     """Return the picked series with what is shown of them.
 
     `find` returns the changes of a segment. They are searched for in the whole segment, however little of it is shown.
     """
     return [
-        Shown(
+        ShownSeries(
             series=series,
             rows=tuple(row for row in rows(series) if row.night >= picked.first),
             nights=picked.nights[series.key],
@@ -53,7 +53,7 @@ def shown(
     ]
 
 
-def as_object(listed: Sequence[Shown], alarms: Sequence[Alarm], warnings: Sequence[str]) -> dict[str, Any]:
+def as_object(listed: Sequence[ShownSeries], alarms: Sequence[Alarm], warnings: Sequence[str]) -> dict[str, Any]:
     """Return the `tfcompare.history/1` object, which is part of the interface."""
     return {
         "schema": SCHEMA,
@@ -63,7 +63,7 @@ def as_object(listed: Sequence[Shown], alarms: Sequence[Alarm], warnings: Sequen
     }
 
 
-def as_csv(listed: Sequence[Shown]) -> str:
+def as_csv(listed: Sequence[ShownSeries]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, CSV, lineterminator="\n")
     writer.writeheader()
@@ -76,7 +76,7 @@ def as_csv(listed: Sequence[Shown]) -> str:
     return text.getvalue()
 
 
-def _series_object(one: Shown) -> dict[str, Any]:
+def _series_object(one: ShownSeries) -> dict[str, Any]:
     key = one.series.key
     case = case_of(key.case)
     return {
@@ -95,7 +95,7 @@ def _series_object(one: Shown) -> dict[str, Any]:
     }
 
 
-def _row_object(row: Row) -> dict[str, Any]:
+def _row_object(row: NightRow) -> dict[str, Any]:
     low, high = bounds(row.value) if row.value else (None, None)
     return {
         "night": str(row.night),

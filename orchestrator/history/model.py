@@ -183,7 +183,7 @@ class Alarm:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opened:
+class AlarmOpened:
     """The beginning of an alarm."""
 
     __pydantic_config__ = STRICT
@@ -238,7 +238,7 @@ class Night:
     flags: tuple[str, ...] = ()
 
 
-Event = Opened | Moved | Night
+Event = AlarmOpened | Moved | Night
 
 
 @dataclass(frozen=True, kw_only=True)

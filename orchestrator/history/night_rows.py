@@ -13,7 +13,7 @@ ALPHA = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class NightRow:
     """A night of a series.
 
     It has no value if it has no time. The control value is from the same night.
@@ -56,7 +56,7 @@ def bounds(value: Value) -> tuple[float, float]:
     return math.exp(value.effect - half), math.exp(value.effect + half)
 
 
-def rows(series: Series) -> list[Row]:
+def rows(series: Series) -> list[NightRow]:
     """Return the rows of a series, oldest first, segment by segment.
 
     A night during which something changed has a row in both segments.
@@ -74,7 +74,7 @@ def rows(series: Series) -> list[Row]:
             before = point
         grouped[segment, point.night].append(point)
     return [
-        Row(
+        NightRow(
             night=night,
             segment=place,
             value=values.get((place, night)),

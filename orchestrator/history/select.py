@@ -23,7 +23,7 @@ RECENT = timedelta(days=60)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class SeriesSelection:
     """A user's selection of series and nights.
 
     For each kind of name, a series must match one of those given; if none are given, all match.
@@ -56,7 +56,7 @@ class Picked:
         return tuple(dict.fromkeys(one.key.case for one in self.series))
 
 
-def pick(table: pa.Table, asked: Asked, others: Sequence[str] = ()) -> Picked:
+def pick(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) -> Picked:
     """Return the selected series of a history that is not empty.
 
     `others` are words that the user may have meant instead of a case.
@@ -122,7 +122,7 @@ def _age(version: str) -> tuple[int, Number, str]:
         return 1, Number("0"), version
 
 
-def _versions(asked: Asked, known: Sequence[str]) -> tuple[str, ...]:
+def _versions(asked: SeriesSelection, known: Sequence[str]) -> tuple[str, ...]:
     """Return the versions to show, which may be named as in the history or as in the catalogue.
 
     The control arm is shown if it is named, or if everything is shown.
@@ -156,7 +156,7 @@ def _named(what: str, wanted: Sequence[str], known: Sequence[str]) -> tuple[str,
     return tuple(found)
 
 
-def _first(nights: Sequence[date], asked: Asked, usual: date) -> date:
+def _first(nights: Sequence[date], asked: SeriesSelection, usual: date) -> date:
     if asked.since and asked.since > nights[-1]:
         raise NothingSelected(f"--since {asked.since}: the newest night of what is asked for is {nights[-1]}")
     if asked.last is None and asked.since is None:

@@ -82,7 +82,7 @@ class Piece:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Line:
+class SeriesArrays:
     """A series as arrays.
 
     `rows` are its row numbers in the table, oldest first. `nightly` holds its values, regardless of segments.
@@ -116,7 +116,7 @@ def has_value(table: pa.Table) -> Any:
     return np.isfinite(_floats(table, "effect")) & (table.column("rounds").to_numpy() > 1)
 
 
-def all_lines(table: pa.Table) -> dict[Key, Line]:
+def all_lines(table: pa.Table) -> dict[Key, SeriesArrays]:
     """Return the series in a table whose rows are sorted oldest first."""
     if not table.num_rows:
         return {}
@@ -143,7 +143,7 @@ def all_lines(table: pa.Table) -> dict[Key, Line]:
             inside = np.searchsorted(of_piece, [which, which + 1])
             pieces.append(Piece(values=values.cut(*inside), because=reasons[which]))
         between = np.searchsorted(of_series, [number, number + 1])
-        lines[key] = Line(key=key, rows=order[low:high], pieces=tuple(pieces), nightly=nightly.cut(*between))
+        lines[key] = SeriesArrays(key=key, rows=order[low:high], pieces=tuple(pieces), nightly=nightly.cut(*between))
     return lines
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from orchestrator.errors import UsageError
 from orchestrator.history import schema
 from orchestrator.history.alarms import state
-from orchestrator.history.model import Alarm, Change, Event, Key, Moved, Night, Opened
+from orchestrator.history.model import Alarm, AlarmOpened, Change, Event, Key, Moved, Night
 from orchestrator.history.series_arrays import Values, all_lines
 from orchestrator.history.store import Read
 
@@ -204,7 +204,7 @@ def _of_alarm(alarm: Alarm) -> dict[str, Any]:
 
 
 def _of_event(event: Event) -> dict[str, Any]:
-    if isinstance(event, Opened):
+    if isinstance(event, AlarmOpened):
         return {"moment": event.at, "alarm": event.alarm.id, "state": event.alarm.state, "note": event.alarm.note}
     assert isinstance(event, Moved)
     return {name: getattr(event, OTHERWISE.get(name, name)) for name in EVENTS.names}

@@ -18,7 +18,7 @@ from orchestrator.engines import build_errors
 from orchestrator.engines.docker.image import BASE_DIGEST, BASE_NAME, SPEC_LABEL
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.images import sizes
-from orchestrator.images.inventory import Judged
+from orchestrator.images.inventory import ImageStatus
 from orchestrator.plan.pairs import in_order
 
 CHUNK_BYTES = 1 << 20
@@ -43,12 +43,12 @@ class Packed:
         return self.labels[BASE_NAME], self.labels.get(BASE_DIGEST, "")
 
 
-def weight(client: docker.DockerClient, images: Collection[Judged]) -> int:
+def weight(client: docker.DockerClient, images: Collection[ImageStatus]) -> int:
     """Return about how many bytes an archive of these images has."""
     return int(sizes.together(sizes.steps(client, [one.image.id for one in images])) * OVERHEAD)
 
 
-def save(client: docker.DockerClient, path: Path, images: Collection[Judged], needed: int, tell: Tell) -> None:
+def save(client: docker.DockerClient, path: Path, images: Collection[ImageStatus], needed: int, tell: Tell) -> None:
     """Write an archive, completely or not at all; call `tell` with the number of bytes written each time."""
     try:
         if path.is_dir():

@@ -11,13 +11,13 @@ from orchestrator.catalog.version import Version
 from orchestrator.engines.docker.engine import DockerEngine, asking, connect
 from orchestrator.engines.environment import cache
 from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
-from orchestrator.measure.prepare import Ready, make_ready
+from orchestrator.measure.prepare import ReadyEnvironment, make_ready
 from orchestrator.options import EngineOptions
 from orchestrator.terminal.progress import View
 
 
 @dataclass(frozen=True, kw_only=True)
-class Built:
+class BuiltImage:
     """The result for one version; without a tag the build failed, and `reason` says why."""
 
     version: Version
@@ -53,7 +53,7 @@ def log_folder() -> Path:
 
 def build(
     versions: tuple[Version, ...], options: EngineOptions, view: View, at_once: int | None = None
-) -> tuple[Built, ...]:
+) -> tuple[BuiltImage, ...]:
     """Build the images of versions, and return a result for each, including those that failed.
 
     Raise EngineUnavailable before any work.
@@ -67,7 +67,7 @@ def build(
         for version in versions:
             result = made[version.number]
             if isinstance(result, EnvironmentFailed):
-                found.append(Built(version=version, reason=str(result)))
+                found.append(BuiltImage(version=version, reason=str(result)))
                 continue
             with asking(f"{version.number}: looking at its image", EnvironmentFailed):
                 size = int(client.api.inspect_image(result.environment.facts.identity)["Size"])
@@ -75,7 +75,7 @@ def build(
     return tuple(found)
 
 
-def call(found: Sequence[Built], name: Callable[[str], str]) -> None:
+def call(found: Sequence[BuiltImage], name: Callable[[str], str]) -> None:
     """Give each existing image an additional name, which is taken from any image that had it."""
     with closing(connect()) as client:
         for one in found:
@@ -92,9 +92,9 @@ def split_name(name: str) -> tuple[str, str | None]:
     return f"{folder}{slash}{last}", tag or None
 
 
-def _built(version: Version, result: Ready, size: int) -> Built:
+def _built(version: Version, result: ReadyEnvironment, size: int) -> BuiltImage:
     facts = result.environment.facts
-    return Built(
+    return BuiltImage(
         version=version,
         tag=facts.details["tag"],
         identity=facts.identity,

@@ -10,18 +10,18 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from orchestrator.engines.worker.events import Amount, Text, clean
 
 
-class Part(BaseModel):
+class ImagePart(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
 
-class Listed(Part):
+class Listed(ImagePart):
     """A number of files, with the names of the first ones."""
 
     count: Amount
     first: list[Text]
 
 
-class Files(Part):
+class Files(ImagePart):
     """The comparison of a folder's files with what their packages recorded."""
 
     checked: Amount
@@ -30,7 +30,7 @@ class Files(Part):
     added: Listed
 
 
-class Imported(Part):
+class Imported(ImagePart):
     """The versions that the packages state, or why they cannot be imported."""
 
     error: Text = ""
@@ -40,7 +40,7 @@ class Imported(Part):
     cuda_version: Text = ""
 
 
-class Inside(Part):
+class Inside(ImagePart):
     python: Text
     distributions: dict[Text, Text]
     unrecorded: list[Text]

@@ -18,7 +18,7 @@ FLAVOURS: tuple[FlavourName, ...] = ("cpu", "gpu")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class KeptImage:
     """An image with the labels of tfcompare."""
 
     id: str
@@ -56,10 +56,10 @@ class Kept:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class ImageStatus:
     """An image and the current recipe of its version; an unknown version has no recipe."""
 
-    image: Kept
+    image: KeptImage
     state: State
     why: str = ""
     recipe: Recipe | None = None
@@ -79,11 +79,11 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class Inventory:
-    images: tuple[Judged, ...]
+    images: tuple[ImageStatus, ...]
     # Flavours of the table that no image is current for.
     missing: tuple[tuple[Version, Flavour], ...]
 
-    def current(self, versions: Collection[Version] = ()) -> tuple[Judged, ...]:
+    def current(self, versions: Collection[Version] = ()) -> tuple[ImageStatus, ...]:
         numbers = {version.number for version in versions}
         return tuple(
             one for one in self.images if one.state == "current" and (not numbers or one.image.version in numbers)
@@ -98,10 +98,10 @@ class Inventory:
         return next((base for one in self.images if (base := one.other_base)), None)
 
 
-def kept(client: docker.DockerClient) -> list[Kept]:
+def kept(client: docker.DockerClient) -> list[KeptImage]:
     found = client.api.images(filters={"label": SPEC_LABEL})
     return [
-        Kept(
+        KeptImage(
             id=entry["Id"],
             tags=tuple(tag for tag in entry["RepoTags"] or () if tag != "<none>:<none>"),
             labels=entry["Labels"],
@@ -128,7 +128,7 @@ def take(client: docker.DockerClient, versions: Collection[Version], base: str |
     return weigh(images, recipes(client, [one for one in versions if one.number in present], base), versions)
 
 
-def weigh(images: Iterable[Kept], wanted: Mapping[Key, Recipe], versions: Collection[Version]) -> Inventory:
+def weigh(images: Iterable[KeptImage], wanted: Mapping[Key, Recipe], versions: Collection[Version]) -> Inventory:
     """Compare images with the current recipes and return the inventory.
 
     `wanted` must hold the recipes of at least those versions that have images.
@@ -146,21 +146,23 @@ def _keys(version: Version, flavour: FlavourName) -> list[Key]:
     return [(version.number, flavour, option.python.number) for option in version.on(flavour)]
 
 
-def judge(one: Kept, wanted: Mapping[Key, Recipe], numbers: Collection[str]) -> Judged:
+def judge(one: KeptImage, wanted: Mapping[Key, Recipe], numbers: Collection[str]) -> ImageStatus:
     if one.version not in numbers:
-        return Judged(
+        return ImageStatus(
             image=one, state="unknown version", why=f"the table of versions has no {one.version or 'such version'}"
         )
     recipe = wanted.get(one.key)
     if recipe is None:
         _, flavour, python = one.key
-        return Judged(image=one, state="stale", why=f"the table has no {flavour} flavour of it for Python {python}")
+        return ImageStatus(
+            image=one, state="stale", why=f"the table has no {flavour} flavour of it for Python {python}"
+        )
     if why := _difference(one, recipe):
-        return Judged(image=one, state="stale", why=why, recipe=recipe)
-    return Judged(image=one, state="current", recipe=recipe)
+        return ImageStatus(image=one, state="stale", why=why, recipe=recipe)
+    return ImageStatus(image=one, state="current", recipe=recipe)
 
 
-def _difference(one: Kept, recipe: Recipe) -> str:
+def _difference(one: KeptImage, recipe: Recipe) -> str:
     """Return which part of an image's recipe has changed, or '' if none has."""
     if one.spec == recipe.spec:
         # A run looks for the name.
@@ -177,7 +179,7 @@ def _difference(one: Kept, recipe: Recipe) -> str:
     return "its recipe is another one now"
 
 
-def place(one: Judged, versions: Iterable[Version]) -> tuple[Version, Flavour]:
+def place(one: ImageStatus, versions: Iterable[Version]) -> tuple[Version, Flavour]:
     """Return the version and the flavour that an image with a recipe was built from."""
     number, name, python = one.image.key
     return next(

@@ -18,7 +18,7 @@ State = Literal["new", "unchanged", "CHANGED", "pinned", "failed"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class LockRequest:
     """A base, its known digest, and the versions that are built on it."""
 
     image: str
@@ -58,7 +58,7 @@ class Answer:
 
 def bases(
     versions: Iterable[Version], name: FlavourName, override: str | None, digests: Mapping[str, str]
-) -> tuple[Asked, ...]:
+) -> tuple[LockRequest, ...]:
     """Return each base once.
 
     `digests` are those in the user's file, which are the only ones for an override.
@@ -68,7 +68,7 @@ def bases(
         for flavour in version.on(name)[:1]:
             image, known = _base(flavour, override, digests)
             found.setdefault(image, (known, []))[1].append(version.number)
-    return tuple(Asked(image=image, known=known, versions=tuple(used)) for image, (known, used) in found.items())
+    return tuple(LockRequest(image=image, known=known, versions=tuple(used)) for image, (known, used) in found.items())
 
 
 def _base(flavour: Flavour, override: str | None, digests: Mapping[str, str]) -> tuple[str, str]:
@@ -78,7 +78,7 @@ def _base(flavour: Flavour, override: str | None, digests: Mapping[str, str]) ->
     return image, digests.get(image, "")
 
 
-def resolve(client: docker.DockerClient, asked: Collection[Asked]) -> Iterator[Answer]:
+def resolve(client: docker.DockerClient, asked: Collection[LockRequest]) -> Iterator[Answer]:
     """Look up the digest of each base; a base that fails does not keep the others from being looked up."""
     for base in asked:
         digest, wrong = base.image.partition("@")[2], ""

@@ -13,7 +13,7 @@ from orchestrator.catalog.version import Version
 from orchestrator.engines.docker import container, nvidia
 from orchestrator.images import sizes
 from orchestrator.images import venv_cache as environments
-from orchestrator.images.inventory import Inventory, Judged, Kept, kept, weigh
+from orchestrator.images.inventory import ImageStatus, Inventory, KeptImage, kept, weigh
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Spared:
 
 @dataclass(frozen=True, kw_only=True)
 class Garbage:
-    images: tuple[Judged, ...]
+    images: tuple[ImageStatus, ...]
     # What the images take that no other image needs.
     images_bytes: int
     containers: tuple[str, ...]
@@ -68,7 +68,7 @@ def of_versions(client: docker.DockerClient, numbers: Collection[str]) -> Garbag
 
 def _garbage(
     client: docker.DockerClient,
-    found: Iterable[Judged],
+    found: Iterable[ImageStatus],
     base: str | None,
     folders: Sequence[Path],
     *,
@@ -92,20 +92,20 @@ def _garbage(
     )
 
 
-def orphans(kept: Iterable[nvidia.Kept], staying: Collection[str]) -> tuple[tuple[Path, int], ...]:
+def orphans(kept: Iterable[nvidia.CompiledCode], staying: Collection[str]) -> tuple[tuple[Path, int], ...]:
     """Return the folders of code that a driver compiled for images of which none stays."""
     known = {identity.removeprefix("sha256:") for identity in staying}
     return tuple((one.path, one.bytes) for one in kept if not any(identity.startswith(one.image) for identity in known))
 
 
 def part(
-    images: Iterable[Judged],
+    images: Iterable[ImageStatus],
     users: Iterable[Mapping[str, object]],
     base: str | None,
     *,
     all: bool,
     others: bool | None = None,
-) -> tuple[tuple[Judged, ...], tuple[Spared, ...]]:
+) -> tuple[tuple[ImageStatus, ...], tuple[Spared, ...]]:
     """Return the images to remove, and those that might still be wanted, with the reason.
 
     `others` also selects images that other users built, whose tables may contain versions that are unknown here.
@@ -153,7 +153,7 @@ def remove(client: docker.DockerClient, garbage: Garbage) -> tuple[Spared, ...]:
     return tuple(spared)
 
 
-def _remove(client: docker.DockerClient, image: Kept) -> Spared | None:
+def _remove(client: docker.DockerClient, image: KeptImage) -> Spared | None:
     try:
         # By its names, one after the other: never by force, which would take it from under a container.
         for name in image.tags or (image.id,):

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from orchestrator.images.inventory import Inventory, Judged
+from orchestrator.images.inventory import ImageStatus, Inventory
 from orchestrator.images.lock import Answer
 from orchestrator.images.prune import Garbage
 from orchestrator.images.sizes import told
@@ -35,7 +35,7 @@ def objects(found: Inventory, *, missing: bool) -> list[dict[str, object]]:
     return [*map(_object, found.images), *(absent if missing else ())]
 
 
-def _object(one: Judged) -> dict[str, object]:
+def _object(one: ImageStatus) -> dict[str, object]:
     version, flavour, python = one.image.key
     return {
         "version": version,

@@ -17,7 +17,7 @@ MOST_AT_ONCE = 4
 
 
 @dataclass(frozen=True)
-class Ready:
+class ReadyEnvironment:
     """An environment, and whether it had to be made first."""
 
     environment: Environment
@@ -31,7 +31,7 @@ def usual_at_once() -> int:
 
 def make_ready(
     versions: tuple[Version, ...], engine: Engine, logs: Path, view: View, at_once: int | None = None
-) -> dict[str, Ready | EnvironmentFailed]:
+) -> dict[str, ReadyEnvironment | EnvironmentFailed]:
     """Make versions ready, and return the results by number.
 
     A version that cannot be made ready affects only itself. Whatever an interrupt stops is ended here.
@@ -42,7 +42,7 @@ def make_ready(
 
     told = {version.number: watch(version.number) for version in versions}
 
-    def one(version: Version) -> Ready | EnvironmentFailed:
+    def one(version: Version) -> ReadyEnvironment | EnvironmentFailed:
         log = told[version.number]
         begun = time.monotonic()
         try:
@@ -58,7 +58,7 @@ def make_ready(
         view.preparing(version.number, "ready")
         if log.used:
             view.say(f"{version.number}: made in {seconds:.0f} s")
-        return Ready(environment, log.used, seconds)
+        return ReadyEnvironment(environment, log.used, seconds)
 
     try:
         return dict(zip(told, side_by_side(one, versions, at_once or usual_at_once()), strict=True))

@@ -18,7 +18,7 @@ from orchestrator.engines.choose import choose_engine, find_candidates
 from orchestrator.errors import EnvironmentFailed, Interrupted
 from orchestrator.machine.host import host_facts
 from orchestrator.measure import alternative
-from orchestrator.measure.prepare import Ready, make_ready
+from orchestrator.measure.prepare import ReadyEnvironment, make_ready
 from orchestrator.model import Lost, Manifest, Plan, is_control, number_of
 from orchestrator.plan.gpus import fit
 from orchestrator.plan.request import PlannedRun, RunOptions, make_plan
@@ -127,7 +127,7 @@ def prepare(
         made = make_ready(versions, engine, directory.logs, view)
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted before anything was measured; environments that are done are kept") from stop
-    ready = {number: result.environment for number, result in made.items() if isinstance(result, Ready)}
+    ready = {number: result.environment for number, result in made.items() if isinstance(result, ReadyEnvironment)}
     return ready, {number: result for number, result in made.items() if isinstance(result, EnvironmentFailed)}
 
 

@@ -59,7 +59,7 @@ Words = tuple[str | Code, ...]
 
 
 @dataclass(frozen=True)
-class Section:
+class MessageSection:
     head: Words
     lines: tuple[Words | Command, ...] = ()
 
@@ -81,7 +81,7 @@ def trial(host: str) -> Message:
     return _message(
         title=f"tfcompare: a test (host {_harmless_host(host)})",
         sections=[
-            Section(
+            MessageSection(
                 ("Notifications arrive here.",),
                 (("Nights are told here in which something changed or went wrong, and no others.",),),
             )
@@ -114,7 +114,7 @@ def _gravity(told: Told) -> Gravity:
     return "success" if told.opened or told.recovered else "info"
 
 
-def _sections(told: Told, most: int) -> Iterator[Section]:
+def _sections(told: Told, most: int) -> Iterator[MessageSection]:
     yield from _ended_badly(told.night, most)
     yield from _suspicion(told)
     yield from _opened(told.opened, most)
@@ -127,7 +127,7 @@ def _sections(told: Told, most: int) -> Iterator[Section]:
     yield _night(told, most)
 
 
-def _ended_badly(night: Night, most: int) -> Iterator[Section]:
+def _ended_badly(night: Night, most: int) -> Iterator[MessageSection]:
     if night.outcome not in ("failed", "hung"):
         return
     head = {
@@ -137,17 +137,17 @@ def _ended_badly(night: Night, most: int) -> Iterator[Section]:
         else "The night hung and was ended before anything was measured.",
     }[night.outcome]
     said: list[Words | Command] = [(Code(text),) for text in night.said[: most or 1]]
-    yield Section((head,), (*said, Command("what this machine can run", "tfcompare doctor")))
+    yield MessageSection((head,), (*said, Command("what this machine can run", "tfcompare doctor")))
 
 
-def _suspicion(told: Told) -> Iterator[Section]:
+def _suspicion(told: Told) -> Iterator[MessageSection]:
     """Warn if most series change on the same night and in the same direction, which is seldom due to TensorFlow."""
     for way in ("slower", "faster"):
         moved = {alarm.key for alarm in told.opened if alarm.change.direction == way}
         # What is undone moves against what it was.
         moved |= {alarm.key for alarm in told.recovered if alarm.change.direction != way}
         if len(moved) >= FEWEST_TO_SUSPECT and len(moved) * 2 > told.night.cells:
-            yield Section(
+            yield MessageSection(
                 (f"Watch the tool: {len(moved)} of {told.night.cells} became {way} the same night.",),
                 (
                     ("Suspect the reference, the machine or tfcompare itself before any version.",),
@@ -156,18 +156,18 @@ def _suspicion(told: Told) -> Iterator[Section]:
             )
 
 
-def _opened(alarms: Sequence[Alarm], most: int) -> Iterator[Section]:
+def _opened(alarms: Sequence[Alarm], most: int) -> Iterator[MessageSection]:
     yield from map(_alarm, _worst_first(alarms)[:most])
     if len(alarms) > most:
         count = f"and {len(alarms) - most} more" if most else f"{len(alarms)} changes"
-        yield Section((f"{count}: ", Code("tfcompare history")))
+        yield MessageSection((f"{count}: ", Code("tfcompare history")))
 
 
 def _worst_first(alarms: Iterable[Alarm]) -> list[Alarm]:
     return sorted(alarms, key=lambda alarm: (alarm.change.direction == "faster", -abs(log(alarm.change.ratio))))
 
 
-def _alarm(alarm: Alarm) -> Section:
+def _alarm(alarm: Alarm) -> MessageSection:
     change, key = alarm.change, alarm.key
     lines: list[Words | Command] = [
         (f"since {change.first}, the last night as before was {change.last}; {_shown_by(alarm)}",),
@@ -184,7 +184,7 @@ def _alarm(alarm: Alarm) -> Section:
     commands = (("reproduce", alarm.reproduce), ("find the cause", alarm.bisect))
     lines += [Command(label, text) for label, text in commands if text]
     lines.append(Command("if it is meant to be", f"tfcompare history mute {alarm.id} --note WHY"))
-    return Section((f"{_size(change)}: ", *_where(alarm)), tuple(lines))
+    return MessageSection((f"{_size(change)}: ", *_where(alarm)), tuple(lines))
 
 
 def _size(change: Change) -> str:
@@ -208,16 +208,16 @@ def _still(alarm: Alarm) -> Words:
     return (f"{_size(alarm.change)}: ", *_where(alarm), f" since {alarm.change.first}", *note)
 
 
-def _listed(what: str, lines: Sequence[Words], most: int) -> Iterator[Section]:
+def _listed(what: str, lines: Sequence[Words], most: int) -> Iterator[MessageSection]:
     if not lines:
         return
     shown: list[Words | Command] = list(lines[:most])
     if most and len(lines) > most:
         shown.append((f"and {len(lines) - most} more",))
-    yield Section((f"{what}: {len(lines)}",), tuple(shown))
+    yield MessageSection((f"{what}: {len(lines)}",), tuple(shown))
 
 
-def _night(told: Told, most: int) -> Section:
+def _night(told: Told, most: int) -> MessageSection:
     night = told.night
     lines: list[Words | Command] = []
     if night.outcome == "skipped":
@@ -230,10 +230,10 @@ def _night(told: Told, most: int) -> Section:
         lines.append(Command("report", told.report))
     lines.append(Command("all nights", "tfcompare history"))
     versions = Code(", ".join(night.versions))
-    return Section((f"Night of {night.night}, suite ", Code(night.suite), ", versions ", versions), tuple(lines))
+    return MessageSection((f"Night of {night.night}, suite ", Code(night.suite), ", versions ", versions), tuple(lines))
 
 
-def _message(*, title: str, sections: Sequence[Section], gravity: Gravity) -> Message:
+def _message(*, title: str, sections: Sequence[MessageSection], gravity: Gravity) -> Message:
     return Message(
         title=title,
         text="\n\n".join(map(_as_text, sections)),
@@ -251,7 +251,7 @@ def _harmless_host(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9.:@-]", "-", name)[:60]
 
 
-def _as_text(section: Section) -> str:
+def _as_text(section: MessageSection) -> str:
     lines = _wrapped(_plain(section.head), "", "  ")
     for line in section.lines:
         if not isinstance(line, Command):
@@ -305,7 +305,7 @@ def _continued(command: str) -> list[str]:
     return lines
 
 
-def _as_html(section: Section) -> str:
+def _as_html(section: MessageSection) -> str:
     def inline(words: Words) -> str:
         return "".join(
             f"<code>{escape(word.shown, quote=False)}</code>" if isinstance(word, Code) else escape(word, quote=False)
@@ -321,7 +321,7 @@ def _as_html(section: Section) -> str:
     return f"<p><b>{inline(section.head)}</b></p>" + (f"\n<ul>\n{items}\n</ul>" if items else "")
 
 
-def _as_markdown(section: Section) -> str:
+def _as_markdown(section: MessageSection) -> str:
     def code(text: str) -> str:
         # Chats know no way to write a backtick between backticks.
         return "`{}`".format(text.replace("`", "'")) if text else ""

@@ -26,7 +26,7 @@ from orchestrator.nightly import cleanup
 from orchestrator.nightly import versions as tonight
 from orchestrator.nightly.lock import hold
 from orchestrator.nightly.schedule import units
-from orchestrator.nightly.subprocess_run import Child, Ended
+from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.options import NIGHT_ROUNDS
 from orchestrator.plan.request import suite_name
 from orchestrator.redact import mask_login
@@ -138,7 +138,7 @@ def _broken_off(options: NightOptions, evening: Evening, error: BaseException) -
     known = isinstance(error, TfCompareError)
     said = str(error) if known else f"{type(error).__name__}: {error}"
     exit_code = error.exit_code if isinstance(error, TfCompareError) else InternalError.exit_code
-    told = _without(options, evening, Ended(exit_code, hung=False, said=mask_login(said)))
+    told = _without(options, evening, ChildEnd(exit_code, hung=False, said=mask_login(said)))
     return replace(told, failure=error)
 
 
@@ -204,7 +204,7 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
 
 def _stage(
     options: NightOptions, evening: Evening, stage: Stage, child: Child, cases: Iterable[str], rounds: int
-) -> tuple[Run | None, Ended]:
+) -> tuple[Run | None, ChildEnd]:
     """Run `tfcompare run` once and read whatever it measured, however it ended."""
     place = _place(evening, stage)
     versions = ",".join(evening.resolved.versions)
@@ -268,7 +268,7 @@ def _number(name: str) -> str:
     return version.number if version else name
 
 
-def _judged(evening: Evening, points: Sequence[Point]) -> judge.Judged:
+def _judged(evening: Evening, points: Sequence[Point]) -> judge.NightVerdict:
     """Judge tonight's points, and record the events before notifications are sent."""
     store = evening.store
     found = judge.judge(
@@ -336,7 +336,7 @@ def _past(evening: Evening) -> Read:
     return evening.store.read().until(datetime.now(UTC), evening.host)
 
 
-def _without(options: NightOptions, evening: Evening, ended: Ended) -> Told:
+def _without(options: NightOptions, evening: Evening, ended: ChildEnd) -> Told:
     """Record a nightly run that has no result.
 
     It is also reported, but raises no alarm.
@@ -361,7 +361,7 @@ def _without(options: NightOptions, evening: Evening, ended: Ended) -> Told:
     return Told(night=end, warnings=evening.warnings)
 
 
-def _of_ending(ended: Ended, what: str) -> list[str]:
+def _of_ending(ended: ChildEnd, what: str) -> list[str]:
     if ended.hung:
         return [f"{what} took too long and was ended; what it had measured is kept"]
     if ended.exit_code in (0, ArmsDied.exit_code, EnvironmentFailed.exit_code):

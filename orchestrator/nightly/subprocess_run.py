@@ -26,7 +26,7 @@ NAMING = ("run directory: ", "Next:  ")
 
 
 @dataclass(frozen=True)
-class Ended:
+class ChildEnd:
     exit_code: int
     hung: bool
     # Its last lines, for whoever asks why.
@@ -46,7 +46,7 @@ class Child:
         self._limit_s = limit_s
         self._say = say
 
-    def run(self, words: Sequence[str]) -> Ended:
+    def run(self, words: Sequence[str]) -> ChildEnd:
         try:
             self._log.parent.mkdir(parents=True, exist_ok=True)
             # Without a buffer, whose rest could not be written either when the log is closed.
@@ -69,7 +69,7 @@ class Child:
                 self._end(process)
                 raise
             reader.join(POLITE_S)
-        return Ended(process.returncode, hung, "\n".join(last))
+        return ChildEnd(process.returncode, hung, "\n".join(last))
 
     def _started(self, words: Sequence[str]) -> subprocess.Popen[str]:
         # A session of its own: whatever it started can be ended with it, and a Ctrl-C reaches only us, who tell it.

@@ -66,7 +66,7 @@ def split(profile: Profile) -> Split:
 
 
 @dataclass(frozen=True)
-class Cell:
+class FunctionCell:
     """The calls and the time of a function per step in one version."""
 
     calls: float
@@ -75,7 +75,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class FunctionRow:
     """A function across versions: one cell per version, None if it is not called.
 
     The file and the line are those in the last version that calls it.
@@ -84,18 +84,18 @@ class Row:
     file: str
     line: int
     name: str
-    cells: tuple[Cell | None, ...]
+    cells: tuple[FunctionCell | None, ...]
 
 
 Key = tuple[str, str]
-Figure = Callable[[Cell], float]
+Figure = Callable[[FunctionCell], float]
 
 
-def own(cell: Cell) -> float:
+def own(cell: FunctionCell) -> float:
     return cell.own_ms
 
 
-def cumulative(cell: Cell) -> float:
+def cumulative(cell: FunctionCell) -> float:
     return cell.cumulative_ms
 
 
@@ -106,7 +106,7 @@ def module(file: str) -> str:
     return file
 
 
-def align(profiles: Sequence[Profile]) -> tuple[Row, ...]:
+def align(profiles: Sequence[Profile]) -> tuple[FunctionRow, ...]:
     """Return one row per function, across all versions.
 
     Functions are matched by module and name, and the rest by a name that is unmistakable.
@@ -167,24 +167,26 @@ def _together(one: Function, other: Function) -> Function:
     return Function(file=one.file, line=one.line, name=one.name, start=one.start, steady=steady)
 
 
-def _row(functions: Sequence[Function | None], profiles: Sequence[Profile]) -> Row:
+def _row(functions: Sequence[Function | None], profiles: Sequence[Profile]) -> FunctionRow:
     last = next(function for function in reversed(functions) if function)
     cells = (
         _cell(function.steady, profile.iterations) if function else None
         for function, profile in zip(functions, profiles, strict=True)
     )
-    return Row(last.file, last.line, last.name, tuple(cells))
+    return FunctionRow(last.file, last.line, last.name, tuple(cells))
 
 
-def _cell(spent: Spent, iterations: int) -> Cell:
-    return Cell(spent.calls / iterations, spent.own_ns / iterations / 1e6, spent.cumulative_ns / iterations / 1e6)
+def _cell(spent: Spent, iterations: int) -> FunctionCell:
+    return FunctionCell(
+        spent.calls / iterations, spent.own_ns / iterations / 1e6, spent.cumulative_ns / iterations / 1e6
+    )
 
 
-def value(cell: Cell | None, figure: Figure) -> float:
+def value(cell: FunctionCell | None, figure: Figure) -> float:
     return figure(cell) if cell else 0.0
 
 
-def growth(row: Row, figure: Figure) -> float:
+def growth(row: FunctionRow, figure: Figure) -> float:
     """Return by how many milliseconds per step a function grew, compared with the first version.
 
     The version in which it grew most counts. With a single version, this is the time that the function takes.
@@ -193,29 +195,29 @@ def growth(row: Row, figure: Figure) -> float:
     return max(others) - first if others else first
 
 
-def shrinkage(row: Row, figure: Figure) -> float:
+def shrinkage(row: FunctionRow, figure: Figure) -> float:
     first, *others = (value(cell, figure) for cell in row.cells)
     return first - min(others) if others else 0.0
 
 
-def grown(rows: Iterable[Row], figure: Figure, splits: Sequence[Split]) -> tuple[Row, ...]:
+def grown(rows: Iterable[FunctionRow], figure: Figure, splits: Sequence[Split]) -> tuple[FunctionRow, ...]:
     """Return the functions that are new or have grown, largest first.
 
     Growth is a share of the version's step, so that the slowest of several versions does not hide the others.
     """
     steps = [parts.step_ms or 1.0 for parts in splits]
 
-    def part(row: Row) -> float:
+    def part(row: FunctionRow) -> float:
         first, *others = (value(cell, figure) for cell in row.cells)
         return max((after - first) / step for after, step in zip(others, steps[1:], strict=True)) if others else first
 
     return _largest(rows, part)
 
 
-def shrunk(rows: Iterable[Row], figure: Figure) -> tuple[Row, ...]:
+def shrunk(rows: Iterable[FunctionRow], figure: Figure) -> tuple[FunctionRow, ...]:
     """Return the functions that are gone, or that take less and in no version more; largest first."""
     return _largest((row for row in rows if growth(row, figure) <= 0), lambda row: shrinkage(row, figure))
 
 
-def _largest(rows: Iterable[Row], by: Callable[[Row], float]) -> tuple[Row, ...]:
+def _largest(rows: Iterable[FunctionRow], by: Callable[[FunctionRow], float]) -> tuple[FunctionRow, ...]:
     return tuple(sorted((row for row in rows if by(row) > 0), key=lambda row: (-by(row), row.file, row.name)))

@@ -13,7 +13,7 @@ from rich.text import Text
 from orchestrator.model import Case
 from orchestrator.profiling.align import (
     Figure,
-    Row,
+    FunctionRow,
     Split,
     align,
     cumulative,
@@ -48,7 +48,7 @@ class Compared:
     versions: tuple[str, ...]
     profiles: tuple[Profile, ...]
     splits: tuple[Split, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[FunctionRow, ...]
 
 
 def compared(profiled: Profiled) -> tuple[Compared, ...]:
@@ -167,7 +167,7 @@ class Columns:
     places: tuple[int, ...]
     wide: bool
 
-    def table(self, title: str, rows: Sequence[Row], figure: Figure, *, to_the_end: bool = False) -> Table:
+    def table(self, title: str, rows: Sequence[FunctionRow], figure: Figure, *, to_the_end: bool = False) -> Table:
         table = _frame(title)
         table.add_column("function", overflow="fold")
         if self.wide:
@@ -184,7 +184,7 @@ class Columns:
             self._close_accounts(table, rows, figure)
         return table
 
-    def _name(self, row: Row) -> list[Text]:
+    def _name(self, row: FunctionRow) -> list[Text]:
         """Return a function's name; one inside another function has only its own name, as in a traceback."""
         name, file = row.name.rpartition(".<locals>.")[2], row.file.rpartition("/")[2]
         if self.wide:
@@ -192,7 +192,7 @@ class Columns:
             return [plain(name), plain(f"{where}:{row.line}" if row.file else WRITTEN_IN_C, style="dim")]
         return [plain(name).append_text(plain(f"  {file or WRITTEN_IN_C}", style="dim"))]
 
-    def _figures(self, row: Row, place: int, figure: Figure) -> list[str]:
+    def _figures(self, row: FunctionRow, place: int, figure: Figure) -> list[str]:
         cell = row.cells[place]
         if cell is None:
             return ["", "-"] if self.wide else ["-"]
@@ -200,7 +200,7 @@ class Columns:
         calls = f"{cell.calls:.0f}" if cell.calls >= 100 else f"{cell.calls:.3g}"
         return [calls, time] if self.wide else [time]
 
-    def _close_accounts(self, table: Table, shown: Sequence[Row], figure: Figure) -> None:
+    def _close_accounts(self, table: Table, shown: Sequence[FunctionRow], figure: Figure) -> None:
         """Add what is not shown, so that the rows of each version add up to its step."""
         table.add_section()
         others, steps = [], []
@@ -289,7 +289,7 @@ def _arm(arm: ProfiledArm) -> dict[str, Any]:
     }
 
 
-def _function(one: Compared, row: Row, figure: Figure, rank: int) -> dict[str, Any]:
+def _function(one: Compared, row: FunctionRow, figure: Figure, rank: int) -> dict[str, Any]:
     return {
         "workload": one.case.workload,
         "params": dict(one.case.params),

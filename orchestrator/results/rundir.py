@@ -266,7 +266,7 @@ class RunDir:
     def _keep(self, stream: Stream) -> None:
         try:
             data = files.read(self.path, stream.path, streams.MOST_BYTES)
-        except files.Refused as refused:
+        except files.RefusedEntry as refused:
             self._discard(stream, f"{stream.path} is not used: {refused.strerror}", of_stream=True)
             return
         self.settled.mkdir(exist_ok=True)

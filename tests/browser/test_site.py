@@ -13,7 +13,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from orchestrator.history import site
-from orchestrator.history.model import Moved, Opened
+from orchestrator.history.model import AlarmOpened, Moved
 from orchestrator.history.site import wording
 from tests.support.browser import complaints, pictured, resized, themed
 from tests.support.nights import FIRST, history
@@ -37,9 +37,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = kept(path / "history", [*dead, *history(20, [CASE], seed=2, host="other-host")])
     (store.runs / dead[-1].run).mkdir(parents=True)
     (store.runs / dead[-1].run / "report.html").write_text("<!doctype html><title>The run</title>")
-    store.record(Opened(at=at(40), alarm=alarm(CASE, surroundings=("kernel: 6.1 -> 6.6",))))
+    store.record(AlarmOpened(at=at(40), alarm=alarm(CASE, surroundings=("kernel: 6.1 -> 6.6",))))
     store.record(Moved(at=at(41), alarm="a1", state="known", note="It is the new allocator."))
-    store.record(Opened(at=at(10), alarm=alarm(OTHER, id="a0", number=10)))
+    store.record(AlarmOpened(at=at(10), alarm=alarm(OTHER, id="a0", number=10)))
     store.record(Moved(at=at(15), alarm="a0", state="recovered"))
     site.build(store, path / "site")
     return path / "site"
@@ -57,7 +57,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     store = kept(path / "history", points)
     told = alarm(case, surroundings=(HOSTILE,), run=HOSTILE, reproduce=HOSTILE, bisect=HOSTILE)
-    store.record(Opened(at=at(1), alarm=replace(told, key=replace(told.key, host=HOSTILE))))
+    store.record(AlarmOpened(at=at(1), alarm=replace(told, key=replace(told.key, host=HOSTILE))))
     store.record(Moved(at=at(2), alarm="a1", state="muted", note=HOSTILE))
     site.build(store, path / "site")
     return path / "site"

@@ -18,7 +18,7 @@ import pytest
 
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.steps import CONFIRM_TIMES
-from orchestrator.history.model import Moved, Night, Opened, Point
+from orchestrator.history.model import AlarmOpened, Moved, Night, Point
 from orchestrator.history.store import Store
 from tests.conftest import run_command
 
@@ -176,7 +176,7 @@ def test_what_is_known_is_no_news(house: House, alarmed):
     assert done.returncode == 0, done.stderr
     assert house.told == []
     events = house.store.events()[0]
-    assert len([event for event in events if isinstance(event, Opened)]) == 1
+    assert len([event for event in events if isinstance(event, AlarmOpened)]) == 1
     assert len([event for event in events if isinstance(event, Moved)]) == 1
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.model import Case
 from orchestrator.plan.request import RunOptions
-from orchestrator.profiling.align import Row, cumulative, grown, growth, own, split
+from orchestrator.profiling.align import FunctionRow, cumulative, grown, growth, own, split
 from orchestrator.profiling.model import Profiled
 from orchestrator.profiling.report import Compared, as_object, compared, render
 from orchestrator.profiling.run import ProfileOptions, profile, read
@@ -37,7 +37,7 @@ def grown_rank(one: Compared, name: str, file: str, figure=cumulative) -> int:
     return place
 
 
-def row(one: Compared, name: str) -> Row:
+def row(one: Compared, name: str) -> FunctionRow:
     [found] = [row for row in one.rows if row.name == name]
     return found
 

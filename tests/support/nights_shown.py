@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from orchestrator.history.alarms.steps import changes
-from orchestrator.history.model import Alarm, Opened, Point
+from orchestrator.history.model import Alarm, AlarmOpened, Point
 from orchestrator.history.series import all_series
 from orchestrator.history.store import Store
 from tests.support.nights import FIRST, history
@@ -69,5 +69,5 @@ def kept_in(path: Path, of: Iterable[Point], *alarms: Alarm) -> Store:
     for _, together in groupby(in_order, key=lambda point: (point.started, point.run)):
         store.append(list(together))
     for one in alarms:
-        store.record(Opened(at=one.opened, alarm=one))
+        store.record(AlarmOpened(at=one.opened, alarm=one))
     return store

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from orchestrator.bisect.search import Finding, Found, Wanted, search
+from orchestrator.bisect.search import BisectFinding, Found, Wanted, search
 from orchestrator.model import VerdictName
 
 MARGIN = 0.05
@@ -26,22 +26,22 @@ class World:
     blind: Callable[[Wanted, tuple[str, str]], bool] = lambda wanted, pair: False
     asked: list[Wanted] = field(default_factory=list)
 
-    def finding(self, wanted: Wanted, pair: tuple[str, str]) -> Finding:
+    def finding(self, wanted: Wanted, pair: tuple[str, str]) -> BisectFinding:
         theta = self.logs[pair[1]] - self.logs[pair[0]]
         half = self.thorough_noise if wanted.thorough else self.noise
         if self.blind(wanted, pair):
             half = 10.0
         return finding(*pair, theta, half, thorough=wanted.thorough)
 
-    def measure(self, wanted: Wanted) -> tuple[list[Finding], set[str]]:
+    def measure(self, wanted: Wanted) -> tuple[list[BisectFinding], set[str]]:
         self.asked.append(wanted)
         if len(wanted.versions) > 2 and wanted.versions[1] in self.skipped:
             return [], {wanted.versions[1]}
         return [self.finding(wanted, pair) for pair in wanted.pairs], set()
 
 
-def finding(earlier: str, later: str, theta: float, half: float = 0.01, *, thorough: bool = False) -> Finding:
-    return Finding(
+def finding(earlier: str, later: str, theta: float, half: float = 0.01, *, thorough: bool = False) -> BisectFinding:
+    return BisectFinding(
         earlier=earlier,
         later=later,
         verdict=verdict_of(theta, half),
@@ -72,7 +72,7 @@ def stepped(candidates: Sequence[str], steps: Mapping[int, float], **changes: ob
 
 
 def solved(world: World, candidates: Sequence[str], *, every: bool = False, most: int = 200) -> Found:
-    findings: list[Finding] = []
+    findings: list[BisectFinding] = []
     skipped: set[str] = set()
     for _ in range(most):
         found = search(candidates, findings, skipped, MARGIN, every=every)

@@ -5,14 +5,9 @@ from collections import Counter
 from pathlib import Path
 
 ORCHESTRATOR = Path(__file__).parents[2] / "orchestrator"
-# Names that still stand for two classes or more. Add none; take one off the list once it stands for one.
-SHARED = {
-    "Asked", "Built", "Cell", "Ended", "Entry", "Finding", "Gpu", "Grid", "Judged", "Kept", "Line", "Opened", "Part",
-    "Ready", "Refused", "Row", "Section", "Shown", "_Table",
-}  # fmt: skip
 
 
-def test_a_class_name_stands_for_one_class_except_for_those_listed():
+def test_a_class_name_stands_for_one_class():
     names = Counter(
         node.name
         for path in ORCHESTRATOR.rglob("*.py")
@@ -20,4 +15,4 @@ def test_a_class_name_stands_for_one_class_except_for_those_listed():
         if isinstance(node, ast.ClassDef)
     )
     assert names["ArmResult"] == 1
-    assert {name for name, count in names.items() if count > 1} <= SHARED
+    assert [name for name, count in names.items() if count > 1] == []

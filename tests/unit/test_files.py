@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator import files
 from orchestrator.errors import UsageError
-from orchestrator.files import Refused
+from orchestrator.files import RefusedEntry
 
 MOST = 1000
 
@@ -85,7 +85,7 @@ READS = {
 @pytest.mark.parametrize(("plant", "words"), READS.items(), ids=lambda value: getattr(value, "__name__", ""))
 def test_what_is_no_file_of_its_own_is_not_read(root: Path, plant, words: str):
     plant(root)
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(RefusedEntry, match=words):
         files.read(root, root / "in" / "file", MOST)
 
 
@@ -101,9 +101,9 @@ def test_a_link_in_the_place_of_a_file_is_replaced(root: Path, plant):
 
 def test_nothing_is_written_through_a_folder_that_is_a_link(root: Path):
     link_in_the_way(root)
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedEntry):
         files.replace(root, root / "in" / "victim", b"new")
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedEntry):
         files.opened(root, root / "in" / "victim", os.O_WRONLY | os.O_APPEND)
     assert (root.parent / "victim").read_text() == "precious"
 

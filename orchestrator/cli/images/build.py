@@ -17,7 +17,7 @@ from orchestrator.terminal.text import plain
 
 if TYPE_CHECKING:
     from orchestrator.catalog.version import Flavour, Version
-    from orchestrator.images.build import Built
+    from orchestrator.images.build import BuiltImage
 
 USUAL = ("1.14", "2.0", "2.13")
 
@@ -135,7 +135,7 @@ def _asked(texts: Sequence[str], say: Callable[[str], None]) -> "tuple[Version, 
     return catalog.resolve(provide(names, say), fewest=1)
 
 
-def _draw(found: "Sequence[Built]") -> None:
+def _draw(found: "Sequence[BuiltImage]") -> None:
     from rich.table import Table
 
     from orchestrator.images.sizes import told

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import docker
 
     from orchestrator.catalog.version import Version
-    from orchestrator.images.inventory import Inventory, Judged
+    from orchestrator.images.inventory import ImageStatus, Inventory
 
 
 Versions = Annotated[
@@ -39,7 +39,7 @@ def find_versions(versions: list[str] | None) -> "tuple[Version, ...]":
     return catalog.resolve(names, fewest=1) if names else ()
 
 
-def current_images(images: "Inventory", named: "tuple[Version, ...]", base: str | None) -> "tuple[Judged, ...]":
+def current_images(images: "Inventory", named: "tuple[Version, ...]", base: str | None) -> "tuple[ImageStatus, ...]":
     """Return the current images of the named versions, or of all versions if none is named."""
     chosen = images.current(named)
     here = {one.image.version for one in chosen}

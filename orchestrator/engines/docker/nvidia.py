@@ -140,7 +140,7 @@ def _device_refusal(client: docker.DockerClient) -> str:
 
 
 @dataclass(frozen=True)
-class Kept:
+class CompiledCode:
     """A folder of code that a driver compiled, and the image that it was compiled for."""
 
     path: Path
@@ -173,9 +173,9 @@ def jit_variables(folder: str) -> dict[str, str]:
     return {"CUDA_CACHE_PATH": folder, "CUDA_CACHE_MAXSIZE": str(CACHE_BYTES)}
 
 
-def jit_kept() -> Iterator[Kept]:
+def jit_kept() -> Iterator[CompiledCode]:
     """Yield all such folders, for freeing disk space; `image` is the beginning of the image's id."""
     root = jit_root()
     for path in sorted(root.iterdir()) if root.is_dir() else ():
         size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-        yield Kept(path, path.name.partition("-")[0], size)
+        yield CompiledCode(path, path.name.partition("-")[0], size)

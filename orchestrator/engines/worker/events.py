@@ -53,14 +53,14 @@ class FailedEvent(Event):
     message: Text
 
 
-class Gpu(Event):
+class GpuAnswer(Event):
     name: Text = ""
     capability: Text = ""
 
 
 class ProbedEvent(Event):
     kind: Literal["probed"]
-    gpus: Annotated[list[Gpu], Field(max_length=MOST_GPUS)]
+    gpus: Annotated[list[GpuAnswer], Field(max_length=MOST_GPUS)]
 
 
 class OpenedEvent(Event):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.steps import changes, news
-from orchestrator.history.model import Alarm, Change, Key, Moved, Opened, Point, Segment, Series, Told
+from orchestrator.history.model import Alarm, AlarmOpened, Change, Key, Moved, Point, Segment, Series, Told
 from orchestrator.history.series import differences, first_after
 
 # Where exactly a step began is seen better from later nights: within so many days it is the same step.
@@ -25,10 +25,10 @@ NIGHTS_TO_RECOVER = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class NightVerdict:
     """The events of a nightly run, and what to report in addition to its alarms."""
 
-    events: tuple[Opened | Moved, ...]
+    events: tuple[AlarmOpened | Moved, ...]
     appeared: tuple[str, ...]
     vanished: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -42,20 +42,20 @@ def judge(
     now: datetime,
     measured: Iterable[Key],
     runs: Path,
-) -> Judged:
+) -> NightVerdict:
     """Judge tonight's results.
 
     `measured` are the series that tonight's suite was meant to measure, whatever their outcome.
     """
     own = set(measured)
-    events: list[Opened | Moved] = []
+    events: list[AlarmOpened | Moved] = []
     for key in sorted(own):
         series = all_series[key]
         if not key.is_control and series.segments and series.segments[-1].values[-1].night == tonight:
             mine = [alarm for alarm in known if alarm.key == key]
             events += _of_series(series, mine, tonight, now, runs)
     appeared, vanished = _came_and_went(all_series, own, tonight)
-    return Judged(
+    return NightVerdict(
         events=tuple(events),
         appeared=appeared,
         vanished=vanished,
@@ -66,7 +66,7 @@ def judge(
 
 def _of_series(
     series: Series, known: Sequence[Alarm], tonight: date, now: datetime, runs: Path
-) -> Iterator[Opened | Moved]:
+) -> Iterator[AlarmOpened | Moved]:
     segment = series.segments[-1]
     found = changes(segment)
     for alarm in known:
@@ -82,7 +82,7 @@ def _of_series(
         if any(map(state.is_open, same)) or any(_undoes(change, alarm) for alarm in known):
             continue
         if not same:
-            yield Opened(at=now, alarm=_alarm(series, change, tonight, now, runs))
+            yield AlarmOpened(at=now, alarm=_alarm(series, change, tonight, now, runs))
         elif _holds(same[0], segment):
             yield Moved(at=now, alarm=same[0].id, state="new", night=tonight)
 
@@ -235,14 +235,14 @@ def _begun_anew(all_series: Mapping[Key, Series], own: set[Key], tonight: date) 
     return tuple(f"{because}: {count} series begin anew" for because, count in sorted(begun.items()))
 
 
-def tell(told: Told, judged: Judged, after: Sequence[Alarm], tonight: date) -> Told:
+def tell(told: Told, judged: NightVerdict, after: Sequence[Alarm], tonight: date) -> Told:
     """Add the events of a nightly run to its report.
 
     `after` are all alarms in their current state.
     """
     by_id = {alarm.id: alarm for alarm in after}
     moved = [event for event in judged.events if isinstance(event, Moved)]
-    opened = [event.alarm.id for event in judged.events if isinstance(event, Opened)]
+    opened = [event.alarm.id for event in judged.events if isinstance(event, AlarmOpened)]
     opened += [event.alarm for event in moved if event.state == "new"]
     recovered = [event.alarm for event in moved if event.state == "recovered"]
     still = [alarm for alarm in after if state.is_told(alarm, tonight) and alarm.id not in opened]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
 
-from orchestrator.history.model import Alarm, Event, Moved, Opened
+from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved
 
 # Of these a night tells nobody anew.
 OPEN = ("new", "confirmed", "known", "muted")
@@ -20,7 +20,7 @@ def current(events: Iterable[Event]) -> tuple[Alarm, ...]:
     """
     found: dict[str, Alarm] = {}
     for event in events:
-        if isinstance(event, Opened):
+        if isinstance(event, AlarmOpened):
             found[event.alarm.id] = replace(event.alarm, since=event.at)
         elif isinstance(event, Moved) and event.alarm in found:
             was = found[event.alarm]

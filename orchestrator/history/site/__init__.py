@@ -13,7 +13,7 @@ __all__ = ["Built", "build"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Built:
+class BuiltSite:
     """A site that was built.
 
     `index` is the page to open. Each warning names a file of the history that could not be used.
@@ -27,7 +27,7 @@ class Built:
     warnings: tuple[str, ...]
 
 
-def build(store: Store, out: Path, *, runs_url: str | None = None) -> Built:
+def build(store: Store, out: Path, *, runs_url: str | None = None) -> BuiltSite:
     """Write the site into a folder that is empty or already holds one.
 
     `runs_url` is where run directories are published, if not next to the history.

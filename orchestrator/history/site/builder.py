@@ -14,9 +14,9 @@ from orchestrator.errors import UsageError
 from orchestrator.history.alarms import state
 from orchestrator.history.model import Night
 from orchestrator.history.series_arrays import day
-from orchestrator.history.site import Built, case, feed, overview, wording
+from orchestrator.history.site import BuiltSite, case, feed, overview, wording
 from orchestrator.history.site.data import Place, Sources, runs_at
-from orchestrator.history.site.overview import Row
+from orchestrator.history.site.overview import OverviewRow
 from orchestrator.history.store import Store
 from orchestrator.reports.html import assets
 from orchestrator.terminal.text import harmless
@@ -28,7 +28,7 @@ MARK = '<meta name="generator" content="tfcompare history site">'
 LATEST_NIGHTS = 14
 
 
-def write(store: Store, out: Path, runs_url: str | None) -> Built:
+def write(store: Store, out: Path, runs_url: str | None) -> BuiltSite:
     runs = runs_at(store.runs, out, runs_url)
     _prepare(out)
     read = store.read()
@@ -37,7 +37,7 @@ def write(store: Store, out: Path, runs_url: str | None) -> Built:
     warnings = (*read.warnings, *unread)
     sources = Sources(read.table, known, runs)
     pages: set[str] = set()
-    rows: dict[Place, list[Row]] = defaultdict(list)
+    rows: dict[Place, list[OverviewRow]] = defaultdict(list)
     for name, places in sorted(sources.cases.items()):
         sections = []
         for place, keys in sorted(places.items()):
@@ -72,7 +72,7 @@ def write(store: Store, out: Path, runs_url: str | None) -> Built:
     )
     for stale in {f"{CASES}/{path.name}" for path in (out / CASES).glob("*.html")} - pages:
         (out / stale).unlink()
-    return Built(
+    return BuiltSite(
         index=out / INDEX,
         pages=len(pages) + 2,
         cases=len(sources.cases),

@@ -50,7 +50,7 @@ class Chart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
+class ChartSection:
     """A section of a case's page; `first` and `last` are the ends of its charts."""
 
     place: Place
@@ -63,10 +63,10 @@ class Section:
     nights: int
 
 
-def section(sources: Sources, place: Place, drawn: Sequence[Drawn]) -> Section:
+def section(sources: Sources, place: Place, drawn: Sequence[Drawn]) -> ChartSection:
     first, last = sources.nights[place]
     rows, count = _rows(sources, drawn)
-    return Section(
+    return ChartSection(
         place=place,
         title=f"Against {place.reference} on {place.host}, {place.engine}, {place.device}",
         first=day(first),

@@ -17,7 +17,7 @@ from orchestrator.errors import UsageError
 from orchestrator.history.alarms.steps import changes
 from orchestrator.history.model import Alarm, Change, Key, Value
 from orchestrator.history.schema import OF_SURROUNDINGS
-from orchestrator.history.series_arrays import Coded, Line, Values, all_lines, has_value
+from orchestrator.history.series_arrays import Coded, SeriesArrays, Values, all_lines, has_value
 from orchestrator.plan.pairs import in_order
 
 # What a run's folder is called; anything else is told, and not looked for.
@@ -43,7 +43,7 @@ class Place:
 class Drawn:
     """A series, ready to be drawn."""
 
-    line: Line
+    line: SeriesArrays
     changes: tuple[Change, ...]
     alarms: tuple[Alarm, ...]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 
-from orchestrator.history.model import Alarm, Event, Moved, Opened
+from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved
 from orchestrator.history.site import wording
 from orchestrator.terminal.text import harmless
 
@@ -17,7 +17,7 @@ NOTHING_YET = datetime(2015, 11, 9, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class FeedEntry:
     alarm: Alarm
     recovered: bool
     at: datetime
@@ -29,7 +29,7 @@ class Entry:
         return _urn(f"{self.alarm.id}\n{self.alarm.key.id}\n{word}\n{_utc(self.at)}")
 
 
-def entries(events: Iterable[Event]) -> list[Entry]:
+def entries(events: Iterable[Event]) -> list[FeedEntry]:
     """Return the entries of the feed, newest first.
 
     The events must be in the order in which they happened.
@@ -37,12 +37,12 @@ def entries(events: Iterable[Event]) -> list[Entry]:
     alarms: dict[str, Alarm] = {}
     found = []
     for event in events:
-        if isinstance(event, Opened):
+        if isinstance(event, AlarmOpened):
             alarms[event.alarm.id] = event.alarm
-            found.append(Entry(alarm=event.alarm, recovered=False, at=event.at))
+            found.append(FeedEntry(alarm=event.alarm, recovered=False, at=event.at))
         elif isinstance(event, Moved) and event.alarm in alarms and _is_found(event):
             recovered = event.state == "recovered"
-            found.append(Entry(alarm=alarms[event.alarm], recovered=recovered, at=event.at, note=event.note))
+            found.append(FeedEntry(alarm=alarms[event.alarm], recovered=recovered, at=event.at, note=event.note))
     return found[::-1][:MOST_ENTRIES]
 
 
@@ -51,7 +51,7 @@ def _is_found(event: Moved) -> bool:
     return event.state == "recovered" or (event.state == "new" and event.night is not None)
 
 
-def atom(found: Iterable[Entry], first_run: str, cases: Collection[str]) -> bytes:
+def atom(found: Iterable[FeedEntry], first_run: str, cases: Collection[str]) -> bytes:
     """Return the feed as XML.
 
     `first_run` is the oldest run of the history. Its name distinguishes this feed from those of other histories.
@@ -70,7 +70,7 @@ def atom(found: Iterable[Entry], first_run: str, cases: Collection[str]) -> byte
     return bytes(ElementTree.tostring(feed, encoding="utf-8", xml_declaration=True)) + b"\n"
 
 
-def _entry(element: ElementTree.Element, entry: Entry, cases: Collection[str]) -> None:
+def _entry(element: ElementTree.Element, entry: FeedEntry, cases: Collection[str]) -> None:
     alarm = entry.alarm
     said = wording.said(alarm, cases)
     _text(element, "id", entry.id)

@@ -17,7 +17,7 @@ from orchestrator.terminal.text import harmless
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class OverviewCell:
     """A version in a case: its last result, its course, and what there is to know about it."""
 
     version: str
@@ -30,10 +30,10 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class OverviewRow:
     case: str
     page: str
-    cells: tuple[Cell, ...]
+    cells: tuple[OverviewCell, ...]
 
     @property
     def open(self) -> bool:
@@ -41,25 +41,27 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grid:
+class OverviewGrid:
     place: Place
     title: str
     headers: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[OverviewRow, ...]
 
 
-def row(sources: Sources, case: str, place: Place, drawn: Sequence[Drawn]) -> Row:
+def row(sources: Sources, case: str, place: Place, drawn: Sequence[Drawn]) -> OverviewRow:
     first, last = sources.nights[place]
-    return Row(case=case, page=wording.page_of(case), cells=tuple(_cell(sources, one, first, last) for one in drawn))
+    return OverviewRow(
+        case=case, page=wording.page_of(case), cells=tuple(_cell(sources, one, first, last) for one in drawn)
+    )
 
 
-def grids(rows: dict[Place, list[Row]]) -> list[Grid]:
+def grids(rows: dict[Place, list[OverviewRow]]) -> list[OverviewGrid]:
     """Return the grids, in which every row has a cell for every version of its place."""
     found = []
     for place, of_place in sorted(rows.items()):
         headers = tuple(dict.fromkeys(cell.version for one in of_place for cell in one.cells))
         found.append(
-            Grid(
+            OverviewGrid(
                 place=place,
                 title=f"Against {place.reference} on {place.host}, {place.engine}, {place.device}",
                 headers=headers,
@@ -69,19 +71,19 @@ def grids(rows: dict[Place, list[Row]]) -> list[Grid]:
     return found
 
 
-def _filled(one: Row, headers: Sequence[str]) -> Row:
+def _filled(one: OverviewRow, headers: Sequence[str]) -> OverviewRow:
     known = {cell.version: cell for cell in one.cells}
-    return replace(one, cells=tuple(known.get(version) or Cell(version=version) for version in headers))
+    return replace(one, cells=tuple(known.get(version) or OverviewCell(version=version) for version in headers))
 
 
-def _cell(sources: Sources, drawn: Drawn, first: int, last: int) -> Cell:
+def _cell(sources: Sources, drawn: Drawn, first: int, last: int) -> OverviewCell:
     key, values = drawn.key, drawn.line.nightly
     alarms: Sequence[Alarm] = drawn.alarms
     told = [wording.said(alarm, sources.cases) for alarm in alarms]
     latest = ratio(float(np.exp(values.effect[-1]))) if len(values) else ""
     steps = drawn.changes[-1:]
     label = f"{title(key)}: {latest}" + "".join(f", {wording.step(change)}" for change in steps)
-    return Cell(
+    return OverviewCell(
         version=title(key),
         link=f"{wording.page_of(key.case)}#{wording.anchor(key)}",
         ratio=latest,

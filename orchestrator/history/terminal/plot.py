@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator.history.model import Direction, Value
-from orchestrator.history.night_rows import Row, bounds
+from orchestrator.history.night_rows import NightRow, bounds
 from orchestrator.reports.columns import ratio
 
 HEIGHT = 11
@@ -52,7 +52,7 @@ class _Column:
         return math.log(low), math.log(high)
 
 
-def plot(rows: Sequence[Row], changes: Mapping[date, Direction], width: int) -> list[str]:
+def plot(rows: Sequence[NightRow], changes: Mapping[date, Direction], width: int) -> list[str]:
     """Return the lines of a plot that fits into this width, or none if no night has a time.
 
     `changes` are marked where they begin.
@@ -121,7 +121,7 @@ class _Scale:
         return self.low <= 0.0 <= self.high
 
 
-def _columns(rows: Sequence[Row], changes: Mapping[date, Direction], cells: int) -> list[_Column]:
+def _columns(rows: Sequence[NightRow], changes: Mapping[date, Direction], cells: int) -> list[_Column]:
     borders = sum(before.segment != after.segment for before, after in pairwise(rows))
     # Where everything changes all the time, borders would leave no room for nights.
     borders = borders if borders <= cells // 4 else 0
@@ -142,7 +142,7 @@ def _columns(rows: Sequence[Row], changes: Mapping[date, Direction], cells: int)
     return found
 
 
-def _add(column: _Column, row: Row, changes: Mapping[date, Direction]) -> None:
+def _add(column: _Column, row: NightRow, changes: Mapping[date, Direction]) -> None:
     column.nights.append(row.night)
     if row.value:
         column.values.append(row.value)
@@ -195,7 +195,7 @@ def _dates(columns: Sequence[_Column]) -> tuple[str, str]:
     return "".join(axis), "".join(text)
 
 
-def sparkline(rows: Sequence[Row], cells: int) -> str:
+def sparkline(rows: Sequence[NightRow], cells: int) -> str:
     """Draw one cell per night, newest last, as high as its ratio.
 
     A dot is a night without a time, and a line is the border of a segment.

@@ -9,9 +9,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.history.alarms import state as states
-from orchestrator.history.json import Shown
+from orchestrator.history.json import ShownSeries
 from orchestrator.history.model import Alarm, Direction, Key
-from orchestrator.history.night_rows import ALPHA, Row, bounds
+from orchestrator.history.night_rows import ALPHA, NightRow, bounds
 from orchestrator.history.select import Picked, case_of
 from orchestrator.history.terminal import alarms as alarmed
 from orchestrator.history.terminal.alarms import between, many
@@ -37,7 +37,7 @@ PLOT = f"In the plot: ▲▼ a step, {BORDER} a new segment, {MISSING} no time"
 Place = tuple[str, ...]
 
 
-def overview(picked: Picked, listed: Sequence[Shown], alarms: Sequence[Alarm], width: int) -> RenderableType:
+def overview(picked: Picked, listed: Sequence[ShownSeries], alarms: Sequence[Alarm], width: int) -> RenderableType:
     notes = Notes()
     hosts = len({one.series.key.host for one in listed})
     told = f"{many(len(listed), 'series', 'series')} of {many(len(picked.cases), 'case')} on {many(hosts, 'host')}"
@@ -65,7 +65,7 @@ def overview(picked: Picked, listed: Sequence[Shown], alarms: Sequence[Alarm], w
     return Group(*parts, *below(notes.lines(ALPHA)))
 
 
-def detail(listed: Sequence[Shown], width: int, *, whole: bool) -> RenderableType:
+def detail(listed: Sequence[ShownSeries], width: int, *, whole: bool) -> RenderableType:
     """Show each series of one case in full."""
     notes = Notes()
     parts: list[RenderableType] = []
@@ -83,7 +83,9 @@ def detail(listed: Sequence[Shown], width: int, *, whole: bool) -> RenderableTyp
     return Group(*parts, *below(notes.lines(ALPHA)))
 
 
-def _workload(workload: str, listed: Sequence[Shown], newest: Mapping[Place, date], width: int, notes: Notes) -> Grid:
+def _workload(
+    workload: str, listed: Sequence[ShownSeries], newest: Mapping[Place, date], width: int, notes: Notes
+) -> Grid:
     cases = {one.series.key.case: case_of(one.series.key.case) for one in listed}
     shared, names, own = split_params(cases.values())
     headers = [names, "version", "nights", "ratio", "interval", "", "state"]
@@ -122,7 +124,7 @@ def _title(workload: str, params: str) -> Text:
     return plain(workload, style="bold").append_text(plain(f"  {params}" if params else "", style="not bold dim"))
 
 
-def _standing(one: Shown, newest: Mapping[Place, date], notes: Notes) -> Text:
+def _standing(one: ShownSeries, newest: Mapping[Place, date], notes: Notes) -> Text:
     """Return the most serious thing there is to know about a series."""
     last = one.rows[-1]
     if open_ := [alarm for alarm in alarmed.ordered(one.alarms) if states.is_open(alarm)]:
@@ -136,7 +138,7 @@ def _standing(one: Shown, newest: Mapping[Place, date], notes: Notes) -> Text:
     return Text()
 
 
-def _newest(listed: Sequence[Shown]) -> dict[Place, date]:
+def _newest(listed: Sequence[ShownSeries]) -> dict[Place, date]:
     """Return the newest night of each suite.
 
     A suite that is measured on other nights is not over because another suite ran tonight.
@@ -147,7 +149,7 @@ def _newest(listed: Sequence[Shown]) -> dict[Place, date]:
     return found
 
 
-def _suite(one: Shown) -> Place:
+def _suite(one: ShownSeries) -> Place:
     return *_place(one.series.key), one.rows[-1].points[-1].suite
 
 
@@ -155,7 +157,7 @@ def _place(key: Key) -> Place:
     return f"host {key.host}", key.engine, key.device, f"against {key.reference}"
 
 
-def _head(one: Shown) -> Iterator[Text]:
+def _head(one: ShownSeries) -> Iterator[Text]:
     key = one.series.key
     case = case_of(key.case)
     yield _title(case.workload, case.params_text)
@@ -169,13 +171,13 @@ def _head(one: Shown) -> Iterator[Text]:
         yield plain("no night has a time: there is nothing to draw", style="yellow")
 
 
-def _steps(one: Shown) -> dict[date, Direction]:
+def _steps(one: ShownSeries) -> dict[date, Direction]:
     """Return the steps of a series as it is seen now, and those of its alarms, which may rest on less data."""
     found = {alarm.change.first: alarm.change.direction for alarm in one.alarms}
     return {**found, **{change.first: change.direction for change in one.changes or ()}}
 
 
-def _told(one: Shown) -> Iterator[Text]:
+def _told(one: ShownSeries) -> Iterator[Text]:
     """Yield the lines below the plot: steps, alarms, and the reasons for new segments."""
     rest = list(alarmed.ordered(one.alarms))
     for change in one.changes or ():
@@ -194,7 +196,7 @@ def _told(one: Shown) -> Iterator[Text]:
         yield plain(f"{BORDER} {row.night}: a new segment: {'; '.join(row.changed)}", style="dim")
 
 
-def _nights(one: Shown, rows: Sequence[Row], width: int, notes: Notes) -> Grid:
+def _nights(one: ShownSeries, rows: Sequence[NightRow], width: int, notes: Notes) -> Grid:
     followed = any(row.build != one.series.key.version for row in one.rows)
     narrow = width < WIDE
     left_out = {*([] if followed else ["build"]), *(["stage"] if followed and narrow else [])}
@@ -225,7 +227,7 @@ def _nights(one: Shown, rows: Sequence[Row], width: int, notes: Notes) -> Grid:
     return grid
 
 
-def _beside(row: Row, steps: Mapping[date, Direction], begins: set[date], notes: Notes) -> Iterator[str]:
+def _beside(row: NightRow, steps: Mapping[date, Direction], begins: set[date], notes: Notes) -> Iterator[str]:
     """Yield the remarks on a night that are shown next to its figures."""
     if row.value and row.night in steps:
         yield f"{MARKS[steps[row.night]]} step"

@@ -8,7 +8,7 @@ from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
 from orchestrator.nightly.schedule import units as schedule
 from orchestrator.nightly.schedule.scheduler import (
-    Entry,
+    SchedulerEntry,
     output_of,
     read_part,
     remove_part,
@@ -60,15 +60,15 @@ class Cron:
             return ()
         return ("no cron daemon seems to run here, so nothing will call this until one does",)
 
-    def entry(self) -> Entry | None:
+    def entry(self) -> SchedulerEntry | None:
         found = read_part(self.script)
         if not shutil.which("crontab"):
-            return Entry({str(self.script): found}) if found else None
+            return SchedulerEntry({str(self.script): found}) if found else None
         part = self._parts()[1]
         if not part and not found:
             return None
         lines = schedule.read(part.removesuffix(END)) if part else None
-        return Entry({self.place: lines, str(self.script): found})
+        return SchedulerEntry({self.place: lines, str(self.script): found})
 
     def install(self, wanted: Schedule) -> None:
         before, part, after = self._parts()

@@ -17,7 +17,7 @@ TIMEOUT_S = 60
 
 
 @dataclass(frozen=True)
-class Entry:
+class SchedulerEntry:
     """All parts of tfcompare's entry in a scheduler, by place, as they were read; None is a part that is missing."""
 
     parts: Mapping[str, Written | None]
@@ -49,7 +49,7 @@ class Scheduler(Protocol):
     def notes(self) -> tuple[str, ...]:
         """Return what users need to know about this scheduler on this machine."""
 
-    def entry(self) -> Entry | None: ...
+    def entry(self) -> SchedulerEntry | None: ...
 
     def install(self, wanted: Schedule) -> None:
         """Install a schedule in place of an earlier one.

@@ -9,7 +9,7 @@ from pathlib import Path
 from orchestrator.errors import UsageError
 from orchestrator.nightly.schedule import units as schedule
 from orchestrator.nightly.schedule.scheduler import (
-    Entry,
+    SchedulerEntry,
     output_of,
     read_part,
     remove_part,
@@ -58,9 +58,9 @@ class Systemd:
             f"these run only while {user_name()} is logged in, until you call `loginctl enable-linger {user_name()}`",
         )
 
-    def entry(self) -> Entry | None:
+    def entry(self) -> SchedulerEntry | None:
         parts = {str(self.folder / name): read_part(self.folder / name) for name in (TIMER, SERVICE)}
-        return Entry(parts) if any(parts.values()) else None
+        return SchedulerEntry(parts) if any(parts.values()) else None
 
     def install(self, wanted: Schedule) -> None:
         try:

@@ -15,7 +15,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from orchestrator.images.build import Built
+from orchestrator.images.build import BuiltImage
 from tests.conftest import run_command
 
 SIX = "six==1.17.0 --hash=sha256:4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274\n"
@@ -132,6 +132,6 @@ def test_without_an_engine_the_exit_code_is_that_of_an_engine(tfcompare: str, tm
 
 
 def test_what_came_of_a_version_is_one_word() -> None:
-    assert Built(version=None, tag="t", new=True).outcome == "built"  # type: ignore[arg-type]
-    assert Built(version=None, tag="t").outcome == "ready"  # type: ignore[arg-type]
-    assert Built(version=None, reason="no").outcome == "failed"  # type: ignore[arg-type]
+    assert BuiltImage(version=None, tag="t", new=True).outcome == "built"  # type: ignore[arg-type]
+    assert BuiltImage(version=None, tag="t").outcome == "ready"  # type: ignore[arg-type]
+    assert BuiltImage(version=None, reason="no").outcome == "failed"  # type: ignore[arg-type]

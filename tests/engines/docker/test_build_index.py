@@ -13,7 +13,7 @@ from rich.console import Console
 
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.measure.prepare import Ready, make_ready
+from orchestrator.measure.prepare import ReadyEnvironment, make_ready
 from orchestrator.terminal.progress import view
 from tests.engines.docker.conftest import MakeEngine, base_image
 from tests.engines.docker.private_version import Private, private
@@ -60,7 +60,7 @@ def test_a_login_is_in_no_layer_no_history_no_label_no_log_and_no_progress(
     own = engine(index_url=index.url)
     with view(Console(file=screen, width=300), quiet=False, verbose=True) as watching:
         result = make_ready((made.version,), own, tmp_path / "logs", watching)["1.14.0"]
-    assert isinstance(result, Ready), result
+    assert isinstance(result, ReadyEnvironment), result
     identity, tag = result.environment.facts.identity, result.environment.facts.details["tag"]
     swept(tag)
     assert installed(client, identity) == {"little-one", "little-two", "pip"}

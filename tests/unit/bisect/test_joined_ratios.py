@@ -5,7 +5,7 @@ import math
 import pytest
 
 from orchestrator.bisect.joined_ratios import joined
-from orchestrator.bisect.search import Finding
+from orchestrator.bisect.search import BisectFinding
 from tests.support.worlds import finding
 
 
@@ -31,5 +31,5 @@ def test_the_way_that_leaves_the_narrowest_interval_is_taken():
 
 
 def test_what_has_no_ratio_leads_nowhere():
-    late = Finding(earlier="1", later="2", verdict="slower")
+    late = BisectFinding(earlier="1", later="2", verdict="slower")
     assert set(joined("1", [late, finding("2", "3", 0.1)])) == {"1"}

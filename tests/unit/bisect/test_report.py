@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from rich.cells import cell_len
 
 from orchestrator.bisect import page, report
-from orchestrator.bisect.search import Finding, Found, Wanted, search
+from orchestrator.bisect.search import BisectFinding, Found, Wanted, search
 from orchestrator.bisect.state import State, Step
 from orchestrator.bisect.wording import announced, conclusions
 from orchestrator.terminal.text import drawn
@@ -199,7 +199,7 @@ def replace_notes(known: State) -> Found:
 
 
 def test_a_deadline_is_told_where_a_ratio_would_stand():
-    late = Finding(earlier="1.14.0", later="2.6.5", verdict="slower", reason="2.6.5 ran into the deadline")
+    late = BisectFinding(earlier="1.14.0", later="2.6.5", verdict="slower", reason="2.6.5 ran into the deadline")
     known = replace(SCENES["nothing"](), candidates=("1.14.0", "2.6.5"))
     step = Step(kind="ends", versions=("1.14.0", "2.6.5"), run="steps/01", seconds=1.0, findings=(late,))
     known = replace(known, steps=(step,))

@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import pytest
 
-from orchestrator.bisect.search import Finding, Wanted, latest, search, turned
+from orchestrator.bisect.search import BisectFinding, Wanted, latest, search, turned
 from tests.support.worlds import MARGIN, World, changes, finding, solved, stepped, versions
 
 SLOWER, FASTER = math.log(3.0), -math.log(1.5)
@@ -156,11 +156,11 @@ def test_a_deadline_counts_as_slow_though_nobody_knows_by_how_much():
     candidates = versions(9)
 
     class Late(World):
-        def finding(self, wanted: Wanted, pair: tuple[str, str]) -> Finding:
+        def finding(self, wanted: Wanted, pair: tuple[str, str]) -> BisectFinding:
             late = [candidates.index(version) >= 5 for version in pair]
             verdict = "same" if late[0] == late[1] else "slower" if late[1] else "faster"
             if any(late):
-                return Finding(earlier=pair[0], later=pair[1], verdict=verdict, thorough=wanted.thorough)
+                return BisectFinding(earlier=pair[0], later=pair[1], verdict=verdict, thorough=wanted.thorough)
             return super().finding(wanted, pair)
 
     found = solved(Late(dict.fromkeys(candidates, 0.0)), candidates)
@@ -186,7 +186,7 @@ def test_versions_that_come_in_between_neighbours_split_them_further():
     days = ("2.0.0.dev1", "2.0.0.dev2", "2.0.0.dev3")
     both = ("1.0.0", *days, "2.0.0", "3.0.0")
     world = stepped(both, {2: SLOWER})
-    findings: list[Finding] = []
+    findings: list[BisectFinding] = []
     while (found := search(releases, findings, (), MARGIN)).wanted:
         findings += world.measure(found.wanted[0])[0]
     assert changes(found) == {("1.0.0", "2.0.0"): "slower"}

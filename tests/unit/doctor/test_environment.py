@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.catalog.gpu_support import Match
 from orchestrator.doctor.environment import CPU_GB, Setup, Way, as_object, findings
-from orchestrator.doctor.finding import Finding
+from orchestrator.doctor.finding import DoctorFinding
 from orchestrator.engines import Outlook
 from orchestrator.errors import EngineUnavailable
 from orchestrator.machine.gpu import Gpu
@@ -31,7 +31,7 @@ HERE = Setup(
 )
 
 
-def found(setup: Setup, subject: str) -> Finding:
+def found(setup: Setup, subject: str) -> DoctorFinding:
     [one] = [finding for finding in findings(setup) if finding.subject == subject]
     return one
 
@@ -81,7 +81,7 @@ def test_a_gpu_that_nobody_sees_is_a_problem_only_where_it_is_asked_for():
 def test_a_version_that_its_card_does_not_fit_names_another(gpu: bool, level: str):
     match = Match("1.14.0", "H100 0", "unsupported", "known to fail", "the nearest that runs on it is 2.16.2")
     seen = replace(HERE, gpu=gpu, cards=(H100,), matches=(match,))
-    assert found(seen, "1.14.0 on GPU") == Finding(
+    assert found(seen, "1.14.0 on GPU") == DoctorFinding(
         "1.14.0 on GPU", level, "H100 0: known to fail", "the nearest that runs on it is 2.16.2"
     )
     assert ("1.14.0" in seen.unable) == gpu

@@ -7,7 +7,7 @@ from pathlib import Path
 from orchestrator import catalog
 from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines.docker.image import BASE_DIGEST, BASE_ID, BASE_NAME, SPEC_LABEL, Recipe
-from orchestrator.images.inventory import Judged, Kept, State
+from orchestrator.images.inventory import ImageStatus, KeptImage, State
 
 MOMENT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 BASE = "python:3.7-slim"
@@ -37,14 +37,14 @@ def recipe(number: str = "1.14.0", spec: str = "a" * 64, base: str = BASE, lock:
     return Recipe(number, base, {}, spec, given)
 
 
-def kept(made: Recipe, *tags: str, id: str = "sha256:1", size: int = 10**9) -> Kept:
+def kept(made: Recipe, *tags: str, id: str = "sha256:1", size: int = 10**9) -> KeptImage:
     """An image that was built from a recipe; without tags, under the name that a run looks for."""
-    return Kept(id=id, tags=tags or (made.tag,), labels=made.labels, size=size, created=MOMENT)
+    return KeptImage(id=id, tags=tags or (made.tag,), labels=made.labels, size=size, created=MOMENT)
 
 
-def judged(state: State, made: Recipe | None = None, *tags: str, id: str = "sha256:1") -> Judged:
+def judged(state: State, made: Recipe | None = None, *tags: str, id: str = "sha256:1") -> ImageStatus:
     made = made or recipe()
-    return Judged(image=kept(made, *tags, id=id), state=state, recipe=made)
+    return ImageStatus(image=kept(made, *tags, id=id), state=state, recipe=made)
 
 
 def with_locks(flavour: Flavour, folder: Path, lock: str, pip: str = "") -> Flavour:

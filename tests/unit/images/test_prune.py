@@ -102,7 +102,7 @@ def test_the_table_tells_what_goes_and_what_stays(tmp_path):
 
 
 def test_code_that_a_driver_made_goes_with_the_last_image_that_it_was_made_for(tmp_path):
-    made = [nvidia.Kept(tmp_path / f"{image}-GPU-1", image, 7) for image in ("0123456789ab", "ba9876543210")]
+    made = [nvidia.CompiledCode(tmp_path / f"{image}-GPU-1", image, 7) for image in ("0123456789ab", "ba9876543210")]
     staying = {"sha256:0123456789ab" + "0" * 52}
     assert orphans(made, staying) == ((tmp_path / "ba9876543210-GPU-1", 7),)
     garbage = Garbage(

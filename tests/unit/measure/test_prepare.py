@@ -12,7 +12,7 @@ from orchestrator.engines import Outlook
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.measure import prepare
-from orchestrator.measure.prepare import Ready, make_ready
+from orchestrator.measure.prepare import ReadyEnvironment, make_ready
 from orchestrator.terminal.progress import Quiet
 
 THREE = catalog.resolve(["1.14", "2.0", "2.13"])
@@ -66,8 +66,8 @@ def test_each_is_ready_or_failed_by_itself(tmp_path: Path):
     assert list(made) == ["1.14.0", "2.0.0", "2.13.0"]
     assert isinstance(made["2.0.0"], EnvironmentFailed)
     first, third = made["1.14.0"], made["2.13.0"]
-    assert isinstance(first, Ready)
-    assert isinstance(third, Ready)
+    assert isinstance(first, ReadyEnvironment)
+    assert isinstance(third, ReadyEnvironment)
     assert (first.environment, first.made, first.seconds >= 0.05) == ("1.14.0", True, True)
     assert (third.environment, third.made) == ("2.13.0", False)
     assert [path.name for path in sorted((tmp_path / "logs").iterdir())] == ["build-1.14.0.log", "build-2.0.0.log"]

@@ -24,15 +24,15 @@ from orchestrator.nightly import lock
 from orchestrator.nightly import night as nights
 from orchestrator.nightly import versions as tonight
 from orchestrator.nightly.night import NightOptions, night
-from orchestrator.nightly.subprocess_run import Child, Ended
+from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.plan.request import RunOptions, make_plan
 from orchestrator.results.run import load_run
 from tests.support.builders import MS, plan, rows, run_directory, write_stream
 from tests.support.nights import history
 from tests.support.trends import RELEASES, written
 
-FINE = Ended(exit_code=0, hung=False, said="")
-Leaves = Callable[[Path], Ended]
+FINE = ChildEnd(exit_code=0, hung=False, said="")
+Leaves = Callable[[Path], ChildEnd]
 
 
 @pytest.fixture(autouse=True)
@@ -50,16 +50,16 @@ def measures(monkeypatch: pytest.MonkeyPatch, leaves: Leaves) -> None:
     monkeypatch.setattr(Child, "run", lambda self, words: leaves(Path(words[words.index("--out") + 1])))
 
 
-def whole(path: Path) -> Ended:
+def whole(path: Path) -> ChildEnd:
     written(path)
     return FINE
 
 
-def paced(slower: Sequence[float], asked_for: list[list[str]]) -> Callable[[Child, Sequence[str]], Ended]:
+def paced(slower: Sequence[float], asked_for: list[list[str]]) -> Callable[[Child, Sequence[str]], ChildEnd]:
     """Runs of a night, one after the other, whose newer version is slower by so much; a round strays by a tenth."""
     draw = random.Random(1)
 
-    def measure(self: Child, words: Sequence[str]) -> Ended:
+    def measure(self: Child, words: Sequence[str]) -> ChildEnd:
         number = len(asked_for)
         asked_for.append(list(words))
         rounds = int(words[words.index("--rounds") + 1])
@@ -236,10 +236,10 @@ def test_a_folder_of_workloads_is_the_suite_of_its_nights(monkeypatch, options: 
     """`run` is told no suite, and by its own rule gives its points the name that the night has."""
     asked_for: list[list[str]] = []
 
-    def measure(self: Child, words: Sequence[str]) -> Ended:
+    def measure(self: Child, words: Sequence[str]) -> ChildEnd:
         asked_for.append(list(words))
         if len(asked_for) > 1:
-            return Ended(exit_code=4, hung=False, said="no engine")
+            return ChildEnd(exit_code=4, hung=False, said="no engine")
         return whole(Path(words[words.index("--out") + 1]))
 
     monkeypatch.setattr(Child, "run", measure)
@@ -277,7 +277,7 @@ def test_what_another_host_measured_later_says_nothing_of_this_clock(monkeypatch
 
 
 def test_a_night_that_left_nothing_failed_and_says_why(monkeypatch, options: NightOptions):
-    measures(monkeypatch, lambda path: Ended(exit_code=4, hung=False, said="tfcompare: no engine answers"))
+    measures(monkeypatch, lambda path: ChildEnd(exit_code=4, hung=False, said="tfcompare: no engine answers"))
     told, _ = said(options)
     assert (told.night.outcome, told.night.exit_code) == ("failed", 4)
     assert told.night.said == ("tfcompare: no engine answers",)
@@ -312,7 +312,7 @@ def test_a_disk_that_is_full_is_told_and_what_was_measured_stays(monkeypatch, op
 
 
 def test_an_interrupt_says_where_what_was_measured_lies(monkeypatch, options: NightOptions):
-    def interrupted(path: Path) -> Ended:
+    def interrupted(path: Path) -> ChildEnd:
         raise KeyboardInterrupt
 
     measures(monkeypatch, interrupted)

@@ -2,16 +2,27 @@
 
 import pytest
 
-from orchestrator.profiling.align import Figure, Row, align, cumulative, grown, growth, module, own, shrunk, split
+from orchestrator.profiling.align import (
+    Figure,
+    FunctionRow,
+    align,
+    cumulative,
+    grown,
+    growth,
+    module,
+    own,
+    shrunk,
+    split,
+)
 from orchestrator.profiling.model import Profile
 from tests.support.profiled import CALLS, function, profile
 
 
-def named(rows: tuple[Row, ...]) -> list[str]:
+def named(rows: tuple[FunctionRow, ...]) -> list[str]:
     return [row.name for row in rows]
 
 
-def row(name: str, *profiles: Profile) -> Row:
+def row(name: str, *profiles: Profile) -> FunctionRow:
     [found] = [row for row in align(profiles) if row.name == name]
     return found
 

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.cells import cell_len
 
-from orchestrator.cli.show import Shown
+from orchestrator.cli.show import ReportChoice
 from orchestrator.model import Case, Comparison
 from orchestrator.plan.pairs import in_order, neighbour_pairs
 from orchestrator.reports import html, trend
@@ -98,15 +98,15 @@ def test_two_versions_and_runs_of_claims_have_no_neighbours():
 
 
 def test_a_run_of_many_versions_is_shown_as_a_trend_and_one_of_few_as_verdicts(capsys, directory, measured: Comparison):
-    Shown().show(measured, directory)
+    ReportChoice().show(measured, directory)
     assert "steps that differ: 4 of 22" in capsys.readouterr().out
-    Shown(table="verdicts").show(measured, directory)
+    ReportChoice(table="verdicts").show(measured, directory)
     assert "2.19.1 is slower than 1.13.2 in" in capsys.readouterr().out.replace("\n", " ")
-    Shown(columns=("time",)).show(measured, directory)
+    ReportChoice(columns=("time",)).show(measured, directory)
     assert "steps that differ" not in capsys.readouterr().out
-    Shown().show(scenes.everything(), directory)
+    ReportChoice().show(scenes.everything(), directory)
     assert "steps that differ" not in capsys.readouterr().out
-    Shown(format="json").show(measured, directory)
+    ReportChoice(format="json").show(measured, directory)
     assert json.loads(capsys.readouterr().out)["schema"] == "tfcompare.comparison/1"
 
 

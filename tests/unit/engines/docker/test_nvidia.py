@@ -134,7 +134,7 @@ def test_what_is_kept_is_told_with_its_image_and_its_size(cache: Path):
     folder = nvidia.jit_folder(IMAGE, (FIRST,))
     (folder / "1" / "a").mkdir(parents=True)
     (folder / "1" / "a" / "code").write_bytes(b"x" * 1000)
-    assert list(nvidia.jit_kept()) == [nvidia.Kept(folder, "0123456789ab", 1000)]
+    assert list(nvidia.jit_kept()) == [nvidia.CompiledCode(folder, "0123456789ab", 1000)]
 
 
 def test_a_cache_that_cannot_be_written_says_which(cache: Path):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.history.alarms import state
-from orchestrator.history.alarms.judge import Judged, judge, tell
-from orchestrator.history.model import Alarm, Event, Moved, Night, Opened, Point, Told
+from orchestrator.history.alarms.judge import NightVerdict, judge, tell
+from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved, Night, Point, Told
 from orchestrator.history.series import all_series, key_of
 from tests.support.nights import FIRST, SURROUNDINGS, history, labels
 
@@ -33,7 +33,7 @@ def made(nights: int, steps: Mapping[int, float], versions: tuple[str, ...] = ("
     return [replace(point, rounds=40 if point.version == versions[0] else 10) for point in points]
 
 
-def judged(points: list[Point], events: list[Event], tonight: date) -> Judged:
+def judged(points: list[Point], events: list[Event], tonight: date) -> NightVerdict:
     own = {key_of(point) for point in points if point.night == tonight}
     so_far = [point for point in points if point.night <= tonight]
     return judge(all_series(so_far), state.current(events), tonight, at(tonight), own, RUNS)
@@ -49,7 +49,7 @@ def lived(points: list[Point], first: int = 0) -> list[Event]:
 
 
 def opened(events: list[Event]) -> list[Alarm]:
-    return [event.alarm for event in events if isinstance(event, Opened)]
+    return [event.alarm for event in events if isinstance(event, AlarmOpened)]
 
 
 def test_nights_that_are_alike_raise_nothing():
@@ -274,7 +274,7 @@ def steady(nights: int, steps: dict[int, float]) -> list[Point]:
 
 
 def _what(event: Event) -> tuple[int, str]:
-    if isinstance(event, Opened):
+    if isinstance(event, AlarmOpened):
         return (event.at.date() - FIRST).days, event.alarm.change.direction
     assert isinstance(event, Moved)
     return (event.at.date() - FIRST).days, event.state
@@ -291,7 +291,7 @@ def test_a_recovered_alarm_whose_step_is_still_there_is_raised_again():
     tonight = day(LANDS + 1)
     [alarm] = opened(lived([point for point in points if point.night <= day(LANDS)], first=LANDS))
     closed = [
-        Opened(at=alarm.opened, alarm=alarm),
+        AlarmOpened(at=alarm.opened, alarm=alarm),
         Moved(at=at(tonight), alarm=alarm.id, state="recovered", night=tonight),
     ]
     found = judged(points, closed, tonight)

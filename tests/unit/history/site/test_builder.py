@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.errors import UsageError
 from orchestrator.history import schema, site
-from orchestrator.history.model import Key, Moved, Opened, Point
+from orchestrator.history.model import AlarmOpened, Key, Moved, Point
 from orchestrator.history.series import all_series
 from orchestrator.history.series_arrays import all_lines
 from orchestrator.history.site import wording
@@ -132,9 +132,9 @@ def test_the_control_arm_has_a_chart_but_no_steps(tmp_path: Path):
 
 def test_an_alarm_is_told_on_the_overview_its_own_page_and_that_of_its_case(tmp_path: Path):
     store = kept(tmp_path / "history", history(60, CASES, steps={(CASES[0], "2.13.0"): {40: 1.1}}))
-    store.record(Opened(at=at(40), alarm=alarm()))
+    store.record(AlarmOpened(at=at(40), alarm=alarm()))
     store.record(Moved(at=at(41), alarm="a1", state="known", note="It is the new allocator."))
-    store.record(Opened(at=at(20), alarm=alarm("vanished[x=1]", id="a0", number=20)))
+    store.record(AlarmOpened(at=at(20), alarm=alarm("vanished[x=1]", id="a0", number=20)))
     store.record(Moved(at=at(25), alarm="a0", state="recovered"))
     built = site.build(store, tmp_path / "site")
     assert built.alarms == 2
@@ -186,7 +186,7 @@ def test_an_address_that_would_run_something_is_refused(tmp_path: Path):
 
 def test_the_same_history_makes_the_same_bytes_but_for_the_time_of_build(tmp_path: Path):
     store = kept(tmp_path / "history", everything())
-    store.record(Opened(at=at(20), alarm=alarm(number=20)))
+    store.record(AlarmOpened(at=at(20), alarm=alarm(number=20)))
     for name in ("one", "two"):
         site.build(store, tmp_path / name)
     one, two = (pages(tmp_path / name) for name in ("one", "two"))
@@ -277,7 +277,7 @@ def test_hostile_names_and_notes_make_no_markup(tmp_path: Path):
     pq.write_table(schema.to_table(points), path)
     key = Key(case, f"2{HOSTILE}", f"1{HOSTILE}", f"d{HOSTILE}", f"e{HOSTILE}", f"h{HOSTILE}")
     told = alarm(case, key=key, surroundings=(HOSTILE,), run=HOSTILE, reproduce=HOSTILE, bisect=HOSTILE)
-    store.record(Opened(at=at(1), alarm=told))
+    store.record(AlarmOpened(at=at(1), alarm=told))
     store.record(Moved(at=at(2), alarm="a1", state="known", note=HOSTILE))
     site.build(store, tmp_path / "site")
     for name, text in pages(tmp_path / "site").items():

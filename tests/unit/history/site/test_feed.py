@@ -8,17 +8,17 @@ from xml.etree import ElementTree
 import pytest
 
 from orchestrator.history import site
-from orchestrator.history.model import Event, Moved, Opened
+from orchestrator.history.model import AlarmOpened, Event, Moved
 from orchestrator.history.site import feed
 from tests.support.nights import history
 from tests.support.sites import CASES, HOSTILE, alarm, at, kept
 
 ATOM = f"{{{feed.ATOM}}}"
 EVENTS: Sequence[Event] = (
-    Opened(at=at(20), alarm=alarm(id="a0", number=20)),
+    AlarmOpened(at=at(20), alarm=alarm(id="a0", number=20)),
     Moved(at=at(21), alarm="a0", state="confirmed"),
     Moved(at=at(30), alarm="a0", state="recovered", note="A new wheel."),
-    Opened(at=at(40), alarm=alarm(CASES[1])),
+    AlarmOpened(at=at(40), alarm=alarm(CASES[1])),
     Moved(at=at(50), alarm="unknown", state="recovered"),
 )
 
@@ -86,7 +86,7 @@ def test_an_alarm_that_recovers_twice_has_two_entries():
 
 
 def test_hostile_text_stays_text():
-    [entry] = read([Opened(at=at(1), alarm=alarm(f"case{HOSTILE}", run=HOSTILE))]).iter(f"{ATOM}entry")
+    [entry] = read([AlarmOpened(at=at(1), alarm=alarm(f"case{HOSTILE}", run=HOSTILE))]).iter(f"{ATOM}entry")
     assert "<img src=x onerror" in told(entry, "title")
     assert "\x1b" not in told(entry, "content")
     assert {element.tag.removeprefix(ATOM) for element in entry} == {
@@ -95,7 +95,7 @@ def test_hostile_text_stays_text():
 
 
 def test_no_more_than_the_newest_entries_are_kept():
-    many = [Opened(at=at(number), alarm=alarm(id=str(number))) for number in range(feed.MOST_ENTRIES + 5)]
+    many = [AlarmOpened(at=at(number), alarm=alarm(id=str(number))) for number in range(feed.MOST_ENTRIES + 5)]
     found = ids(read(many))
     assert len(found) == feed.MOST_ENTRIES
     assert found[0] == ids(read(many[-1:]))[0]

@@ -14,7 +14,7 @@ from orchestrator.history import schema
 from orchestrator.history.alarms.steps import changes
 from orchestrator.history.model import Alarm, Point
 from orchestrator.history.night_rows import rows
-from orchestrator.history.select import Asked, Picked, matching, pick
+from orchestrator.history.select import Picked, SeriesSelection, matching, pick
 from orchestrator.history.series import all_series
 from orchestrator.history.terminal import alarms as alarmed
 from orchestrator.history.terminal import tables
@@ -39,7 +39,7 @@ def alarm(points: list[Point]) -> Alarm:
 
 def picked(points: list[Point], **asked) -> Picked:
     in_order = sorted(points, key=lambda point: (point.started, point.run))
-    return pick(schema.to_table(in_order), Asked(**asked))
+    return pick(schema.to_table(in_order), SeriesSelection(**asked))
 
 
 def overview(points: list[Point], *alarms: Alarm, **asked) -> str:
