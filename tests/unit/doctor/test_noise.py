@@ -5,14 +5,14 @@ import os
 import pytest
 
 from orchestrator.doctor import noise
-from orchestrator.doctor.noise import Examination, Finding, Level, examine, findings, level
+from orchestrator.doctor.noise import DoctorFinding, Examination, Level, examine, findings, level
 from orchestrator.doctor.report import as_object
 from orchestrator.machine.host import Facts, Meanwhile
 from orchestrator.plan.pairs import ALPHA, LOOKS
 from tests.unit.doctor.examinations import HOST, LEFT_ALONE, NOISY, QUIET, drawn, equal_arms, examination
 
 
-def finding(seen: Examination, subject: str) -> Finding | None:
+def finding(seen: Examination, subject: str) -> DoctorFinding | None:
     return next((found for found in findings(seen) if found.subject == subject), None)
 
 
@@ -55,7 +55,7 @@ def test_a_spread_is_judged_by_the_rounds_that_show_the_margin(spread: float, ex
 
 def test_a_spread_of_a_few_rounds_is_not_called_fine():
     seen = examination(estimate=equal_arms(0.01, rounds=4))
-    assert finding(seen, "spread") == Finding(
+    assert finding(seen, "spread") == DoctorFinding(
         "spread", "note", "equal arms differ by 1.0% from round to round, in 4 rounds", "probe longer to be sure of it"
     )
 
@@ -125,7 +125,7 @@ def test_steal_is_told_by_how_much_it_is(share: float, expected: Level | None):
 
 def test_a_machine_that_slept_is_to_be_probed_again():
     slept = Meanwhile(foreign_cores=0.0, steal_share=0.0, suspended_s=4.0)
-    assert finding(examination(meanwhile=slept), "interruption") == Finding(
+    assert finding(examination(meanwhile=slept), "interruption") == DoctorFinding(
         "interruption", "problem", "the machine was suspended for 4.0 s", "probe again"
     )
     assert finding(NOISY, "interruption") is None
