@@ -19,7 +19,7 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog.version import Version
-from orchestrator.cli.images import common
+from orchestrator.cli.images import prune as prune_command
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import MARKER, VenvEngine
 from orchestrator.images import venv_cache
@@ -108,7 +108,7 @@ def prune(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     def empty(what: str) -> Iterator[object]:
         yield SimpleNamespace(api=SimpleNamespace(images=lambda **how: [], containers=lambda **how: []))
 
-    monkeypatch.setattr(common, "_engine", empty)
+    monkeypatch.setattr(prune_command, "open_engine", empty)
 
     def prune() -> str:
         assert called(monkeypatch, "images", "prune", "--environments", "--yes") == 0
