@@ -28,7 +28,7 @@ from orchestrator.contract import PILOT_ROUND
 from orchestrator.model import Case, Contrast, Plan
 from orchestrator.plan.pairs import LOOKS, plan_pairs
 from orchestrator.results import replicates
-from orchestrator.results.comparison import compared
+from orchestrator.results.comparison import compute_contrasts
 from orchestrator.results.endings import Endings, read_endings
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.rundir import RunDir
@@ -129,7 +129,7 @@ def look_by_look(recorded: Recorded, margin: float, first: int, baseline: str, c
     own = [replicate for replicate in recorded.replicates if replicate.version in versions]
     for look in LOOKS:
         seen = [replicate for replicate in own if first <= replicate.round < first + look]
-        _, (contrast,) = compared(plan, seen, Endings(), flip=False)
+        _, (contrast,) = compute_contrasts(plan, seen, Endings(), flip=False)
         if contrast.verdict != "inconclusive":
             break
     return contrast

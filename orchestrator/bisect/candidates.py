@@ -47,12 +47,12 @@ def with_nightlies(
     for earlier, later in places:
         inside = nightlies_between(earlier, later, listed)
         if not inside:
-            notes.append(f"the index has no nightly between {earlier} and {later}{_kept(listed)}")
+            notes.append(f"the index has no nightly between {earlier} and {later}{_describe_kept_nightlies(listed)}")
         found += inside
     return tuple(sorted(dict.fromkeys(found), key=Number)), tuple(notes)
 
 
-def _kept(known: Sequence[str]) -> str:
+def _describe_kept_nightlies(known: Sequence[str]) -> str:
     dated = sorted(number[-8:] for number in known if is_nightly(number))
     if not dated:
         return ": it has none at all for the newest release's Python"

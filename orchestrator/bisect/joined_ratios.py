@@ -22,7 +22,7 @@ class Joined:
     over: int
 
 
-def joined(first: str, findings: Iterable[BisectFinding]) -> dict[str, Joined]:
+def join_ratios(first: str, findings: Iterable[BisectFinding]) -> dict[str, Joined]:
     """Return the ratio of each version, joined over the path that leaves the narrowest interval."""
     edges: dict[str, list[tuple[str, float, float]]] = {}
     for found in latest(findings).values():

@@ -7,7 +7,7 @@ from typing import Any
 import jinja2
 import vl_convert
 
-from orchestrator.bisect.joined_ratios import joined
+from orchestrator.bisect.joined_ratios import join_ratios
 from orchestrator.bisect.report import facts, visited
 from orchestrator.bisect.search import Found
 from orchestrator.bisect.state import State
@@ -15,7 +15,7 @@ from orchestrator.bisect.wording import conclusions, share
 from orchestrator.reports.columns import MARKS, interval, ratio
 from orchestrator.reports.html import charts, document
 from orchestrator.reports.html.assets import asset, policy
-from orchestrator.reports.html.escape import rounded, shown
+from orchestrator.reports.html.escape import escape_value, rounded
 from orchestrator.terminal import output_file
 
 PAGE = "report.html"
@@ -59,43 +59,49 @@ def render(known: State, found: Found) -> str:
     return environment.get_template("page.html.j2").render(
         policy=policy(style),
         style=style,
-        title=shown(f"{known.case.workload} from {steps}"),
-        case=shown(known.case.label),
+        title=escape_value(f"{known.case.workload} from {steps}"),
+        case=escape_value(known.case.label),
         created=known.created,
-        facts=shown(facts(known)),
-        conclusions=[shown(line) for line in conclusions(known, found)],
+        facts=escape_value(facts(known)),
+        conclusions=[escape_value(line) for line in conclusions(known, found)],
         notes=[
-            *(shown(f"{one.version} was left out: {one.reason}") for one in known.skipped.values()),
-            *map(shown, known.notes),
+            *(escape_value(f"{one.version} was left out: {one.reason}") for one in known.skipped.values()),
+            *map(escape_value, known.notes),
         ],
-        first=shown(question.good),
+        first=escape_value(question.good),
         plot=_plot(known, found) if found.whole else "",
-        label=shown(" ".join(conclusions(known, found))),
+        label=escape_value(" ".join(conclusions(known, found))),
         tables=_tables(known, found),
     )
 
 
 def _plot(known: State, found: Found) -> str:
     """Draw the plot here, because pages on paper or in mail run no script."""
-    places = joined(known.question.good, known.findings)
+    places = join_ratios(known.question.good, known.findings)
     trend: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
     for version, part in visited(found):
         at = places.get(version)
-        row: dict[str, Any] = {"version": shown(version)}
+        row: dict[str, Any] = {"version": escape_value(version)}
         if at:
             row |= {"ratio": rounded(at.ratio), "low": rounded(at.ci_low), "high": rounded(at.ci_high)}
             row["verdict"] = part.finding.verdict if part and part.finding else "same"
         trend.append(row)
         if part and part.finding and part.finding.changed:
-            steps.append({"version": shown(version), "before": shown(part.earlier), "verdict": part.finding.verdict})
+            steps.append(
+                {
+                    "version": escape_value(version),
+                    "before": escape_value(part.earlier),
+                    "verdict": part.finding.verdict,
+                }
+            )
     spec = charts.trend().properties(width=WIDTH_PX).configure(**charts.CONFIG).to_dict()
     spec["datasets"] = {"trend": trend, "steps": steps, "one": [{"ratio": 1}]}
     return str(vl_convert.vegalite_to_svg(spec, vl_version=document.vega_lite()))
 
 
 def _tables(known: State, found: Found) -> list[Table]:
-    places = joined(known.question.good, known.findings)
+    places = join_ratios(known.question.good, known.findings)
     way, steps = [], []
     for version, part in visited(found):
         at, finding = places.get(version), part.finding if part else None
@@ -108,7 +114,7 @@ def _tables(known: State, found: Found) -> list[Table]:
             PageLine(
                 tuple(
                     map(
-                        shown,
+                        escape_value,
                         (
                             version,
                             *figures,
@@ -127,13 +133,13 @@ def _tables(known: State, found: Found) -> list[Table]:
         told += [f"{one.version}: {one.reason}" for one in done.skipped]
         took = f"{done.seconds:.0f} s"
         cells = (str(number), " ".join(done.versions), done.kind, took, "; ".join(told), done.run or "")
-        steps.append(PageLine(tuple(map(shown, cells))))
+        steps.append(PageLine(tuple(map(escape_value, cells))))
     return [
         Table(
             "Versions visited",
             (
                 "Version",
-                f"Ratio to {shown(known.question.good)}",
+                f"Ratio to {escape_value(known.question.good)}",
                 "Interval",
                 "Step",
                 "Interval",

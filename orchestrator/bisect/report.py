@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.bisect.joined_ratios import Joined, joined
+from orchestrator.bisect.joined_ratios import Joined, join_ratios
 from orchestrator.bisect.search import BisectFinding, Found, PathPart
 from orchestrator.bisect.state import State
 from orchestrator.bisect.wording import conclusions, share
@@ -17,7 +17,7 @@ from orchestrator.reports.columns import MARKS, STYLES, Notes, interval, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.ratio_plot import RatioScale, cells_for
 from orchestrator.reports.table import below
-from orchestrator.terminal.text import plain
+from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.bisect/1"
 NARROWEST = 8
@@ -32,23 +32,23 @@ def layout(known: State, found: Found, width: int) -> RenderableType:
     notes = Notes()
     parts: list[RenderableType] = [_head(known)]
     for place, line in enumerate(conclusions(known, found)):
-        parts.append(plain(line, style="bold" if place == 0 else ""))
+        parts.append(safe_text(line, style="bold" if place == 0 else ""))
     if found.whole is not None:
         parts += [Text(), _way(known, found, width, notes)]
     left_out = known.skipped.values()
     if left_out or known.notes:
         parts.append(Text())
     told = [f"{one.version} was left out: {one.reason.partition(chr(10))[0]}" for one in left_out]
-    parts += [plain(line, style="yellow") for line in told]
-    parts += [plain(note, style="yellow") for note in known.notes]
+    parts += [safe_text(line, style="yellow") for line in told]
+    parts += [safe_text(note, style="yellow") for note in known.notes]
     return Group(*parts, *below(notes.lines(ALPHA)))
 
 
 def _head(known: State) -> Text:
     lines = (
-        plain(f"tfcompare bisect {known.case.label}", style="bold"),
-        plain(facts(known), style="dim"),
-        plain(LEGEND.format(first=known.question.good), style="dim"),
+        safe_text(f"tfcompare bisect {known.case.label}", style="bold"),
+        safe_text(facts(known), style="dim"),
+        safe_text(LEGEND.format(first=known.question.good), style="dim"),
     )
     return Text("\n").join(lines)
 
@@ -74,7 +74,7 @@ def visited(found: Found) -> list[tuple[str, PathPart | None]]:
 
 
 def _way(known: State, found: Found, width: int, notes: Notes) -> Grid:
-    places = joined(known.question.good, known.findings)
+    places = join_ratios(known.question.good, known.findings)
     rows = [_row(version, part, places.get(version), found, notes) for version, part in visited(found)]
     headers = ["version", "ratio", "interval", "", "step", "interval", "verdict", "share", "between"]
     right = [False, True, True, False, True, True, False, True, True]
@@ -86,7 +86,7 @@ def _way(known: State, found: Found, width: int, notes: Notes) -> Grid:
     scale = RatioScale.over([(one.ratio, one.ci_low, one.ci_high) for one in places.values()], cells_for(width, widths))
     headers[3] = scale.header()
     grid = Grid(
-        title=plain("the way", style="bold"),
+        title=safe_text("the way", style="bold"),
         headers=[headers[at] for at in keep],
         right=[right[at] for at in keep],
         narrowest=NARROWEST,
@@ -139,7 +139,7 @@ def _plot(at: Joined | None, verdict: VerdictName | None, scale: RatioScale) -> 
 
 def as_object(known: State, found: Found) -> dict[str, Any]:
     """Return the `tfcompare.bisect/1` object, which is part of the interface."""
-    places = joined(known.question.good, known.findings)
+    places = join_ratios(known.question.good, known.findings)
     return {
         "schema": SCHEMA,
         "created": known.created.isoformat(),

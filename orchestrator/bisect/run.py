@@ -149,15 +149,15 @@ def bisect(
     """Measure step after step until nothing informative is left, or this many steps are done; save each one."""
     hands = hands or Hands()
     begun = len(known.measured)
-    if not known.found.wanted and (known.deepened or not _deep(known)):
+    if not known.search_result.wanted and (known.deepened or not _deep(known)):
         return _ended(folder, known)
     _make(folder)
     with RunDir(folder).hold():
         state.write(folder, known)
         while most_steps is None or len(known.measured) - begun < most_steps:
-            found = known.found
+            found = known.search_result
             if found.wanted:
-                with _kept(folder):
+                with _add_resume_hint(folder):
                     known = _step(folder, known, found.wanted[0], view, hands)
             elif _deep(known) and not known.deepened:
                 known = _deepened(known, found, view, hands)
@@ -174,7 +174,7 @@ def _make(folder: Path) -> None:
 
 
 @contextmanager
-def _kept(folder: Path) -> Iterator[None]:
+def _add_resume_hint(folder: Path) -> Iterator[None]:
     """Add to an error how to resume, since every finished step is kept whatever ends this one."""
     try:
         yield
@@ -274,7 +274,7 @@ def _free(folder: Path, number: int) -> Path:
 
 
 def _ended(folder: Path, known: State) -> Bisected:
-    found = known.found
+    found = known.search_result
     error = None
     if found.whole is not None and not found.wanted and not found.whole.changed and not known.question.every:
         ends = f"{known.question.good} and {known.question.bad}"

@@ -98,7 +98,7 @@ class State:
         return tuple(step for step in self.steps if step.run is not None)
 
     @property
-    def found(self) -> Found:
+    def search_result(self) -> Found:
         question = self.question
         return search(self.candidates, self.findings, self.skipped, question.run.margin, every=question.every)
 

@@ -18,17 +18,18 @@ def _why(known: State, wanted: Wanted) -> str:
         return f"do {earlier} and {later} differ?"
     assert wanted.of is not None
     if wanted.kind == "again":
-        return f"{later} against {earlier} is {told(wanted.of)}, which decides nothing: more rounds"
+        return f"{later} against {earlier} is {format_finding(wanted.of)}, which decides nothing: more rounds"
     between = f"{wanted.inside} version{'s' if wanted.inside > 1 else ''} between them"
     if wanted.kind == "beside":
         return (
-            f"{later} is {told(wanted.of)} against {earlier}, and what was tried of the {between} does not tell where: "
-            f"{wanted.versions[1]}, beside it"
+            f"{later} is {format_finding(wanted.of)} against {earlier}, and what was tried of the {between} "
+            f"does not tell where: {wanted.versions[1]}, beside it"
         )
-    return f"{later} is {told(wanted.of)} against {earlier}: {wanted.versions[1]}, in the middle of the {between}"
+    step = f"{wanted.versions[1]}, in the middle of the {between}"
+    return f"{later} is {format_finding(wanted.of)} against {earlier}: {step}"
 
 
-def told(finding: BisectFinding) -> str:
+def format_finding(finding: BisectFinding) -> str:
     """Format a verdict with its figures, as in `3.60x slower (3.41-3.80)`."""
     if finding.ratio is None:
         return f"{finding.verdict} ({finding.reason})" if finding.reason else finding.verdict
@@ -58,12 +59,12 @@ def _nothing(good: str, bad: str, whole: BisectFinding, unfinished: bool) -> str
         return f"{_sentence(bad, good, whole)} There is nothing to find."
     what = "More rounds are still to be taken." if unfinished else "Nothing can be found."
     why = f" ({whole.reason})" if whole.reason else ""
-    return f"{bad} cannot be told from {good}: {told(whole)}{why}. {what}"
+    return f"{bad} cannot be told from {good}: {format_finding(whole)}{why}. {what}"
 
 
 def _sentence(later: str, earlier: str, finding: BisectFinding) -> str:
     if finding.ratio is None:
-        return f"{later} against {earlier}: {told(finding)}."
+        return f"{later} against {earlier}: {format_finding(finding)}."
     how = {"same": "is the same as", "inconclusive": "cannot be told from"}.get(
         finding.verdict, f"is {finding.verdict} than"
     )
@@ -111,7 +112,7 @@ def _figures(finding: BisectFinding) -> str:
 
 
 def _open(part: PathPart, whole: BisectFinding) -> str:
-    told_ = f" ({told(part.finding)})" if part.finding else ""
+    told_ = f" ({format_finding(part.finding)})" if part.finding else ""
     return f"{part.earlier} to {part.later} was not followed to its end{told_}"
 
 

@@ -114,7 +114,7 @@ def resolve(names: Sequence[str], fewest: int = 2) -> tuple[Version, ...]:
     for name in names:
         several = _several(name)
         if several is None:
-            version = _known(name)
+            version = _require_version(name)
             if version in found:
                 raise UsageError(f"version {version.number} is named twice (as {name!r}); name each version once")
             several = (version,)
@@ -134,14 +134,14 @@ def _several(name: str) -> Sequence[Version] | None:
     match = RANGE.fullmatch(name)
     if match is None:
         return None
-    first, last = _known(match["first"]), _known(match["last"])
+    first, last = _require_version(match["first"]), _require_version(match["last"])
     low, high = sorted((Number(first.number), Number(last.number)))
     wanted = {*releases(), first, last}
     inside = [version for version in all_versions() if version in wanted and low <= Number(version.number) <= high]
     return inside if first == inside[0] else inside[::-1]
 
 
-def _known(name: str) -> Version:
+def _require_version(name: str) -> Version:
     version = find(name)
     if version is None:
         known = [known for version in all_versions() for known in (version.number, *version.aliases)]

@@ -24,7 +24,7 @@ from orchestrator.cli.options import (
     with_options,
 )
 from orchestrator.errors import UsageError
-from orchestrator.terminal.text import draw
+from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
     from orchestrator.bisect.run import Bisected
@@ -136,7 +136,7 @@ def bisect(
             folder, known = run.begin(question, out, watching)
         if known.steps:
             watching.say(f"{folder}: {len(known.measured)} steps are done already, and are not measured again")
-        plan = estimate.lines(known, watching) if known.found.wanted else []
+        plan = estimate.lines(known, watching) if known.search_result.wanted else []
         if measuring.dry_run:
             print("\n".join(plan))
             return
@@ -152,7 +152,7 @@ def _show(done: "Bisected", format: str, verbosity: VerbosityFlags) -> None:
     if format == "json":
         print(json.dumps(report.as_object(done.state, done.found), indent=2))
     else:
-        draw(lambda width: report.layout(done.state, done.found, width))
+        print_table(lambda width: report.layout(done.state, done.found, width))
     written = page.write(done.state, done.found, done.path)
     verbosity.say(f"plot: {written}")
     if done.found.wanted:

@@ -9,7 +9,7 @@ import typer
 from orchestrator.cli.options import FailOnFlags, FormatFlags, with_options
 from orchestrator.cli.report import keep_garbage, raise_broken
 from orchestrator.errors import FoundSlower
-from orchestrator.terminal.text import draw
+from orchestrator.terminal.text import print_table
 
 app = typer.Typer()
 
@@ -40,7 +40,7 @@ def compare(
     if report.format == "json":
         print(json.dumps(changes.as_object(found), indent=2))
     else:
-        draw(lambda width: changes.layout(found, width))
+        print_table(lambda width: changes.layout(found, width))
     raise_broken(found.broken)
     if alarm.fail_on == "slower" and found.slower:
         raise FoundSlower(f"{len(found.slower)} ratios are slower than they were (--fail-on slower)")

@@ -10,7 +10,7 @@ from orchestrator.cli import parse
 from orchestrator.cli.options import BaseFlags, DownloadsFlags, FormatFlags, OnGpuFlags, with_options
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.options import EngineOptions
-from orchestrator.terminal.text import draw, plain
+from orchestrator.terminal.text import print_table, safe_text
 
 app = typer.Typer()
 
@@ -49,7 +49,7 @@ def examine_machine(
     from orchestrator import catalog
     from orchestrator.catalog.lock_on_demand import provide
 
-    names = provide(parse.names(versions), lambda text: say.print(plain(text), soft_wrap=True))
+    names = provide(parse.names(versions), lambda text: say.print(safe_text(text), soft_wrap=True))
     versions_here = catalog.resolve(names, fewest=1)
     options = EngineOptions(gpu=gpu.gpu, base=base.base, python_downloads=not downloads.no_python_downloads)
     from orchestrator.doctor import environment, noise
@@ -58,11 +58,11 @@ def examine_machine(
     found = environment.look(versions_here, options)
     examination = None
     if probe:
-        say.print(plain(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
+        say.print(safe_text(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
         examination = noise.examine(seconds, cpus)
     if output.format == "json":
         print(json.dumps(as_object(examination, found), indent=2))
     else:
-        draw(lambda width: layout(examination, width, found))
+        print_table(lambda width: layout(examination, width, found))
     if found.unable:
         raise EnvironmentFailed(f"cannot run here: {', '.join(found.unable)}; what to do stands beside each")

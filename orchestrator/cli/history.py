@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from orchestrator.cli import parse
 from orchestrator.cli.options import FORMATS, FormatFlags, HistoryFlags, choice, with_options
 from orchestrator.errors import ContractBroken, NothingSelected, UsageError
-from orchestrator.terminal.text import draw, lines
+from orchestrator.terminal.text import lines, print_table
 
 if TYPE_CHECKING:
     from orchestrator.history.model import Alarm, Event
@@ -147,7 +147,7 @@ def show(
         return
     picked = select.pick(read.table, asked, list(_commands()))
     one_case = len(picked.cases) == 1
-    listed = objects.shown(picked, known, steps.changes if one_case else None)
+    listed = objects.build_shown_series(picked, known, steps.changes if one_case else None)
     if format == "json":
         shown = {one.series.key for one in listed}
         about = [alarm for alarm in known if alarm.key in shown]
@@ -155,9 +155,9 @@ def show(
     elif format == "csv":
         print(objects.as_csv(listed), end="")
     elif one_case:
-        draw(lambda width: show.detail(listed, width, whole=every))
+        print_table(lambda width: show.detail(listed, width, whole=every))
     else:
-        draw(lambda width: show.overview(picked, listed, known, width))
+        print_table(lambda width: show.overview(picked, listed, known, width))
 
 
 @app.command("query")
@@ -200,7 +200,7 @@ def query_history(
         sql_output.write(found, format, path)
         _say(f"written: {path}")
     elif format == "table":
-        draw(lambda width: sql_output.table(found))
+        print_table(lambda width: sql_output.table(found))
     else:
         print(sql_output.text(found, format), end="")
 
@@ -246,7 +246,7 @@ def import_run(
             f"{run} is not imported, for what is in the history stays there: {'; '.join(loaded.comparison.broken)}"
         )
     plan = loaded.plan
-    if plan.run in store.known_runs():
+    if plan.run in store.list_runs():
         raise UsageError(f"run {plan.run} is in the history {store.path} already; nothing was added")
     points = of_run(loaded, "screen", day, _names(name or (), plan.versions))
     if not points:
@@ -276,7 +276,7 @@ def list_alarms(
         shown = [alarm for alarm in known if every or states.is_open(alarm)]
         print(json.dumps(objects.as_object((), shown, warnings), indent=2))
     else:
-        plot.say(alarms.listed(known, whole=every))
+        plot.say(alarms.render_alarms(known, whole=every))
 
 
 @app.command("known")

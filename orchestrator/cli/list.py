@@ -124,7 +124,7 @@ def find_listing(what: str) -> Listing:
     return LISTINGS[what]()
 
 
-def draw_listing(listing: Listing, format: str) -> None:
+def print_listing(listing: Listing, format: str) -> None:
     if format == "json":
         print(json.dumps(listing.objects, indent=2))
         return
@@ -150,4 +150,4 @@ def list_things(
 
       tfcompare list versions --format json
     """
-    draw_listing(find_listing(what), output.format)
+    print_listing(find_listing(what), output.format)

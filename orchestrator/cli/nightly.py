@@ -20,7 +20,7 @@ from orchestrator.cli.options import (
     OwnWorkloadsFlags,
     QuietFlags,
     SelectionFlags,
-    given,
+    find_given_flags,
     names_of,
     with_options,
 )
@@ -166,7 +166,7 @@ def run(
 def passed(context: typer.Context) -> tuple[str, ...]:
     """Return the flags as they were given; settings in the environment reach `tfcompare run` without them."""
     words: list[str] = []
-    for name, (flag, value) in given(context).items():
+    for name, (flag, value) in find_given_flags(context).items():
         if name in PASSED:
             words += [flag] if value is True else [flag, str(value)]
     return tuple(words)

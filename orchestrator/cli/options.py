@@ -377,7 +377,7 @@ def _flags(group: type[Group]) -> list[inspect.Parameter]:
     return flags
 
 
-def given(context: typer.Context) -> dict[str, tuple[str, Any]]:
+def find_given_flags(context: typer.Context) -> dict[str, tuple[str, Any]]:
     """Return the flags on the command line, each by its parameter's name with its value; not those of variables."""
     return {
         str(param.name): (max(param.opts, key=len), context.params[str(param.name)])
@@ -389,7 +389,7 @@ def given(context: typer.Context) -> dict[str, tuple[str, Any]]:
 
 def refuse_others(context: typer.Context, allowed: Collection[str], what: str, instead: str) -> None:
     """Raise UsageError for the flags on the command line that cannot go with what the user continues."""
-    if others := [flag for name, (flag, _) in given(context).items() if name not in allowed]:
+    if others := [flag for name, (flag, _) in find_given_flags(context).items() if name not in allowed]:
         raise UsageError(f"{what}: leave {', '.join(others)} out, or {instead}")
 
 

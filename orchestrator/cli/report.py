@@ -12,7 +12,7 @@ from orchestrator.cli.options import FORMATS, ArrangementFlags, ReportFormatFlag
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports import EXPORTS
 from orchestrator.reports import REPORTS
-from orchestrator.terminal.text import draw, plain
+from orchestrator.terminal.text import print_table, safe_text
 
 if TYPE_CHECKING:
     from orchestrator.profiling.model import Profiled
@@ -68,10 +68,10 @@ def report(
       tfcompare report runs/all --table trend
     """
     keep_garbage()
-    from orchestrator.cli.show import shown
+    from orchestrator.cli.show import choose_report
     from orchestrator.profiling.run import PROFILE_FILE, read
 
-    how = shown(form.format, table, arrangement.columns, arrangement.only, arrangement.sort)
+    how = choose_report(form.format, table, arrangement.columns, arrangement.only, arrangement.sort)
     if (run / PROFILE_FILE).exists():
         if form.format not in FORMATS:
             raise UsageError(f"{run} is a profile: --format is {' or '.join(FORMATS)}")
@@ -109,7 +109,7 @@ def export(
     if made.text is not None:
         print(made.text)
     for path in made.files:
-        Console(stderr=True).print(plain(f"written: {path}"), soft_wrap=True)
+        Console(stderr=True).print(safe_text(f"written: {path}"), soft_wrap=True)
     raise_broken(loaded.comparison.broken)
 
 
@@ -119,7 +119,7 @@ def show_profile(found: "Profiled", format: str) -> None:
     if format == "json":
         print(json.dumps(profile_report.as_object(found), indent=2))
     else:
-        draw(lambda width: profile_report.layout(found, width))
+        print_table(lambda width: profile_report.layout(found, width))
 
 
 def keep_garbage() -> None:

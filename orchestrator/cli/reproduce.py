@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from orchestrator import redact
-from orchestrator.cli.list import draw_listing, list_claims
+from orchestrator.cli.list import list_claims, print_listing
 from orchestrator.cli.options import (
     FORMATS,
     ArrangementFlags,
@@ -65,7 +65,7 @@ def reproduce(
 
     chosen = claims.choose(claim or (), suite, claims.all_claims(suites.all_workloads()))
     if list_them:
-        draw_listing(list_claims(chosen), report.format)
+        print_listing(list_claims(chosen), report.format)
         return
     options = run_options(
         machine,

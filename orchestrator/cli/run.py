@@ -32,7 +32,7 @@ from orchestrator.cli.options import (
 )
 from orchestrator.errors import FoundSlower, UsageError
 from orchestrator.model import Isolation
-from orchestrator.terminal.text import plain
+from orchestrator.terminal.text import safe_text
 
 if TYPE_CHECKING:
     from orchestrator.cli.show import ReportChoice
@@ -119,7 +119,7 @@ def run(
             environments=environments,
             command=redact.recorded(sys.argv[1:]),
         )
-        how = _shown(report, arrangement)
+        how = _choose_report(report, arrangement)
         with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
             done = more_rounds(asked, watching)
         _finish(done, how, alarm.fail_on, verbosity.quiet)
@@ -158,7 +158,7 @@ def run_and_show(
     from orchestrator.terminal.progress import view
 
     options = checked(options, verbosity.say)
-    how = _shown(report, arrangement)
+    how = _choose_report(report, arrangement)
     from orchestrator.measure.run import forecast
     from orchestrator.measure.run import run as run_comparison
 
@@ -170,10 +170,10 @@ def run_and_show(
     _finish(done, how, alarm.fail_on, verbosity.quiet)
 
 
-def _shown(report: ReportFormatFlags, arrangement: ArrangementFlags) -> "ReportChoice":
-    from orchestrator.cli.show import shown
+def _choose_report(report: ReportFormatFlags, arrangement: ArrangementFlags) -> "ReportChoice":
+    from orchestrator.cli.show import choose_report
 
-    return shown(report.format, columns=arrangement.columns, only=arrangement.only, sort=arrangement.sort)
+    return choose_report(report.format, columns=arrangement.columns, only=arrangement.only, sort=arrangement.sort)
 
 
 def _finish(done: "Done", how: "ReportChoice", fail_on: str | None, quiet: bool) -> None:
@@ -189,7 +189,7 @@ def _finish(done: "Done", how: "ReportChoice", fail_on: str | None, quiet: bool)
     finally:
         # Also where stdout cannot be written: the run is kept.
         if not quiet:
-            errors.print(plain(f"run directory: {done.path}"), soft_wrap=True)
+            errors.print(safe_text(f"run directory: {done.path}"), soft_wrap=True)
     following = "" if quiet else next_line(done.path, done.comparison)
     error = done.error
     if error is None and fail_on == "slower" and done.comparison.slower:
@@ -197,4 +197,4 @@ def _finish(done: "Done", how: "ReportChoice", fail_on: str | None, quiet: bool)
     if error:
         raise type(error)(f"{error}\n{following}") if following else error
     if following:
-        errors.print(plain(following), soft_wrap=True)
+        errors.print(safe_text(following), soft_wrap=True)

@@ -15,7 +15,7 @@ from orchestrator import redact
 from orchestrator.cli import parse
 from orchestrator.cli.options import INDEX_VARIABLE, FormatFlags, choice, with_options
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.terminal.text import harmless, lines
+from orchestrator.terminal.text import escape_unprintable, lines
 
 if TYPE_CHECKING:
     from orchestrator.nightly.schedule.scheduler import Scheduler, SchedulerEntry
@@ -82,21 +82,23 @@ def install(
 
     wanted, notes = _schedule(context, at, missed, env_file, units.zone(os.environ.get("TZ")))
     _refuse_secrets(redact.without_secrets(context.args))
-    chosen = schedulers.named(scheduler)
-    _known(chosen, chosen.entry(), even_if_edited)
+    chosen = schedulers.find_scheduler(scheduler)
+    _check_unedited(chosen, chosen.entry(), even_if_edited)
     others = [
-        one for one in schedulers.every() if one.title != chosen.title and _known(one, one.entry(), even_if_edited)
+        one
+        for one in schedulers.every()
+        if one.title != chosen.title and _check_unedited(one, one.entry(), even_if_edited)
     ]
-    for where, text in chosen.drawn(wanted).items():
+    for where, text in chosen.render_files(wanted).items():
         print(f"{where}:\n")
         for line in text.splitlines():
-            print(f"    {harmless(line)}".rstrip())
+            print(f"    {escape_unprintable(line)}".rstrip())
         print()
     for note in (*notes, *chosen.notes()):
         _say(f"note: {note}")
     _agreed("Write this?", yes, "written")
     chosen.install(wanted)
-    print(f"written: {', '.join(chosen.drawn(wanted))}")
+    print(f"written: {', '.join(chosen.render_files(wanted))}")
     for other in others:
         other.uninstall()
         print(f"removed, since {chosen.title} does this now: what {other.title} had")
@@ -135,7 +137,7 @@ def status(
     now = standing.now()
     for one in found:
         for line in standing.lines(one, now):
-            print(harmless(line))
+            print(escape_unprintable(line))
         if redact.recorded(one.planned.flags) != one.planned.flags:
             _say(f"warning: the schedule of {one.by} may hold a secret that other users can read: install it again")
     if not found:
@@ -156,10 +158,10 @@ def uninstall(even_if_edited: EvenIfEdited = False) -> None:
     from orchestrator.nightly import lock
     from orchestrator.nightly.schedule import schedulers
 
-    found = [(one, entry) for one in schedulers.every() if (entry := _known(one, one.entry(), even_if_edited))]
+    found = [(one, entry) for one in schedulers.every() if (entry := _check_unedited(one, one.entry(), even_if_edited))]
     for one, entry in found:
         one.uninstall()
-        print(f"removed: {', '.join(where for where in entry.parts if where not in entry.gone)}")
+        print(f"removed: {', '.join(where for where in entry.parts if where not in entry.missing)}")
     if not found:
         print("nothing was scheduled here")
     if running := lock.holder():
@@ -186,7 +188,7 @@ def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up")
     wanted, _ = _schedule(context, at, missed, None)
 
     def say(text: str) -> None:
-        print(harmless(text), flush=True)
+        print(escape_unprintable(text), flush=True)
 
     about = units.as_text(wanted.planned)
     with lock.hold(name=SERVE, about=about):
@@ -319,7 +321,7 @@ def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str,
     return carried, notes
 
 
-def _known(one: "Scheduler", entry: "SchedulerEntry | None", even_if_edited: bool) -> "SchedulerEntry | None":
+def _check_unedited(one: "Scheduler", entry: "SchedulerEntry | None", even_if_edited: bool) -> "SchedulerEntry | None":
     """Return an existing entry; raise UsageError if it is not what tfcompare wrote."""
     if entry and entry.edited and not even_if_edited:
         raise UsageError(
@@ -342,7 +344,7 @@ def _standings() -> "Iterable[Standing]":
             continue
         wrong = (
             *(f"{where} is not as it was written" for where in entry.edited),
-            *(f"{where} is gone: install it again" for where in entry.gone),
+            *(f"{where} is gone: install it again" for where in entry.missing),
         )
         if entry.planned:
             yield standing.standing(entry.planned, one.title, _events(entry.planned), running, now, wrong)

@@ -8,14 +8,14 @@ from rich.console import Console, RenderableType
 from orchestrator.errors import UsageError
 from orchestrator.model import Comparison
 from orchestrator.reports import DEFAULT, PAGES, REPORTS, Report, usual_report
-from orchestrator.reports.columns import known_columns
+from orchestrator.reports.columns import parse_columns
 from orchestrator.reports.filter_sort import Arrangement, arrangement
 from orchestrator.reports.next_step import next_line
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.output_file import check, write
 from orchestrator.terminal.std_streams import write_utf8
-from orchestrator.terminal.text import draw, drawn, harmless, plain
+from orchestrator.terminal.text import escape_unprintable, print_table, render_plain, safe_text
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class ReportChoice:
         elif self.format == "json":
             print(self._text(comparison))
         else:
-            draw(lambda width: self._layout(comparison, width))
+            print_table(lambda width: self._layout(comparison, width))
             if last:
-                print(f"\n{harmless(last)}")
+                print(f"\n{escape_unprintable(last)}")
 
     def report(self, path: Path, output: str | None) -> Comparison:
         """Read and show a run directory."""
@@ -71,7 +71,7 @@ class ReportChoice:
     def _text(self, comparison: Comparison) -> str:
         if self.format == "json":
             return self._report(comparison).as_json(comparison)
-        return drawn(lambda width: self._layout(comparison, width))
+        return render_plain(lambda width: self._layout(comparison, width))
 
     def _layout(self, comparison: Comparison, width: int) -> RenderableType:
         return self._report(comparison).layout(comparison, width, self.columns, self.arrangement)
@@ -83,7 +83,7 @@ class ReportChoice:
         return usual_report(comparison.plan, complete=self.format == "json")
 
 
-def shown(
+def choose_report(
     format: str,
     name: str | None = None,
     columns: str | None = None,
@@ -98,7 +98,7 @@ def shown(
         raise UsageError(f"--table {name} is for reading; --format json without it holds the same figures")
     if format in PAGES and name is not None:
         raise UsageError(f"--table goes with --format table or json; a {format} page holds everything")
-    return ReportChoice(format, name, known_columns(columns) if columns else None, arrangement(only, sort))
+    return ReportChoice(format, name, parse_columns(columns) if columns else None, arrangement(only, sort))
 
 
 def put(text: str, output: str, *, within: bool = False) -> None:
@@ -107,4 +107,4 @@ def put(text: str, output: str, *, within: bool = False) -> None:
         print(text)
         return
     write(Path(output), text + "\n", within=within)
-    Console(stderr=True).print(plain(f"written: {output}"), soft_wrap=True)
+    Console(stderr=True).print(safe_text(f"written: {output}"), soft_wrap=True)

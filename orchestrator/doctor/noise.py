@@ -134,7 +134,7 @@ def _others(seen: Examination) -> Iterator[DoctorFinding]:
     meanwhile = seen.probe.meanwhile
     if meanwhile is None or meanwhile.foreign_share <= MOST_FOREIGN:
         return
-    named = ", ".join(map(_named, seen.probe.neighbours)) or "none that is still there"
+    named = ", ".join(map(_describe_neighbour, seen.probe.neighbours)) or "none that is still there"
     where = "" if seen.probe.cpus is None else " of these CPUs"
     advice = "measure in a quieter hour"
     if seen.can_pin:
@@ -144,7 +144,7 @@ def _others(seen: Examination) -> Iterator[DoctorFinding]:
     )
 
 
-def _named(neighbour: Neighbour) -> str:
+def _describe_neighbour(neighbour: Neighbour) -> str:
     return f"{neighbour.name} (pid {neighbour.pid}) {neighbour.cores:.0%} of one"
 
 

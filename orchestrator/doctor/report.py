@@ -23,7 +23,7 @@ from orchestrator.doctor.noise import (
     visible,
     worst_first,
 )
-from orchestrator.terminal.text import plain
+from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.doctor/1"
 
@@ -50,10 +50,10 @@ def _table(found: tuple[DoctorFinding, ...], width: int) -> Table:
     for finding in found:
         mark = Text(finding.level, style=STYLES[finding.level])
         if wide:
-            table.add_row(mark, plain(finding.subject), plain(finding.seen), plain(finding.advice))
+            table.add_row(mark, safe_text(finding.subject), safe_text(finding.seen), safe_text(finding.advice))
         else:
-            told = [plain(finding.seen), *([plain(f"→ {finding.advice}")] if finding.advice else [])]
-            table.add_row(mark, plain(finding.subject), Text("\n").join(told))
+            told = [safe_text(finding.seen), *([safe_text(f"→ {finding.advice}")] if finding.advice else [])]
+            table.add_row(mark, safe_text(finding.subject), Text("\n").join(told))
     return table
 
 

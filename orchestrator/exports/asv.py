@@ -46,7 +46,7 @@ def write(run: Run, folder: Path) -> tuple[Path, ...]:
     machine = _machine(run)
     benchmarks = [_benchmark(run, workload) for workload in dict.fromkeys(case.workload for case in run.plan.cases)]
     own = new_folder(folder / machine["machine"])
-    listed = {one.name: _listed(one, run.plan.timeout_s) for one in benchmarks}
+    listed = {one.name: _describe_benchmark(one, run.plan.timeout_s) for one in benchmarks}
     files = [
         write_json(folder / "benchmarks.json", {**listed, "version": BENCHMARKS_FORMAT}),
         write_json(own / "machine.json", {**machine, "version": MACHINE_FORMAT}),
@@ -91,7 +91,7 @@ def _parameters(cases: Sequence[Case]) -> Parameters:
     return {name: list(dict.fromkeys(repr(dict(case.params).get(name)) for case in cases)) for name in names}
 
 
-def _listed(benchmark: Benchmark, timeout_s: float) -> dict[str, Any]:
+def _describe_benchmark(benchmark: Benchmark, timeout_s: float) -> dict[str, Any]:
     return {
         "name": benchmark.name,
         "code": f"# {benchmark.name}, measured by tfcompare",

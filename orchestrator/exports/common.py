@@ -29,7 +29,7 @@ def verdict(contrast: Contrast) -> str:
     return f"{contrast.verdict}{within}{' (exploratory)' if contrast.exploratory else ''}"
 
 
-def told(contrast: Contrast) -> str:
+def describe_contrast(contrast: Contrast) -> str:
     """Describe a contrast as in `slower 3.84x (3.46-4.27) against 1.14.0`, and give the reason if there is one."""
     known = f" {ratio(contrast.ratio)} ({interval(contrast)})" if contrast.ratio is not None else ""
     why = f": {contrast.reason}" if contrast.reason else ""

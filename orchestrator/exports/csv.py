@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from orchestrator.results.run import Run
-from orchestrator.terminal.text import harmless
+from orchestrator.terminal.text import escape_unprintable
 
 # A spreadsheet takes a cell that begins so for a formula and runs it; some also in the wide forms.
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
@@ -12,13 +12,13 @@ FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 def render(run: Run, table: str) -> str:
     found = run.to_arrow(table)
-    columns = {harmless(name): _harmless(found[name]) for name in found.column_names}
+    columns = {escape_unprintable(name): _escape_column(found[name]) for name in found.column_names}
     sink = pa.BufferOutputStream()
     pyarrow.csv.write_csv(pa.table(columns), sink)
     return str(sink.getvalue().to_pybytes(), "utf-8").rstrip("\n")
 
 
-def _harmless(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+def _escape_column(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     """Make the text in a column harmless, one distinct value at a time: millions of rows have few of them."""
     coded = pa.types.is_dictionary(column.type)
     if not coded and not pa.types.is_string(column.type):
@@ -30,5 +30,5 @@ def _harmless(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 
 
 def _cell(word: str) -> str:
-    shown = harmless(word)
+    shown = escape_unprintable(word)
     return f"'{shown}" if shown.startswith(FORMULA) else shown

@@ -3,7 +3,7 @@
 import hashlib
 import re
 
-from orchestrator.terminal.text import harmless
+from orchestrator.terminal.text import escape_unprintable
 
 CHANGED_DIGITS = 8
 
@@ -13,7 +13,7 @@ def key(text: str, most: int = 1000) -> str:
 
     If the text had to be changed or cut, a digest of all of it keeps the name unique.
     """
-    shown = harmless(text).strip()
+    shown = escape_unprintable(text).strip()
     if shown == text and len(text.encode()) <= most:
         return text
     cut = shown.encode()[: most - CHANGED_DIGITS - 1].decode(errors="ignore")

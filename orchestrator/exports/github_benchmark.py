@@ -3,11 +3,11 @@
 import json
 from collections.abc import Sequence
 
-from orchestrator.exports.common import quartiles, steady_ns, told
+from orchestrator.exports.common import describe_contrast, quartiles, steady_ns
 from orchestrator.exports.escape import key
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.run import Run
-from orchestrator.terminal.text import harmless
+from orchestrator.terminal.text import escape_unprintable
 
 # The action puts names between backticks into a Markdown table.
 UNTABLED = str.maketrans("`|", "'/")
@@ -21,7 +21,7 @@ def render(run: Run) -> str:
             continue
         name = arm.key
         contrast = found.get(name)
-        said = [told(contrast)] if contrast else []
+        said = [describe_contrast(contrast)] if contrast else []
         said += [f"died: {arm.reason}"] if arm.outcome == "died" else []
         entries.append(
             {
@@ -29,7 +29,7 @@ def render(run: Run) -> str:
                 "unit": "ms/step",
                 "value": arm.median_ms,
                 **_range(times.get(name, ())),
-                "extra": "\n".join(harmless(line) for line in (*said, f"tfcompare run {run.plan.run}")),
+                "extra": "\n".join(escape_unprintable(line) for line in (*said, f"tfcompare run {run.plan.run}")),
             }
         )
     return json.dumps(entries, indent=2, allow_nan=False)

@@ -6,10 +6,10 @@ from datetime import UTC
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from orchestrator.exports.common import told
+from orchestrator.exports.common import describe_contrast
 from orchestrator.model import ArmResult, Comparison, Contrast
 from orchestrator.results.run import Run
-from orchestrator.terminal.text import harmless
+from orchestrator.terminal.text import escape_unprintable
 
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
@@ -19,7 +19,7 @@ def render(run: Run) -> str:
     for version in run.plan.versions:
         tests = list(_tests(run.comparison, version))
         if tests:
-            suite = SubElement(root, "testsuite", name=harmless(f"tfcompare {version}"))
+            suite = SubElement(root, "testsuite", name=escape_unprintable(f"tfcompare {version}"))
             suite.set("timestamp", run.plan.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"))
             suite.append(_properties(run))
             suite.extend(tests)
@@ -39,14 +39,14 @@ def _tests(comparison: Comparison, version: str) -> Iterable[Element]:
     arms = {arm.key: arm for arm in comparison.arms}
     own = [one for one in comparison.contrasts if one.pair.kind == "version" and one.pair.candidate == version]
     for contrast in own:
-        yield _judged(comparison, contrast, arms[contrast.pair.arms[1]])
+        yield _build_contrast_test(comparison, contrast, arms[contrast.pair.arms[1]])
     about = {contrast.pair.arms[1] for contrast in own}
     for name, arm in arms.items():
         if arm.version == version and arm.outcome != "measured" and name not in about:
             yield _unmeasured(arm)
 
 
-def _judged(comparison: Comparison, contrast: Contrast, arm: ArmResult) -> Element:
+def _build_contrast_test(comparison: Comparison, contrast: Contrast, arm: ArmResult) -> Element:
     if arm.outcome != "measured":
         return _unmeasured(arm)
     pair = contrast.pair
@@ -55,11 +55,11 @@ def _judged(comparison: Comparison, contrast: Contrast, arm: ArmResult) -> Eleme
     baseline = pair.arms[0].version
     name += "" if baseline == comparison.plan.versions[0] else f" against {baseline}"
     test = _test(arm, name)
-    said = told(contrast)
+    said = describe_contrast(contrast)
     if contrast.verdict == "slower":
-        _told(test, "failure", said, kind="slower")
+        _add_result(test, "failure", said, kind="slower")
     elif contrast.verdict == "inconclusive":
-        _told(test, "skipped", said)
+        _add_result(test, "skipped", said)
     else:
         _printed(test, [said])
     return test
@@ -68,28 +68,30 @@ def _judged(comparison: Comparison, contrast: Contrast, arm: ArmResult) -> Eleme
 def _unmeasured(arm: ArmResult) -> Element:
     test = _test(arm, arm.case.label)
     if arm.outcome == "died":
-        _told(test, "error", arm.reason or "it died", kind="died")
+        _add_result(test, "error", arm.reason or "it died", kind="died")
     else:
-        _told(test, "skipped", f"refused: {arm.reason}")
+        _add_result(test, "skipped", f"refused: {arm.reason}")
     return test
 
 
 def _test(arm: ArmResult, name: str) -> Element:
-    test = Element("testcase", classname=harmless(f"tfcompare.{arm.case.workload}"), name=harmless(name))
+    test = Element(
+        "testcase", classname=escape_unprintable(f"tfcompare.{arm.case.workload}"), name=escape_unprintable(name)
+    )
     test.set("time", f"{(arm.median_ms or 0.0) / 1e3:.9f}")
     return test
 
 
-def _told(test: Element, tag: str, text: str, kind: str = "") -> None:
+def _add_result(test: Element, tag: str, text: str, kind: str = "") -> None:
     """Add a result as an attribute and as text, because some viewers show the one and some the other."""
-    found = SubElement(test, tag, message=harmless(text))
+    found = SubElement(test, tag, message=escape_unprintable(text))
     if kind:
         found.set("type", kind)
-    found.text = harmless(text)
+    found.text = escape_unprintable(text)
 
 
 def _printed(parent: Element, lines: Iterable[str]) -> None:
-    text = "\n".join(map(harmless, lines))
+    text = "\n".join(map(escape_unprintable, lines))
     if text:
         SubElement(parent, "system-out").text = text
 
@@ -102,7 +104,7 @@ def _properties(run: Run) -> Element:
         "margin": f"{plan.margin:g}", "tool": run.manifest.tool, "cpu": str(run.manifest.host.get("cpu")),
     }  # fmt: skip
     for name, value in facts.items():
-        SubElement(properties, "property", name=f"tfcompare.{name}", value=harmless(value))
+        SubElement(properties, "property", name=f"tfcompare.{name}", value=escape_unprintable(value))
     return properties
 
 

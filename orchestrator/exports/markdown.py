@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 
 from orchestrator.exports.common import python_of, verdict
 from orchestrator.model import ArmResult, Comparison, Contrast
-from orchestrator.reports.claims import judged_claims, subject_of, summary
+from orchestrator.reports.claims import judge_planned_claims, subject_of, summary
 from orchestrator.reports.columns import MARKS, duration, interval, ratio
 from orchestrator.reports.table import facts
 from orchestrator.results.run import Run
-from orchestrator.terminal.text import clipped, harmless
+from orchestrator.terminal.text import clipped, escape_unprintable
 
 MOST_ROWS = 20
 # GitHub refuses a comment of more than 65 536 characters; so much for each list or table.
@@ -49,7 +49,7 @@ def code(text: str) -> str:
 
     If even code between backticks would not be safe, every special character is written as a number.
     """
-    shown = clipped(harmless(text).strip(), LONGEST_TEXT)
+    shown = clipped(escape_unprintable(text).strip(), LONGEST_TEXT)
     if not re.search(r"[`|\\]", shown):
         return f"`{shown}`" if shown else ""
     return f"<code>{re.sub(r'[^A-Za-z0-9 ]', _as_number, shown)}</code>"
@@ -62,7 +62,7 @@ def _as_number(sign: re.Match[str]) -> str:
 def _headlines(comparison: Comparison) -> Iterable[str]:
     """Yield the verdicts of each version against each version that it is compared with."""
     if comparison.plan.claims:
-        yield f"- {summary(judged_claims(comparison))}"
+        yield f"- {summary(judge_planned_claims(comparison))}"
     counts: dict[tuple[str, str], Counter[str]] = {}
     for one in comparison.contrasts:
         if one.pair.kind == "version":
@@ -96,15 +96,15 @@ def _changed(comparison: Comparison) -> str:
 def _change(contrast: Contrast, arm: ArmResult) -> tuple[str, ...]:
     metric = "" if contrast.pair.metric == "steady" else f" {contrast.pair.metric}"
     time = "" if arm.median_ms is None else duration(arm.median_ms)
-    return code(arm.case.label) + metric, code(arm.version), time, *_judged(contrast), _verdict(contrast)
+    return code(arm.case.label) + metric, code(arm.version), time, *_format_ratio_cells(contrast), _verdict(contrast)
 
 
 def _contrast(contrast: Contrast) -> tuple[str, ...]:
-    known = _judged(contrast)
+    known = _format_ratio_cells(contrast)
     return code(subject_of(contrast.pair)), *known, str(contrast.rounds), _verdict(contrast), code(contrast.reason)
 
 
-def _judged(contrast: Contrast) -> tuple[str, str]:
+def _format_ratio_cells(contrast: Contrast) -> tuple[str, str]:
     return "" if contrast.ratio is None else ratio(contrast.ratio), interval(contrast)
 
 

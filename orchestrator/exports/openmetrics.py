@@ -10,7 +10,7 @@ from typing import get_args
 
 from orchestrator.model import ArmResult, Contrast, Plan, VerdictName
 from orchestrator.results.run import Run
-from orchestrator.terminal.text import harmless
+from orchestrator.terminal.text import escape_unprintable
 
 OUTCOMES = ("measured", "refused", "died")
 
@@ -28,7 +28,7 @@ class Family:
 
     def add(self, labels: Labels, value: float | None) -> None:
         if value is not None:
-            self.samples.setdefault(_drawn(labels), value)
+            self.samples.setdefault(_format_labels(labels), value)
 
     def choose(self, labels: Labels, name: str, states: Iterable[str], state: str) -> None:
         """Add one sample per state, so that none vanishes when the state changes."""
@@ -101,8 +101,8 @@ def _seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1e3
 
 
-def _drawn(labels: Labels) -> str:
-    return ",".join(f'{name}="{_escaped(harmless(value))}"' for name, value in labels.items())
+def _format_labels(labels: Labels) -> str:
+    return ",".join(f'{name}="{_escaped(escape_unprintable(value))}"' for name, value in labels.items())
 
 
 def _escaped(text: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.exports.common import python_of, told
+from orchestrator.exports.common import describe_contrast, python_of
 from orchestrator.exports.escape import file_name, key
 from orchestrator.exports.files import new_folder, write_json
 from orchestrator.model import ArmKey, Contrast, number_of
@@ -23,7 +23,7 @@ from orchestrator.results.replicates import Replicate
 from orchestrator.results.run import Run
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import labels
-from orchestrator.terminal.text import harmless
+from orchestrator.terminal.text import escape_unprintable
 
 FORMAT = "1.0"
 
@@ -96,7 +96,7 @@ def _benchmark(name: ArmKey, calls: Sequence[TimedReplicate], contrast: Contrast
             tfcompare_ratio=contrast.ratio,
             tfcompare_ci_low=contrast.ci_low,
             tfcompare_ci_high=contrast.ci_high,
-            tfcompare_told=told(contrast),
+            tfcompare_told=describe_contrast(contrast),
         )
     return {"metadata": about, "runs": [_run(one) for one in sorted(calls, key=lambda one: one.replicate.round)]}
 
@@ -134,5 +134,5 @@ def _about_version(run: Run, version: str) -> Metadata:
 
 def _metadata(**facts: str | int | float | None) -> Metadata:
     """Return metadata without missing and blank values and with texts in one line, as pyperf requires."""
-    clean = {name: harmless(fact).strip() if isinstance(fact, str) else fact for name, fact in facts.items()}
+    clean = {name: escape_unprintable(fact).strip() if isinstance(fact, str) else fact for name, fact in facts.items()}
     return {name: fact for name, fact in clean.items() if fact is not None and fact != ""}

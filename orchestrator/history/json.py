@@ -32,7 +32,7 @@ class ShownSeries:
     changes: tuple[Change, ...] | None
 
 
-def shown(
+def build_shown_series(
     picked: Picked, alarms: Sequence[Alarm], find: Callable[[Segment], Sequence[Change]] | None = None
 ) -> list[ShownSeries]:
     """Return the picked series with what is shown of them.

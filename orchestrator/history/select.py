@@ -71,7 +71,7 @@ def pick(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) ->
         )
     table = _only(table, "case", cases)
     for name, wanted in (("host", asked.hosts), ("engine", asked.engines), ("device", asked.devices)):
-        table = _only(table, name, _named(name, wanted, _unique(table, name)))
+        table = _only(table, name, _match_names(name, wanted, _unique(table, name)))
     versions = _versions(asked, _unique(table, "version"))
     wanted = _only(table, "version", versions)
     nights = _unique(wanted, "night")
@@ -132,12 +132,12 @@ def _versions(asked: SeriesSelection, known: Sequence[str]) -> tuple[str, ...]:
         for name in asked.versions:
             version = None if name in known else catalog.find(name)
             names.append(version.number if version else name)
-        return _named("version", names, known)
+        return _match_names("version", names, known)
     without = tuple(version for version in known if not is_control(version))
     return tuple(known) if asked.whole or not without else without
 
 
-def _named(what: str, wanted: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+def _match_names(what: str, wanted: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     """Return those of the known names that are wanted.
 
     A host, which has a long name, can also be given by the beginning of it.

@@ -89,10 +89,10 @@ def _values(points: Iterable[Point]) -> tuple[Value, ...]:
     for point in points:
         if has_value(point):
             by_night[point.night].append(point)
-    return tuple(_value(night, _counted(of_night)) for night, of_night in sorted(by_night.items()))
+    return tuple(_value(night, _select_counted(of_night)) for night, of_night in sorted(by_night.items()))
 
 
-def _counted(of_night: Sequence[Point]) -> Sequence[Point]:
+def _select_counted(of_night: Sequence[Point]) -> Sequence[Point]:
     """Return the points that make up a night's value, all their rounds together.
 
     If the night was confirmed, only the new measurements count: its screen was selected because of its deviation.

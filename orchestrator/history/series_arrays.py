@@ -209,7 +209,7 @@ class _Pool:
         """Return one value per night of each group, pooled as in `series`, and the group that each value belongs to."""
         order = np.lexsort((self.night[rows], group))
         rows, group = rows[order], group[order]
-        counted = _counted(group, self.night[rows], self.confirms[rows])
+        counted = _mask_counted(group, self.night[rows], self.confirms[rows])
         rows, group = rows[counted], group[counted]
         night, rounds = self.night[rows], self.rounds[rows]
         effect, error = (_floats(self.table, name)[rows] for name in ("effect", "error"))
@@ -230,7 +230,7 @@ def _starts(group: Any, night: Any) -> Any:
     return np.flatnonzero(fresh)
 
 
-def _counted(group: Any, night: Any, confirms: Any) -> Any:
+def _mask_counted(group: Any, night: Any, confirms: Any) -> Any:
     """Return a mask of the rows that make up a night's value, by the same rule as in `series`."""
     starts = _starts(group, night)
     if not len(starts):

@@ -98,12 +98,12 @@ def query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
             with _endable():
                 statements = connection.extract_statements(sql)
                 if len(statements) != 1:
-                    raise UsageError(f"a query is one SELECT, and this is {len(statements)}; {_named()}")
+                    raise UsageError(f"a query is one SELECT, and this is {len(statements)}; {_name_views()}")
                 if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
                     raise UsageError("a query only reads: one SELECT; what was measured is never changed")
                 return _read(connection.sql(sql))
         except duckdb.Error as error:
-            raise _told(error, sql) from error
+            raise _explain_error(error, sql) from error
 
 
 @contextmanager
@@ -214,7 +214,7 @@ def _of_night(night: Night) -> dict[str, Any]:
     return {name: getattr(night, OTHERWISE.get(name, name)) for name in NIGHTS.names}
 
 
-def _told(error: Exception, sql: str) -> UsageError:
+def _explain_error(error: Exception, sql: str) -> UsageError:
     """Return an error with duckdb's own message, and with the valid names if a name is unknown."""
     import duckdb
 
@@ -225,7 +225,7 @@ def _told(error: Exception, sql: str) -> UsageError:
         return UsageError(f"{text}: a query sees the history and nothing else, neither files nor networks")
     if isinstance(error, duckdb.CatalogException) and "Table with name" in text:
         # What it would propose is one of its own.
-        return UsageError(f"{text.partition(' Did you mean')[0]} {_named()}")
+        return UsageError(f"{text.partition(' Did you mean')[0]} {_name_views()}")
     if isinstance(error, duckdb.BinderException):
         named = [name for name in VIEWS if re.search(rf"\b{name}\b", sql, re.IGNORECASE)]
         columns = "; ".join(f"{name} has {', '.join(VIEWS[name][1].names)}" for name in named)
@@ -233,7 +233,7 @@ def _told(error: Exception, sql: str) -> UsageError:
     return UsageError(text)
 
 
-def _named() -> str:
+def _name_views() -> str:
     return f"the views are {', '.join(VIEWS)}, and `tfcompare history query` lists their columns"
 
 

@@ -18,7 +18,7 @@ from rich.table import Table
 from orchestrator import files
 from orchestrator.errors import UsageError
 from orchestrator.terminal import output_file
-from orchestrator.terminal.text import drawn, plain
+from orchestrator.terminal.text import render_plain, safe_text
 
 FORMATS = ("table", "csv", "json", "parquet")
 # Of a table on a terminal; the other formats have them all.
@@ -41,7 +41,7 @@ def write(found: pa.Table, format: str, path: Path) -> None:
     if format == "parquet":
         data = _parquet(found)
     else:
-        data = (drawn(lambda width: table(found)) + "\n" if format == "table" else text(found, format)).encode()
+        data = (render_plain(lambda width: table(found)) + "\n" if format == "table" else text(found, format)).encode()
     with output_file.writing(path):
         files.write_atomically(path, data)
 
@@ -74,12 +74,12 @@ def _as_csv(found: pa.Table) -> str:
 def table(found: pa.Table) -> RenderableType:
     grid = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name, of in zip(found.column_names, found.schema.types, strict=True):
-        grid.add_column(plain(name), justify="right" if _is_number(of) else "left", overflow="fold")
+        grid.add_column(safe_text(name), justify="right" if _is_number(of) else "left", overflow="fold")
     for row in _rows(found.slice(0, MOST_ROWS)):
-        grid.add_row(*(plain(f"{one:.6g}" if isinstance(one, float) else _text(one)) for one in row))
+        grid.add_row(*(safe_text(f"{one:.6g}" if isinstance(one, float) else _text(one)) for one in row))
     if found.num_rows > MOST_ROWS:
         return Group(
-            grid, plain(f"the first {MOST_ROWS} of {found.num_rows} rows: --format csv has them all", style="dim")
+            grid, safe_text(f"the first {MOST_ROWS} of {found.num_rows} rows: --format csv has them all", style="dim")
         )
     return grid
 

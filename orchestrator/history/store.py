@@ -106,7 +106,7 @@ class Store:
                 warnings.append(self._unreadable(path, str(error).splitlines()[0]))
         return found, warnings
 
-    def known_runs(self) -> frozenset[str]:
+    def list_runs(self) -> frozenset[str]:
         """Return the runs that have points here, according to the names of their files."""
         stems = (path.stem for path in self.path.glob("points/*/*.parquet"))
         return frozenset(stem.split("-", 2)[2].rpartition("-")[0] for stem in stems if stem.count("-") > 2)

@@ -56,7 +56,8 @@ def save(client: docker.DockerClient, path: Path, images: Collection[ImageStatus
         free = shutil.disk_usage(path.parent).free
         if free < needed:
             raise UsageError(
-                f"{path}: the images need about {sizes.told(needed)}, and its disk has {sizes.told(free)} free; "
+                f"{path}: the images need about {sizes.format_size(needed)}, "
+                f"and its disk has {sizes.format_size(free)} free; "
                 "free some space, name another place, or save fewer versions"
             )
         partial = path.with_name(f".{path.name}.{os.getpid()}")
@@ -138,7 +139,7 @@ def load(client: docker.DockerClient, path: Path, tell: Tell) -> None:
     error = ""
     try:
         with path.open("rb") as file:
-            for step in client.api.load_image(_told(file, tell)):
+            for step in client.api.load_image(_read_with_progress(file, tell)):
                 error = step.get("error", error)
     except APIError as refused:
         error = str(refused.explanation or refused)
@@ -152,7 +153,7 @@ def load(client: docker.DockerClient, path: Path, tell: Tell) -> None:
         raise EnvironmentFailed(f"{path}: the engine could not load it{why} ({error.strip()})")
 
 
-def _told(file: IO[bytes], tell: Tell) -> Iterator[bytes]:
+def _read_with_progress(file: IO[bytes], tell: Tell) -> Iterator[bytes]:
     while chunk := file.read(CHUNK_BYTES):
         tell(len(chunk))
         yield chunk

@@ -98,7 +98,7 @@ class Inventory:
         return next((base for one in self.images if (base := one.other_base)), None)
 
 
-def kept(client: docker.DockerClient) -> list[KeptImage]:
+def list_kept_images(client: docker.DockerClient) -> list[KeptImage]:
     found = client.api.images(filters={"label": SPEC_LABEL})
     return [
         KeptImage(
@@ -123,7 +123,7 @@ def recipes(client: docker.DockerClient, versions: Iterable[Version], base: str 
 
 def take(client: docker.DockerClient, versions: Collection[Version], base: str | None) -> Inventory:
     """Return the inventory of an engine."""
-    images = kept(client)
+    images = list_kept_images(client)
     present = {one.version for one in images}
     return weigh(images, recipes(client, [one for one in versions if one.number in present], base), versions)
 

@@ -13,7 +13,7 @@ from orchestrator.catalog.version import Version
 from orchestrator.engines.docker import container, nvidia
 from orchestrator.images import sizes
 from orchestrator.images import venv_cache as environments
-from orchestrator.images.inventory import ImageStatus, Inventory, KeptImage, kept, weigh
+from orchestrator.images.inventory import ImageStatus, Inventory, KeptImage, list_kept_images, weigh
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ def find(
 
 def of_versions(client: docker.DockerClient, numbers: Collection[str]) -> Garbage:
     """Find all images of these versions, whatever the tables say about them, except those that other users built."""
-    images = weigh([one for one in kept(client) if one.version in numbers], {}, ()).images
+    images = weigh([one for one in list_kept_images(client) if one.version in numbers], {}, ()).images
     return _garbage(client, images, None, [], all=True, others=False)
 
 
@@ -118,7 +118,7 @@ def part(
             continue
         foreign = [tag for tag in one.image.tags if not tag.startswith("tfcompare:")]
         if user := by_image.get(one.image.id):
-            spared.append(Spared(name=one.image.name, why=f"{_named(user)} uses it"))
+            spared.append(Spared(name=one.image.name, why=f"{_describe_container(user)} uses it"))
         elif foreign:
             spared.append(Spared(name=one.image.name, why=f"it is named {foreign[0]} too"))
         elif not others and not one.image.is_own:
@@ -132,7 +132,7 @@ def part(
     return tuple(taken), tuple(spared)
 
 
-def _named(user: Mapping[str, object]) -> str:
+def _describe_container(user: Mapping[str, object]) -> str:
     names = user.get("Names") or ()
     name = str(names[0]).lstrip("/") if isinstance(names, list) and names else str(user["Id"])[:12]
     return f"the {'running' if user.get('State') == 'running' else 'stopped'} container {name}"

@@ -11,9 +11,9 @@ from rich.text import Text
 from orchestrator.images.inventory import ImageStatus, Inventory
 from orchestrator.images.lock import Answer
 from orchestrator.images.prune import Garbage
-from orchestrator.images.sizes import told
+from orchestrator.images.sizes import format_size
 from orchestrator.images.verify import Verified
-from orchestrator.terminal.text import plain
+from orchestrator.terminal.text import safe_text
 
 STYLES = {
     "current": "green", "stale": "yellow", "unknown version": "yellow", "not built": "dim",
@@ -59,8 +59,10 @@ def of_images(found: Inventory, *, missing: bool) -> RenderableType:
     for one in found.images:
         version, flavour, python = one.image.key
         created = f"{one.image.created.astimezone():%Y-%m-%d}"
-        state = Text.assemble(plain(one.image.name), "\n", _mark(one.state), plain(f": {one.why}" if one.why else ""))
-        grid.add_row(*map(plain, (f"{version} {flavour}", python, told(one.image.size), created)), state)
+        state = Text.assemble(
+            safe_text(one.image.name), "\n", _mark(one.state), safe_text(f": {one.why}" if one.why else "")
+        )
+        grid.add_row(*map(safe_text, (f"{version} {flavour}", python, format_size(one.image.size), created)), state)
     for absent, option in found.missing if missing else ():
         grid.add_row(f"{absent.number} {option.name}", option.python.number, "", "", _mark("not built"))
     return grid if grid.row_count else Text("no image of tfcompare's is here")
@@ -70,12 +72,12 @@ def of_checks(found: Sequence[Verified]) -> RenderableType:
     """Return a table with one line per check, which shows the expected value only if another was found."""
     grid = Table("check", "", Column("found", overflow="fold"), box=SIMPLE_HEAD)
     for one in found:
-        grid.add_row(plain(one.image, "bold"))
+        grid.add_row(safe_text(one.image, "bold"))
         for check in one.checks:
             said = check.found if check.ok else f"{check.found or 'nothing'}; expected: {check.expected}"
             # A hash is known by its beginning.
             shown = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", said)
-            grid.add_row(f"  {check.subject}", _mark("ok" if check.ok else "wrong"), plain(shown))
+            grid.add_row(f"  {check.subject}", _mark("ok" if check.ok else "wrong"), safe_text(shown))
     return grid
 
 
@@ -83,21 +85,25 @@ def of_garbage(garbage: Garbage) -> RenderableType:
     grid = Table(Column("what", overflow="fold"), "size", "why", box=SIMPLE_HEAD)
     for one in garbage.images:
         why = one.why or "current: it would have to be built again"
-        grid.add_row(plain(one.image.name), told(one.image.size), plain(why))
+        grid.add_row(safe_text(one.image.name), format_size(one.image.size), safe_text(why))
     for path, size in garbage.environments:
-        grid.add_row(plain(f"environment {path.name}"), told(size), "no version leads to it any more")
+        grid.add_row(safe_text(f"environment {path.name}"), format_size(size), "no version leads to it any more")
     for path, size in garbage.made_by_drivers:
-        grid.add_row(plain(f"driver's code {path.name}"), told(size), "the image that it was made for is gone")
+        grid.add_row(
+            safe_text(f"driver's code {path.name}"), format_size(size), "the image that it was made for is gone"
+        )
     if count := len(garbage.containers):
         grid.add_row(
             f"{count} container{'s' if count > 1 else ''}",
             "",
             "its run was killed" if count == 1 else "their runs were killed",
         )
-    below = [plain(f"left alone: {kept.name}: {kept.why}") for kept in garbage.spared]
+    below = [safe_text(f"left alone: {kept.name}: {kept.why}") for kept in garbage.spared]
     if garbage:
         below.append(
-            Text(f"frees about {told(garbage.frees)}: what images share is counted once, what others need is not")
+            Text(
+                f"frees about {format_size(garbage.frees)}: what images share is counted once, what others need is not"
+            )
         )
     return Group(*([grid] if grid.row_count else []), *below)
 
@@ -105,7 +111,7 @@ def of_garbage(garbage: Garbage) -> RenderableType:
 def of_answers(answers: Iterable[Answer]) -> RenderableType:
     grid = Table(*(Column(name, overflow="fold") for name in ("base", "digest", "state", "versions")), box=SIMPLE_HEAD)
     for one in answers:
-        grid.add_row(plain(one.image), one.digest, _mark(one.state), plain(", ".join(one.versions)))
+        grid.add_row(safe_text(one.image), one.digest, _mark(one.state), safe_text(", ".join(one.versions)))
     return grid
 
 

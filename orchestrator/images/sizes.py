@@ -8,7 +8,7 @@ import docker
 Step = tuple[int, str, int]
 
 
-def told(size: int) -> str:
+def format_size(size: int) -> str:
     for unit, bytes_ in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size >= bytes_:
             return f"{size / bytes_:.1f} {unit}"

@@ -26,7 +26,7 @@ def outdated(versions: Iterable[Version]) -> list[Path]:
     return []
 
 
-def made_of(flavour: Flavour) -> list[Path]:
+def find_environments(flavour: Flavour) -> list[Path]:
     """Return the environments that were installed from a flavour's lock, complete or not.
 
     Environments of that name whose Python is gone are included.

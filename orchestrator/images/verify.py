@@ -212,7 +212,10 @@ def _packages(pinned: Mapping[str, str], inside: Inside) -> Check:
         *(f"{name} has no record of its files" for name in inside.unrecorded),
     ]
     return Check(
-        "packages", not wrong, f"{len(pinned)} as locked", _told(wrong, len(wrong)) or f"{len(installed)} as locked"
+        "packages",
+        not wrong,
+        f"{len(pinned)} as locked",
+        _join_first(wrong, len(wrong)) or f"{len(installed)} as locked",
     )
 
 
@@ -225,10 +228,10 @@ def _files(folders: Sequence[Files]) -> Check:
     ]
     wrong = [f"{what} {path}" for what, files in found for path in files.first]
     count = sum(files.count for _, files in found)
-    told = _told(wrong, count) or f"{checked} as recorded"
+    told = _join_first(wrong, count) or f"{checked} as recorded"
     return Check("files", not count and bool(checked), "each as its package recorded it", told)
 
 
-def _told(wrong: list[str], count: int) -> str:
+def _join_first(wrong: list[str], count: int) -> str:
     more = f", and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
     return "; ".join(wrong[:MOST_NAMED]) + more

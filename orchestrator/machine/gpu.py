@@ -94,7 +94,7 @@ class GpuReading:
 def gpus(nvml: Any = None) -> tuple[Gpu, ...]:
     """Return all cards of this machine, including those that CUDA_VISIBLE_DEVICES hides."""
     nvml = nvml or _package()
-    return tuple(_gpu(nvml, index, card) for index, card in _cards(nvml)) or tuple(map(_told, nvidia_smi.cards()))
+    return tuple(_gpu(nvml, index, card) for index, card in _cards(nvml)) or tuple(map(_build_gpu, nvidia_smi.cards()))
 
 
 def read_gpus(nvml: Any = None, only: Collection[str] = (), *, brief: bool = False) -> tuple[GpuReading, ...]:
@@ -160,7 +160,7 @@ def _gpu(nvml: Any, index: int, card: Any) -> Gpu:
     )
 
 
-def _told(row: nvidia_smi.Row) -> Gpu:
+def _build_gpu(row: nvidia_smi.Row) -> Gpu:
     """Build a card from a row of nvidia-smi."""
     return Gpu(
         index=int(row["index"] or 0),

@@ -211,10 +211,10 @@ def misfit(asked: Sequence[Gpu], seen: Sequence[SeenGpu]) -> str:
     If no particular card was requested, any card will do.
     """
     if not seen:
-        return "sees no GPU inside its container" + (f", where {_listed(asked)} was asked for" if asked else "")
+        return "sees no GPU inside its container" + (f", where {_describe_cards(asked)} was asked for" if asked else "")
     unlike = len(seen) != len(asked) or not _alike(asked, seen)
     if asked and unlike:
-        return f"sees {', '.join(map(str, seen))} inside its container, where {_listed(asked)} was asked for"
+        return f"sees {', '.join(map(str, seen))} inside its container, where {_describe_cards(asked)} was asked for"
     return ""
 
 
@@ -240,7 +240,7 @@ def _same(card: Gpu, gpu: SeenGpu) -> bool:
     return not mine or not its or mine in its or its in mine
 
 
-def _listed(cards: Sequence[Gpu]) -> str:
+def _describe_cards(cards: Sequence[Gpu]) -> str:
     return ", ".join(
         f"{card.title} {card.key}" + (f" (compute capability {card.capability})" if card.capability else "")
         for card in cards

@@ -34,10 +34,10 @@ class Retired:
     spared: tuple[str, ...] = ()
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """A one-line summary, or '' if there was nothing to do."""
         gone = f"old nightlies removed: {', '.join(self.numbers)}" if self.numbers else ""
-        freed = f"freed about {sizes.told(self.freed)}" if self.freed else ""
+        freed = f"freed about {sizes.format_size(self.freed)}" if self.freed else ""
         return "; ".join(part for part in (gone, freed, *self.spared) if part)
 
 
@@ -51,8 +51,8 @@ def retire(keep: int, say: Callable[[str], None], now: datetime | None = None) -
         retired = _remove(old(nightlies, keep, now or datetime.now(UTC)))
     except (TfCompareError, OSError) as error:
         retired = Retired(spared=(f"old nightlies are left alone: {error}",))
-    if retired.said:
-        say(retired.said)
+    if retired.summary:
+        say(retired.summary)
     return retired
 
 
@@ -85,7 +85,7 @@ def _remove(versions: Sequence[Version]) -> Retired:
     for version in versions:
         if version.number in spared:
             continue
-        for folder in [folder for flavour in version.flavours for folder in venv_cache.made_of(flavour)]:
+        for folder in [folder for flavour in version.flavours for folder in venv_cache.find_environments(flavour)]:
             size = venv_cache.size(folder)
             if venv_cache.remove(folder):
                 freed += size
@@ -116,7 +116,7 @@ def _remove_images(numbers: Collection[str]) -> tuple[int, dict[str, str]]:
         with closing(client), asking("removing the images of old nightlies", EnvironmentFailed):
             garbage = prune.of_versions(client, numbers)
             spared = (*garbage.spared, *prune.remove(client, garbage))
-            left = {one.name: one.version for one in inventory.kept(client) if one.version in numbers}
+            left = {one.name: one.version for one in inventory.list_kept_images(client) if one.version in numbers}
     except TfCompareError as error:
         return 0, dict.fromkeys(numbers, str(error))
     why = {one.name: f"{one.name}: {one.why}" for one in spared}

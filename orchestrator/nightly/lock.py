@@ -46,12 +46,12 @@ def hold(
     """Hold the lock; raise UsageError if another process still holds it after `wait_s`."""
     path = _path(folder, name)
     with _opened(path) as file:
-        if not _taken(file, PATIENCE_S):
+        if not _wait_for_lock(file, PATIENCE_S):
             other = holder(folder, name)
             who = f"since {other.since:%Y-%m-%d %H:%M} (pid {other.pid})" if other else "already"
             if wait_s:
                 say(f"another {name} runs here {who}: waiting for its end")
-            if not _taken(file, wait_s, TRY_S):
+            if not _wait_for_lock(file, wait_s, TRY_S):
                 raise UsageError(f"another {name} runs here {who}: wait for its end, or end it")
         entry = asdict(Holder(os.getpid(), datetime.now().astimezone().replace(microsecond=0), about))
         os.truncate(file, 0)
@@ -98,7 +98,7 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(file)
 
 
-def _taken(file: int, patience_s: float, try_s: float = 0.02) -> bool:
+def _wait_for_lock(file: int, patience_s: float, try_s: float = 0.02) -> bool:
     deadline = time.monotonic() + patience_s
     while not _locked(file, fcntl.LOCK_EX):
         if time.monotonic() > deadline:

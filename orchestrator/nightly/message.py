@@ -10,7 +10,7 @@ from typing import Literal
 
 from orchestrator.history.model import Alarm, Change, Night, Told
 from orchestrator.reports.columns import interval, ratio
-from orchestrator.terminal.text import clipped, harmless
+from orchestrator.terminal.text import clipped, escape_unprintable
 
 Gravity = Literal["info", "success", "warning", "failure"]
 
@@ -39,8 +39,8 @@ class Code:
     text: str
 
     @property
-    def shown(self) -> str:
-        return clipped(harmless(self.text).strip(), LONGEST)
+    def display_text(self) -> str:
+        return clipped(escape_unprintable(self.text).strip(), LONGEST)
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Command:
     text: str
 
     @property
-    def shown(self) -> str:
-        return harmless(self.text)
+    def display_text(self) -> str:
+        return escape_unprintable(self.text)
 
 
 Words = tuple[str | Code, ...]
@@ -70,7 +70,7 @@ def compose(told: Told, host: str | None = None, most: int = MOST) -> Message:
     `host` is the name that people use for the machine. Every list shows at most `most` entries.
     """
     return _message(
-        title=f"tfcompare: {summary(told)} (host {_harmless_host(host or told.night.host)}, {told.night.night})",
+        title=f"tfcompare: {summary(told)} (host {_sanitize_host(host or told.night.host)}, {told.night.night})",
         sections=list(_sections(told, most)),
         gravity=_gravity(told),
     )
@@ -79,7 +79,7 @@ def compose(told: Told, host: str | None = None, most: int = MOST) -> Message:
 def trial(host: str) -> Message:
     """Return a message that shows that a target can be reached."""
     return _message(
-        title=f"tfcompare: a test (host {_harmless_host(host)})",
+        title=f"tfcompare: a test (host {_sanitize_host(host)})",
         sections=[
             MessageSection(
                 ("Notifications arrive here.",),
@@ -118,12 +118,12 @@ def _sections(told: Told, most: int) -> Iterator[MessageSection]:
     yield from _ended_badly(told.night, most)
     yield from _suspicion(told)
     yield from _opened(told.opened, most)
-    yield from _listed("Recovered", [_was(alarm) for alarm in told.recovered], most)
-    yield from _listed("Vanished from the suite", [(Code(name),) for name in told.vanished], most)
-    yield from _listed("New in the suite", [(Code(name),) for name in told.appeared], most)
-    yield from _listed("Warnings", [(Code(text),) for text in told.warnings], most)
+    yield from _build_list_section("Recovered", [_was(alarm) for alarm in told.recovered], most)
+    yield from _build_list_section("Vanished from the suite", [(Code(name),) for name in told.vanished], most)
+    yield from _build_list_section("New in the suite", [(Code(name),) for name in told.appeared], most)
+    yield from _build_list_section("Warnings", [(Code(text),) for text in told.warnings], most)
     still = [_still(alarm) for alarm in _worst_first(told.still)]
-    yield from _listed("Still open from earlier nights", still, min(most, MOST_STILL))
+    yield from _build_list_section("Still open from earlier nights", still, min(most, MOST_STILL))
     yield _night(told, most)
 
 
@@ -170,7 +170,7 @@ def _worst_first(alarms: Iterable[Alarm]) -> list[Alarm]:
 def _alarm(alarm: Alarm) -> MessageSection:
     change, key = alarm.change, alarm.key
     lines: list[Words | Command] = [
-        (f"since {change.first}, the last night as before was {change.last}; {_shown_by(alarm)}",),
+        (f"since {change.first}, the last night as before was {change.last}; {_describe_evidence(alarm)}",),
         (
             "against ",
             Code(key.reference),
@@ -195,7 +195,7 @@ def _where(alarm: Alarm) -> Words:
     return Code(alarm.key.case), " in ", Code(alarm.key.version)
 
 
-def _shown_by(alarm: Alarm) -> str:
+def _describe_evidence(alarm: Alarm) -> str:
     return "measured twice that night" if alarm.found_by == "night" else "shown by the nights since then together"
 
 
@@ -208,7 +208,7 @@ def _still(alarm: Alarm) -> Words:
     return (f"{_size(alarm.change)}: ", *_where(alarm), f" since {alarm.change.first}", *note)
 
 
-def _listed(what: str, lines: Sequence[Words], most: int) -> Iterator[MessageSection]:
+def _build_list_section(what: str, lines: Sequence[Words], most: int) -> Iterator[MessageSection]:
     if not lines:
         return
     shown: list[Words | Command] = list(lines[:most])
@@ -243,7 +243,7 @@ def _message(*, title: str, sections: Sequence[MessageSection], gravity: Gravity
     )
 
 
-def _harmless_host(name: str) -> str:
+def _sanitize_host(name: str) -> str:
     """Return the host name without characters that could do harm.
 
     Services put the title into mail headers and next to markup.
@@ -252,19 +252,19 @@ def _harmless_host(name: str) -> str:
 
 
 def _as_text(section: MessageSection) -> str:
-    lines = _wrapped(_plain(section.head), "", "  ")
+    lines = _wrapped(_join_words(section.head), "", "  ")
     for line in section.lines:
         if not isinstance(line, Command):
-            lines += _wrapped(_plain(line), "  ", "    ")
-        elif len(whole := f"  {line.label}: {line.shown}") <= WIDTH:
+            lines += _wrapped(_join_words(line), "  ", "    ")
+        elif len(whole := f"  {line.label}: {line.display_text}") <= WIDTH:
             lines.append(whole)
         else:
-            lines += [f"  {line.label}:", *_continued(line.shown)]
+            lines += [f"  {line.label}:", *_continued(line.display_text)]
     return "\n".join(lines)
 
 
-def _plain(words: Words) -> str:
-    return "".join(word.shown if isinstance(word, Code) else word for word in words)
+def _join_words(words: Words) -> str:
+    return "".join(word.display_text if isinstance(word, Code) else word for word in words)
 
 
 def _wrapped(text: str, first: str, rest: str) -> list[str]:
@@ -308,13 +308,15 @@ def _continued(command: str) -> list[str]:
 def _as_html(section: MessageSection) -> str:
     def inline(words: Words) -> str:
         return "".join(
-            f"<code>{escape(word.shown, quote=False)}</code>" if isinstance(word, Code) else escape(word, quote=False)
+            f"<code>{escape(word.display_text, quote=False)}</code>"
+            if isinstance(word, Code)
+            else escape(word, quote=False)
             for word in words
         )
 
     def item(line: Words | Command) -> str:
         if isinstance(line, Command):
-            return f"<li>{escape(line.label, quote=False)}: <code>{escape(line.shown, quote=False)}</code></li>"
+            return f"<li>{escape(line.label, quote=False)}: <code>{escape(line.display_text, quote=False)}</code></li>"
         return f"<li>{inline(line)}</li>"
 
     items = "\n".join(map(item, section.lines))
@@ -327,9 +329,9 @@ def _as_markdown(section: MessageSection) -> str:
         return "`{}`".format(text.replace("`", "'")) if text else ""
 
     def inline(words: Words) -> str:
-        return "".join(code(word.shown) if isinstance(word, Code) else word for word in words)
+        return "".join(code(word.display_text) if isinstance(word, Code) else word for word in words)
 
     def item(line: Words | Command) -> str:
-        return f"- {line.label}: {code(line.shown)}" if isinstance(line, Command) else f"- {inline(line)}"
+        return f"- {line.label}: {code(line.display_text)}" if isinstance(line, Command) else f"- {inline(line)}"
 
     return "\n".join((f"**{inline(section.head)}**", *map(item, section.lines)))

@@ -63,7 +63,7 @@ class NightOptions:
         return suite_name(self.suite, self.own_workloads)
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """The options that make two nightly runs the same, as a Night records them."""
         given = dict(_flags(self.flags))
         gpu = "--gpu" in given or "--gpus" in given
@@ -152,7 +152,7 @@ def _date(options: NightOptions, now: datetime) -> date:
 
 
 def measured_already(events: Sequence[Event], options: NightOptions, host: str, today: date) -> Night | None:
-    wanted = {"night": today, "host": host, "outcome": "measured", **options.asked}
+    wanted = {"night": today, "host": host, "outcome": "measured", **options.identity}
     nights = (event for event in events if isinstance(event, Night))
     return next((one for one in nights if all(getattr(one, name) == value for name, value in wanted.items())), None)
 
@@ -180,7 +180,7 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
     if not ended.hung:
         again, more = _settle(options, evening, points, child, say)
         warnings += more
-    judged = _judged(evening, points)
+    judged = _judge_points(evening, points)
     if evening.resolved.names:
         cleanup.retire(options.keep_nightlies, say)
     end = Night(
@@ -188,7 +188,7 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
         night=evening.date,
         started=evening.started,
         host=evening.host,
-        **options.asked,
+        **options.identity,
         run=screened.plan.run,
         outcome="hung" if ended.hung else "measured",
         said=(*evening.resolved.notes, *judged.notes),
@@ -198,7 +198,7 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
         exit_code=ended.exit_code,
     )
     store.record(end)
-    told = Told(night=end, warnings=tuple(warnings), report=_drawn(screened))
+    told = Told(night=end, warnings=tuple(warnings), report=_write_page(screened))
     return judge.tell(told, judged, state.current(store.events()[0]), evening.date)
 
 
@@ -234,10 +234,10 @@ def _settle(
         return [], []
     chosen = steps.affordable(flagged, _count(points))
     which = "which" if len(chosen) == len(flagged) else f"{len(chosen)} of which, the most suspicious,"
-    say(f"{len(flagged)} of {_count(points)} look changed, {which} are measured again: {_listed(chosen)}")
+    say(f"{len(flagged)} of {_count(points)} look changed, {which} are measured again: {_format_cases(chosen)}")
     again, said = _confirm(options, evening, chosen, child)
     if again and not said and (unsettled := steps.unsettled(_cells(_past(evening), chosen))):
-        say(f"{len(unsettled)} of them may still have changed and are measured once more: {_listed(unsettled)}")
+        say(f"{len(unsettled)} of them may still have changed and are measured once more: {_format_cases(unsettled)}")
         _, said = _confirm(options, evening, unsettled, child)
     return again, said
 
@@ -268,7 +268,7 @@ def _number(name: str) -> str:
     return version.number if version else name
 
 
-def _judged(evening: Evening, points: Sequence[Point]) -> judge.NightVerdict:
+def _judge_points(evening: Evening, points: Sequence[Point]) -> judge.NightVerdict:
     """Judge tonight's points, and record the events before notifications are sent."""
     store = evening.store
     found = judge.judge(
@@ -346,7 +346,7 @@ def _without(options: NightOptions, evening: Evening, ended: ChildEnd) -> Told:
         night=evening.date,
         started=evening.started,
         host=evening.host,
-        **options.asked,
+        **options.identity,
         run="",
         outcome="hung" if ended.hung else "failed",
         said=(ended.said,),
@@ -370,7 +370,7 @@ def _of_ending(ended: ChildEnd, what: str) -> list[str]:
     return [f"{what} ended with exit code {ended.exit_code}: {ended.said}"]
 
 
-def _drawn(run: Run) -> str:
+def _write_page(run: Run) -> str:
     """Write the run's page and return its path, or '' if it cannot be written.
 
     A report never makes a nightly run fail.
@@ -390,6 +390,6 @@ def _count(points: Sequence[Point]) -> int:
     return len({key_of(point) for point in points if not is_control(point.version)})
 
 
-def _listed(keys: Sequence[Key]) -> str:
+def _format_cases(keys: Sequence[Key]) -> str:
     named = [f"{key.case} in {key.version}" for key in keys[:MOST_NAMED]]
     return ", ".join(named) + (f" and {len(keys) - MOST_NAMED} more" if len(keys) > MOST_NAMED else "")

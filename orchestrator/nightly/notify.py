@@ -90,7 +90,7 @@ def targets(
     A target that cannot be used is an error now, and not at the end of a nightly run.
     """
     found: dict[str, Target] = {}
-    for where, text in _named(urls, file, environ, say):
+    for where, text in _collect_urls(urls, file, environ, say):
         url = _expanded(where, text, environ)
         if url not in found:
             _plugin(url, where)
@@ -102,7 +102,9 @@ def targets(
     )
 
 
-def _named(urls: Sequence[str], file: Path | None, environ: Mapping[str, str], say: Say) -> Iterator[tuple[str, str]]:
+def _collect_urls(
+    urls: Sequence[str], file: Path | None, environ: Mapping[str, str], say: Say
+) -> Iterator[tuple[str, str]]:
     """Yield each URL with the source by which a message names it."""
     yield from (("--notify", url.strip()) for url in urls)
     yield from ((VARIABLE, url) for url in environ.get(VARIABLE, "").split())

@@ -142,10 +142,10 @@ class _Resolver:
             except UsageError as error:
                 self._silent = str(error)
         if self._silent:
-            return self._kept(name)
+            return self._find_locked_nightly(name)
         return _provide(name, self._say, self._known)
 
-    def _kept(self, name: str) -> str:
+    def _find_locked_nightly(self, name: str) -> str:
         """Return the newest nightly that was locked here earlier, for use without an index.
 
         If the name includes a day, return that day's nightly.

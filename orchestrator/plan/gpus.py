@@ -25,13 +25,13 @@ def choose(names: Sequence[str], seen: Sequence[Gpu]) -> tuple[Gpu, ...]:
 
     Without names, return the first card: a run uses one card unless it asks for more.
     """
-    found = tuple(_named(name, seen) for name in names) or tuple(seen[:1])
+    found = tuple(_find_gpu(name, seen) for name in names) or tuple(seen[:1])
     if len(set(found)) < len(found):
         raise UsageError(f"--gpus {','.join(names)}: one GPU is named twice")
     return found
 
 
-def _named(name: str, seen: Sequence[Gpu]) -> Gpu:
+def _find_gpu(name: str, seen: Sequence[Gpu]) -> Gpu:
     if not seen:
         raise UsageError(
             f"--gpus {name}: neither NVML nor nvidia-smi shows a GPU on this machine; see whether `nvidia-smi` works"

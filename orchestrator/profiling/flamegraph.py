@@ -13,7 +13,7 @@ def collapsed(stacks: Stacks) -> str:
 
     This is the format of flamegraph.pl and similar tools.
     """
-    names = [_named(frame) for frame in stacks.frames]
+    names = [_format_frame_name(frame) for frame in stacks.frames]
     return "".join(f"{';'.join(names[frame] for frame in path)} {own_ns}\n" for path, own_ns in _paths(stacks))
 
 
@@ -51,7 +51,7 @@ def _paths(stacks: Stacks) -> Iterator[tuple[tuple[int, ...], int]]:
             yield paths[-1], node.own_ns
 
 
-def _named(frame: Frame) -> str:
+def _format_frame_name(frame: Frame) -> str:
     """Return a frame's name without semicolons and line ends, which belong to the format."""
     name = f"{frame.name} ({frame.file}:{frame.line})" if frame.file else frame.name
     return "".join(character if character.isprintable() and character != ";" else "?" for character in name)

@@ -27,7 +27,7 @@ from orchestrator.profiling.align import (
 )
 from orchestrator.profiling.model import Profile, Profiled, ProfiledArm, stem
 from orchestrator.reports.columns import duration
-from orchestrator.terminal.text import drawn, plain
+from orchestrator.terminal.text import render_plain, safe_text
 
 SCHEMA = "tfcompare.profile/1"
 # From this width on a function's line and its calls per step have columns.
@@ -51,7 +51,7 @@ class Compared:
     rows: tuple[FunctionRow, ...]
 
 
-def compared(profiled: Profiled) -> tuple[Compared, ...]:
+def compare_profiles(profiled: Profiled) -> tuple[Compared, ...]:
     found = []
     for case, arms in groupby(profiled.arms, key=lambda arm: arm.case):
         there = [(arm.version, arm.profile) for arm in arms if arm.profile]
@@ -62,7 +62,7 @@ def compared(profiled: Profiled) -> tuple[Compared, ...]:
 
 
 def render(profiled: Profiled) -> str:
-    return drawn(lambda width: layout(profiled, width))
+    return render_plain(lambda width: layout(profiled, width))
 
 
 def layout(profiled: Profiled, width: int) -> RenderableType:
@@ -72,15 +72,15 @@ def layout(profiled: Profiled, width: int) -> RenderableType:
         f"{heading.calls} calls of each case under a profiler"
     )
     parts: list[RenderableType] = [
-        plain(f"tfcompare profile {heading.run}", style="bold"),
-        plain(facts, style="dim"),
-        plain(
+        safe_text(f"tfcompare profile {heading.run}", style="bold"),
+        safe_text(facts, style="dim"),
+        safe_text(
             "Times under a profiler are longer, most where much Python runs. They say where the time goes; how much "
             "it is, `tfcompare run` measures.",
             style="yellow",
         ),
     ]
-    for one in compared(profiled):
+    for one in compare_profiles(profiled):
         parts.extend(_gap(parts))
         parts.append(_title(one.case))
         parts.extend(_unprofiled([arm for arm in profiled.arms if arm.case == one.case]))
@@ -88,7 +88,7 @@ def layout(profiled: Profiled, width: int) -> RenderableType:
             parts.extend(_tables(one, heading.top, width))
     if any(arm.profile for arm in profiled.arms):
         parts.extend(_gap(parts))
-        parts.extend(plain(line, style="dim") for line in _legend(profiled))
+        parts.extend(safe_text(line, style="dim") for line in _legend(profiled))
     return Group(*parts)
 
 
@@ -98,13 +98,13 @@ def _gap(parts: Sequence[RenderableType]) -> list[Text]:
 
 
 def _title(case: Case) -> Text:
-    return plain(case.workload, style="bold").append_text(plain(f"  {case.params_text}", style="dim"))
+    return safe_text(case.workload, style="bold").append_text(safe_text(f"  {case.params_text}", style="dim"))
 
 
 def _unprofiled(arms: Sequence[ProfiledArm]) -> Iterable[Text]:
     for arm in arms:
         if arm.profile is None:
-            yield plain(f"{arm.version} {arm.outcome}: {arm.reason}", style="yellow")
+            yield safe_text(f"{arm.version} {arm.outcome}: {arm.reason}", style="yellow")
 
 
 def _tables(one: Compared, top: int, width: int) -> Iterable[Table]:
@@ -136,7 +136,7 @@ def _columns(one: Compared, width: int) -> Iterable["Columns"]:
 
 
 def _frame(title: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, title=plain(title), title_justify="left", title_style="", padding=(0, 1, 0, 0))
+    table = Table(box=SIMPLE_HEAD, title=safe_text(title), title_justify="left", title_style="", padding=(0, 1, 0, 0))
     table.pad_edge = False
     return table
 
@@ -148,7 +148,7 @@ def _split_table(one: Compared) -> Table:
         table.add_column(header, justify="right", no_wrap=True, overflow="fold")
     for version, profile, parts in zip(one.versions, one.profiles, one.splits, strict=True):
         table.add_row(
-            plain(version),
+            safe_text(version),
             duration(parts.build_ns / 1e6),
             _share(parts.train_ms, parts),
             _share(parts.other_ms, parts),
@@ -175,7 +175,7 @@ class Columns:
         for place in self.places:
             if self.wide:
                 table.add_column("calls", justify="right", no_wrap=True)
-            table.add_column(plain(self.one.versions[place]), justify="right", no_wrap=True)
+            table.add_column(safe_text(self.one.versions[place]), justify="right", no_wrap=True)
         for row in rows:
             table.add_row(
                 *self._name(row), *(text for place in self.places for text in self._figures(row, place, figure))
@@ -189,8 +189,8 @@ class Columns:
         name, file = row.name.rpartition(".<locals>.")[2], row.file.rpartition("/")[2]
         if self.wide:
             where = module(row.file).removeprefix("tensorflow/python/")
-            return [plain(name), plain(f"{where}:{row.line}" if row.file else WRITTEN_IN_C, style="dim")]
-        return [plain(name).append_text(plain(f"  {file or WRITTEN_IN_C}", style="dim"))]
+            return [safe_text(name), safe_text(f"{where}:{row.line}" if row.file else WRITTEN_IN_C, style="dim")]
+        return [safe_text(name).append_text(safe_text(f"  {file or WRITTEN_IN_C}", style="dim"))]
 
     def _figures(self, row: FunctionRow, place: int, figure: Figure) -> list[str]:
         cell = row.cells[place]
@@ -257,7 +257,7 @@ def as_object(profiled: Profiled) -> dict[str, Any]:
         "profiles": [_arm(arm) for arm in profiled.arms],
         "functions": [
             _function(one, row, figure, rank)
-            for one in compared(profiled)
+            for one in compare_profiles(profiled)
             for figure in (cumulative, own)
             for rank, row in enumerate(grown(one.rows, figure, one.splits)[: heading.top], 1)
         ],

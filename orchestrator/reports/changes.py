@@ -14,7 +14,7 @@ from orchestrator.reports.summary import short_names
 from orchestrator.reports.table import below
 from orchestrator.reports.table import differences as names_of_pairs
 from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange
-from orchestrator.terminal.text import plain
+from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.changes/1"
 NARROWEST = 16
@@ -24,7 +24,7 @@ RULE = "two runs are not paired: no time of one is set against one of the other,
 def layout(found: Changes, width: int) -> RenderableType:
     notes = Notes()
     parts: list[RenderableType] = [_head(found)]
-    parts += [plain(f"warning: {text}", style="yellow") for text in (*found.broken, *found.left_out)]
+    parts += [safe_text(f"warning: {text}", style="yellow") for text in (*found.broken, *found.left_out)]
     if found.differences:
         parts += [Text(), _differences(found)]
     named = list(zip(map(_between, found.changes), names(found), found.changes, strict=True))
@@ -43,18 +43,18 @@ def _head(found: Changes) -> Text:
     earlier, later = (f"{run.plan.run} ({run.plan.created:%Y-%m-%d})" for run in (found.earlier, found.later))
     return Text("\n").join(
         [
-            plain(f"tfcompare compare {earlier} with {later}", style="bold"),
-            plain(RULE, style="dim"),
-            plain(
+            safe_text(f"tfcompare compare {earlier} with {later}", style="bold"),
+            safe_text(RULE, style="dim"),
+            safe_text(
                 f"margin {found.margin:.0%} · intervals at {1 - ALPHA:.0%} · change: later ratio / earlier", style="dim"
             ),
-            plain(summary(found.changes)),
+            safe_text(summary(found.changes)),
         ]
     )
 
 
 def _differences(found: Changes) -> Grid:
-    title = plain("what differs between the runs", style="bold")
+    title = safe_text("what differs between the runs", style="bold")
     grid = Grid(title=title, headers=("", "earlier", "later"), right=(False,) * 3, narrowest=NARROWEST)
     for one in found.differences:
         grid.add(one.what, one.earlier, one.later)
@@ -63,7 +63,7 @@ def _differences(found: Changes) -> Grid:
 
 def _ratios(title: str, named: Iterable[tuple[str, RatioChange]], notes: Notes) -> Grid:
     grid = Grid(
-        title=plain(title, style="bold"),
+        title=safe_text(title, style="bold"),
         headers=("case", "earlier", "later", "change", "interval", axis(NARROW_BAR_CELLS), "verdict"),
         right=(False, True, True, True, True, False, False),
         narrowest=NARROWEST,

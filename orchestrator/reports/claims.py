@@ -17,7 +17,7 @@ from orchestrator.reports.columns import MEASURES, Notes, interval, ratio
 from orchestrator.reports.json import run_object
 from orchestrator.reports.summary import set_against
 from orchestrator.results.claims import Answer, ClaimCheck, ClaimResult, judge_claims
-from orchestrator.terminal.text import drawn, plain
+from orchestrator.terminal.text import render_plain, safe_text
 
 SCHEMA = "tfcompare.claims/1"
 
@@ -28,26 +28,26 @@ MARKS: dict[Answer, str] = {"reproduced": "✓", "not reproduced": "✗", "incon
 
 
 def render(comparison: Comparison) -> str:
-    return drawn(lambda width: layout(comparison, width))
+    return render_plain(lambda width: layout(comparison, width))
 
 
 def layout(comparison: Comparison, width: int) -> RenderableType:
-    judged, notes = judged_claims(comparison), Notes()
+    judged, notes = judge_planned_claims(comparison), Notes()
     grid = _frame()
     for one in judged:
         _claim(grid, one, notes)
         grid.add_section()
     head = Text("\n").join(
         [
-            plain(f"tfcompare reproduce {comparison.plan.run}", style="bold"),
-            plain(table.facts(comparison), style="dim"),
-            plain(summary(judged)),
+            safe_text(f"tfcompare reproduce {comparison.plan.run}", style="bold"),
+            safe_text(table.facts(comparison), style="dim"),
+            safe_text(summary(judged)),
         ]
     )
     return Group(head, *table.warned(comparison), Padding(grid, (1, 0, 0, 0)), *notes.lines(comparison.plan.alpha))
 
 
-def judged_claims(comparison: Comparison) -> tuple[ClaimResult, ...]:
+def judge_planned_claims(comparison: Comparison) -> tuple[ClaimResult, ...]:
     if not comparison.plan.claims:
         raise UsageError(f"run {comparison.plan.run} tested no claims; `tfcompare reproduce` does")
     return judge_claims(comparison, comparison.plan.claims)
@@ -71,12 +71,12 @@ def _claim(grid: Table, judged: ClaimResult, notes: Notes) -> None:
     claim = judged.claim
     withdrawn = " (withdrawn by its reporter)" if claim.withdrawn else ""
     grid.add_row(
-        _told(judged.answer, judged.reason, notes),
-        Text.assemble(plain(claim.name, style="bold"), "\n", plain(claim.title + withdrawn)),
+        _format_answer(judged.answer, judged.reason, notes),
+        Text.assemble(safe_text(claim.name, style="bold"), "\n", safe_text(claim.title + withdrawn)),
     )
     for finding in judged.findings:
         mark = MARKS[finding.answer] if len(judged.findings) > 1 else " "
-        told = Text.assemble(_measured(finding), "\n", plain(subject(finding), style="dim"))
+        told = Text.assemble(_measured(finding), "\n", safe_text(subject(finding), style="dim"))
         line = Table.grid(padding=(0, 1, 0, 0))
         line.add_row(mark, told)
         grid.add_row("", line)
@@ -88,7 +88,7 @@ def _measured(finding: ClaimCheck) -> str:
     return f"{known}expected: {expected(finding.expectation)}"
 
 
-def _told(answer: Answer, reason: str, notes: Notes) -> Text:
+def _format_answer(answer: Answer, reason: str, notes: Notes) -> Text:
     return Text(f"{MARKS[answer]} {answer}{notes.mark(reason)}", style=STYLES[answer])
 
 
@@ -126,7 +126,7 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "run": run_object(comparison),
-        "claims": [_object(one) for one in judged_claims(comparison)],
+        "claims": [_object(one) for one in judge_planned_claims(comparison)],
         "warnings": [*comparison.broken, *comparison.warnings],
     }
 

@@ -10,7 +10,7 @@ from rich.style import StyleType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.terminal.text import plain
+from orchestrator.terminal.text import safe_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class BlockColumn:
 
     @property
     def width(self) -> int:
-        lines = [line for text in (*map(plain, self.header), *self.cells) for line in str(text).split("\n")]
+        lines = [line for text in (*map(safe_text, self.header), *self.cells) for line in str(text).split("\n")]
         return self.gap + max(map(cell_len, lines))
 
 
@@ -72,7 +72,7 @@ Form = Callable[[VersionCells], list[BlockColumn]]
 def flat(part: VersionCells) -> list[BlockColumn]:
     """Return the columns of a part with one line per row."""
     columns = [
-        ("time", [plain(cell.time) for cell in part.cells]),
+        ("time", [safe_text(cell.time) for cell in part.cells]),
         ("ratio", [Text(cell.ratio) for cell in part.cells]),
         ("interval", [Text(cell.interval) for cell in part.cells]),
         ("%", _percents(part)),
@@ -87,7 +87,7 @@ def flat(part: VersionCells) -> list[BlockColumn]:
 def stacked(part: VersionCells) -> list[BlockColumn]:
     """Return the columns of a part with two lines per row: time and percentage, and below them ratio and interval."""
     compared = any(cell.mark for cell in part.cells)
-    times = tuple(plain(cell.time).append(f"\n{cell.ratio}") for cell in part.cells)
+    times = tuple(safe_text(cell.time).append(f"\n{cell.ratio}") for cell in part.cells)
     columns = [BlockColumn(("", part.version, "ratio" if compared else ""), times)]
     if compared:
         pairs = zip(_percents(part), part.cells, strict=True)
@@ -118,7 +118,7 @@ def table(rows: RowNames, columns: Sequence[BlockColumn]) -> Table:
     # The one blank between columns comes of the box.
     drawn = Table(box=SIMPLE_HEAD, show_edge=False, padding=0)
     for column in columns:
-        header = Text("\n").join(map(plain, column.header))
+        header = Text("\n").join(map(safe_text, column.header))
         least = None if column.wraps else column.width
         drawn.add_column(header, justify=column.justify, no_wrap=not column.wraps, overflow="fold", min_width=least)
     for place, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
@@ -133,7 +133,7 @@ def _names(rows: RowNames, height: int) -> list[BlockColumn]:
     once = ["" if place and first == firsts[place - 1] else first for place, first in enumerate(firsts)]
     below = "\n" * (height - 1)
     return [
-        BlockColumn(("", "", header), tuple(plain(name).append(below) for name in named), "left", wraps=True)
+        BlockColumn(("", "", header), tuple(safe_text(name).append(below) for name in named), "left", wraps=True)
         for header, named in zip(rows.headers, (once, [second for _, second in rows.names]), strict=True)
     ]
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.model import ArmResult, Contrast, Drift, Metric, VerdictName
-from orchestrator.terminal.text import clipped, plain
+from orchestrator.terminal.text import clipped, safe_text
 
 STYLES: dict[VerdictName, str] = {"slower": "bold red", "faster": "bold green", "same": "", "inconclusive": "yellow"}
 MARKS: dict[VerdictName, str] = {"slower": "▲", "faster": "▼", "same": "=", "inconclusive": "?"}
@@ -56,9 +56,11 @@ class Notes:
 
     def lines(self, alpha: float) -> list[Text]:
         told = [
-            plain(f"({number}) {clipped(reason, LONGEST)}", style="dim") for reason, number in self._numbers.items()
+            safe_text(f"({number}) {clipped(reason, LONGEST)}", style="dim") for reason, number in self._numbers.items()
         ]
-        told += [plain(f"{WAVE} {clipped(arm, LONGEST)}: {drift}", style="dim") for arm, drift in self._drifts.items()]
+        told += [
+            safe_text(f"{WAVE} {clipped(arm, LONGEST)}: {drift}", style="dim") for arm, drift in self._drifts.items()
+        ]
         if self._starred:
             told.append(
                 Text(
@@ -254,7 +256,7 @@ COLUMNS: Mapping[str, Column] = {
 }  # fmt: skip
 
 
-def known_columns(text: str) -> tuple[str, ...]:
+def parse_columns(text: str) -> tuple[str, ...]:
     """Return the names in `time,ratio,verdict`, or in `+build,first`, which adds to the default columns."""
     names = tuple(name.strip() for name in text.split(","))
     _parse(names)

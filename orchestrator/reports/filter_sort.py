@@ -40,7 +40,7 @@ class Arrangement:
         shown = [
             arm for arm in comparison.arms if arm.key in chosen or (arm.version == baseline and arm.case.label in cases)
         ]
-        return self._sorted(shown, lambda arm: arm.case.workload, lambda arm: arm.case.label, self._key(found))
+        return self._sort_groups(shown, lambda arm: arm.case.workload, lambda arm: arm.case.label, self._key(found))
 
     def inside(self, comparison: Comparison) -> list[Contrast]:
         """Return the contrasts between cases of one version that are to be shown."""
@@ -53,7 +53,7 @@ class Arrangement:
         ]
         if self.sort not in ("name", "ratio"):
             return shown
-        return self._sorted(
+        return self._sort_groups(
             shown,
             lambda contrast: contrast.pair.workload,
             lambda contrast: f"{contrast.pair.arms[1].case} {contrast.pair.arms[0].case}",
@@ -71,7 +71,7 @@ class Arrangement:
             return lambda arm: -_log(found.get(arm.key))
         return lambda arm: arm.case.label
 
-    def _sorted(
+    def _sort_groups(
         self, items: Sequence[T], outer: Callable[[T], str], inner: Callable[[T], str], key: Callable[[T], Any]
     ) -> list[T]:
         """Sort items so that groups stay together.

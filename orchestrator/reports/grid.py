@@ -8,7 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
-from orchestrator.terminal.text import harmless, plain
+from orchestrator.terminal.text import escape_unprintable, safe_text
 
 RULE = "─"
 
@@ -28,7 +28,7 @@ class Grid:
     rows: list[Sequence[str | Text] | None] = field(default_factory=list)
 
     def add(self, *cells: str | Text) -> None:
-        self.rows.append([harmless(cell) if isinstance(cell, str) else cell for cell in cells])
+        self.rows.append([escape_unprintable(cell) if isinstance(cell, str) else cell for cell in cells])
 
     def end_section(self) -> None:
         """Leave an empty line before the next row, if there is one."""
@@ -43,7 +43,7 @@ class Grid:
     @property
     def widths(self) -> list[int]:
         """The widths of the columns if there were room for everything."""
-        found = [_width(harmless(header)) for header in self.headers]
+        found = [_width(escape_unprintable(header)) for header in self.headers]
         for row in self.rows:
             for place, cell in enumerate(row or ()):
                 found[place] = max(found[place], _width(cell))
@@ -54,7 +54,7 @@ class Grid:
         names, *others = self.widths
         room = options.max_width - 1 - sum(width + 2 for width in others)
         widths = [min(names, max(room, 1)), *others]
-        headers = [plain(header, style="bold") for header in self.headers]
+        headers = [safe_text(header, style="bold") for header in self.headers]
         for line in _flowing([headers], widths[0]):
             yield from self._line(console, line, widths)
         yield Segment(f" {RULE * (sum(widths) + 2 * len(others))}\n")

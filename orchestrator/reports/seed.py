@@ -25,7 +25,7 @@ from orchestrator.reports.column_blocks import (
 )
 from orchestrator.reports.columns import COLUMNS, MARKS, STYLES, Notes
 from orchestrator.reports.table import facts, warned
-from orchestrator.terminal.text import drawn, plain
+from orchestrator.terminal.text import render_plain, safe_text
 
 WORKLOAD = "train_loop"
 GRAPH, EAGER = MODES = ("graph", "eager")
@@ -76,7 +76,7 @@ class Study:
 
 
 def render(comparison: Comparison) -> str:
-    return drawn(lambda width: layout(comparison, width))
+    return render_plain(lambda width: layout(comparison, width))
 
 
 def layout(comparison: Comparison, width: int) -> RenderableType:
@@ -89,14 +89,14 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
     sections = [_section(study, block, notes) for block in study.blocks]
     parts: list[RenderableType] = [_head(comparison, study), *warned(comparison)]
     for section, tables in zip(sections, _tables(sections, width), strict=True):
-        parts += [Text(), plain(section.title, style="bold"), *tables, *map(plain, section.unmeasured)]
+        parts += [Text(), safe_text(section.title, style="bold"), *tables, *map(safe_text, section.unmeasured)]
     told = notes.lines(study.plan.alpha)
     return Group(*parts, *([Text()] if told else []), *told)
 
 
 def _head(comparison: Comparison, study: Study) -> Text:
-    title = plain(f"tfcompare run {study.plan.run}, as the study prints it", style="bold")
-    told = (plain(line, style="dim") for line in (facts(comparison), *_legend(study)))
+    title = safe_text(f"tfcompare run {study.plan.run}, as the study prints it", style="bold")
+    told = (safe_text(line, style="dim") for line in (facts(comparison), *_legend(study)))
     return Text("\n").join((title, *told))
 
 

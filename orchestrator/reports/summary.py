@@ -79,14 +79,14 @@ def _sentence(candidate: str, baseline: str, own: Sequence[Contrast], names: Map
     if not differing and not same:
         return f"{candidate} against {baseline}: nothing decided in {of}: {', '.join(told)}."
     if not differing:
-        return "; ".join([f"{candidate} is the same as {baseline} in {same} of {of}", *_joined(told[1:])]) + "."
+        return "; ".join([f"{candidate} is the same as {baseline} in {same} of {of}", *_join_parts(told[1:])]) + "."
     (verdict, most), *others = differing
     lead = f"{candidate} is {verdict} than {baseline} in {len(most)} of {of} ({_worst(most, names)})"
     also = "".join(f" and {verdict} in {len(found)} ({_worst(found, names)})" for verdict, found in others)
-    return "; ".join([lead + also, *_joined(told)]) + "."
+    return "; ".join([lead + also, *_join_parts(told)]) + "."
 
 
-def _joined(told: Sequence[str]) -> list[str]:
+def _join_parts(told: Sequence[str]) -> list[str]:
     return [", ".join(told)] if told else []
 
 

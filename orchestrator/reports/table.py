@@ -13,14 +13,14 @@ from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.summary import LONGEST as LONGEST_NAME
 from orchestrator.reports.summary import by_candidate, sentences, set_against, split_params
-from orchestrator.terminal.text import clipped, drawn, plain
+from orchestrator.terminal.text import clipped, render_plain, safe_text
 
 # A row's name may wrap down to this width before its columns are laid out in two tables.
 NARROWEST_NAME = 8
 
 
 def render(comparison: Comparison, columns: Sequence[str] | None = None, arrangement: Arrangement | None = None) -> str:
-    return drawn(lambda width: layout(comparison, width, columns, arrangement))
+    return render_plain(lambda width: layout(comparison, width, columns, arrangement))
 
 
 def layout(
@@ -28,7 +28,7 @@ def layout(
 ) -> RenderableType:
     """Lay out the comparison.
 
-    `columns` are names that `known_columns` has parsed. Without any, there are as many columns as the width has room
+    `columns` are names that `parse_columns` has parsed. Without any, there are as many columns as the width has room
     for.
     """
     chosen, notes = choose(width, columns), Notes()
@@ -36,7 +36,7 @@ def layout(
     arms, inside = arrangement.arms(comparison), arrangement.inside(comparison)
     parts: list[RenderableType] = [_head(comparison, chosen), *warned(comparison)]
     if arrangement.only:
-        parts.append(plain(_left_out(comparison, arrangement, arms, inside), style="dim"))
+        parts.append(safe_text(_left_out(comparison, arrangement, arms, inside), style="dim"))
     for _, of_workload in groupby(arms, key=lambda arm: arm.case.workload):
         parts.extend(_fitted(partial(_versions_table, comparison, list(of_workload), notes), chosen, width))
     judging = [column for column in chosen if column.of == "contrast"]
@@ -59,10 +59,10 @@ def facts(comparison: Comparison) -> str:
 
 def _head(comparison: Comparison, columns: Sequence[Column]) -> Text:
     lines = (
-        plain(f"tfcompare run {comparison.plan.run}", style="bold"),
-        plain(facts(comparison), style="dim"),
-        plain(legend(columns), style="dim"),
-        *map(plain, sentences(comparison)),
+        safe_text(f"tfcompare run {comparison.plan.run}", style="bold"),
+        safe_text(facts(comparison), style="dim"),
+        safe_text(legend(columns), style="dim"),
+        *map(safe_text, sentences(comparison)),
     )
     return Text("\n").join(line for line in lines if line)
 
@@ -80,7 +80,7 @@ def _left_out(
 
 def warned(comparison: Comparison) -> Iterable[RenderableType]:
     for text in (*comparison.broken, *comparison.warnings):
-        yield plain(f"warning: {clipped(text, LONGEST)}", style="yellow")
+        yield safe_text(f"warning: {clipped(text, LONGEST)}", style="yellow")
 
 
 def _fitted(draw: Callable[[Sequence[Column]], Grid], columns: Sequence[Column], width: int) -> list[RenderableType]:
@@ -98,7 +98,9 @@ def _fitted(draw: Callable[[Sequence[Column]], Grid], columns: Sequence[Column],
 
 def _frame(title: str, shared: str, names: Sequence[str], columns: Sequence[Column]) -> Grid:
     return Grid(
-        title=plain(title, style="bold").append_text(plain(f"  {shared}" if shared else "", style="not bold dim")),
+        title=safe_text(title, style="bold").append_text(
+            safe_text(f"  {shared}" if shared else "", style="not bold dim")
+        ),
         headers=(*names, *(column.header for column in columns)),
         right=(*(False for _ in names), *(column.justify == "right" for column in columns)),
         narrowest=NARROWEST_NAME,
@@ -144,10 +146,10 @@ def differences(contrasts: Iterable[Contrast]) -> Callable[[Contrast], str]:
         params = set(contrast.pair.params)
         alike[contrast.pair.workload] = alike.get(contrast.pair.workload, params) & params
 
-    def told(contrast: Contrast) -> str:
+    def format_difference(contrast: Contrast) -> str:
         pair = contrast.pair
         own = [item[1] for item in pair.params if item not in alike[pair.workload]]
         apart = [set_against(pair)] if isinstance(pair, CasePair) else []
         return clipped(" ".join([pair.workload, *own, *apart]), LONGEST_NAME)
 
-    return told
+    return format_difference

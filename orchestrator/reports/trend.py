@@ -16,7 +16,7 @@ from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import run_object
 from orchestrator.reports.ratio_plot import RatioScale, cells_for
 from orchestrator.reports.summary import by_candidate
-from orchestrator.terminal.text import plain
+from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.trend/1"
 NARROWEST = 8
@@ -63,19 +63,19 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
     for case, of_case in points(comparison).items():
         parts += [Text(), _grid(case, of_case, width, notes)]
         if told := instead(comparison, of_case):
-            parts.append(plain(f" {told}"))
-        parts.append(plain(f" {summary(of_case)}"))
+            parts.append(safe_text(f" {told}"))
+        parts.append(safe_text(f" {summary(of_case)}"))
     if any(one.pair.kind == "case" for one in comparison.contrasts):
-        parts += [Text(), plain("contrasts inside a version: --table verdicts", style="dim")]
+        parts += [Text(), safe_text("contrasts inside a version: --table verdicts", style="dim")]
     return Group(*parts, *table.below(notes.lines(comparison.plan.alpha)))
 
 
 def _head(comparison: Comparison) -> Text:
     baseline = comparison.plan.versions[0]
     lines = (
-        plain(f"tfcompare run {comparison.plan.run}", style="bold"),
-        plain(table.facts(comparison), style="dim"),
-        plain(LEGEND.format(baseline=baseline), style="dim"),
+        safe_text(f"tfcompare run {comparison.plan.run}", style="bold"),
+        safe_text(table.facts(comparison), style="dim"),
+        safe_text(LEGEND.format(baseline=baseline), style="dim"),
     )
     return Text("\n").join(lines)
 
@@ -99,7 +99,9 @@ def _grid(case: Case, of_case: Sequence[TrendPoint], width: int, notes: Notes) -
     scale = RatioScale.over(map(_span, of_case), cells_for(width, widths))
     headers[place] = scale.header()
     params = " ".join(f"{key}={value}" for key, value in case.params)
-    title = plain(case.workload, style="bold").append_text(plain(f"  {params}" if params else "", style="not bold dim"))
+    title = safe_text(case.workload, style="bold").append_text(
+        safe_text(f"  {params}" if params else "", style="not bold dim")
+    )
     right = (False, True, True, *([True] if width >= WIDE else []), False, False, False)
     grid = Grid(title=title, headers=headers, right=right, narrowest=NARROWEST)
     for point, row in zip(of_case, rows, strict=True):

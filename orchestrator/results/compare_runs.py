@@ -71,10 +71,10 @@ class Changes:
 
 
 def compare_runs(earlier: Path, later: Path) -> Changes:
-    return compared(load_run(earlier), load_run(later))
+    return find_changes(load_run(earlier), load_run(later))
 
 
-def compared(earlier: Run, later: Run) -> Changes:
+def find_changes(earlier: Run, later: Run) -> Changes:
     old, new = ({contrast.pair: contrast for contrast in run.contrasts} for run in (earlier, later))
     rewritten = _rewritten(earlier, later)
     common = [pair for pair in old if pair in new and pair.workload not in rewritten]

@@ -64,7 +64,7 @@ def judge_run(run: RunDir, *, at_look: bool = False) -> Comparison:
 
 
 def judge(found: Gathered, *, flip: bool = True) -> Comparison:
-    arms, contrasts = compared(found.plan, found.replicates, found.endings, flip=flip)
+    arms, contrasts = compute_contrasts(found.plan, found.replicates, found.endings, flip=flip)
     return Comparison(
         plan=found.plan,
         manifest=found.manifest,
@@ -81,7 +81,7 @@ def judge(found: Gathered, *, flip: bool = True) -> Comparison:
     )
 
 
-def compared(
+def compute_contrasts(
     plan: Plan, replicates: Iterable[Replicate], endings: Endings, *, flip: bool
 ) -> tuple[tuple[ArmResult, ...], tuple[Contrast, ...]]:
     """Compute arms and contrasts from replicates and endings, without reading any file."""

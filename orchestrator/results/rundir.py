@@ -258,7 +258,7 @@ class RunDir:
             if stream.path.name in names:
                 self._keep(stream)
             if others := [name for name in names if name != stream.path.name]:
-                self._discard(stream, _listed(others), of_stream=False)
+                self._discard(stream, _join_names(others), of_stream=False)
         except (OSError, UsageError):
             return
         _remove(folder)
@@ -279,11 +279,11 @@ class RunDir:
     def streams(self) -> list[Stream]:
         """Return one stream per worker; if it was taken out of its folder, the copy that no worker could reach."""
         found: dict[tuple[str, int, str], Stream] = {}
-        for stream in self._found():
+        for stream in self._find_streams():
             found.setdefault((stream.version, stream.part, "" if stream.version else stream.name), stream)
         return sorted(found.values())
 
-    def _found(self) -> Iterator[Stream]:
+    def _find_streams(self) -> Iterator[Stream]:
         for folder in (self.settled, self.results):
             for name in _names(folder):
                 # What a host that was killed had not finished writing.
@@ -310,7 +310,7 @@ def _names(folder: Path) -> list[str]:
     return []
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     shown = [name.encode("utf-8", "replace").decode()[:LONGEST_NAME] for name in names[:MOST_NAMED]]
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"{', '.join(shown)}{more}"

@@ -81,7 +81,7 @@ def check_run(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
     }
     # An environment may know less of its Python than the worker in it.
     if len({tuple(python.split(".")[:2]) for python in pythons.values()}) > 1:
-        warnings.append(f"Python differs between versions ({_listed(pythons)}): it is part of every ratio")
+        warnings.append(f"Python differs between versions ({_join_versions(pythons)}): it is part of every ratio")
     return warnings
 
 
@@ -106,7 +106,7 @@ def compare_threads(plan: Plan, endings: Endings) -> list[str]:
     ]
 
 
-def _listed(pythons: Mapping[str, str]) -> str:
+def _join_versions(pythons: Mapping[str, str]) -> str:
     """List versions with their Pythons; three or more neighbours that share a Python become a range."""
     told: list[str] = []
     for python, group in groupby(pythons, key=pythons.__getitem__):

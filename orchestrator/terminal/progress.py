@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.model import Case
-from orchestrator.terminal.text import lines, plain
+from orchestrator.terminal.text import lines, safe_text
 
 
 class View(Protocol):
@@ -120,7 +120,7 @@ class Animated(Plain):
 
 
 def _one_line(text: str) -> Text:
-    shown = plain(text)
+    shown = safe_text(text)
     shown.overflow, shown.no_wrap = "ellipsis", True
     return shown
 

@@ -11,25 +11,25 @@ from rich.style import StyleType
 from rich.text import Text
 
 
-def plain(text: str, style: StyleType = "") -> Text:
+def safe_text(text: str, style: StyleType = "") -> Text:
     """Return text that is never markup and contains nothing that controls a terminal.
 
     Nothing in it moves a cursor, rings, or changes the reading direction: what cannot be printed is shown as Python
     would write it. Line ends become blanks; otherwise a reason could forge a row.
     """
-    return Text(harmless(text), style=style)
+    return Text(escape_unprintable(text), style=style)
 
 
-def harmless(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     # Nearly everything is, and there may be ten thousand cells of it.
     if text.isprintable():
         return text
-    return "".join(map(_shown, re.sub(r"[ \t]*\n[ \t\n]*", " ", text)))
+    return "".join(map(_escape_character, re.sub(r"[ \t]*\n[ \t\n]*", " ", text)))
 
 
 def lines(text: str) -> Text:
     """Return harmless text that keeps its line ends, such as an error that quotes a log."""
-    return Text("\n").join(map(plain, text.splitlines()))
+    return Text("\n").join(map(safe_text, text.splitlines()))
 
 
 def clipped(text: str, most: int) -> str:
@@ -41,7 +41,7 @@ def clipped(text: str, most: int) -> str:
     return f"{text[: max(most - len(told) - tail, 1)]}{told}{text[len(text) - tail :]}"
 
 
-def drawn(layout: Callable[[int], RenderableType]) -> str:
+def render_plain(layout: Callable[[int], RenderableType]) -> str:
     """Draw a layout for a file or a pipe: without colour, in the width of COLUMNS or 80."""
     width = shutil.get_terminal_size((80, 24)).columns if "COLUMNS" in os.environ else 80
     buffer = io.StringIO()
@@ -50,13 +50,13 @@ def drawn(layout: Callable[[int], RenderableType]) -> str:
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
-def draw(layout: Callable[[int], RenderableType]) -> None:
+def print_table(layout: Callable[[int], RenderableType]) -> None:
     console = Console()
     if console.is_terminal:
         console.print(layout(console.width))
     else:
-        print(drawn(layout))
+        print(render_plain(layout))
 
 
-def _shown(character: str) -> str:
+def _escape_character(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")

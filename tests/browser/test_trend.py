@@ -24,7 +24,7 @@ def trend_page(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def search(tmp_path_factory: pytest.TempPathFactory) -> str:
     known = SCENES["several"]()
-    return search_page.write(known, known.found, tmp_path_factory.mktemp("search")).as_uri()
+    return search_page.write(known, known.search_result, tmp_path_factory.mktemp("search")).as_uri()
 
 
 def texts(browser: WebDriver, within: str) -> list[str]:

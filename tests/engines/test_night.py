@@ -149,7 +149,7 @@ def test_what_became_slower_is_measured_again_the_same_night_and_is_an_alarm(hou
         ("screen", ROUNDS),
         ("confirm", ROUNDS * CONFIRM_TIMES),
     }
-    assert {point.run for point in tonight} <= house.store.known_runs()
+    assert {point.run for point in tonight} <= house.store.list_runs()
     assert house.nights()[-1].confirmed == 1
 
 

@@ -8,7 +8,7 @@ from orchestrator.model import Case
 from orchestrator.plan.request import RunOptions
 from orchestrator.profiling.align import FunctionRow, cumulative, grown, growth, own, split
 from orchestrator.profiling.model import Profiled
-from orchestrator.profiling.report import Compared, as_object, compared, render
+from orchestrator.profiling.report import Compared, as_object, compare_profiles, render
 from orchestrator.profiling.run import ProfileOptions, profile, read
 from orchestrator.terminal.progress import Quiet
 
@@ -26,7 +26,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Profiled:
 
 
 def of(done: Profiled, label: str) -> Compared:
-    [found] = [one for one in compared(done) if one.case.label == label]
+    [found] = [one for one in compare_profiles(done) if one.case.label == label]
     return found
 
 
@@ -111,7 +111,7 @@ def test_in_1_14_the_step_is_one_call_of_the_graph(done: Profiled):
 
 
 def test_a_step_is_what_its_functions_take_by_themselves(done: Profiled):
-    for one in compared(done):
+    for one in compare_profiles(done):
         for place, parts in enumerate(one.splits):
             together = sum(cell.own_ms for row in one.rows if (cell := row.cells[place]))
             assert together == pytest.approx(parts.step_ms)
@@ -120,7 +120,7 @@ def test_a_step_is_what_its_functions_take_by_themselves(done: Profiled):
 
 
 def test_the_call_itself_takes_all_of_a_step(done: Profiled):
-    for one in compared(done):
+    for one in compare_profiles(done):
         [step] = [row for row in one.rows if row.file == f"{one.case.workload}.py" and "<lambda>" in row.name]
         for cell, parts in zip(step.cells, one.splits, strict=True):
             assert cell is not None

@@ -26,7 +26,7 @@ def told(world: World, candidates: Sequence[str] = RELEASES, most: int = 100, **
         candidates=tuple(candidates),
         engine="venv",
     )
-    while (found := known.found).wanted and len(known.steps) < most:
+    while (found := known.search_result).wanted and len(known.steps) < most:
         wanted = found.wanted[0]
         findings, lost = world.measure(wanted)
         skipped = tuple(Skipped(version=one, reason="refused: not in this one", environment=False) for one in lost)

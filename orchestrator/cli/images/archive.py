@@ -11,7 +11,7 @@ from rich.console import Console
 from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine
 from orchestrator.cli.options import BaseFlags, QuietFlags, with_options
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.terminal.text import draw
+from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
     from orchestrator.images.archive import Tell
@@ -45,10 +45,10 @@ def save_images(file: ArchiveFile, installation: BaseFlags, verbosity: QuietFlag
     with open_engine(f"saving {file}", PATIENCE_S) as client:
         chosen = current_images(inventory.take(client, catalog.all_versions(), base), named, base)
         needed = archive.weight(client, chosen)
-        say(f"saving {', '.join(one.tag for one in chosen)}: about {sizes.told(needed)}")
+        say(f"saving {', '.join(one.tag for one in chosen)}: about {sizes.format_size(needed)}")
         with _progress("saving", needed, quiet) as tell:
             archive.save(client, file, chosen, needed, tell)
-    say(f"written: {file} ({sizes.told(file.stat().st_size)}); there: tfcompare images load {file.name}")
+    say(f"written: {file} ({sizes.format_size(file.stat().st_size)}); there: tfcompare images load {file.name}")
 
 
 @app.command("load")
@@ -81,7 +81,7 @@ def load_images(file: ArchiveFile, installation: BaseFlags, verbosity: QuietFlag
         found = inventory.take(client, catalog.all_versions(), base or other).only(tags)
     for name, digest in adopted.items():
         say(f"{name} is {digest} from now on, as where the images were made ({user_data.digests_file()})")
-    draw(lambda width: report.of_images(found, missing=False))
+    print_table(lambda width: report.of_images(found, missing=False))
     if absent := tags.difference(*(one.image.tags for one in found.images)):
         raise EnvironmentFailed(f"{file}: the engine took it, but does not have {', '.join(sorted(absent))}")
     ready = dict.fromkeys(one.image.version for one in found.current())

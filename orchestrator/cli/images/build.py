@@ -13,7 +13,7 @@ from orchestrator.cli import parse
 from orchestrator.cli.options import BaseFlags, FormatFlags, SourcesFlags, VerbosityFlags, with_options
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.options import EngineOptions
-from orchestrator.terminal.text import plain
+from orchestrator.terminal.text import safe_text
 
 if TYPE_CHECKING:
     from orchestrator.catalog.version import Flavour, Version
@@ -83,7 +83,7 @@ def build_images(
     from orchestrator.terminal.progress import view
 
     with view(Console(stderr=True), quiet=quiet, verbose=verbosity.verbose) as watching:
-        asked = _asked(versions or USUAL, watching.say)
+        asked = _resolve_versions(versions or USUAL, watching.say)
         # Imported here: other commands need no engine, and its client is slow to import.
         from orchestrator.images.build import build, call
 
@@ -98,7 +98,7 @@ def build_images(
     if output.format == "json":
         print(json.dumps([one.as_object() for one in found], indent=2))
     else:
-        _draw(found)
+        _print_images(found)
     if failed := [one.reason for one in found if not one.tag]:
         raise EnvironmentFailed("\n".join(failed))
 
@@ -117,7 +117,7 @@ def write_sbom(
 
       tfcompare images sbom 2.13 --output 2.13.cdx.json
     """
-    found = _asked([version], _say)
+    found = _resolve_versions([version], _say)
     if len(found) != 1:
         raise UsageError(f"{version}: these are {len(found)} versions; `images build --sbom DIR` writes one for each")
     text = _sbom(found[0], gpu, installation.base)
@@ -127,7 +127,7 @@ def write_sbom(
         _write(Path(output), text, "--output", quiet=False)
 
 
-def _asked(texts: Sequence[str], say: Callable[[str], None]) -> "tuple[Version, ...]":
+def _resolve_versions(texts: Sequence[str], say: Callable[[str], None]) -> "tuple[Version, ...]":
     from orchestrator import catalog
     from orchestrator.catalog.lock_on_demand import provide
 
@@ -135,15 +135,15 @@ def _asked(texts: Sequence[str], say: Callable[[str], None]) -> "tuple[Version, 
     return catalog.resolve(provide(names, say), fewest=1)
 
 
-def _draw(found: "Sequence[BuiltImage]") -> None:
+def _print_images(found: "Sequence[BuiltImage]") -> None:
     from rich.table import Table
 
-    from orchestrator.images.sizes import told
+    from orchestrator.images.sizes import format_size
 
     grid = Table("version", "", "image", "size", "seconds")
     for one in found:
-        size = told(one.size) if one.tag else ""
-        grid.add_row(*map(plain, (one.version.number, one.outcome, one.tag, size, f"{one.seconds:.1f}")))
+        size = format_size(one.size) if one.tag else ""
+        grid.add_row(*map(safe_text, (one.version.number, one.outcome, one.tag, size, f"{one.seconds:.1f}")))
     Console().print(grid)
 
 
@@ -179,4 +179,4 @@ def _write(path: Path, text: str, flag: str, quiet: bool) -> None:
 
 
 def _say(text: str) -> None:
-    Console(stderr=True).print(plain(text), soft_wrap=True)
+    Console(stderr=True).print(safe_text(text), soft_wrap=True)

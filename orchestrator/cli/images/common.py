@@ -9,7 +9,7 @@ from rich.console import Console
 
 from orchestrator.cli import parse
 from orchestrator.errors import EnvironmentFailed, NothingSelected
-from orchestrator.terminal.text import plain
+from orchestrator.terminal.text import safe_text
 
 if TYPE_CHECKING:
     import docker
@@ -64,4 +64,4 @@ def tell_other_base(images: "Inventory", base: str | None) -> None:
 
 
 def say(text: str) -> None:
-    Console(stderr=True).print(plain(text), soft_wrap=True)
+    Console(stderr=True).print(safe_text(text), soft_wrap=True)

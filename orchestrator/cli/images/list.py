@@ -7,7 +7,7 @@ import typer
 
 from orchestrator.cli.images.common import open_engine, tell_other_base
 from orchestrator.cli.options import BaseFlags, FormatFlags, with_options
-from orchestrator.terminal.text import draw
+from orchestrator.terminal.text import print_table
 
 app = typer.Typer()
 
@@ -35,5 +35,5 @@ def list_images(
     if output.format == "json":
         print(json.dumps(report.objects(found, missing=all), indent=2))
         return
-    draw(lambda width: report.of_images(found, missing=all))
+    print_table(lambda width: report.of_images(found, missing=all))
     tell_other_base(found, installation.base)

@@ -8,7 +8,7 @@ import typer
 from orchestrator.cli.images.common import Versions, find_versions, open_engine, say
 from orchestrator.cli.options import BaseFlags, FormatFlags, with_options
 from orchestrator.errors import EnvironmentFailed, NothingSelected
-from orchestrator.terminal.text import draw
+from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
     from orchestrator.images.lock import Answer
@@ -56,7 +56,7 @@ def lock_bases(
     if output.format == "json":
         print(json.dumps([one.as_object() for one in answers], indent=2))
     else:
-        draw(lambda width: report.of_answers(answers))
+        print_table(lambda width: report.of_answers(answers))
     if found:
         say(f"written: {path}")
     _tell_moved([one for one in answers if one.state == "CHANGED"])

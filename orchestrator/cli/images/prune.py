@@ -8,7 +8,7 @@ import typer
 from orchestrator.cli.images.common import open_engine
 from orchestrator.cli.options import BaseFlags, with_options
 from orchestrator.errors import UsageError
-from orchestrator.terminal.text import draw
+from orchestrator.terminal.text import print_table
 
 app = typer.Typer()
 
@@ -39,7 +39,7 @@ def prune_images(
         images = inventory.take(client, versions, base)
         garbage = prune.find(client, images, versions, base, all=all, cache=environments)
         if garbage or garbage.spared:
-            draw(lambda width: report.of_garbage(garbage))
+            print_table(lambda width: report.of_garbage(garbage))
         if not garbage:
             print("nothing to free")
             return
@@ -52,4 +52,4 @@ def prune_images(
         spared = prune.remove(client, garbage)
     for kept in spared:
         print(f"left alone: {kept.name}: {kept.why}")
-    print("freed what could be" if spared else f"freed about {sizes.told(garbage.frees)}")
+    print("freed what could be" if spared else f"freed about {sizes.format_size(garbage.frees)}")

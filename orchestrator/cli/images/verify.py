@@ -7,7 +7,7 @@ import typer
 from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine
 from orchestrator.cli.options import BaseFlags, FormatFlags, QuietFlags, with_options
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.terminal.text import draw
+from orchestrator.terminal.text import print_table
 
 app = typer.Typer()
 
@@ -42,7 +42,7 @@ def verify_images(
     if output.format == "json":
         print(json.dumps([one.as_object() for one in found], indent=2))
     else:
-        draw(lambda width: report.of_checks(found))
+        print_table(lambda width: report.of_checks(found))
     if wrong := [one.image for one in found if not one.ok]:
         raise EnvironmentFailed(
             f"{', '.join(wrong)}: not what was built; something has changed it, or the build was not whole. "

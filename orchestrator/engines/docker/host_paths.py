@@ -40,7 +40,7 @@ def mounts(client: docker.DockerClient) -> dict[Path, Path] | None:
     return {Path(mount["Destination"]): Path(mount["Source"]) for mount in told["Mounts"] if mount.get("Source")}
 
 
-def seen(path: Path, mounted: Mapping[Path, Path] | None) -> Path | None:
+def find_engine_path(path: Path, mounted: Mapping[Path, Path] | None) -> Path | None:
     """Return where the engine sees a path, or None."""
     path = path.resolve()
     if mounted is None:
@@ -56,12 +56,12 @@ def source(path: Path, mounted: Mapping[Path, Path] | None, *, read_only: bool) 
 
     If it is only read, this may be a copy that the engine sees and that the worker's user may read.
     """
-    found = seen(path, mounted)
+    found = find_engine_path(path, mounted)
     if path.is_file() and not _readable(path):
         raise EnvironmentFailed(f"{path}: workers of root run as another user, who cannot read it; chmod o+r {path}")
     if found and (not read_only or path.is_file() or _readable(path)):
         return found
-    if read_only and (found := seen(_copy(path), mounted)):
+    if read_only and (found := find_engine_path(_copy(path), mounted)):
         return found
     raise EnvironmentFailed(
         f"the Docker engine does not see {path if not read_only else cache()}: tfcompare runs in a container, and that "

@@ -14,7 +14,7 @@ UNPRIVILEGED = 65532
 
 def check(client: docker.DockerClient, info: Mapping[str, Any]) -> None:
     """Raise EngineUnavailable for an engine on which no worker could run."""
-    listed = _listed(info)
+    listed = _read_option_names(info)
     if any("Podman" in str(part.get("Name")) for part in client.version().get("Components") or ()):
         what, advice = "the engine is Podman, which tfcompare does not support", "set DOCKER_HOST to a Docker engine"
     elif "userns" in listed:
@@ -36,9 +36,9 @@ def find_user() -> tuple[int, int]:
 def find_options(info: Mapping[str, Any]) -> list[str]:
     """Return a container's security options."""
     # SELinux lets no container read folders that are not labelled for it, and labels of the user's stay as they are.
-    return ["no-new-privileges", *(["label=disable"] if "selinux" in _listed(info) else [])]
+    return ["no-new-privileges", *(["label=disable"] if "selinux" in _read_option_names(info) else [])]
 
 
-def _listed(info: Mapping[str, Any]) -> list[str]:
+def _read_option_names(info: Mapping[str, Any]) -> list[str]:
     """Return the names of an engine's security options: "name=seccomp,profile=default" is seccomp."""
     return [option.partition(",")[0].removeprefix("name=") for option in info.get("SecurityOptions") or ()]

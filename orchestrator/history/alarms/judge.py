@@ -198,10 +198,10 @@ def _came_and_went(
         return (), ()
     last = alike[max(alike)]
     ever = set().union(*alike.values())
-    return _named(own - ever), _named(last - own)
+    return _name_cases(own - ever), _name_cases(last - own)
 
 
-def _named(keys: Iterable[Key]) -> tuple[str, ...]:
+def _name_cases(keys: Iterable[Key]) -> tuple[str, ...]:
     return tuple(f"{key.case} in {key.version}" for key in sorted(keys) if not key.is_control)
 
 

@@ -88,7 +88,7 @@ def changes(segment: Segment) -> tuple[Change, ...]:
     nights = nights_of(segment)
     if len(nights.effects) <= MIN_NIGHTS:
         return ()
-    return _told(nights, _starts(nights, len(nights.effects)))
+    return _build_changes(nights, _starts(nights, len(nights.effects)))
 
 
 def news(segment: Segment) -> tuple[Change, ...]:
@@ -102,11 +102,11 @@ def news(segment: Segment) -> tuple[Change, ...]:
     if count <= MIN_NIGHTS:
         return ()
     starts = _starts(nights, count)
-    return _told(nights, starts)[-1:] if starts != _starts(nights, count - FRESH) else ()
+    return _build_changes(nights, starts)[-1:] if starts != _starts(nights, count - FRESH) else ()
 
 
-def _told(nights: Nights, starts: list[int]) -> tuple[Change, ...]:
-    return tuple(_change(nights, *part) for part in _parts(nights, _kept(nights, starts[1:])))
+def _build_changes(nights: Nights, starts: list[int]) -> tuple[Change, ...]:
+    return tuple(_change(nights, *part) for part in _parts(nights, _keep_confirmed(nights, starts[1:])))
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def _last_splits(nights: Nights, start: int, end: int, least: int) -> tuple[Floa
     return size * np.sqrt((last - before) * before / last), size
 
 
-def _kept(nights: Nights, starts: list[int]) -> list[int]:
+def _keep_confirmed(nights: Nights, starts: list[int]) -> list[int]:
     """Return the steps that all nights on both sides confirm, each where it fits them best."""
     limit = quantile(1 - LIMIT / 2, nights.freedom)
     while starts:

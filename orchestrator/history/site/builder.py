@@ -19,7 +19,7 @@ from orchestrator.history.site.data import Place, Sources, runs_at
 from orchestrator.history.site.overview import OverviewRow
 from orchestrator.history.store import Store
 from orchestrator.reports.html import assets
-from orchestrator.terminal.text import harmless
+from orchestrator.terminal.text import escape_unprintable
 
 FOLDER = Path(__file__).parent
 # Of these a site is known; nothing else is ever replaced.
@@ -41,17 +41,17 @@ def write(store: Store, out: Path, runs_url: str | None) -> BuiltSite:
     for name, places in sorted(sources.cases.items()):
         sections = []
         for place, keys in sorted(places.items()):
-            drawn = sources.drawn(keys)
+            drawn = sources.draw_case(keys)
             sections.append(case.section(sources, place, drawn))
             rows[place].append(overview.row(sources, name, place, drawn))
         page = wording.page_of(name)
         pages.add(page)
-        told = [wording.said(alarm, sources.cases) for alarm in known if alarm.key.case == name]
+        told = [wording.describe_alarm(alarm, sources.cases) for alarm in known if alarm.key.case == name]
         _write(
             out / page,
             _page("case.html.j2", home=case.HOME, case=name, sections=sections, alarms=told, run_link=runs.link),
         )
-    said = sorted((wording.said(alarm, sources.cases) for alarm in known), key=lambda one: not one.open)
+    said = sorted((wording.describe_alarm(alarm, sources.cases) for alarm in known), key=lambda one: not one.open)
     _write(out / ALARMS, _page("alarms.html.j2", home="", alarms=said, where=wording.where, run_link=runs.link))
     first_run = sources.columns["run"].text(0) if len(read.table) else ""
     _put(out / FEED, feed.atom(feed.entries(events), first_run, sources.cases))
@@ -119,7 +119,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         # Whatever comes from elsewhere: names, notes, reasons.
-        finalize=_shown,
+        finalize=_escape_text,
     )
     environment.filters["utc"] = lambda at: f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     style = assets.asset("page.css") + (FOLDER / "site.css").read_text(encoding="utf-8")
@@ -134,8 +134,8 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _shown(value: Any) -> Any:
-    return harmless(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+def _escape_text(value: Any) -> Any:
+    return escape_unprintable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _write(path: Path, text: str) -> None:

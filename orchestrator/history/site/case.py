@@ -18,7 +18,7 @@ from orchestrator.history.site import svg, wording
 from orchestrator.history.site.data import Drawn, Place, Runs, Sources
 from orchestrator.history.site.wording import Said
 from orchestrator.reports.columns import MARKS, ratio
-from orchestrator.terminal.text import harmless
+from orchestrator.terminal.text import escape_unprintable
 
 # The pages of cases lie in a folder of their own.
 HOME = "../"
@@ -94,7 +94,7 @@ def _chart(sources: Sources, drawn: Drawn, column: int, first: int, last: int) -
         control=key.is_control,
         drawing=_drawing(sources, drawn, first, last, without, f"{title(key)}: {summary}"),
         column=column,
-        alarms=tuple(wording.said(alarm, sources.cases) for alarm in drawn.alarms),
+        alarms=tuple(wording.describe_alarm(alarm, sources.cases) for alarm in drawn.alarms),
         steps=_latest([wording.step(change) for change in drawn.changes], "steps"),
         begun=_latest([f"{day(at)}: {'; '.join(piece.because)}" for piece, at in begins], "segments"),
         without=_latest(_without(sources, without), "stretches"),
@@ -128,7 +128,7 @@ def _drawing(sources: Sources, drawn: Drawn, first: int, last: int, without: Any
         cuts=[int(values.night[0]) for values in drawn.pieces[1:]],
         without=np.unique(sources.night[without]),
         marks=_marks(drawn)[-MOST_SIGNS:],
-        label=harmless(label),
+        label=escape_unprintable(label),
     )
 
 
@@ -146,7 +146,7 @@ def _levels(drawn: Drawn) -> list[svg.Level]:
 
 def _marks(drawn: Drawn) -> list[svg.Mark]:
     steps = [svg.Mark(one.first, MARKS[one.direction], 1, one.direction) for one in drawn.changes]
-    told = [wording.said(alarm, ()) for alarm in drawn.alarms]
+    told = [wording.describe_alarm(alarm, ()) for alarm in drawn.alarms]
     signs = [(wording.OPEN_SIGN if one.open else wording.CLOSED_SIGN, one.alarm.change) for one in told]
     return steps + [svg.Mark(change.first, sign, 0, change.direction) for sign, change in signs]
 
@@ -228,4 +228,4 @@ def _run(runs: Runs, name: str) -> str:
 
 
 def _safe(text: str) -> str:
-    return str(escape(harmless(text)))
+    return str(escape(escape_unprintable(text)))

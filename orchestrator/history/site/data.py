@@ -125,16 +125,16 @@ class Sources:
             self.nights[place] = min(first, known[0]), max(last, known[1])
             self.cases[key.case][place].append(key)
 
-    def drawn(self, keys: Sequence[Key]) -> list[Drawn]:
+    def draw_case(self, keys: Sequence[Key]) -> list[Drawn]:
         """Return the series of one case and place: versions in order, the control arm last."""
         by_version = {key.version: key for key in keys}
         own = in_order(by_version)
         control = self.lines.get(keys[0].control)
         beside = control.nightly.objects() if control and own else ()
-        found = [self._drawn(by_version[version], beside) for version in own]
-        return found + [self._drawn(key, ()) for key in sorted(keys) if key.is_control]
+        found = [self._draw_series(by_version[version], beside) for version in own]
+        return found + [self._draw_series(key, ()) for key in sorted(keys) if key.is_control]
 
-    def _drawn(self, key: Key, beside: Sequence[Value]) -> Drawn:
+    def _draw_series(self, key: Key, beside: Sequence[Value]) -> Drawn:
         line = self.lines[key]
         # Of the control arm every step is chance.
         segments = () if key.is_control else line.segments(beside)

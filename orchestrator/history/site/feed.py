@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved
 from orchestrator.history.site import wording
-from orchestrator.terminal.text import harmless
+from orchestrator.terminal.text import escape_unprintable
 
 ATOM = "http://www.w3.org/2005/Atom"
 # Readers keep what they have seen.
@@ -72,7 +72,7 @@ def atom(found: Iterable[FeedEntry], first_run: str, cases: Collection[str]) -> 
 
 def _entry(element: ElementTree.Element, entry: FeedEntry, cases: Collection[str]) -> None:
     alarm = entry.alarm
-    said = wording.said(alarm, cases)
+    said = wording.describe_alarm(alarm, cases)
     _text(element, "id", entry.id)
     _text(element, "title", ("Recovered: " if entry.recovered else "") + wording.headline(alarm))
     _text(element, "updated", _utc(entry.at))
@@ -88,12 +88,12 @@ def _entry(element: ElementTree.Element, entry: FeedEntry, cases: Collection[str
         f"Again: {alarm.reproduce}",
         *([f"Which version: {alarm.bisect}"] if alarm.bisect else []),
     ]
-    _text(element, "content", "\n".join(map(harmless, lines)), type="text")
+    _text(element, "content", "\n".join(map(escape_unprintable, lines)), type="text")
 
 
 def _text(parent: ElementTree.Element, name: str, text: str, **attributes: str) -> None:
     # Line ends are the feed's own: what came from elsewhere has lost its own before.
-    safe = "\n".join(harmless(line) for line in text.split("\n"))
+    safe = "\n".join(escape_unprintable(line) for line in text.split("\n"))
     ElementTree.SubElement(parent, name, attributes).text = safe
 
 

@@ -13,7 +13,7 @@ from orchestrator.history.site.case import title
 from orchestrator.history.site.data import Drawn, Place, Sources
 from orchestrator.history.site.wording import Said
 from orchestrator.reports.columns import ratio
-from orchestrator.terminal.text import harmless
+from orchestrator.terminal.text import escape_unprintable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def _filled(one: OverviewRow, headers: Sequence[str]) -> OverviewRow:
 def _cell(sources: Sources, drawn: Drawn, first: int, last: int) -> OverviewCell:
     key, values = drawn.key, drawn.line.nightly
     alarms: Sequence[Alarm] = drawn.alarms
-    told = [wording.said(alarm, sources.cases) for alarm in alarms]
+    told = [wording.describe_alarm(alarm, sources.cases) for alarm in alarms]
     latest = ratio(float(np.exp(values.effect[-1]))) if len(values) else ""
     steps = drawn.changes[-1:]
     label = f"{title(key)}: {latest}" + "".join(f", {wording.step(change)}" for change in steps)
@@ -87,7 +87,7 @@ def _cell(sources: Sources, drawn: Drawn, first: int, last: int) -> OverviewCell
         version=title(key),
         link=f"{wording.page_of(key.case)}#{wording.anchor(key)}",
         ratio=latest,
-        line=svg.spark(drawn.pieces, first, last, [one.first for one in drawn.changes], harmless(label)),
+        line=svg.spark(drawn.pieces, first, last, [one.first for one in drawn.changes], escape_unprintable(label)),
         alarms=tuple(one for one in told if one.open),
         # An open alarm says it already.
         step=wording.step(steps[0]) if steps and not any(one.open for one in told) else "",

@@ -31,7 +31,7 @@ class Said:
         return MARKS[self.alarm.change.direction]
 
 
-def said(alarm: Alarm, known: Iterable[str]) -> Said:
+def describe_alarm(alarm: Alarm, known: Iterable[str]) -> Said:
     page = f"{page_of(alarm.key.case)}#{anchor(alarm.key)}" if alarm.key.case in known else ""
     return Said(alarm=alarm, page=page, size=size(alarm.change), open=is_open(alarm))
 

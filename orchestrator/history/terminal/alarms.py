@@ -12,7 +12,7 @@ from orchestrator.history.model import Alarm, Change, State
 from orchestrator.history.select import case_of
 from orchestrator.history.terminal.plot import MARKS
 from orchestrator.reports.columns import LONGEST, STYLES, ratio
-from orchestrator.terminal.text import clipped, plain
+from orchestrator.terminal.text import clipped, safe_text
 
 # Beneath an alarm's id.
 INDENT = (0, 0, 0, 8)
@@ -27,20 +27,22 @@ def ordered(alarms: Iterable[Alarm]) -> list[Alarm]:
 
 
 def brief(alarms: Sequence[Alarm]) -> Iterator[RenderableType]:
-    yield plain(many(len(alarms), "open alarm"), style="bold")
+    yield safe_text(many(len(alarms), "open alarm"), style="bold")
     for alarm in alarms:
         change = alarm.change
         size = f"{MARKS[change.direction]} {ratio(change.ratio)} {change.direction} ({_interval(change)})"
-        yield plain(f" {alarm.id} {alarm.state:<9} {size} in {alarm.key.version} since {change.first}", style(alarm))
-        yield Padding(plain(_spaced(alarm)), INDENT)
+        yield safe_text(
+            f" {alarm.id} {alarm.state:<9} {size} in {alarm.key.version} since {change.first}", style(alarm)
+        )
+        yield Padding(safe_text(_spaced(alarm)), INDENT)
         if said := note(alarm):
-            yield Padding(plain(clipped(said, LONGEST), style="dim"), INDENT)
+            yield Padding(safe_text(clipped(said, LONGEST), style="dim"), INDENT)
 
 
-def listed(alarms: Sequence[Alarm], *, whole: bool) -> Iterator[Text]:
+def render_alarms(alarms: Sequence[Alarm], *, whole: bool) -> Iterator[Text]:
     shown = [alarm for alarm in ordered(alarms) if whole or is_open(alarm)]
     if not shown:
-        yield plain("no alarm is open" + ("; --all shows those that were" if alarms else ""))
+        yield safe_text("no alarm is open" + ("; --all shows those that were" if alarms else ""))
     for place, alarm in enumerate(shown):
         if place:
             yield Text()
@@ -54,7 +56,7 @@ def step(change: Change) -> str:
     )
 
 
-def told(alarm: Alarm) -> str:
+def format_alarm_state(alarm: Alarm) -> str:
     said = note(alarm)
     return f"alarm {alarm.id} is {alarm.state}{f': {clipped(said, LONGEST)}' if said else ''}"
 
@@ -86,13 +88,13 @@ def many(count: int, one: str, several: str = "") -> str:
 
 def _everything(alarm: Alarm) -> Iterator[Text]:
     key, change = alarm.key, alarm.change
-    yield plain(f"{alarm.id} {alarm.state} {step(change)}", style=style(alarm) or "bold")
-    yield plain(f"  {key.case} in {key.version} against {key.reference}")
-    yield plain(f"  host {key.host} · {key.engine} · {key.device} · run {alarm.run} · {FOUND_BY[alarm.found_by]}")
+    yield safe_text(f"{alarm.id} {alarm.state} {step(change)}", style=style(alarm) or "bold")
+    yield safe_text(f"  {key.case} in {key.version} against {key.reference}")
+    yield safe_text(f"  host {key.host} · {key.engine} · {key.device} · run {alarm.run} · {FOUND_BY[alarm.found_by]}")
     if said := note(alarm):
-        yield plain(f"  note: {clipped(said, LONGEST)}")
+        yield safe_text(f"  note: {clipped(said, LONGEST)}")
     changed = "; ".join(alarm.surroundings) or "nothing that is known of"
-    yield plain(f"  changed since {change.last}: {changed}")
+    yield safe_text(f"  changed since {change.last}: {changed}")
     for name, command in (("reproduce", alarm.reproduce), ("bisect", alarm.bisect)):
         if command:
-            yield plain(f"  {name}: {command}")
+            yield safe_text(f"  {name}: {command}")

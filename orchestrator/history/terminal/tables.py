@@ -21,7 +21,7 @@ from orchestrator.reports.grid import Grid
 from orchestrator.reports.ratio_plot import cells_for
 from orchestrator.reports.summary import split_params
 from orchestrator.reports.table import below
-from orchestrator.terminal.text import plain
+from orchestrator.terminal.text import safe_text
 
 NARROWEST = 8
 # From here on there is room for what a narrow table leaves out.
@@ -42,8 +42,8 @@ def overview(picked: Picked, listed: Sequence[ShownSeries], alarms: Sequence[Ala
     hosts = len({one.series.key.host for one in listed})
     told = f"{many(len(listed), 'series', 'series')} of {many(len(picked.cases), 'case')} on {many(hosts, 'host')}"
     parts: list[RenderableType] = [
-        plain(f"tfcompare history: {told}, {picked.first} to {picked.newest}", style="bold"),
-        plain(OVERVIEW, style="dim"),
+        safe_text(f"tfcompare history: {told}, {picked.first} to {picked.newest}", style="bold"),
+        safe_text(OVERVIEW, style="dim"),
     ]
     keys = {one.series.key for one in listed}
     open_ = [alarm for alarm in alarmed.ordered(alarms) if states.is_open(alarm)]
@@ -52,16 +52,16 @@ def overview(picked: Picked, listed: Sequence[ShownSeries], alarms: Sequence[Ala
         parts += [Text(), *alarmed.brief(here)]
     if len(open_) > len(here):
         rest = many(len(open_) - len(here), "open alarm")
-        parts.append(plain(f"{rest} of series that are not shown: `tfcompare history alarms`", style="yellow"))
+        parts.append(safe_text(f"{rest} of series that are not shown: `tfcompare history alarms`", style="yellow"))
     newest = _newest(listed)
     by_place = sorted(listed, key=lambda one: _place(one.series.key))
     for place, of_place in groupby(by_place, lambda one: _place(one.series.key)):
-        parts += [Text(), plain(" · ".join(place), style="bold")]
+        parts += [Text(), safe_text(" · ".join(place), style="bold")]
         for workload, of_workload in groupby(of_place, lambda one: case_of(one.series.key.case).workload):
             parts += [Text(), _workload(workload, list(of_workload), newest, width, notes)]
     if picked.ended:
         left_out = many(picked.ended, "series", "series")
-        parts += [Text(), plain(f"{left_out} without a night since {picked.first}: --all shows them", style="dim")]
+        parts += [Text(), safe_text(f"{left_out} without a night since {picked.first}: --all shows them", style="dim")]
     return Group(*parts, *below(notes.lines(ALPHA)))
 
 
@@ -73,13 +73,13 @@ def detail(listed: Sequence[ShownSeries], width: int, *, whole: bool) -> Rendera
     for one in listed:
         parts += [*([Text()] if parts else []), *_head(one)]
         if lines := plot(one.rows, _steps(one), width):
-            parts += [Text(), *map(plain, lines)]
-        if told := list(_told(one)):
+            parts += [Text(), *map(safe_text, lines)]
+        if told := list(_render_notes(one)):
             parts += [Text(), *told]
         rows = one.rows if whole else one.rows[-most:]
         parts += [Text(), _nights(one, rows, width, notes)]
         if len(rows) < len(one.rows):
-            parts.append(plain(f" the last {most} of {len(one.rows)} nights: --all shows every one", style="dim"))
+            parts.append(safe_text(f" the last {most} of {len(one.rows)} nights: --all shows every one", style="dim"))
     return Group(*parts, *below(notes.lines(ALPHA)))
 
 
@@ -121,7 +121,9 @@ def _width(headers: Sequence[str], rows: Sequence[Sequence[str | Text]], at: int
 
 
 def _title(workload: str, params: str) -> Text:
-    return plain(workload, style="bold").append_text(plain(f"  {params}" if params else "", style="not bold dim"))
+    return safe_text(workload, style="bold").append_text(
+        safe_text(f"  {params}" if params else "", style="not bold dim")
+    )
 
 
 def _standing(one: ShownSeries, newest: Mapping[Place, date], notes: Notes) -> Text:
@@ -130,7 +132,7 @@ def _standing(one: ShownSeries, newest: Mapping[Place, date], notes: Notes) -> T
     if open_ := [alarm for alarm in alarmed.ordered(one.alarms) if states.is_open(alarm)]:
         more = f" +{len(open_) - 1}" if len(open_) > 1 else ""
         told = f"{MARKS[open_[0].change.direction]} {open_[0].state} {open_[0].id}{more}"
-        return plain(told, style=alarmed.style(open_[0]))
+        return safe_text(told, style=alarmed.style(open_[0]))
     if last.night < newest[_suite(one)]:
         return Text(f"ended {last.night}", style="yellow")
     if last.value is None:
@@ -164,11 +166,11 @@ def _head(one: ShownSeries) -> Iterator[Text]:
     nights = sorted({point.night for point in one.series.points})
     span = f"{nights[0]} to {nights[-1]}" if len(nights) > 1 else str(nights[0])
     told = (f"{key.version} against {key.reference}", *_place(key)[:-1], f"{many(len(nights), 'night')}, {span}")
-    yield plain(" · ".join(told), style="bold")
+    yield safe_text(" · ".join(told), style="bold")
     if any(row.value for row in one.rows):
-        yield plain(f"{LEGEND}. {PLOT}", style="dim")
+        yield safe_text(f"{LEGEND}. {PLOT}", style="dim")
     else:
-        yield plain("no night has a time: there is nothing to draw", style="yellow")
+        yield safe_text("no night has a time: there is nothing to draw", style="yellow")
 
 
 def _steps(one: ShownSeries) -> dict[date, Direction]:
@@ -177,23 +179,28 @@ def _steps(one: ShownSeries) -> dict[date, Direction]:
     return {**found, **{change.first: change.direction for change in one.changes or ()}}
 
 
-def _told(one: ShownSeries) -> Iterator[Text]:
+def _render_notes(one: ShownSeries) -> Iterator[Text]:
     """Yield the lines below the plot: steps, alarms, and the reasons for new segments."""
     rest = list(alarmed.ordered(one.alarms))
     for change in one.changes or ():
         of = next((alarm for alarm in rest if alarm.change.first == change.first), None)
         if of:
             rest.remove(of)
-        yield plain(f"{alarmed.step(change)}{f'; {alarmed.told(of)}' if of else ''}", style=STYLES[change.direction])
+        yield safe_text(
+            f"{alarmed.step(change)}{f'; {alarmed.format_alarm_state(of)}' if of else ''}",
+            style=STYLES[change.direction],
+        )
     for alarm in rest:
-        yield plain(f"{alarmed.step(alarm.change)}; {alarmed.told(alarm)}", style=alarmed.style(alarm))
+        yield safe_text(
+            f"{alarmed.step(alarm.change)}; {alarmed.format_alarm_state(alarm)}", style=alarmed.style(alarm)
+        )
     borders = [row for before, row in pairwise(one.rows) if row.segment != before.segment]
     if len(borders) > MOST_BORDERS:
-        yield plain(
+        yield safe_text(
             f"{BORDER} {many(len(borders) - MOST_BORDERS, 'segment')} began before those that follow", style="dim"
         )
     for row in borders[-MOST_BORDERS:]:
-        yield plain(f"{BORDER} {row.night}: a new segment: {'; '.join(row.changed)}", style="dim")
+        yield safe_text(f"{BORDER} {row.night}: a new segment: {'; '.join(row.changed)}", style="dim")
 
 
 def _nights(one: ShownSeries, rows: Sequence[NightRow], width: int, notes: Notes) -> Grid:

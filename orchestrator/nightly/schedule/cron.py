@@ -49,7 +49,7 @@ class Cron:
             return str(error)
         return ""
 
-    def drawn(self, wanted: Schedule) -> dict[str, str]:
+    def render_files(self, wanted: Schedule) -> dict[str, str]:
         return {
             str(self.script): schedule.script(wanted, self.begun),
             self.place: schedule.cron_lines(wanted.planned, self.script),
@@ -72,7 +72,7 @@ class Cron:
 
     def install(self, wanted: Schedule) -> None:
         before, part, after = self._parts()
-        drawn = self.drawn(wanted)
+        drawn = self.render_files(wanted)
         # The night whose time came last is not one that was missed.
         at = schedule.time_of_day(wanted.planned.at)
         write_part(self.begun, f"{schedule.due(datetime.now(), at)}\n", 0o600)

@@ -31,7 +31,7 @@ class SchedulerEntry:
         return tuple(place for place, part in self.parts.items() if part and part.edited)
 
     @property
-    def gone(self) -> tuple[str, ...]:
+    def missing(self) -> tuple[str, ...]:
         return tuple(place for place, part in self.parts.items() if part is None)
 
 
@@ -43,7 +43,7 @@ class Scheduler(Protocol):
     def obstacle(self) -> str:
         """Return why this scheduler cannot be used here, or ''."""
 
-    def drawn(self, wanted: Schedule) -> dict[str, str]:
+    def render_files(self, wanted: Schedule) -> dict[str, str]:
         """Return what `install` would write, by place."""
 
     def notes(self) -> tuple[str, ...]:

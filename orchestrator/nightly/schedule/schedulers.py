@@ -9,7 +9,7 @@ from orchestrator.nightly.schedule.scheduler import Scheduler
 from orchestrator.nightly.schedule.systemd import Systemd
 
 
-def named(name: str | None) -> Scheduler:
+def find_scheduler(name: str | None) -> Scheduler:
     """Return the requested scheduler, or else the first that answers here; raise UsageError if there is none."""
     known: dict[str, Callable[[], Scheduler]] = {"systemd": _systemd, "cron": Cron}
     if name is not None and name not in known:

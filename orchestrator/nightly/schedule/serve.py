@@ -40,18 +40,18 @@ def serve(
         night = units.due(now, at)
         if night > begun:
             begun = night
-            _kept(begun)
+            _try_to_keep(begun)
             say(_spent(wanted, night) if _wanted(now, night, wanted) else f"{night}: missed, and skipped")
             say(_waiting(clock(), wanted))
         elif begun - night > timedelta(days=1):
             # The clock was far ahead, and would keep us waiting until it is there again. By an hour it may go back.
             begun = night
-            _kept(begun)
+            _try_to_keep(begun)
         until = units.next_after(clock(), at).timestamp() - clock().timestamp()
         pause(max(0.1, min(STEP_S, until)))
 
 
-def _kept(night: date) -> None:
+def _try_to_keep(night: date) -> None:
     with suppress(UsageError):
         # A full disk is no reason to leave out a night.
         _keep(night)

@@ -44,7 +44,7 @@ class Systemd:
         done = self._systemctl("show-environment")
         return f"{self.title} does not answer ({output_of(done)})" if done.returncode else ""
 
-    def drawn(self, wanted: Schedule) -> dict[str, str]:
+    def render_files(self, wanted: Schedule) -> dict[str, str]:
         units = schedule.units(wanted, system=self._system)
         return {str(self.folder / name): text for name, text in units.items()}
 
@@ -64,7 +64,7 @@ class Systemd:
 
     def install(self, wanted: Schedule) -> None:
         try:
-            for place, text in self.drawn(wanted).items():
+            for place, text in self.render_files(wanted).items():
                 write_part(Path(place), text, 0o600)
             self._ask("daemon-reload")
             self._ask("enable", TIMER)

@@ -23,4 +23,4 @@ def page(path: Path) -> tuple[str, Run]:
 def render(run: Run, calls: Calls) -> str:
     from orchestrator.reports.html import document
 
-    return document.written(run, calls)
+    return document.render_page(run, calls)

@@ -11,7 +11,7 @@ from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast, Ve
 from orchestrator.plan.pairs import TREND_FROM, in_order
 from orchestrator.reports.columns import MEASURES, duration, interval, ratio
 from orchestrator.reports.html.calls import Course
-from orchestrator.reports.html.escape import rounded, shown
+from orchestrator.reports.html.escape import escape_value, rounded
 from orchestrator.reports.html.rows import Names, TableCell, TableColumn, TableRow, arm_row, params
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.replicates import Replicate
@@ -111,9 +111,9 @@ def _section(comparison: Comparison, found: CaseResults, names: Names) -> CaseSe
     rows = [arm_row(arm, judged.get(arm.key), baseline, names) for arm in found.arms]
     return CaseSection(
         anchor=names.anchors[found.case.label],
-        workload=shown(found.case.workload),
+        workload=escape_value(found.case.workload),
         name=names.own[found.case],
-        label=shown(params(found.case.params)),
+        label=escape_value(params(found.case.params)),
         rows=tuple(_with_range(row, of_arm) for row, of_arm in zip(rows, found.replicates, strict=True)),
         plots=tuple(
             plot
@@ -136,7 +136,9 @@ def _trend(comparison: Comparison, found: CaseResults) -> tuple[Plot, ...]:
     """Return the plots for many versions: ratio and time from one version to the next, and where neighbours differ."""
     if not is_trend(comparison) or not any(arm.median_ms is not None for arm in found.arms):
         return ()
-    baseline = shown(found.references[0].pair.arms[0].version if found.references else comparison.plan.versions[0])
+    baseline = escape_value(
+        found.references[0].pair.arms[0].version if found.references else comparison.plan.versions[0]
+    )
     steps = [one for one in found.neighbours if one.verdict in ("slower", "faster")]
     told = [
         f"{one.pair.arms[1].version} against {one.pair.arms[0].version}: {ratio(one.ratio or 1.0)}, {one.verdict}"
@@ -147,7 +149,7 @@ def _trend(comparison: Comparison, found: CaseResults) -> tuple[Plot, ...]:
         Plot(
             kind="trend",
             title=f"Trend of the ratio to {baseline}",
-            label=shown(f"Ratio to {baseline} by version. Neighbours that differ: {'; '.join(told) or 'none'}."),
+            label=escape_value(f"Ratio to {baseline} by version. Neighbours that differ: {'; '.join(told) or 'none'}."),
             caption="Versions in their order, ratios with their intervals on a log scale. A dashed line stands between "
             "two neighbours that differ from each other, compared round by round"
             + (f": {len(steps)} of {len(found.neighbours)}." if found.neighbours else "."),
@@ -155,7 +157,7 @@ def _trend(comparison: Comparison, found: CaseResults) -> tuple[Plot, ...]:
         Plot(
             kind="pace",
             title="Trend of the time",
-            label=shown(f"Time a step by version. {'; '.join(times)}."),
+            label=escape_value(f"Time a step by version. {'; '.join(times)}."),
             caption="Medians of the replicates, and their quartiles.",
         ),
     )
@@ -179,7 +181,7 @@ def _spread(found: CaseResults) -> Plot | None:
     return Plot(
         kind="spread",
         title="Replicates",
-        label=shown(f"Steady time a step of each replicate. {'; '.join(told)}."),
+        label=escape_value(f"Steady time a step of each replicate. {'; '.join(told)}."),
         caption="A dot is a replicate: the median of its steady calls, a step; in each row the first round is on top. "
         "The bar spans the quartiles, the line is the median.",
     )
@@ -188,15 +190,17 @@ def _spread(found: CaseResults) -> Plot | None:
 def _forest(comparison: Comparison, found: CaseResults) -> Plot | None:
     plan = comparison.plan
     timed = [one for one in found.contrasts if one.ratio is not None]
-    told = [f"{_compared(one)}: {ratio(one.ratio or 1.0)}, interval {interval(one)}, {one.verdict}" for one in timed]
+    told = [
+        f"{_name_contrast(one)}: {ratio(one.ratio or 1.0)}, interval {interval(one)}, {one.verdict}" for one in timed
+    ]
     untold = len(found.contrasts) - len(timed)
     margins = dict.fromkeys(f"{_margin(comparison, one):.0%}" for one in timed)
     if not told:
         return None
     return Plot(
         kind="forest",
-        title=f"Ratio to {shown(plan.versions[0])}",
-        label=shown(f"Ratios of times to {plan.versions[0]}, with intervals. {'; '.join(told)}."),
+        title=f"Ratio to {escape_value(plan.versions[0])}",
+        label=escape_value(f"Ratios of times to {plan.versions[0]}, with intervals. {'; '.join(told)}."),
         caption="On a log scale; right of 1 is slower. "
         f"The line is the interval at {1 - plan.alpha / len(plan.looks):.2%}, "
         f"the shaded band the margin of {' and '.join(margins)}."
@@ -219,11 +223,11 @@ def _course(found: CaseResults) -> Plot | None:
     return Plot(
         kind="calls",
         title="Calls over time",
-        label=shown(f"Steady calls in their order, against the median of their replicate. {'; '.join(told)}."),
+        label=escape_value(f"Steady calls in their order, against the median of their replicate. {'; '.join(told)}."),
         caption="Steady calls in their order, against the median of their own replicate: the line is the median over "
         "the replicates, the band their quartiles. Warm-up calls are not drawn. "
         + (
-            f"Summed up: a point is the median of {shown(', '.join(summed))}."
+            f"Summed up: a point is the median of {escape_value(', '.join(summed))}."
             if summed
             else "Every call has its point."
         ),
@@ -241,7 +245,7 @@ def _phases(found: CaseResults) -> Plot | None:
     return Plot(
         kind="phases",
         title="Build, first, second and steady calls",
-        label=shown(f"Where the time of a replicate goes. {'; '.join(told)}."),
+        label=escape_value(f"Where the time of a replicate goes. {'; '.join(told)}."),
         caption="Medians over the replicates, on a log scale; calls by the step.",
     )
 
@@ -259,7 +263,7 @@ def _margin(comparison: Comparison, contrast: Contrast) -> float:
     return comparison.plan.margin if contrast.pair.margin is None else contrast.pair.margin
 
 
-def _compared(contrast: Contrast) -> str:
+def _name_contrast(contrast: Contrast) -> str:
     """Return a contrast between versions in as few words as possible."""
     pair = contrast.pair
     version = pair.arms[1].version
@@ -269,7 +273,7 @@ def _compared(contrast: Contrast) -> str:
 def _data(comparison: Comparison, found: CaseResults) -> dict[str, Any]:
     """Return the data that page.js reads, by position instead of by name, to be short."""
     return {
-        "versions": [shown(arm.version) for arm in found.arms],
+        "versions": [escape_value(arm.version) for arm in found.arms],
         "rounds": [
             [[one.round, rounded(max(one.steady_ns, 1.0) / 1e6)] for one in replicates]
             for replicates in found.replicates
@@ -278,7 +282,7 @@ def _data(comparison: Comparison, found: CaseResults) -> dict[str, Any]:
         "phases": [[rounded(_drawable(value)) for value in _phase_times(arm).values()] for arm in found.arms],
         "contrasts": [
             [
-                shown(_compared(one)),
+                escape_value(_name_contrast(one)),
                 *(rounded(value) for value in (one.ratio, one.ci_low, one.ci_high)),
                 one.verdict,
                 _margin(comparison, one),
@@ -301,7 +305,7 @@ def _trend_data(comparison: Comparison, found: CaseResults) -> dict[str, Any]:
     return {
         "order": [
             [
-                shown(version),
+                escape_value(version),
                 *((rounded(one.ratio), rounded(one.ci_low), rounded(one.ci_high), one.verdict) if one else ()),
                 *((1, 1, 1, "same") if version in at_one else ()),
             ]
@@ -309,7 +313,7 @@ def _trend_data(comparison: Comparison, found: CaseResults) -> dict[str, Any]:
             for one in (timed.get(version),)
         ],
         "steps": [
-            [*(shown(arm.version) for arm in one.pair.arms), rounded(one.ratio), one.verdict]
+            [*(escape_value(arm.version) for arm in one.pair.arms), rounded(one.ratio), one.verdict]
             for one in found.neighbours
             if one.verdict in ("slower", "faster")
         ],

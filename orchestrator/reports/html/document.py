@@ -17,7 +17,7 @@ from orchestrator.reports.html import charts, facts
 from orchestrator.reports.html.assets import asset, policy
 from orchestrator.reports.html.calls import Calls
 from orchestrator.reports.html.cases import COLUMNS, sections
-from orchestrator.reports.html.escape import rounded, script_data, shown
+from orchestrator.reports.html.escape import escape_value, rounded, script_data
 from orchestrator.reports.html.rows import (
     ARM_COLUMNS,
     CONTRAST_COLUMNS,
@@ -36,7 +36,7 @@ FOLDER = Path(__file__).parent
 NOTHING_MEASURED = "Nothing was compared."
 
 
-def written(run: Run, calls: Calls) -> str:
+def render_page(run: Run, calls: Calls) -> str:
     comparison = run.comparison
     names = Names.of(arm.case for arm in comparison.arms)
     courses = calls.courses(one.number for one in run.replicates)
@@ -52,17 +52,17 @@ def written(run: Run, calls: Calls) -> str:
             style=style,
             runtime=runtime,
             script=own,
-            title=shown(_title(versions)),
-            run=shown(comparison.plan.run),
+            title=escape_value(_title(versions)),
+            run=escape_value(comparison.plan.run),
             created=comparison.plan.created,
-            facts=shown(table.facts(comparison)),
-            summary=[shown(sentence) for sentence in _summary(comparison)] or [NOTHING_MEASURED],
-            warnings=[shown(warning) for warning in (*comparison.broken, *comparison.warnings)],
+            facts=escape_value(table.facts(comparison)),
+            summary=[escape_value(sentence) for sentence in _summary(comparison)] or [NOTHING_MEASURED],
+            warnings=[escape_value(warning) for warning in (*comparison.broken, *comparison.warnings)],
             rows=rows,
             columns=ARM_COLUMNS,
             tables=_further(comparison, names),
             workloads=list(dict.fromkeys(row.workload for row in rows)),
-            versions=[shown(version) for version in versions],
+            versions=[escape_value(version) for version in versions],
             verdicts=_present(comparison, rows),
             cases=cases,
             case_columns=COLUMNS,
@@ -94,7 +94,7 @@ def _further(comparison: Comparison, names: Names) -> list[dict[str, Any]]:
 def _missing(comparison: Comparison, rows: list[TableRow]) -> list[dict[str, Any]]:
     """Return the arms that did not finish, whatever was measured of them before."""
     return [
-        {"row": row, "outcome": VERDICTS[arm.outcome], "reason": shown(arm.reason)}
+        {"row": row, "outcome": VERDICTS[arm.outcome], "reason": escape_value(arm.reason)}
         for arm, row in zip(comparison.arms, rows, strict=True)
         if arm.outcome != "measured"
     ]
@@ -119,10 +119,10 @@ def _overview(comparison: Comparison, names: Names) -> dict[str, Any] | None:
     counts = {word: sum(one.verdict == word for one in timed) for word in VERDICTS}
     told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     ratios = [
-        [shown(one.pair.arms[1].version), rounded(one.ratio), one.verdict, places[one.pair.arms[1].case]]
+        [escape_value(one.pair.arms[1].version), rounded(one.ratio), one.verdict, places[one.pair.arms[1].case]]
         for one in timed
     ]
-    cases = [f"{shown(case.workload)} {names.own[case]}" for case in names.cases.values()]
+    cases = [f"{escape_value(case.workload)} {names.own[case]}" for case in names.cases.values()]
     return {
         "label": f"Ratios of {len(timed)} arms to the baseline: {told}. The table below holds them all.",
         "data": script_data({"ratios": ratios, "cases": cases}),
@@ -133,7 +133,7 @@ def _title(versions: Sequence[str]) -> str:
     baseline, *others = versions
     if len(versions) >= TREND_FROM:
         return f"{others[0]} to {others[-1]}, {len(others)} versions, against {baseline}"
-    return f"{_listed(tuple(others))} against {baseline}" if others else baseline
+    return f"{_join_with_and(tuple(others))} against {baseline}" if others else baseline
 
 
 def _summary(comparison: Comparison) -> Sequence[str]:
@@ -143,7 +143,7 @@ def _summary(comparison: Comparison) -> Sequence[str]:
     return [f"{case.label}: {trend.summary(points)}" for case, points in trend.points(comparison).items()]
 
 
-def _listed(words: tuple[str, ...]) -> str:
+def _join_with_and(words: tuple[str, ...]) -> str:
     return " and ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 

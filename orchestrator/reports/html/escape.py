@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from orchestrator.terminal.text import harmless
+from orchestrator.terminal.text import escape_unprintable
 
 # Enough to draw from; a page of hundreds of cases holds a million figures.
 DIGITS = 4
@@ -12,9 +12,9 @@ DIGITS = 4
 ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
-def shown(text: object) -> str:
+def escape_value(text: object) -> str:
     """Escape characters that cannot be printed or that change the reading direction, as Python would write them."""
-    return harmless(str(text))
+    return escape_unprintable(str(text))
 
 
 def rounded(value: float | None, digits: int = DIGITS) -> float | None:

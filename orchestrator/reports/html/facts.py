@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator.model import Comparison, Manifest
-from orchestrator.reports.html.escape import shown
+from orchestrator.reports.html.escape import escape_value
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Fact:
 
 def host(manifest: Manifest) -> list[tuple[str, str]]:
     """Return what is known about the machine."""
-    return [(_words(name), shown(value)) for name, value in manifest.host.items() if value not in (None, "")]
+    return [(_words(name), escape_value(value)) for name, value in manifest.host.items() if value not in (None, "")]
 
 
 def setting(comparison: Comparison) -> list[tuple[str, str]]:
@@ -43,7 +43,7 @@ def setting(comparison: Comparison) -> list[tuple[str, str]]:
         "budget": plan.budget_s and f"{plan.budget_s:g} s",
         "deadline of a replicate": f"{plan.timeout_s:g} s",
     }
-    return [(name, shown(value)) for name, value in facts.items() if value is not None]
+    return [(name, escape_value(value)) for name, value in facts.items() if value is not None]
 
 
 def environments(comparison: Comparison) -> list[Fact]:
@@ -52,7 +52,9 @@ def environments(comparison: Comparison) -> list[Fact]:
     by_version = {version: _facts(manifest, version) for version in versions}
     names = dict.fromkeys(name for facts in by_version.values() for name in facts)
     return [
-        Fact(shown(_words(name)), tuple(shown(by_version[version].get(name, "–")) for version in versions))
+        Fact(
+            escape_value(_words(name)), tuple(escape_value(by_version[version].get(name, "–")) for version in versions)
+        )
         for name in names
     ]
 
@@ -69,8 +71,8 @@ def _facts(manifest: Manifest, version: str) -> Mapping[str, object]:
 
 def command(manifest: Manifest) -> str:
     """Return the command as it would be typed into a shell."""
-    return shown(shlex.join(("tfcompare", *manifest.command)))
+    return escape_value(shlex.join(("tfcompare", *manifest.command)))
 
 
 def _words(name: str) -> str:
-    return shown(name).replace("_", " ")
+    return escape_value(name).replace("_", " ")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, Params, VersionPair
 from orchestrator.reports.columns import MARKS, MEASURES, duration, interval, ratio
-from orchestrator.reports.html.escape import rounded, shown
+from orchestrator.reports.html.escape import escape_value, rounded
 from orchestrator.reports.summary import by_candidate
 
 # What stands in a verdict's place where there is none, with its mark.
@@ -96,8 +96,10 @@ class Names:
             for case in alike:
                 # Of a workload with one case nothing sets it apart: it is called by all it has.
                 hidden = tuple(one for one in case.params if one in common) if len(alike) > 1 else ()
-                own[case] = shown(params(tuple(one for one in case.params if one not in hidden))) or "no parameters"
-                shared[case] = shown(params(hidden))
+                own[case] = (
+                    escape_value(params(tuple(one for one in case.params if one not in hidden))) or "no parameters"
+                )
+                shared[case] = escape_value(params(hidden))
         anchors = {case.label: f"case-{number}" for number, case in enumerate(listed)}
         return cls({case.label: case for case in listed}, own, shared, anchors)
 
@@ -113,7 +115,7 @@ def arm_rows(comparison: Comparison, names: Names) -> list[TableRow]:
 
 
 def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: str, names: Names) -> TableRow:
-    case, version, workload = names.own[arm.case], shown(arm.version), shown(arm.case.workload)
+    case, version, workload = names.own[arm.case], escape_value(arm.version), escape_value(arm.case.workload)
     return TableRow(
         anchor=names.anchors[arm.case.label],
         workload=workload,
@@ -125,7 +127,7 @@ def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: str, names: Nam
             "workload": TableCell(workload),
             "case": TableCell(case),
             "version": TableCell(version),
-            **judged(contrast if arm.median_ms is not None else None),
+            **build_ratio_cells(contrast if arm.median_ms is not None else None),
             "time": timed(arm.median_ms),
             "first": timed(arm.first_ms),
             "second": timed(arm.second_ms),
@@ -159,7 +161,7 @@ def notes_of(arm: ArmResult, contrast: Contrast | None) -> tuple[str, ...]:
         EXPLORATORY if contrast and contrast.exploratory else "",
         margin_of(contrast.pair) if contrast else "",
     ]
-    return tuple(shown(one) for one in told if one)
+    return tuple(escape_value(one) for one in told if one)
 
 
 def margin_of(pair: Pair) -> str:
@@ -174,8 +176,8 @@ def contrast_rows(contrasts: Sequence[Contrast], names: Names) -> list[TableRow]
 
 def contrast_row(contrast: Contrast, names: Names) -> TableRow:
     pair = contrast.pair
-    compared, version = compared_cases(pair, names), shown(pair.arms[1].version)
-    workload = shown(pair.workload)
+    compared, version = describe_pair(pair, names), escape_value(pair.arms[1].version)
+    workload = escape_value(pair.workload)
     told = (contrast.reason, EXPLORATORY if contrast.exploratory else "", margin_of(pair))
     return TableRow(
         anchor=names.anchors.get(pair.arms[1].case, ""),
@@ -183,28 +185,28 @@ def contrast_row(contrast: Contrast, names: Names) -> TableRow:
         case=compared,
         version=version,
         verdict=VERDICTS[contrast.verdict],
-        notes=tuple(shown(one) for one in told if one),
+        notes=tuple(escape_value(one) for one in told if one),
         cells={
             "workload": TableCell(workload),
             "case": TableCell(compared),
             "version": TableCell(version),
             "measure": TableCell(MEASURES[pair.metric]),
-            **judged(contrast),
+            **build_ratio_cells(contrast),
             "rounds": TableCell(str(contrast.rounds), contrast.rounds) if contrast.rounds else TableCell(),
         },
     )
 
 
-def compared_cases(pair: Pair, names: Names) -> str:
+def describe_pair(pair: Pair, names: Names) -> str:
     """Return what distinguishes two cases and what they share or, for versions, the case."""
     if isinstance(pair, VersionPair):
-        return f"{names.own.get(pair.case, shown(pair.case.label))} against {shown(pair.baseline)}"
+        return f"{names.own.get(pair.case, escape_value(pair.case.label))} against {escape_value(pair.baseline)}"
     old, new = map(params, pair.apart)
     shared = params(pair.params)
-    return shown(f"{new} against {old}" + (f" ({shared})" if shared else ""))
+    return escape_value(f"{new} against {old}" + (f" ({shared})" if shared else ""))
 
 
-def judged(contrast: Contrast | None) -> dict[str, TableCell]:
+def build_ratio_cells(contrast: Contrast | None) -> dict[str, TableCell]:
     if contrast is None or contrast.ratio is None:
         return {"ratio": TableCell(), "interval": TableCell()}
     return {

@@ -14,7 +14,7 @@ from orchestrator.bisect import page, report
 from orchestrator.bisect.search import BisectFinding, Found, Wanted, search
 from orchestrator.bisect.state import State, Step
 from orchestrator.bisect.wording import announced, conclusions
-from orchestrator.terminal.text import drawn
+from orchestrator.terminal.text import render_plain
 from tests.conftest import ROOT
 from tests.support.kept import kept
 from tests.support.searches import SCENES
@@ -24,7 +24,7 @@ SCHEMA = json.loads((ROOT / "docs" / "schema" / "bisect-1.json").read_text())
 
 
 def text(known: State) -> str:
-    return drawn(lambda width: report.layout(known, known.found, width)) + "\n"
+    return render_plain(lambda width: report.layout(known, known.search_result, width)) + "\n"
 
 
 @pytest.mark.parametrize("scene", ["several", "stepped-over", "unfinished"])
@@ -45,7 +45,7 @@ def test_no_line_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch, sce
 
 def first(scene: str) -> tuple[str, ...]:
     known = SCENES[scene]()
-    return conclusions(known, known.found)
+    return conclusions(known, known.search_result)
 
 
 def test_one_change_is_named_with_its_share():
@@ -115,7 +115,7 @@ def test_each_step_says_what_it_measures_and_why():
 def test_the_object_keeps_its_schema(scene: str):
     Draft202012Validator.check_schema(SCHEMA)
     known = SCENES[scene]()
-    found = json.loads(json.dumps(report.as_object(known, known.found), allow_nan=False))
+    found = json.loads(json.dumps(report.as_object(known, known.search_result), allow_nan=False))
     Draft202012Validator(SCHEMA).validate(found)
     assert found["schema"] == "tfcompare.bisect/1"
     assert found["finished"] == (scene not in ("unfinished", "nothing"))
@@ -123,7 +123,7 @@ def test_the_object_keeps_its_schema(scene: str):
 
 def test_the_object_tells_each_change_with_its_share():
     known = SCENES["several"]()
-    changes = report.as_object(known, known.found)["changes"]
+    changes = report.as_object(known, known.search_result)["changes"]
     assert [(one["earlier"], one["later"], one["kind"]) for one in changes] == [
         ("1.14.0", "1.15.5", "change"), ("2.0.0", "2.1.4", "change"), ("2.3.4", "2.4.4", "change"),
     ]  # fmt: skip
@@ -158,19 +158,19 @@ class Reader(HTMLParser):
 @pytest.mark.parametrize("scene", SCENES)
 def test_the_page_is_whole_and_runs_and_loads_nothing(scene: str):
     known = SCENES[scene]()
-    found = Reader(page.render(known, known.found))
+    found = Reader(page.render(known, known.search_result))
     assert "script" not in found.tags
     assert ("svg" in found.tags) == (scene != "nothing")
     assert not {"src", "href", "srcset", "onload", "style"} & {name for name, _ in found.attributes}
     words = re.sub(r"\s+", " ", found.words)
-    for line in conclusions(known, known.found):
+    for line in conclusions(known, known.search_result):
         assert line in words
 
 
 def test_the_page_draws_every_version_that_was_visited():
     known = SCENES["several"]()
-    words = Reader(page.render(known, known.found)).words
-    for part in known.found.parts:
+    words = Reader(page.render(known, known.search_result)).words
+    for part in known.search_result.parts:
         assert part.later in words
 
 
@@ -185,7 +185,7 @@ def test_text_from_elsewhere_is_never_markup(tmp_path: Path):
             replace(step, skipped=tuple(replace(one, reason=attack) for one in step.skipped)) for step in known.steps
         ),
     )
-    written = page.write(hostile, hostile.found, tmp_path).read_text()
+    written = page.write(hostile, hostile.search_result, tmp_path).read_text()
     found, harmless = Reader(written), Reader(page.render(known, replace_notes(known)))
     assert set(found.tags) <= set(harmless.tags) | {"div", "ul", "li"}
     assert "\u202e" not in written
@@ -203,7 +203,7 @@ def test_a_deadline_is_told_where_a_ratio_would_stand():
     known = replace(SCENES["nothing"](), candidates=("1.14.0", "2.6.5"))
     step = Step(kind="ends", versions=("1.14.0", "2.6.5"), run="steps/01", seconds=1.0, findings=(late,))
     known = replace(known, steps=(step,))
-    assert conclusions(known, known.found) == (
+    assert conclusions(known, known.search_result) == (
         "2.6.5 against 1.14.0: slower (2.6.5 ran into the deadline).",
         "2.6.5 is slower than 1.14.0: 2.6.5 ran into the deadline",
     )

@@ -18,7 +18,7 @@ from orchestrator.history.model import Event, Moved, Night
 from orchestrator.history.night_rows import bounds
 from orchestrator.history.series import all_series
 from orchestrator.history.store import Read, Store
-from orchestrator.terminal.text import drawn
+from orchestrator.terminal.text import render_plain
 from tests.support import nights_shown as shown
 from tests.support.nights import history
 
@@ -257,7 +257,7 @@ def test_an_answer_is_parquet(ask, read: Read, events: list[Event], tmp_path: Pa
 def test_a_table_shows_the_first_rows_and_says_how_many_there_are(monkeypatch, read: Read, events: list[Event]):
     monkeypatch.setattr(sql_output, "MOST_ROWS", 3)
     found = query.query("SELECT range AS number, chr(27) || '[2J' AS text FROM range(5)", read, events)
-    text = drawn(lambda width: sql_output.table(found))
+    text = render_plain(lambda width: sql_output.table(found))
     assert text.splitlines()[-1] == "the first 3 of 5 rows: --format csv has them all"
     assert "\\x1b[2J" in text
     assert "\x1b" not in text

@@ -38,7 +38,7 @@ def test_points_come_back_as_they_were_written(store: Store):
     read = store.read()
     assert read.points() == points
     assert read.warnings == ()
-    assert store.known_runs() == {point.run for point in points}
+    assert store.list_runs() == {point.run for point in points}
 
 
 def test_a_file_a_run_and_stage_lies_in_the_folder_of_its_month(store: Store):
@@ -61,7 +61,7 @@ def test_an_empty_history_is_an_empty_table(store: Store):
     assert store.read().points() == []
     assert store.read().table.schema.equals(SCHEMA)
     assert store.events() == ([], ())
-    assert store.known_runs() == frozenset()
+    assert store.list_runs() == frozenset()
 
 
 def test_a_file_that_is_cut_short_is_put_aside_and_named_and_the_rest_is_used(store: Store):

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.engines.docker.image import BASE_DIGEST, BASE_ID
 from orchestrator.images import report
 from orchestrator.images.inventory import judge, place, weigh
-from orchestrator.terminal.text import drawn
+from orchestrator.terminal.text import render_plain
 from tests.unit.images.scenes import BASE, flavour, judged, kept, recipe, version
 
 KEY = ("1.14.0", "cpu", "3.7")
@@ -95,9 +95,9 @@ def test_the_table_and_the_objects_tell_the_same():
     assert (first["tag"], first["size"], first["created"]) == (NOW.tag, 10**9, "2026-01-02T03:04:00+00:00")
     assert {entry["state"] for entry in missing} == {"not built"}
     assert len(report.objects(found, missing=False)) == 2
-    text = drawn(lambda width: report.of_images(found, missing=True))
+    text = render_plain(lambda width: report.of_images(found, missing=True))
     assert "1.0 GB" in text
     assert "not built" in text
-    assert drawn(lambda width: report.of_images(weigh([], {}, VERSIONS), missing=False)) == (
+    assert render_plain(lambda width: report.of_images(weigh([], {}, VERSIONS), missing=False)) == (
         "no image of tfcompare's is here"
     )

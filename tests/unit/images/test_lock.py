@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.images import report
 from orchestrator.images.lock import Answer, bases, why
-from orchestrator.terminal.text import drawn
+from orchestrator.terminal.text import render_plain
 from tests.unit.images.scenes import version
 
 ONE, TWO = "sha256:" + "1" * 64, "sha256:" + "2" * 64
@@ -46,7 +46,7 @@ def test_a_base_of_ones_own_has_only_the_digest_that_was_locked_before():
 def test_an_answer_is_new_or_as_known_or_loudly_another(one: Answer, state: str):
     assert one.state == state
     assert one.as_object()["state"] == state
-    text = drawn(lambda width: report.of_answers([one, replace(one, wrong="")]))
+    text = render_plain(lambda width: report.of_answers([one, replace(one, wrong="")]))
     assert state in text
 
 

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.engines.docker import image, nvidia
 from orchestrator.images import report, sizes
 from orchestrator.images.prune import Garbage, Spared, orphans, part
-from orchestrator.terminal.text import drawn
+from orchestrator.terminal.text import render_plain
 from tests.unit.images.scenes import judged, kept, recipe
 
 OLD = judged("stale", id="sha256:old")
@@ -76,7 +76,12 @@ def test_a_builder_is_a_user_and_a_data_folder(monkeypatch, tmp_path):
 def test_what_images_share_is_counted_once():
     base, one, two = (1, "FROM", 100), (2, "RUN one", 10), (3, "RUN two", 5)
     assert sizes.together([base, one, base, two]) == 115
-    assert [sizes.told(size) for size in (5, 1500, 2_500_000, 1_234_000_000)] == ["5 B", "1.5 kB", "2.5 MB", "1.2 GB"]
+    assert [sizes.format_size(size) for size in (5, 1500, 2_500_000, 1_234_000_000)] == [
+        "5 B",
+        "1.5 kB",
+        "2.5 MB",
+        "1.2 GB",
+    ]
 
 
 def test_the_table_tells_what_goes_and_what_stays(tmp_path):
@@ -87,7 +92,7 @@ def test_the_table_tells_what_goes_and_what_stays(tmp_path):
         environments=((tmp_path / "1.0.0-cpu-py3.7-0123", 500_000_000),),
         spared=(Spared(name="tfcompare:x", why="the running container busy uses it"),),
     )
-    text = drawn(lambda width: report.of_garbage(garbage))
+    text = render_plain(lambda width: report.of_garbage(garbage))
     assert garbage
     assert "its lock is another one now" in text
     assert "2 containers" in text
@@ -96,7 +101,7 @@ def test_the_table_tells_what_goes_and_what_stays(tmp_path):
     assert "frees about 1.5 GB" in text
     nothing = replace(garbage, images=(), containers=(), environments=())
     assert not nothing
-    assert drawn(lambda width: report.of_garbage(nothing)) == (
+    assert render_plain(lambda width: report.of_garbage(nothing)) == (
         "left alone: tfcompare:x: the running container busy uses it"
     )
 
@@ -110,4 +115,4 @@ def test_code_that_a_driver_made_goes_with_the_last_image_that_it_was_made_for(t
     )
     assert garbage
     assert garbage.frees == 7
-    assert "driver's code ba9876543210-GPU-1" in drawn(lambda width: report.of_garbage(garbage))
+    assert "driver's code ba9876543210-GPU-1" in render_plain(lambda width: report.of_garbage(garbage))

@@ -14,7 +14,7 @@ from orchestrator.engines.docker import container
 from orchestrator.images import report
 from orchestrator.images.inside import Inside, parse
 from orchestrator.images.verify import Verified, compare, look, pins
-from orchestrator.terminal.text import drawn
+from orchestrator.terminal.text import render_plain
 from tests.unit.images.scenes import flavour, recipe, version, with_locks
 
 HASH = "--hash=sha256:" + "1" * 64
@@ -199,7 +199,7 @@ def test_the_table_tells_what_was_expected_only_where_it_was_not_found(locked: F
     found = inside(python="3.6.15", imported={"error": "a\nb"})
     checks = tuple(compare(found, made.labels, version("1.14.0"), locked, made))
     one = Verified(version="1.14.0", flavour="cpu", image=made.tag, checks=checks)
-    text = drawn(lambda width: report.of_checks([one]))
+    text = render_plain(lambda width: report.of_checks([one]))
     assert not one.ok
     assert f" {made.spec[:12]}\n" in text, "a hash is told by its beginning"
     assert "3.6.15; expected: 3.7" in text

@@ -327,7 +327,7 @@ def test_an_interrupt_says_where_what_was_measured_lies(monkeypatch, options: Ni
     ("error", "code"),
     [(ContractBroken("a line is cut short"), 7), (KeyError("case"), 70), (OSError(5, "Input/output error"), 70)],
 )
-@pytest.mark.parametrize("step", ["load_run", "_judged"])
+@pytest.mark.parametrize("step", ["load_run", "_judge_points"])
 def test_whatever_ends_a_night_is_recorded_and_reported(
     monkeypatch, options: NightOptions, error: Exception, code: int, step: str
 ):

@@ -220,7 +220,7 @@ def test_an_old_timer_is_read_shown_without_its_tokens_and_removed(machine: Mach
     use(machine, "systemd")
     one = Systemd(system=system)
     one.install(wanted(flags=OLD))
-    for place in one.drawn(wanted()):
+    for place in one.render_files(wanted()):
         Path(place).chmod(0o644)
     streams = call("status")
     assert streams[0] == 0

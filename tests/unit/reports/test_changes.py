@@ -10,7 +10,7 @@ import pytest
 from orchestrator.reports import changes
 from orchestrator.results.compare_runs import Changes, Difference, RatioChange
 from orchestrator.results.run import Run
-from orchestrator.terminal.text import drawn
+from orchestrator.terminal.text import render_plain
 from tests.support import scenes
 from tests.support.builders import contrast
 from tests.support.kept import kept
@@ -56,7 +56,7 @@ def both() -> Changes:
 @pytest.mark.parametrize("width", [80, 120])
 def test_it_is_what_the_snapshot_shows(monkeypatch: pytest.MonkeyPatch, width: int):
     monkeypatch.setenv("COLUMNS", str(width))
-    found = drawn(lambda wide: changes.layout(both(), wide)) + "\n"
+    found = render_plain(lambda wide: changes.layout(both(), wide)) + "\n"
     assert found == kept(f"changes-{width}", found)
 
 
@@ -86,6 +86,6 @@ def test_what_steers_a_terminal_is_shown_and_not_obeyed(monkeypatch: pytest.Monk
     hostile = replace(
         both(), differences=(Difference("host cpu", "\x1b[2J[red]x[/red]", "\u202e"),), left_out=("\x07",)
     )
-    text = drawn(lambda wide: changes.layout(hostile, wide))
+    text = render_plain(lambda wide: changes.layout(hostile, wide))
     assert r"\x1b[2J[red]x[/red]" in text
     assert {character for character in text if not character.isprintable()} == {"\n"}

@@ -56,9 +56,9 @@ def test_a_run_without_claims_has_no_such_table():
 
 
 def test_every_builtin_claim_can_be_listed(capsys: pytest.CaptureFixture[str]):
-    from orchestrator.cli.list import draw_listing, find_listing
+    from orchestrator.cli.list import find_listing, print_listing
 
-    draw_listing(find_listing("claims"), "json")
+    print_listing(find_listing("claims"), "json")
     listed = json.loads(capsys.readouterr().out)
     files = Path(claims.__file__).parents[2].glob("workloads/claims/*.toml")
     assert {one["claim"] for one in listed} == {path.stem for path in files}

@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.reports.columns import COLUMNS, Notes, bar, choose, duration, known_columns, legend, ratio
+from orchestrator.reports.columns import COLUMNS, Notes, bar, choose, duration, legend, parse_columns, ratio
 from tests.support.builders import arm, case, contrast, unmeasured, version_pair
 
 NARROW = ["time", "ratio", "interval", "bar", "verdict"]
@@ -25,11 +25,11 @@ def test_a_wider_terminal_shows_more_unasked(width: int, shown: list[str]):
 
 
 def test_what_is_asked_for_is_shown_in_that_order_and_once():
-    assert names(80, known_columns("verdict, build,time,build")) == ["verdict", "build", "time"]
+    assert names(80, parse_columns("verdict, build,time,build")) == ["verdict", "build", "time"]
 
 
 def test_what_is_added_joins_what_the_width_shows_unasked():
-    added = known_columns("+first,build,mde")
+    added = parse_columns("+first,build,mde")
     assert names(80, added) == ["build", "first", *NARROW, "mde"]
     assert names(130, added) == ["build", "first", "second", *NARROW, "seed", "mde"]
 
@@ -47,7 +47,7 @@ def test_what_is_added_joins_what_the_width_shows_unasked():
 )
 def test_a_name_that_is_no_column_is_wrong_usage_with_the_names_that_are(text: str, message: str):
     with pytest.raises(UsageError, match=message):
-        known_columns(text)
+        parse_columns(text)
 
 
 def test_each_column_shows_its_own_figure():

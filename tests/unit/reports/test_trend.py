@@ -14,10 +14,10 @@ from orchestrator.cli.show import ReportChoice
 from orchestrator.model import Case, Comparison
 from orchestrator.plan.pairs import in_order, neighbour_pairs
 from orchestrator.reports import html, trend
-from orchestrator.reports.html.escape import shown as shown_text
+from orchestrator.reports.html.escape import escape_value as shown_text
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
-from orchestrator.terminal.text import drawn
+from orchestrator.terminal.text import render_plain
 from tests.conftest import ROOT
 from tests.support import scenes
 from tests.support.builders import arm, case_pair, contrast, plan, version_pair
@@ -38,7 +38,7 @@ def measured(directory: Path) -> Comparison:
 
 
 def text(of: Comparison) -> str:
-    return drawn(lambda width: trend.layout(of, width)) + "\n"
+    return render_plain(lambda width: trend.layout(of, width)) + "\n"
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])

@@ -19,7 +19,7 @@ from orchestrator.model import (
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.endings import Endings, read_endings
 from orchestrator.results.rundir import RunDir
-from orchestrator.results.warnings import _listed, compare_threads
+from orchestrator.results.warnings import _join_versions, compare_threads
 from tests.support.builders import MS, NEW, OLD, case, manifest, plan, rows, run_directory, write_stream
 
 A, B = case("a"), case("b")
@@ -298,7 +298,7 @@ def test_what_was_noted_of_the_gpus_at_the_start_stands_above_every_report(run: 
 
 def test_neighbours_that_share_a_python_are_told_together() -> None:
     pythons = {"1.14.0": "3.7", "2.0.0": "3.7", "2.1.4": "3.7", "2.13.0": "3.11", "2.20.0": "3.11"}
-    assert _listed(pythons) == "1.14.0 to 2.1.4 on 3.7, 2.13.0 on 3.11, 2.20.0 on 3.11"
+    assert _join_versions(pythons) == "1.14.0 to 2.1.4 on 3.7, 2.13.0 on 3.11, 2.20.0 on 3.11"
 
 
 def test_the_journal_keeps_what_tensorflow_states_of_its_threads(run: RunDir):

@@ -58,11 +58,13 @@ def test_a_folder_of_a_volume_is_where_the_volume_is(inside):
         )
     )
     assert mounted is not None
-    assert host_paths.seen(Path("/history/runs/a/results"), mounted) == Path("/volumes/history/_data/runs/a/results")
-    assert host_paths.seen(Path("/history/runs/old/results"), mounted) == Path("/elsewhere/results")
-    assert host_paths.seen(Path("/history"), mounted) == Path("/volumes/history/_data")
+    assert host_paths.find_engine_path(Path("/history/runs/a/results"), mounted) == Path(
+        "/volumes/history/_data/runs/a/results"
+    )
+    assert host_paths.find_engine_path(Path("/history/runs/old/results"), mounted) == Path("/elsewhere/results")
+    assert host_paths.find_engine_path(Path("/history"), mounted) == Path("/volumes/history/_data")
     for nowhere in (Path("/historyx"), Path("/tmp/x"), Path("/")):
-        assert host_paths.seen(nowhere, mounted) is None
+        assert host_paths.find_engine_path(nowhere, mounted) is None
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from orchestrator.history.night_rows import rows
 from orchestrator.history.series import all_series
 from orchestrator.history.terminal import plot
 from orchestrator.terminal.std_streams import guard
-from orchestrator.terminal.text import draw
+from orchestrator.terminal.text import print_table
 from tests.support.kept import kept
 from tests.support.nights import history
 
@@ -121,7 +121,7 @@ def test_what_cannot_write_it_gets_ascii_of_the_same_width(monkeypatch, tmp_path
         monkeypatch.setattr(sys, "stdout", out)
         monkeypatch.setenv("COLUMNS", "80")
         guard()
-        draw(lambda width: Text("\n".join(lines)))
+        print_table(lambda width: Text("\n".join(lines)))
         plot.say([Text("▲ 1.10x")])
         sys.stdout.flush()
     found = (tmp_path / "out").read_text(encoding).splitlines()

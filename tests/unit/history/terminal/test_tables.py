@@ -18,7 +18,7 @@ from orchestrator.history.select import Picked, SeriesSelection, matching, pick
 from orchestrator.history.series import all_series
 from orchestrator.history.terminal import alarms as alarmed
 from orchestrator.history.terminal import tables
-from orchestrator.terminal.text import drawn
+from orchestrator.terminal.text import render_plain
 from tests.conftest import ROOT
 from tests.support import nights_shown as shown
 from tests.support.kept import kept
@@ -44,13 +44,13 @@ def picked(points: list[Point], **asked) -> Picked:
 
 def overview(points: list[Point], *alarms: Alarm, **asked) -> str:
     found = picked(points, **asked)
-    listed = objects.shown(found, alarms)
-    return drawn(lambda width: tables.overview(found, listed, alarms, width)) + "\n"
+    listed = objects.build_shown_series(found, alarms)
+    return render_plain(lambda width: tables.overview(found, listed, alarms, width)) + "\n"
 
 
 def detail(points: list[Point], *alarms: Alarm, **asked) -> str:
-    listed = objects.shown(picked(points, **asked), alarms, changes)
-    return drawn(lambda width: tables.detail(listed, width, whole=asked.get("whole", False))) + "\n"
+    listed = objects.build_shown_series(picked(points, **asked), alarms, changes)
+    return render_plain(lambda width: tables.detail(listed, width, whole=asked.get("whole", False))) + "\n"
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -168,17 +168,20 @@ def test_hosts_are_shown_apart_and_found_by_the_beginning_of_their_names():
 def test_the_last_nights_are_those_that_are_shown(points):
     found = picked(points, case=shown.EAGER, last=5)
     assert found.first == FIRST + timedelta(days=shown.NIGHTS - 5)
-    assert all(len(one.rows) == 5 for one in objects.shown(found, ()))
+    assert all(len(one.rows) == 5 for one in objects.build_shown_series(found, ()))
     assert picked(points, case=shown.EAGER, last=1000).first == FIRST
     assert picked(points, since=date(2024, 2, 1)).first == date(2024, 2, 1)
 
 
 def test_changes_are_sought_in_all_nights_however_few_are_shown(points):
     one = next(
-        one for one in objects.shown(picked(points, case=shown.EAGER, last=25, versions=("nightly",)), (), changes)
+        one
+        for one in objects.build_shown_series(
+            picked(points, case=shown.EAGER, last=25, versions=("nightly",)), (), changes
+        )
     )
     assert [change.first for change in one.changes] == [FIRST + timedelta(days=shown.STEP)]
-    assert objects.shown(picked(points, last=25), ())[0].changes is None
+    assert objects.build_shown_series(picked(points, last=25), ())[0].changes is None
 
 
 def test_a_version_is_found_by_its_short_name(points):
@@ -224,18 +227,20 @@ def test_an_open_alarm_stands_on_top_with_its_note_and_one_of_another_series_is_
 
 
 def test_an_alarm_is_listed_with_everything_and_its_commands_in_one_piece(alarm):
-    text = "\n".join(line.plain for line in alarmed.listed([alarm], whole=False))
+    text = "\n".join(line.plain for line in alarmed.render_alarms([alarm], whole=False))
     assert f"  reproduce: {alarm.reproduce}\n  bisect: {alarm.bisect}" in text
     assert "changed since 2024-02-09: nightly: 2.22.0.dev20240209 -> 2.22.0.dev20240210" in text
     assert "note: the new [b]allocator[/b]" in text
     muted = replace(alarm, state="muted", until=date(2026, 12, 31))
-    assert "note: until 2026-12-31: the new" in "\n".join(line.plain for line in alarmed.listed([muted], whole=False))
+    assert "note: until 2026-12-31: the new" in "\n".join(
+        line.plain for line in alarmed.render_alarms([muted], whole=False)
+    )
     gone = replace(alarm, state="recovered")
-    assert [line.plain for line in alarmed.listed([gone], whole=False)] == [
+    assert [line.plain for line in alarmed.render_alarms([gone], whole=False)] == [
         "no alarm is open; --all shows those that were"
     ]
-    assert len(list(alarmed.listed([gone], whole=True))) > 3
-    assert [line.plain for line in alarmed.listed([], whole=True)] == ["no alarm is open"]
+    assert len(list(alarmed.render_alarms([gone], whole=True))) > 3
+    assert [line.plain for line in alarmed.render_alarms([], whole=True)] == ["no alarm is open"]
 
 
 def test_the_gravest_alarm_comes_first(alarm):
@@ -248,14 +253,16 @@ def test_the_gravest_alarm_comes_first(alarm):
 def test_the_object_keeps_its_schema(points, alarm, asked: dict):
     Draft202012Validator.check_schema(SCHEMA)
     found = picked(points, **asked)
-    made = objects.as_object(objects.shown(found, [alarm], changes if len(found.cases) == 1 else None), [alarm], ["w"])
+    made = objects.as_object(
+        objects.build_shown_series(found, [alarm], changes if len(found.cases) == 1 else None), [alarm], ["w"]
+    )
     Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(made, allow_nan=False)))
     assert made["series"]
     assert all(one["shown"] for one in made["series"])
 
 
 def test_the_rows_of_the_object_and_of_csv_are_the_same(points):
-    listed = objects.shown(picked(points, case=shown.EAGER), ())
+    listed = objects.build_shown_series(picked(points, case=shown.EAGER), ())
     made = objects.as_object(listed, (), ())
     lines = objects.as_csv(listed).splitlines()
     assert lines[0].split(",") == list(objects.CSV)
@@ -274,7 +281,7 @@ def test_no_text_from_elsewhere_steers_the_terminal(alarm, text: str):
     made[-1] = replace(made[-1], outcome="died", reason=f"r{text}", effect=None, error=None, rounds=0)
     key = next(key for key in all_series(made) if key.version == name)
     odd = replace(alarm, id=f"i{text}", key=key, note=f"n{text}", surroundings=(f"s{text}",), reproduce=f"c{text}")
-    listing = "\n".join(line.plain for line in alarmed.listed([odd], whole=True))
+    listing = "\n".join(line.plain for line in alarmed.render_alarms([odd], whole=True))
     for found in (overview(made, odd), detail(made, odd, versions=(name,)), listing):
         assert {character for character in found if not character.isprintable()} <= {"\n"}
 

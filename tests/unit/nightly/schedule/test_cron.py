@@ -24,7 +24,7 @@ def test_lines_of_a_crontab_come_and_go_and_what_was_there_stays(with_cron):
     assert with_cron.table == once
     entry = one.entry()
     assert entry is not None
-    assert (entry.planned, entry.edited, entry.gone) == (PLANNED, (), ())
+    assert (entry.planned, entry.edited, entry.missing) == (PLANNED, (), ())
     one.uninstall()
     assert with_cron.table == "MAILTO=me\n0 5 * * * backup\n"
     assert with_cron.files() == []
@@ -60,4 +60,4 @@ def test_a_crontab_that_lost_one_of_two_marks_is_left_alone(with_cron):
 def test_whoever_may_not_use_cron_is_told_so(with_cron):
     with_cron.set(DENIED="You (somebody) are not allowed to use this program (crontab)")
     with pytest.raises(UsageError, match=r"crontab -l: You \(somebody\) are not allowed"):
-        schedulers.named("cron")
+        schedulers.find_scheduler("cron")

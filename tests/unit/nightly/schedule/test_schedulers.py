@@ -24,32 +24,32 @@ def test_a_part_that_is_gone_is_told_and_put_back(with_cron, call):
     Cron().script.unlink()
     entry = Cron().entry()
     assert entry is not None
-    assert entry.gone == (str(Cron().script),)
+    assert entry.missing == (str(Cron().script),)
     code, out, _ = call("status")
     assert (code, f"wrong: {Cron().script} is gone: install it again" in out) == (0, True)
     assert call("install", *FLAGS, "--yes")[0] == 0
     found = Cron().entry()
     assert found is not None
-    assert found.gone == ()
+    assert found.missing == ()
 
 
 def test_the_first_scheduler_that_answers_is_taken(with_systemd):
     system = os.getuid() == 0
-    assert schedulers.named(None).title == Systemd(system=system).title
+    assert schedulers.find_scheduler(None).title == Systemd(system=system).title
     with_systemd.has("crontab", CRONTAB)
-    assert schedulers.named("cron").title == Cron().title
+    assert schedulers.find_scheduler("cron").title == Cron().title
     with_systemd.set(REFUSED="show-environment")
-    assert schedulers.named(None).title == Cron().title
+    assert schedulers.find_scheduler(None).title == Cron().title
     with pytest.raises(UsageError, match=r"does not answer \(Failed to do it: Access denied\)"):
-        schedulers.named("systemd")
+        schedulers.find_scheduler("systemd")
 
 
 def test_where_nothing_can_call_it_that_is_said(machine):
     words = "there is no systemctl; there is no crontab. `tfcompare nightly serve` waits by itself"
     with pytest.raises(UsageError, match=words):
-        schedulers.named(None)
+        schedulers.find_scheduler(None)
     with pytest.raises(UsageError, match="--scheduler 'at': it is systemd or cron"):
-        schedulers.named("at")
+        schedulers.find_scheduler("at")
 
 
 def test_install_shows_all_that_it_will_write_and_writes_nothing_unasked(with_cron, call):

@@ -17,7 +17,7 @@ def test_a_timer_is_written_enabled_started_and_taken_away_again(with_systemd, s
     assert one.entry() is None
     one.install(wanted())
     assert with_systemd.files() == ["tfcompare-nightly.service", "tfcompare-nightly.timer"]
-    assert {str(one.folder / name) for name in with_systemd.files()} == set(one.drawn(wanted()))
+    assert {str(one.folder / name) for name in with_systemd.files()} == set(one.render_files(wanted()))
     assert with_systemd.asked("systemctl") == [
         f"{user}daemon-reload",
         f"{user}enable tfcompare-nightly.timer",
@@ -25,7 +25,7 @@ def test_a_timer_is_written_enabled_started_and_taken_away_again(with_systemd, s
     ]
     entry = one.entry()
     assert entry is not None
-    assert (entry.planned, entry.edited, entry.gone) == (PLANNED, (), ())
+    assert (entry.planned, entry.edited, entry.missing) == (PLANNED, (), ())
     one.uninstall()
     assert with_systemd.files() == []
     assert with_systemd.asked("systemctl")[3:] == [

@@ -17,7 +17,7 @@ import pytest
 from orchestrator.model import Comparison
 from orchestrator.reports import html
 from orchestrator.reports.columns import MARKS
-from orchestrator.reports.html.escape import rounded, script_data, shown
+from orchestrator.reports.html.escape import escape_value, rounded, script_data
 from orchestrator.reports.html.rows import OTHERS
 from orchestrator.reports.summary import sentences
 from orchestrator.results.run import Run
@@ -281,7 +281,7 @@ def test_what_cannot_be_printed_is_shown_and_what_ends_a_script_is_escaped():
     assert "a\\u202eb\\x1b[31m\\x00\\ud800c\\u2028d" in page
     assert script_data(["</script>&\u2028"]) == '["\\u003c/script\\u003e\\u0026\\u2028"]'
     assert json.loads(script_data(["</script>&\u2028"])) == ["</script>&\u2028"]
-    assert shown("two\n lines") == "two lines"
+    assert escape_value("two\n lines") == "two lines"
 
 
 def test_figures_are_short_and_always_json():
