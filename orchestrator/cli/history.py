@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
 from orchestrator.cli import parse
 from orchestrator.cli.options import FORMATS, FormatFlags, HistoryFlags, choice, with_options
+from orchestrator.cli.talk import say
 from orchestrator.errors import ContractBroken, NothingSelected, UsageError
-from orchestrator.terminal.text import lines, print_table
+from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
     from orchestrator.history.model import Alarm, Event
@@ -198,7 +198,7 @@ def query_history(
     found = query.query(sql, read, events)
     if path:
         sql_output.write(found, format, path)
-        _say(f"written: {path}")
+        say(f"written: {path}")
     elif format == "table":
         print_table(lambda width: sql_output.table(found))
     else:
@@ -255,7 +255,7 @@ def import_run(
         )
     path = store.append(points)
     timed = sum(point.effect is not None for point in points)
-    _say(f"{len(points)} contrasts, {timed} of them with a time, are the night of {points[0].night} now: {path}")
+    say(f"{len(points)} contrasts, {timed} of them with a time, are the night of {points[0].night} now: {path}")
 
 
 @app.command("alarms")
@@ -292,7 +292,7 @@ def know(id: AlarmId, note: Note, history: HistoryFlags) -> None:
 
     store, alarm, _ = _alarm(history, id)
     store.record(user_actions.say(alarm, "known", note, _now()))
-    _say(f"alarm {alarm.id} is known: {note}")
+    say(f"alarm {alarm.id} is known: {note}")
 
 
 @app.command("mute")
@@ -309,7 +309,7 @@ def mute(id: AlarmId, note: Note, history: HistoryFlags, until: Until = None) ->
 
     store, alarm, _ = _alarm(history, id)
     store.record(user_actions.say(alarm, "muted", note, _now(), last))
-    _say(f"alarm {alarm.id} is muted{f' until {last}' if last else ''}: {note}")
+    say(f"alarm {alarm.id} is muted{f' until {last}' if last else ''}: {note}")
 
 
 @app.command("unmute")
@@ -325,7 +325,7 @@ def unmute(
     store, alarm, events = _alarm(history, id)
     moved = user_actions.take_back(alarm, events, note, _now())
     store.record(moved)
-    _say(f"alarm {alarm.id} is {moved.state} again")
+    say(f"alarm {alarm.id} is {moved.state} again")
 
 
 @app.command("site")
@@ -352,7 +352,7 @@ def write_site(
 
     built = site.build(_open(history), out, runs_url=runs_url)
     _warn(built.warnings)
-    _say(f"written: {built.index} ({built.pages} pages, {built.cases} cases, {built.series} series)")
+    say(f"written: {built.index} ({built.pages} pages, {built.cases} cases, {built.series} series)")
 
 
 def _open(asked: HistoryFlags) -> "Store":
@@ -390,7 +390,7 @@ def _empty(store: "Store", format: str, warnings: Sequence[str]) -> None:
     elif format == "csv":
         print(objects.as_csv(()), end="")
     else:
-        _say(EMPTY.format(path=store.path))
+        say(EMPTY.format(path=store.path))
 
 
 def _names(given: Sequence[str], versions: Sequence[str]) -> dict[str, str]:
@@ -426,8 +426,4 @@ def _now() -> datetime:
 
 def _warn(warnings: Sequence[str]) -> None:
     for warning in warnings:
-        _say(f"warning: {warning}")
-
-
-def _say(text: str) -> None:
-    Console(stderr=True).print(lines(text), soft_wrap=True)
+        say(f"warning: {warning}")

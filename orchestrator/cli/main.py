@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
 
 from orchestrator.cli import (
     bisect,
@@ -26,9 +25,9 @@ from orchestrator.cli import (
     reproduce,
     run,
 )
+from orchestrator.cli.talk import say
 from orchestrator.errors import Interrupted, TfCompareError, UsageError
 from orchestrator.terminal import std_streams
-from orchestrator.terminal.text import lines
 
 # Never a bug, whoever writes.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
@@ -129,5 +128,5 @@ def _exit_code(step: Callable[[], object]) -> int:
 
 
 def report_error(error: TfCompareError) -> int:
-    Console(stderr=True).print(lines(f"tfcompare: {error}"), soft_wrap=True)
+    say(f"tfcompare: {error}")
     return error.exit_code

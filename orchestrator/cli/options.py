@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast, get_args, get_type_hints
 
 import typer
-from rich.console import Console
 
 from orchestrator.cli import parse
+from orchestrator.cli.talk import say
 from orchestrator.engines import AUTO, ENGINES
 from orchestrator.errors import UsageError
 from orchestrator.model import GpuRequest
 from orchestrator.options import EngineOptions
-from orchestrator.terminal.text import lines
 
 if TYPE_CHECKING:
     from orchestrator.plan.request import RunOptions
@@ -293,7 +292,7 @@ class QuietFlags(Group):
 
     def say(self, text: str) -> None:
         if not self.quiet:
-            Console(stderr=True).print(lines(text), soft_wrap=True)
+            say(text)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from orchestrator.cli.options import FORMATS, ArrangementFlags, ReportFormatFlags, choice, with_options
+from orchestrator.cli.talk import say
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports import EXPORTS
 from orchestrator.reports import REPORTS
-from orchestrator.terminal.text import print_table, safe_text
+from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
     from orchestrator.profiling.model import Profiled
@@ -109,7 +109,7 @@ def export(
     if made.text is not None:
         print(made.text)
     for path in made.files:
-        Console(stderr=True).print(safe_text(f"written: {path}"), soft_wrap=True)
+        say(f"written: {path}")
     raise_broken(loaded.comparison.broken)
 
 

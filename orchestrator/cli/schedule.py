@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from orchestrator import redact
 from orchestrator.cli import parse
 from orchestrator.cli.options import INDEX_VARIABLE, FormatFlags, choice, with_options
+from orchestrator.cli.talk import confirm, say
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.terminal.text import escape_unprintable, lines
+from orchestrator.terminal.text import escape_unprintable
 
 if TYPE_CHECKING:
     from orchestrator.nightly.schedule.scheduler import Scheduler, SchedulerEntry
@@ -95,8 +95,8 @@ def install(
             print(f"    {escape_unprintable(line)}".rstrip())
         print()
     for note in (*notes, *chosen.notes()):
-        _say(f"note: {note}")
-    _agreed("Write this?", yes, "written")
+        say(f"note: {note}")
+    confirm("Write this?", yes, "written")
     chosen.install(wanted)
     print(f"written: {', '.join(chosen.render_files(wanted))}")
     for other in others:
@@ -139,7 +139,7 @@ def status(
         for line in standing.lines(one, now):
             print(escape_unprintable(line))
         if redact.recorded(one.planned.flags) != one.planned.flags:
-            _say(f"warning: the schedule of {one.by} may hold a secret that other users can read: install it again")
+            say(f"warning: the schedule of {one.by} may hold a secret that other users can read: install it again")
     if not found:
         print("nothing is scheduled here; `tfcompare nightly install --at 02:00 --versions ...` does")
         if running := lock.holder():
@@ -359,19 +359,5 @@ def _events(planned: "Planned") -> list[Any]:
 
     events, warnings = Store(Path(planned.history)).events()
     for warning in warnings:
-        _say(f"warning: {warning}")
+        say(f"warning: {warning}")
     return events
-
-
-def _agreed(question: str, yes: bool, done: str) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(f"nothing was {done}: nobody can be asked here; --yes does not ask")
-    if not typer.confirm(question, err=True):
-        print(f"nothing was {done}")
-        raise typer.Exit
-
-
-def _say(text: str) -> None:
-    Console(stderr=True).print(lines(text), soft_wrap=True)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
+from orchestrator.cli.talk import say
 from orchestrator.errors import UsageError
 from orchestrator.model import Comparison
 from orchestrator.reports import DEFAULT, PAGES, REPORTS, Report, usual_report
@@ -15,7 +16,7 @@ from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.output_file import check, write
 from orchestrator.terminal.std_streams import write_utf8
-from orchestrator.terminal.text import escape_unprintable, print_table, render_plain, safe_text
+from orchestrator.terminal.text import escape_unprintable, print_table, render_plain
 
 
 @dataclass(frozen=True)
@@ -107,4 +108,4 @@ def put(text: str, output: str, *, within: bool = False) -> None:
         print(text)
         return
     write(Path(output), text + "\n", within=within)
-    Console(stderr=True).print(safe_text(f"written: {output}"), soft_wrap=True)
+    say(f"written: {output}")

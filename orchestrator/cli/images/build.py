@@ -11,6 +11,7 @@ from rich.console import Console
 
 from orchestrator.cli import parse
 from orchestrator.cli.options import BaseFlags, FormatFlags, SourcesFlags, VerbosityFlags, with_options
+from orchestrator.cli.talk import say
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.options import EngineOptions
 from orchestrator.terminal.text import safe_text
@@ -117,7 +118,7 @@ def write_sbom(
 
       tfcompare images sbom 2.13 --output 2.13.cdx.json
     """
-    found = _resolve_versions([version], _say)
+    found = _resolve_versions([version], say)
     if len(found) != 1:
         raise UsageError(f"{version}: these are {len(found)} versions; `images build --sbom DIR` writes one for each")
     text = _sbom(found[0], gpu, installation.base)
@@ -175,8 +176,4 @@ def _write(path: Path, text: str, flag: str, quiet: bool) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     write(path, text, flag)
     if not quiet:
-        _say(f"written: {path}")
-
-
-def _say(text: str) -> None:
-    Console(stderr=True).print(safe_text(text), soft_wrap=True)
+        say(f"written: {path}")

@@ -5,11 +5,10 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from orchestrator.cli import parse
+from orchestrator.cli.talk import say
 from orchestrator.errors import EnvironmentFailed, NothingSelected
-from orchestrator.terminal.text import safe_text
 
 if TYPE_CHECKING:
     import docker
@@ -61,7 +60,3 @@ def _other_base(images: "Inventory", base: str | None) -> str:
 def tell_other_base(images: "Inventory", base: str | None) -> None:
     if hint := _other_base(images, base):
         say(hint.removesuffix("; "))
-
-
-def say(text: str) -> None:
-    Console(stderr=True).print(safe_text(text), soft_wrap=True)

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.cli.images.common import Versions, find_versions, open_engine, say
+from orchestrator.cli.images.common import Versions, find_versions, open_engine
 from orchestrator.cli.options import BaseFlags, FormatFlags, with_options
+from orchestrator.cli.talk import say
 from orchestrator.errors import EnvironmentFailed, NothingSelected
 from orchestrator.terminal.text import print_table
 

@@ -1,13 +1,12 @@
 """`tfcompare images prune`."""
 
-import sys
 from typing import Annotated
 
 import typer
 
 from orchestrator.cli.images.common import open_engine
 from orchestrator.cli.options import BaseFlags, with_options
-from orchestrator.errors import UsageError
+from orchestrator.cli.talk import confirm
 from orchestrator.terminal.text import print_table
 
 app = typer.Typer()
@@ -43,12 +42,7 @@ def prune_images(
         if not garbage:
             print("nothing to free")
             return
-        if not yes:
-            if not sys.stdin.isatty():
-                raise UsageError("nothing was removed: nobody can be asked here; --yes removes without asking")
-            if not typer.confirm("Remove all of this?", err=True):
-                print("nothing was removed")
-                return
+        confirm("Remove all of this?", yes, "removed")
         spared = prune.remove(client, garbage)
     for kept in spared:
         print(f"left alone: {kept.name}: {kept.why}")
