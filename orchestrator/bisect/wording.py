@@ -59,13 +59,13 @@ def _nothing(good: str, bad: str, whole: BisectFinding, unfinished: bool) -> str
         return f"{_sentence(bad, good, whole)} There is nothing to find."
     what = "More rounds are still to be taken." if unfinished else "Nothing can be found."
     why = f" ({whole.reason})" if whole.reason else ""
-    return f"{bad} cannot be told from {good}: {format_finding(whole)}{why}. {what}"
+    return f"{bad} cannot be distinguished from {good}: {format_finding(whole)}{why}. {what}"
 
 
 def _sentence(later: str, earlier: str, finding: BisectFinding) -> str:
     if finding.ratio is None:
         return f"{later} against {earlier}: {format_finding(finding)}."
-    how = {"same": "is the same as", "inconclusive": "cannot be told from"}.get(
+    how = {"same": "is the same as", "inconclusive": "cannot be distinguished from"}.get(
         finding.verdict, f"is {finding.verdict} than"
     )
     return f"{later} {how} {earlier}: {ratio(finding.ratio)} ({interval(finding)})."

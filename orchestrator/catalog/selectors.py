@@ -9,7 +9,7 @@ from orchestrator.catalog import did_you_mean
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Case, Workload
 
-# What counts as a difference unless a claim or the user has a margin of their own.
+# The smallest difference that counts, unless a claim or the user names another.
 MARGIN = 0.05
 
 

@@ -156,6 +156,6 @@ def _show(done: "Bisected", format: str, verbosity: VerbosityFlags) -> None:
     written = page.write(done.state, done.found, done.path)
     verbosity.say(f"plot: {written}")
     if done.found.wanted:
-        verbosity.say(f"more can be told: tfcompare bisect --resume {done.path}")
+        verbosity.say(f"to continue the search: tfcompare bisect --resume {done.path}")
     if done.error:
         raise done.error

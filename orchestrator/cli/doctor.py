@@ -65,4 +65,4 @@ def examine_machine(
     else:
         print_table(lambda width: layout(examination, width, found))
     if found.unable:
-        raise EnvironmentFailed(f"cannot run here: {', '.join(found.unable)}; what to do stands beside each")
+        raise EnvironmentFailed(f"cannot run here: {', '.join(found.unable)}; the findings above say what to do")

@@ -223,7 +223,7 @@ def import_run(
         ),
     ] = None,
 ) -> None:
-    """Add the contrasts of a run to the history, as a night of their own; the run stays where it is.
+    """Add the comparisons of a run to the history as a separate night. The run directory stays where it is.
 
     [bold]Examples[/bold]
 

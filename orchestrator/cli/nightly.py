@@ -155,7 +155,7 @@ def run(
         return
     made = message.compose(told, socket.gethostname())
     print(f"{made.title}\n\n{made.text}", end="")
-    # The night is done and kept: who could not be told changes nothing of it.
+    # The results are stored by now; a notification that fails is only a warning.
     errors = Console(stderr=True)
     for line in notifying.send(told, targets, heartbeat=heartbeat, say=say):
         errors.print(lines(f"warning: {line}"), soft_wrap=True)

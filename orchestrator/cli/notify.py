@@ -13,7 +13,7 @@ app = typer.Typer()
 @app.command("notify-test")
 @with_options
 def notify_test(recipients: NotifyFlags, verbosity: QuietFlags) -> None:
-    """Send a test message to everybody who would be told of a night.
+    """Send a test message to every recipient of nightly notifications.
 
     [bold]Examples[/bold]
 

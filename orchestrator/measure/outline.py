@@ -4,8 +4,8 @@ from orchestrator.machine.host import moment
 from orchestrator.model import Plan
 from orchestrator.plan.pairs import TREND_FROM
 
-# Half a second of building, warming up and calls; measured on two cores with the quick suite. A process or a container
-# of its own imports TensorFlow first.
+# Half a second of building, warming up and calls; measured on two cores with the quick suite. A separate process or
+# container imports TensorFlow first.
 REPLICATE_S, ISOLATED_S = 0.6, 3.0
 # A worker that has imported TensorFlow, and what its replicate adds: 0.22 to 0.36 and 0.1 to 0.2 were seen.
 RESIDENT_GB = 0.5

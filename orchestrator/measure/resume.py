@@ -140,7 +140,7 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
         if not cases:
             raise NothingSelected(
                 f"every contrast of {options.run} that can have a verdict has one; more rounds could only undo it. "
-                "To confirm it, run anew"
+                "To confirm it, start a new run"
             )
         ahead = extension(options, plan, past)
         view.say(_outline(ahead, plan, len(cases)))
@@ -184,7 +184,7 @@ def same_sources(plan: Plan, manifest: Manifest, directory: RunDir, own: Path | 
     if manifest.contract != contract.FINGERPRINT:
         raise UsageError(
             f"{plan.run} was measured under contract {manifest.contract}, this tfcompare has {contract.FINGERPRINT}; "
-            f"take tfcompare {manifest.tool}, or run anew"
+            f"take tfcompare {manifest.tool}, or start a new run"
         )
     kept = directory.workloads if directory.workloads.is_dir() else None
     _same_files(plan, manifest, kept or own)
@@ -213,7 +213,7 @@ def _same_machine(manifest: Manifest, say: Callable[[str], None]) -> None:
     if not is_here(manifest.host):
         raise UsageError(
             f"the run was measured on another machine ({manifest.host.get('cpu')}): its rounds go on only there; "
-            "run anew here"
+            "start a new run here"
         )
     if manifest.host.get("boot") != host_facts()["boot"]:
         say("warning: this machine was started anew since the run; ratios are still formed inside each round")
@@ -247,7 +247,7 @@ def _prepare_again(
         if was != now:
             del environments[version]
             failures[version] = EnvironmentFailed(
-                f"its environment was {was} and is {now}", "run anew", version=version
+                f"its environment was {was} and is {now}", "start a new run", version=version
             )
     for failure in failures.values():
         view.say(f"warning: {failure}")

@@ -71,6 +71,6 @@ def _tell_moved(moved: "list[Answer]") -> None:
     for one in moved:
         say(
             f"CHANGED: {one.image} was {one.known}, and its registry has another image under that name by now. "
-            f"Images of {', '.join(one.versions)} will be built anew on it, and are not those measured before. "
+            f"Images of {', '.join(one.versions)} will be rebuilt on it, so they differ from those measured before. "
             f"To stay with the old one, remove its line from {user_data.digests_file()}"
         )

@@ -9,7 +9,7 @@ from datetime import date
 
 from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved
 
-# Of these a night tells nobody anew.
+# A nightly run does not report these again.
 OPEN = ("new", "confirmed", "known", "muted")
 
 

@@ -108,7 +108,7 @@ def test_a_tag_becomes_the_digest_that_the_registry_has_and_a_moved_tag_is_told_
     assert "CHANGED" in done.stdout
     assert second in done.stdout
     assert f"CHANGED: {name} was {first}" in done.stderr
-    assert "1.14.0 will be built anew" in done.stderr
+    assert "1.14.0 will be rebuilt" in done.stderr
     assert user_data.digests() == {name: second}
 
 

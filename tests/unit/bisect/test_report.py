@@ -71,7 +71,10 @@ def test_versions_that_cannot_be_measured_share_the_blame():
     ("scene", "words"),
     [
         ("same", "2.6.5 is the same as 1.14.0: 1.00x (0.99-1.01). There is nothing to find."),
-        ("undecided", "2.6.5 cannot be told from 1.14.0: 1.04x inconclusive (0.85-1.27). Nothing can be found."),
+        (
+            "undecided",
+            "2.6.5 cannot be distinguished from 1.14.0: 1.04x inconclusive (0.85-1.27). Nothing can be found.",
+        ),
         ("nothing", "Nothing was measured yet."),
     ],
 )

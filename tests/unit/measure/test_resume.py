@@ -214,7 +214,7 @@ def test_another_machine_takes_no_part_in_a_run(tmp_path: Path, theatre: Theatre
 def test_an_environment_that_has_become_another_is_left_out_and_told(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
     theatre.identity = "rebuilt"
-    with pytest.raises(resume.EnvironmentFailed, match="its environment was  and is rebuilt; run anew"):
+    with pytest.raises(resume.EnvironmentFailed, match="its environment was  and is rebuilt; start a new run"):
         more_rounds(MoreOptions(run=run.path), Quiet())
     assert not any(isinstance(entry, Extended) for entry in run.entries())
 
