@@ -105,7 +105,7 @@ class RunDir:
             return f"{self.path} holds no run yet: {command} is still making its environments ready; wait for its end"
         return (
             f"{self.path} holds no run: {command}, begun {begun.created:%Y-%m-%d %H:%M} UTC, ended before its "
-            f"environments were ready, and nothing was measured. {self.logs} may say why; then run it anew with "
+            f"environments were ready, and nothing was measured. {self.logs} may say why; then run it again with "
             "another --out"
         )
 
