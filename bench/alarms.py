@@ -117,7 +117,7 @@ def watch(task: Task) -> Watched:
             place = places[key]
             series[place][-1] = cells[place].series[night].confirmed
             control[place][-1] = cells[place].control[night].confirmed
-        unsettled = detect.unsettled({key: _segment(series[places[key]], control[places[key]]) for key in chosen})
+        unsettled = detect.find_unsettled({key: _segment(series[places[key]], control[places[key]]) for key in chosen})
         for key in unsettled:
             place = places[key]
             series[place][-1] = cells[place].series[night].again

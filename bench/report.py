@@ -24,7 +24,7 @@ from orchestrator.machine.host import host_facts
 from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results.rundir import RunDir
-from orchestrator.results.streams import check, compacted, read_stream
+from orchestrator.results.streams import check, compact_stream, read_stream
 
 VERSIONS = ("1.14.0", "2.0.0", "2.3.4", "2.8.4", "2.13.0", "2.20.0")
 CASES, ROUNDS, CALLS = 500, 20, 50
@@ -106,7 +106,7 @@ def write_run(path: Path) -> int:
 def compact_run(path: Path) -> None:
     """Compact the streams of a run, as the host does when workers have closed them."""
     for stream in RunDir.open(path).streams():
-        files.write_atomically(stream.path, compacted(stream.path, stream.path.read_bytes()))
+        files.write_atomically(stream.path, compact_stream(stream.path, stream.path.read_bytes()))
 
 
 def _plan(cases: tuple[Case, ...]) -> Plan:

@@ -42,7 +42,7 @@ def folder(root: Path, *parts: str) -> Iterator[int]:
             try:
                 inner = os.open(part, FOLDER, dir_fd=handle)
             except OSError as error:
-                raise _explained(error, root.joinpath(*parts[:depth])) from error
+                raise _explain(error, root.joinpath(*parts[:depth])) from error
             os.close(handle)
             handle = inner
         yield handle
@@ -50,7 +50,7 @@ def folder(root: Path, *parts: str) -> Iterator[int]:
         os.close(handle)
 
 
-def _explained(error: OSError, place: Path) -> OSError:
+def _explain(error: OSError, place: Path) -> OSError:
     """Return an error that names a symbolic link as the cause.
 
     The kernel's own error for a link depends on how it was opened.
@@ -70,7 +70,7 @@ def read(root: Path, place: Path, most: int, names: int | None = 1) -> bytes:
         try:
             handle = os.open(name, READ, dir_fd=within)
         except OSError as error:
-            raise _explained(error, place) from error
+            raise _explain(error, place) from error
         found = os.fstat(handle)
         wrong = "" if stat.S_ISREG(found.st_mode) else "it is not a regular file"
         if names and found.st_nlink != names and not wrong:
@@ -87,14 +87,14 @@ def read(root: Path, place: Path, most: int, names: int | None = 1) -> bytes:
     return bytes(data)
 
 
-def opened(root: Path, place: Path, flags: int, mode: int = 0o600) -> int:
+def open_below(root: Path, place: Path, flags: int, mode: int = 0o600) -> int:
     """Open a file below the root and return its descriptor."""
     *parents, name = place.relative_to(root).parts
     with folder(root, *parents) as within:
         try:
             return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=within)
         except OSError as error:
-            raise _explained(error, place) from error
+            raise _explain(error, place) from error
 
 
 def replace(root: Path, place: Path, data: bytes, mode: int | None = None) -> None:
@@ -120,7 +120,7 @@ def replace(root: Path, place: Path, data: bytes, mode: int | None = None) -> No
 
 def append(root: Path, place: Path, data: bytes) -> None:
     """Append all of the data to a file, or none of it if that fails."""
-    handle = opened(root, place, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    handle = open_below(root, place, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         before = os.fstat(handle).st_size
         try:

@@ -103,7 +103,7 @@ def without_secrets(words: Sequence[str]) -> CommandLine:
     return CommandLine(tuple(kept), tuple(notify), index_url)
 
 
-def recorded(words: Sequence[str]) -> tuple[str, ...]:
+def redact_words(words: Sequence[str]) -> tuple[str, ...]:
     """Return a command line as it is kept and shown: without logins and tokens."""
     kept: list[str] = []
     for flag, value, written in _flags(words):

@@ -11,7 +11,7 @@ from versions_page import versions_page
 from orchestrator.catalog import claims, workloads
 from orchestrator.catalog.selectors import expand, parse_selector
 from orchestrator.model import Claim, Expectation, Workload
-from orchestrator.reports.claims import expected, subject_of
+from orchestrator.reports.claims import format_expected, subject_of
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WRITTEN = "<!-- Written by `python tools/docs.py`; change the files that it reads. -->"
@@ -117,7 +117,7 @@ def _claim(claim: Claim) -> str:
 
 
 def _tests(expectations: Iterable[Expectation]) -> list[str]:
-    return [f"- `{subject_of(one.pair)}`: {expected(one)}" for one in expectations]
+    return [f"- `{subject_of(one.pair)}`: {format_expected(one)}" for one in expectations]
 
 
 def _capital(text: str) -> str:

@@ -43,7 +43,7 @@ def write(lock: Lock, *constraints) -> None:
 
 
 def versions_named(names: list[str]) -> list[Version]:
-    shipped = catalog.shipped().version
+    shipped = catalog.builtin_catalogue().version
     found = [catalog.find(name) for name in names]
     if not all(found):
         raise SystemExit(f"unknown version among {', '.join(names)}; images/versions.toml has {', '.join(shipped)}")

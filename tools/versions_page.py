@@ -45,7 +45,7 @@ without a digest is one that nobody has verified; `tfcompare images lock` asks i
 
 def versions_page(written: str) -> str:
     record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    versions = [version for version in catalog.all_versions() if version.number in catalog.shipped().version]
+    versions = [version for version in catalog.all_versions() if version.number in catalog.builtin_catalogue().version]
     lines = [HEAD.replace("{written}", written).rstrip("\n")]
     lines += [_cpu(version, flavour, record) for version in versions for flavour in version.on("cpu")]
     lines.append(GPU_HEAD.rstrip("\n"))

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from orchestrator.bisect.search import BisectFinding, Wanted, turned
+from orchestrator.bisect.search import BisectFinding, Wanted, swap_versions
 from orchestrator.bisect.state import Skipped
 from orchestrator.errors import ArmsDied, NothingSelected, TfCompareError
 from orchestrator.model import ArmResult, Comparison, Contrast, Ended
@@ -41,7 +41,7 @@ def order(wanted: Wanted) -> tuple[str, ...]:
     return middle, earlier, later
 
 
-def timed_out(run: RunDir) -> frozenset[str]:
+def versions_out_of_time(run: RunDir) -> frozenset[str]:
     """Return the versions in which the case exceeded its deadline."""
     return frozenset(
         entry.version
@@ -100,4 +100,4 @@ def _finding(pair: tuple[str, str], baseline: str, contrasts: dict[str, Contrast
         rounds=contrast.rounds,
         thorough=thorough,
     )
-    return found if earlier == baseline else turned(found)
+    return found if earlier == baseline else swap_versions(found)

@@ -8,14 +8,14 @@ import jinja2
 import vl_convert
 
 from orchestrator.bisect.joined_ratios import join_ratios
-from orchestrator.bisect.report import facts, visited
+from orchestrator.bisect.report import facts, path_steps
 from orchestrator.bisect.search import Found
 from orchestrator.bisect.state import State
 from orchestrator.bisect.wording import conclusions, share
 from orchestrator.reports.columns import MARKS, interval, ratio
 from orchestrator.reports.html import charts, document
 from orchestrator.reports.html.assets import asset, policy
-from orchestrator.reports.html.escape import escape_value, rounded
+from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.terminal import output_file
 
 PAGE = "report.html"
@@ -80,11 +80,11 @@ def _plot(known: State, found: Found) -> str:
     places = join_ratios(known.question.good, known.findings)
     trend: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
-    for version, part in visited(found):
+    for version, part in path_steps(found):
         at = places.get(version)
         row: dict[str, Any] = {"version": escape_value(version)}
         if at:
-            row |= {"ratio": rounded(at.ratio), "low": rounded(at.ci_low), "high": rounded(at.ci_high)}
+            row |= {"ratio": round_figure(at.ratio), "low": round_figure(at.ci_low), "high": round_figure(at.ci_high)}
             row["verdict"] = part.finding.verdict if part and part.finding else "same"
         trend.append(row)
         if part and part.finding and part.finding.changed:
@@ -103,7 +103,7 @@ def _plot(known: State, found: Found) -> str:
 def _tables(known: State, found: Found) -> list[Table]:
     places = join_ratios(known.question.good, known.findings)
     way, steps = [], []
-    for version, part in visited(found):
+    for version, part in path_steps(found):
         at, finding = places.get(version), part.finding if part else None
         of = share(part, found.whole) if part else None
         figures = (ratio(at.ratio), interval(at) if at.over else "") if at else ("", "")

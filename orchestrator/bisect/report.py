@@ -68,14 +68,14 @@ def took(known: State) -> str:
     return f"{steps} step{'s' if steps != 1 else ''} in {seconds / 60:.1f} min"
 
 
-def visited(found: Found) -> list[tuple[str, PathPart | None]]:
+def path_steps(found: Found) -> list[tuple[str, PathPart | None]]:
     """Return the versions on the path, each with the part that leads to it."""
     return [(found.parts[0].earlier, None), *((part.later, part) for part in found.parts)]
 
 
 def _way(known: State, found: Found, width: int, notes: Notes) -> Grid:
     places = join_ratios(known.question.good, known.findings)
-    rows = [_row(version, part, places.get(version), found, notes) for version, part in visited(found)]
+    rows = [_row(version, part, places.get(version), found, notes) for version, part in path_steps(found)]
     headers = ["version", "ratio", "interval", "", "step", "interval", "verdict", "share", "between"]
     right = [False, True, True, False, True, True, False, True, True]
     dropped = [2, 5] if width < WIDE else []
@@ -91,7 +91,7 @@ def _way(known: State, found: Found, width: int, notes: Notes) -> Grid:
         right=[right[at] for at in keep],
         narrowest=NARROWEST,
     )
-    for (version, part), row in zip(visited(found), rows, strict=True):
+    for (version, part), row in zip(path_steps(found), rows, strict=True):
         verdict = _verdict_at(part, version == known.question.good)
         cells = [*row[:3], _plot(places.get(version), verdict, scale), *row[4:]]
         grid.add(*(cells[at] for at in keep))
@@ -160,7 +160,7 @@ def as_object(known: State, found: Found) -> dict[str, Any]:
         "way": [_part_object(part, found.whole) for part in found.parts],
         "versions": [
             {"version": version, "ratio": at.ratio, "ci_low": at.ci_low, "ci_high": at.ci_high, "runs": at.over}
-            for version, at in _ordered(known.candidates, places)
+            for version, at in _order_of_versions(known.candidates, places)
         ],
         "left_out": [{"version": one.version, "reason": one.reason} for one in known.skipped.values()],
         "steps": [
@@ -177,7 +177,7 @@ def as_object(known: State, found: Found) -> dict[str, Any]:
     }
 
 
-def _ordered(candidates: Sequence[str], places: dict[str, Joined]) -> list[tuple[str, Joined]]:
+def _order_of_versions(candidates: Sequence[str], places: dict[str, Joined]) -> list[tuple[str, Joined]]:
     return [(version, places[version]) for version in candidates if version in places]
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from orchestrator import catalog, contract, files
 from orchestrator.bisect import state
 from orchestrator.bisect.candidates import is_nightly, releases_between, with_nightlies
-from orchestrator.bisect.findings import end_lost, learn, order, timed_out
+from orchestrator.bisect.findings import end_lost, learn, order, versions_out_of_time
 from orchestrator.bisect.search import Found, Wanted
 from orchestrator.bisect.state import Question, Skipped, State, Step
-from orchestrator.bisect.wording import announced
+from orchestrator.bisect.wording import announce_step
 from orchestrator.catalog import lock_on_demand
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.selectors import select_cases
@@ -71,7 +71,7 @@ def begin(question: Question, out: Path | None, view: View, hands: Hands | None 
     If the folder already holds this search, it is resumed.
     """
     hands = hands or Hands()
-    good, bad = (locked(name, hands, view) for name in (question.good, question.bad))
+    good, bad = (lock_version(name, hands, view) for name in (question.good, question.bad))
     question = replace(question, good=good, bad=bad, run=replace(question.run, command=()))
     candidates = releases_between(good, bad)
     case = one_case(question.run)
@@ -95,7 +95,7 @@ def begin(question: Question, out: Path | None, view: View, hands: Hands | None 
     return folder, fresh
 
 
-def locked(name: str, hands: Hands, view: View) -> str:
+def lock_version(name: str, hands: Hands, view: View) -> str:
     """Return the full number of one version, which is locked on first use."""
     (provided,) = hands.provide((name,), view.say)
     found = catalog.resolve((provided,), 1)
@@ -150,7 +150,7 @@ def bisect(
     hands = hands or Hands()
     begun = len(known.measured)
     if not known.search_result.wanted and (known.deepened or not _deep(known)):
-        return _ended(folder, known)
+        return _finish(folder, known)
     _make(folder)
     with RunDir(folder).hold():
         state.write(folder, known)
@@ -160,11 +160,11 @@ def bisect(
                 with _add_resume_hint(folder):
                     known = _step(folder, known, found.wanted[0], view, hands)
             elif _deep(known) and not known.deepened:
-                known = _deepened(known, found, view, hands)
+                known = _add_nightlies(known, found, view, hands)
             else:
                 break
             state.write(folder, known)
-        return _ended(folder, known)
+        return _finish(folder, known)
 
 
 def _make(folder: Path) -> None:
@@ -186,7 +186,7 @@ def _deep(known: State) -> bool:
     return known.question.nightlies or any(map(is_nightly, (known.question.good, known.question.bad)))
 
 
-def _deepened(known: State, found: Found, view: View, hands: Hands) -> State:
+def _add_nightlies(known: State, found: Found, view: View, hands: Hands) -> State:
     """Return the state with the nightlies between neighbouring releases that differ."""
     places = [(part.earlier, part.later) for part in found.parts if part.kind == "change"]
     candidates, notes = with_nightlies(known.candidates, places, hands.nightlies() if places else ())
@@ -199,7 +199,7 @@ def _deepened(known: State, found: Found, view: View, hands: Hands) -> State:
 
 def _step(folder: Path, known: State, wanted: Wanted, view: View, hands: Hands) -> State:
     number = len(known.measured) + 1
-    view.say(announced(known, wanted, number))
+    view.say(announce_step(known, wanted, number))
     options = replace(known.question.run, engine=known.engine or known.question.run.engine)
     begun = time.monotonic()
     if len(wanted.versions) > 2:
@@ -221,7 +221,7 @@ def _step(folder: Path, known: State, wanted: Wanted, view: View, hands: Hands) 
             f"the workload was changed during the search; old and new times do not mix. {path} holds the last run; "
             "start a new search"
         )
-    late = timed_out(RunDir(done.path))
+    late = versions_out_of_time(RunDir(done.path))
     if wanted.kind == "ends" and (lost := end_lost(done.comparison, wanted, late)):
         raise done.error if isinstance(done.error, EnvironmentFailed) else lost
     findings, skipped = learn(done.comparison, wanted, late)
@@ -273,7 +273,7 @@ def _free(folder: Path, number: int) -> Path:
     return next(folder / name for name in names if not (folder / name).exists())
 
 
-def _ended(folder: Path, known: State) -> Bisected:
+def _finish(folder: Path, known: State) -> Bisected:
     found = known.search_result
     error = None
     if found.whole is not None and not found.wanted and not found.whole.changed and not known.question.every:

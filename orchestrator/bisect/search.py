@@ -209,7 +209,7 @@ class _Walk:
         return PathPart(*ends, kind, self.known.get(ends), tuple(self.candidates[first + 1 : last]))
 
 
-def turned(finding: BisectFinding) -> BisectFinding:
+def swap_versions(finding: BisectFinding) -> BisectFinding:
     """Return the same finding with its two versions swapped."""
     verdicts: dict[VerdictName, VerdictName] = {"slower": "faster", "faster": "slower"}
     return replace(

@@ -8,7 +8,7 @@ from orchestrator.reports.columns import interval, ratio
 MOST = 0.5
 
 
-def announced(known: State, wanted: Wanted, number: int) -> str:
+def announce_step(known: State, wanted: Wanted, number: int) -> str:
     return f"step {number}: {_why(known, wanted)}"
 
 
@@ -43,14 +43,14 @@ def conclusions(known: State, found: Found) -> tuple[str, ...]:
         return ("Nothing was measured yet.",)
     if not whole.changed and not known.question.every:
         return (_nothing(good, bad, whole, bool(found.wanted)),)
-    changed = sorted((part for part in found.parts if _changed(part)), key=lambda part: -_size(part))
+    changed = sorted((part for part in found.parts if _has_change(part)), key=lambda part: -_size(part))
     lines = [_sentence(bad, good, whole)]
     if len(changed) > 1:
         lines.append(f"Several steps add up{', as far as they were followed' if found.wanted else ''}:")
     lines += [_line(part, whole, known) for part in changed]
     if not changed:
         lines.append("No two neighbours on the way are shown to differ.")
-    lines += [_open(part, whole) for part in found.parts if part.kind == "open" and not _changed(part)]
+    lines += [_open(part, whole) for part in found.parts if part.kind == "open" and not _has_change(part)]
     return tuple(lines)
 
 
@@ -71,7 +71,7 @@ def _sentence(later: str, earlier: str, finding: BisectFinding) -> str:
     return f"{later} {how} {earlier}: {ratio(finding.ratio)} ({interval(finding)})."
 
 
-def _changed(part: PathPart) -> bool:
+def _has_change(part: PathPart) -> bool:
     return part.finding is not None and part.finding.changed
 
 

@@ -25,14 +25,14 @@ NIGHTLY = re.compile(r"nightly(-(?P<date>\d{8}))?|\d+\.\d+\.\d+\.dev\d{8}")
 
 
 @cache
-def shipped() -> Catalogue:
+def builtin_catalogue() -> Catalogue:
     return table.read(IMAGES / "versions.toml")
 
 
 @cache
 def all_versions() -> tuple[Version, ...]:
     """Return every version of the tables, oldest first."""
-    base = shipped()
+    base = builtin_catalogue()
     digests = user_data.digests()
     found = [_version(number, entry, base, LOCKS, digests) for number, entry in base.version.items()]
     if user_data.table().exists():

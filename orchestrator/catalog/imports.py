@@ -10,7 +10,7 @@ from orchestrator.catalog import pinned
 DYNAMIC = frozenset({"exec", "__import__", "importlib", "imp", "pkgutil", "runpy", "zipimport"})
 
 
-def imported(path: Path) -> dict[str, Path]:
+def imports_of(path: Path) -> dict[str, Path]:
     """Return the other files that a workload file imports, directly or indirectly, by their names in its folder.
 
     If one of them loads code in a way that reading does not show, every Python file of the folder counts.
@@ -24,7 +24,7 @@ def imported(path: Path) -> dict[str, Path]:
         if name in found:
             continue
         found.add(name)
-        tree = _parsed(by_name.get(name, path))
+        tree = _parse(by_name.get(name, path))
         if _is_dynamic(tree):
             found |= by_name.keys()
             break
@@ -42,7 +42,7 @@ def _index(names: Iterable[str]) -> Mapping[str, list[str]]:
     return index
 
 
-def _parsed(path: Path) -> ast.AST:
+def _parse(path: Path) -> ast.AST:
     try:
         return ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):

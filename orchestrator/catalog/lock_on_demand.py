@@ -61,7 +61,7 @@ class Lock:
 
 
 def pip_lock(python: str) -> Lock:
-    pip = f"pip=={catalog.shipped().python[python].pip}"
+    pip = f"pip=={catalog.builtin_catalogue().python[python].pip}"
     return Lock(catalog.LOCKS / f"pip-py{python}.txt", "python tools/lock.py", python, (pip, *BUILD_TOOLS))
 
 
@@ -98,12 +98,12 @@ def provide(
     A nightly's name becomes its number. `known` holds the nightlies of the index, if it has been asked for them
     already.
     """
-    return tuple(_provided(name, say, known) for name in names)
+    return tuple(_provide_one(name, say, known) for name in names)
 
 
-def _provided(name: str, say: Callable[[str], None], known: Mapping[str, str] | None) -> str:
+def _provide_one(name: str, say: Callable[[str], None], known: Mapping[str, str] | None) -> str:
     if version := catalog.find(name):
-        _used(version)
+        _touch_locks(version)
         return name
     if catalog.EXACT.fullmatch(name):
         _lock_patch(name, say)
@@ -112,7 +112,7 @@ def _provided(name: str, say: Callable[[str], None], known: Mapping[str, str] | 
     return name
 
 
-def _used(version: Version) -> None:
+def _touch_locks(version: Version) -> None:
     """Record the time of last use on a nightly's lock, so that those long unused can be removed one day."""
     for flavour in version.flavours:
         if catalog.NIGHTLY.fullmatch(version.number) and flavour.lock.is_relative_to(user_data.locks()):
@@ -126,7 +126,7 @@ def _lock_patch(number: str, say: Callable[[str], None]) -> None:
     The first Python that has wheels for it is used.
     """
     release = catalog.minor(number)
-    entries = catalog.shipped().version
+    entries = catalog.builtin_catalogue().version
     siblings = [entry for other, entry in entries.items() if catalog.minor(other) == release]
     sibling = next((entry for entry in siblings if release in entry.aliases), None)
     if sibling is None or sibling.cpu is None:
@@ -139,7 +139,7 @@ def _lock_patch(number: str, say: Callable[[str], None]) -> None:
     for python, keep_keras in product(_pythons(sibling.cpu), (True, False)):
         wanted = tuple(_requirements(sibling.cpu, number, python, keep_keras=keep_keras))
         try:
-            text = _resolved(number, python, wanted)
+            text = _resolve(number, python, wanted)
         except Unresolved as error:
             said = said or str(error)
             if _is_final(str(error)):
@@ -162,7 +162,7 @@ def _is_unknown(said: str) -> bool:
 def _pythons(flavour: FlavourTable) -> list[str]:
     """Return the Pythons of the release first, then the others, the nearest first."""
     usual = flavour.pythons[0]
-    others = sorted(catalog.shipped().python, key=lambda python: abs(_minor_of(python) - _minor_of(usual)))
+    others = sorted(catalog.builtin_catalogue().python, key=lambda python: abs(_minor_of(python) - _minor_of(usual)))
     return list(dict.fromkeys((*flavour.pythons, *others)))
 
 
@@ -183,11 +183,11 @@ def _requirements(flavour: FlavourTable, number: str, python: str, *, keep_keras
         elif (python in flavour.pythons or name not in ("pyarrow", "numpy")) and (keep_keras or name != "keras"):
             wanted.append(requirement)
     if python not in flavour.pythons:
-        wanted.append(f"pyarrow=={catalog.shipped().python[python].pyarrow}")
+        wanted.append(f"pyarrow=={catalog.builtin_catalogue().python[python].pyarrow}")
     return wanted
 
 
-def _resolved(number: str, python: str, wanted: tuple[str, ...], options: Sequence[str] = ()) -> str:
+def _resolve(number: str, python: str, wanted: tuple[str, ...], options: Sequence[str] = ()) -> str:
     tools = pip_lock(python)
     lock = Lock(
         user_data.locks() / catalog.lock_name(number, "cpu", python),
@@ -232,7 +232,7 @@ def _entry(number: str, python: str, wanted: tuple[str, ...], text: str) -> str:
     )
 
 
-def locked_on_first_use(version: Version) -> bool:
+def is_locked_by_us(version: Version) -> bool:
     """Return whether this module wrote all that the user's folder holds of a version, so that it may be removed."""
     return all(
         flavour.lock.is_relative_to(user_data.locks())
@@ -291,19 +291,19 @@ def _without(table: str, number: str) -> str:
 def _lock_nightly(name: str, say: Callable[[str], None], known: Mapping[str, str]) -> str:
     package, number = nearest(name, known, say)
     if version := catalog.find(number):
-        _used(version)
+        _touch_locks(version)
         return number
     newest = catalog.releases()[-1]
     flavour = newest.on("cpu")[0]
     say(f"{number}: locking it, on Python {flavour.python.number}")
     said = ""
     # Not the pins of a release: a nightly comes with the Keras and the numpy of its own day.
-    wanted = (f"{package}=={number}", f"pyarrow=={catalog.shipped().python[flavour.python.number].pyarrow}")
+    wanted = (f"{package}=={number}", f"pyarrow=={catalog.builtin_catalogue().python[flavour.python.number].pyarrow}")
     day = date_of(number)
     until = ("--exclude-newer", f"{day[:4]}-{day[4:6]}-{day[6:]}T23:59:59Z")
     for options in (("--prerelease", "allow", *until), ("--prerelease", "allow")):
         try:
-            text = _resolved(number, flavour.python.number, wanted, options)
+            text = _resolve(number, flavour.python.number, wanted, options)
         except Unresolved as error:
             said = str(error)
             continue

@@ -51,7 +51,7 @@ def _pins(path: Path, text: str) -> list[Pin]:
         if pin is None:
             if not part or part.startswith("#"):
                 continue
-            pin, begun = _begun(path, number, part), number
+            pin, begun = _begin_pin(path, number, part), number
         elif part:
             pin = Pin(pin.name, pin.number, pin.hashes + _hashes(path, number, part))
         if goes_on:
@@ -63,7 +63,7 @@ def _pins(path: Path, text: str) -> list[Pin]:
     return found
 
 
-def _begun(path: Path, number: int, part: str) -> Pin:
+def _begin_pin(path: Path, number: int, part: str) -> Pin:
     what, dashes, hashes = part.partition("--hash=")
     if (match := PIN.fullmatch(what.strip())) is None:
         raise UsageError(f"{path}, line {number}: {part!r} is no locked requirement, like name==1.0 --hash=sha256:...")

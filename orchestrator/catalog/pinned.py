@@ -94,7 +94,7 @@ def pin(folder: Path, copy: Path) -> tuple[LargeFile, ...]:
     return large
 
 
-def noted(large: Sequence[LargeFile]) -> list[str]:
+def notes_on(large: Sequence[LargeFile]) -> list[str]:
     """Return one line for people per file that is not copied."""
     return [
         f"{file.name} ({file.bytes / 1e6:.0f} MB) is not copied: versions read {file.path}, which must not change "
@@ -118,7 +118,7 @@ def describe(name: str, path: Path) -> LargeFile:
     )
 
 
-def changed(large: Sequence[LargeFile]) -> list[str]:
+def changes_of(large: Sequence[LargeFile]) -> list[str]:
     """Return the large files that have changed since the run began."""
 
     def same(one: LargeFile) -> bool:
@@ -130,7 +130,7 @@ def changed(large: Sequence[LargeFile]) -> list[str]:
     return [one.path for one in large if not same(one)]
 
 
-def staged(copy: Path, large: Sequence[LargeFile], folder: Path) -> Path:
+def stage_copy(copy: Path, large: Sequence[LargeFile], folder: Path) -> Path:
     """Create the copy as a process without mounts needs it: with links to the large files in their places."""
     stage = folder / "workloads"
     try:

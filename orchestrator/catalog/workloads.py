@@ -14,7 +14,7 @@ from typing import Any
 
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import did_you_mean
-from orchestrator.catalog.imports import imported
+from orchestrator.catalog.imports import imports_of
 from orchestrator.errors import UsageError
 from orchestrator.model import Workload
 
@@ -151,7 +151,7 @@ def _source_hash(path: Path) -> str:
     If it imports none, this is the digest of its bytes, as in every earlier run.
     """
     own = hashlib.sha256(path.read_bytes()).hexdigest()
-    others = imported(path)
+    others = imports_of(path)
     if not others:
         return own
     lines = [own, *(f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for name, file in others.items())]

@@ -7,7 +7,7 @@ import traceback
 from types import TracebackType
 
 from orchestrator.errors import InternalError
-from orchestrator.redact import mask_login, recorded
+from orchestrator.redact import mask_login, redact_words
 
 LONGEST = 160
 # Addresses whose path may be a token.
@@ -26,7 +26,7 @@ def record(error: BaseException) -> InternalError:
 def _write(error: BaseException) -> str:
     text = "\n".join(
         (
-            f"command: {' '.join(recorded(sys.argv[1:]))}",
+            f"command: {' '.join(redact_words(sys.argv[1:]))}",
             f"python: {sys.version}",
             f"platform: {' '.join(os.uname())}",
             "",
@@ -59,7 +59,7 @@ def _hide_secrets(text: str) -> str:
         for value in os.environ.get(variable, "").split():
             text = text.replace(value, f"${{{variable}}}")
     words = sys.argv[1:]
-    for word, kept in zip(words, recorded(words), strict=False):
+    for word, kept in zip(words, redact_words(words), strict=False):
         if word != kept:
             text = text.replace(_value(word), _value(kept))
     return mask_login(text)

@@ -85,12 +85,12 @@ def _suites() -> Listing:
 
 
 def list_claims(chosen: Iterable[Claim]) -> Listing:
-    from orchestrator.reports.claims import expected
+    from orchestrator.reports.claims import format_expected
 
     objects: list[dict[str, object]] = []
     rows = []
     for claim in chosen:
-        said = expected(claim.expectations[0] if claim.expectations else None)
+        said = format_expected(claim.expectations[0] if claim.expectations else None)
         objects.append(
             {
                 "claim": claim.name,

@@ -125,7 +125,7 @@ def run(
     """
     names = parse.names(versions)
     parse.check_versions(names)
-    words = passed(context)
+    words = flags_as_given(context)
     selected = tuple(selection.workload or ())
     parse.refuse_logins((*words, *selected), "the arguments of a night's run, which every user can read,")
     # What only a night needs: a second of imports that `nightly status` does without.
@@ -163,7 +163,7 @@ def run(
         raise error
 
 
-def passed(context: typer.Context) -> tuple[str, ...]:
+def flags_as_given(context: typer.Context) -> tuple[str, ...]:
     """Return the flags as they were given; settings in the environment reach `tfcompare run` without them."""
     words: list[str] = []
     for name, (flag, value) in find_given_flags(context).items():

@@ -32,11 +32,11 @@ REPORT_FORMATS = (*FORMATS, "html")
 def choice(flag: str, noun: str, known: Collection[str], help: str, *, first: Collection[str] = (), **more: Any) -> Any:
     """Declare a flag with a fixed set of values, which --help lists and a refusal names."""
 
-    def parsed(text: str) -> str:
+    def parse_choice(text: str) -> str:
         # A registry may have got an entry since this flag was declared.
         return parse.one_of(flag, noun, text, (*first, *known))
 
-    return typer.Option(flag, parser=parsed, metavar="|".join((*first, *known)), help=help, **more)
+    return typer.Option(flag, parser=parse_choice, metavar="|".join((*first, *known)), help=help, **more)
 
 
 class Group:
@@ -432,7 +432,7 @@ def run_options(
     )
 
 
-def checked(options: "RunOptions", say: Callable[[str], None]) -> "RunOptions":
+def check_options(options: "RunOptions", say: Callable[[str], None]) -> "RunOptions":
     """Return the options with their versions locked, after a check against what exists.
 
     A run checks the same; here a user's mistake does not wait for the import of what measures.

@@ -63,7 +63,7 @@ def profile_cases(
         own_workloads=selection.workloads,
         out=directory.out,
         seed=seed.seed,
-        command=redact.recorded(sys.argv[1:]),
+        command=redact.redact_words(sys.argv[1:]),
     )
     parse.check_versions(options.versions)
     from orchestrator.profiling.run import ProfileOptions, profile

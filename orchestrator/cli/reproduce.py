@@ -77,6 +77,6 @@ def reproduce(
         out=directory.out,
         rounds=measuring.rounds,
         seed=measuring.seed,
-        command=redact.recorded(sys.argv[1:]),
+        command=redact.redact_words(sys.argv[1:]),
     )
     run_and_show(options, report, ArrangementFlags(), FailOnFlags(), verbosity, dry_run=measuring.dry_run)

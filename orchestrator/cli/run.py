@@ -22,7 +22,7 @@ from orchestrator.cli.options import (
     RunDirectoryFlags,
     SelectionFlags,
     VerbosityFlags,
-    checked,
+    check_options,
     choice,
     engine_options,
     names_of,
@@ -117,7 +117,7 @@ def run(
             budget_s=budget_s,
             own_workloads=selection.workloads,
             environments=environments,
-            command=redact.recorded(sys.argv[1:]),
+            command=redact.redact_words(sys.argv[1:]),
         )
         how = _choose_report(report, arrangement)
         with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
@@ -141,7 +141,7 @@ def run(
         control=control,
         seed=measuring.seed,
         isolation=isolation,
-        command=redact.recorded(sys.argv[1:]),
+        command=redact.redact_words(sys.argv[1:]),
     )
     run_and_show(options, report, arrangement, alarm, verbosity, dry_run=measuring.dry_run)
 
@@ -157,7 +157,7 @@ def run_and_show(
 ) -> None:
     from orchestrator.terminal.progress import view
 
-    options = checked(options, verbosity.say)
+    options = check_options(options, verbosity.say)
     how = _choose_report(report, arrangement)
     from orchestrator.measure.run import forecast
     from orchestrator.measure.run import run as run_comparison

@@ -138,7 +138,7 @@ def status(
     for one in found:
         for line in standing.lines(one, now):
             print(escape_unprintable(line))
-        if redact.recorded(one.planned.flags) != one.planned.flags:
+        if redact.redact_words(one.planned.flags) != one.planned.flags:
             say(f"warning: the schedule of {one.by} may hold a secret that other users can read: install it again")
     if not found:
         print("nothing is scheduled here; `tfcompare nightly install --at 02:00 --versions ...` does")
@@ -222,7 +222,7 @@ def _schedule(
     notes += _readable_by_others([env_file, asked["notify_file"]])
     planned = Planned(
         at=f"{begins:%H:%M}",
-        missed=units.missed(missed),
+        missed=units.parse_missed(missed),
         flags=given.words,
         history=str(history),
         host=str(host_facts()["id"]),

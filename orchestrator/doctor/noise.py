@@ -74,7 +74,7 @@ def _find(seen: Examination) -> Iterator[DoctorFinding]:
     yield _equal_arms(seen.probe.estimate)
     yield from _others(seen)
     yield from _steal(seen)
-    yield from _interrupted(seen)
+    yield from _find_interruptions(seen)
     yield from _load(seen)
     yield from _cores(seen)
     yield from _quota(seen)
@@ -159,7 +159,7 @@ def _steal(seen: Examination) -> Iterator[DoctorFinding]:
     )  # fmt: skip
 
 
-def _interrupted(seen: Examination) -> Iterator[DoctorFinding]:
+def _find_interruptions(seen: Examination) -> Iterator[DoctorFinding]:
     meanwhile = seen.probe.meanwhile
     if meanwhile is None or meanwhile.steal_share > MOST_STEAL or meanwhile.foreign_share > MOST_FOREIGN:
         return

@@ -87,7 +87,7 @@ def _head(examination: Examination) -> Text:
 
 
 def as_object(examination: Examination | None, setup: setups.Setup | None = None) -> dict[str, Any]:
-    probed = _probed(examination) if examination else {"level": None, "findings": []}
+    probed = _probe_record(examination) if examination else {"level": None, "findings": []}
     found = [asdict(finding) for finding in worst_first(setups.findings(setup))] if setup else []
     return {
         "schema": SCHEMA,
@@ -97,7 +97,7 @@ def as_object(examination: Examination | None, setup: setups.Setup | None = None
     }
 
 
-def _probed(examination: Examination) -> dict[str, Any]:
+def _probe_record(examination: Examination) -> dict[str, Any]:
     probe, estimate = examination.probe, examination.probe.estimate
     low, high = interval(estimate)
     return {

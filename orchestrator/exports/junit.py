@@ -23,7 +23,7 @@ def render(run: Run) -> str:
             suite.set("timestamp", run.plan.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"))
             suite.append(_properties(run))
             suite.extend(tests)
-            _printed(suite, (f"warning: {text}" for text in run.warnings))
+            _add_output(suite, (f"warning: {text}" for text in run.warnings))
             _count(suite, tests)
     _count(root, list(root.iter("testcase")))
     ElementTree.indent(root)
@@ -43,12 +43,12 @@ def _tests(comparison: Comparison, version: str) -> Iterable[Element]:
     about = {contrast.pair.arms[1] for contrast in own}
     for name, arm in arms.items():
         if arm.version == version and arm.outcome != "measured" and name not in about:
-            yield _unmeasured(arm)
+            yield _test_without_time(arm)
 
 
 def _build_contrast_test(comparison: Comparison, contrast: Contrast, arm: ArmResult) -> Element:
     if arm.outcome != "measured":
-        return _unmeasured(arm)
+        return _test_without_time(arm)
     pair = contrast.pair
     name = arm.case.label
     name += "" if pair.metric == "steady" else f" {pair.metric}"
@@ -61,11 +61,11 @@ def _build_contrast_test(comparison: Comparison, contrast: Contrast, arm: ArmRes
     elif contrast.verdict == "inconclusive":
         _add_result(test, "skipped", said)
     else:
-        _printed(test, [said])
+        _add_output(test, [said])
     return test
 
 
-def _unmeasured(arm: ArmResult) -> Element:
+def _test_without_time(arm: ArmResult) -> Element:
     test = _test(arm, arm.case.label)
     if arm.outcome == "died":
         _add_result(test, "error", arm.reason or "it died", kind="died")
@@ -90,7 +90,7 @@ def _add_result(test: Element, tag: str, text: str, kind: str = "") -> None:
     found.text = escape_unprintable(text)
 
 
-def _printed(parent: Element, lines: Iterable[str]) -> None:
+def _add_output(parent: Element, lines: Iterable[str]) -> None:
     text = "\n".join(map(escape_unprintable, lines))
     if text:
         SubElement(parent, "system-out").text = text

@@ -12,7 +12,7 @@ from orchestrator.reports.claims import judge_planned_claims, subject_of, summar
 from orchestrator.reports.columns import MARKS, duration, interval, ratio
 from orchestrator.reports.table import facts
 from orchestrator.results.run import Run
-from orchestrator.terminal.text import clipped, escape_unprintable
+from orchestrator.terminal.text import clip, escape_unprintable
 
 MOST_ROWS = 20
 # GitHub refuses a comment of more than 65 536 characters; so much for each list or table.
@@ -30,11 +30,11 @@ def render(run: Run) -> str:
     parts = [
         "### tfcompare",
         _lines(_headlines(comparison)),
-        _warned(run.warnings),
-        _changed(comparison),
+        _first_warning(run.warnings),
+        _table_of_changes(comparison),
         "<details><summary>All contrasts, what was not measured, warnings, machine and command</summary>",
         _table(CONTRASTS, map(_contrast, comparison.contrasts)),
-        _table(UNMEASURED, (_unmeasured(arm) for arm in comparison.arms if arm.outcome != "measured")),
+        _table(UNMEASURED, (_row_without_time(arm) for arm in comparison.arms if arm.outcome != "measured")),
         _lines(f"- warning: {code(text)}" for text in run.warnings),
         f"{code(facts(comparison))}, run {code(run.plan.run)}, tfcompare {code(run.manifest.tool)}",
         _table(ENVIRONMENTS, _environments(run)),
@@ -49,7 +49,7 @@ def code(text: str) -> str:
 
     If even code between backticks would not be safe, every special character is written as a number.
     """
-    shown = clipped(escape_unprintable(text).strip(), LONGEST_TEXT)
+    shown = clip(escape_unprintable(text).strip(), LONGEST_TEXT)
     if not re.search(r"[`|\\]", shown):
         return f"`{shown}`" if shown else ""
     return f"<code>{re.sub(r'[^A-Za-z0-9 ]', _as_number, shown)}</code>"
@@ -72,7 +72,7 @@ def _headlines(comparison: Comparison) -> Iterable[str]:
         yield f"- {code(candidate)} against {code(baseline)}: {verdicts}."
 
 
-def _warned(warnings: Sequence[str]) -> str:
+def _first_warning(warnings: Sequence[str]) -> str:
     """Show the first warning, which is the most serious, outside the folded part."""
     if not warnings:
         return ""
@@ -80,7 +80,7 @@ def _warned(warnings: Sequence[str]) -> str:
     return f"**warning:** {code(warnings[0])}{others}"
 
 
-def _changed(comparison: Comparison) -> str:
+def _table_of_changes(comparison: Comparison) -> str:
     arms = {arm.key: arm for arm in comparison.arms}
     changed = [
         one for one in comparison.contrasts if one.pair.kind == "version" and one.verdict in ("slower", "faster")
@@ -112,7 +112,7 @@ def _verdict(contrast: Contrast) -> str:
     return f"{MARKS[contrast.verdict]} {verdict(contrast)}"
 
 
-def _unmeasured(arm: ArmResult) -> tuple[str, ...]:
+def _row_without_time(arm: ArmResult) -> tuple[str, ...]:
     return code(arm.case.label), code(arm.version), arm.outcome, code(arm.reason)
 
 

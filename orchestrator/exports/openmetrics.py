@@ -102,8 +102,8 @@ def _seconds(milliseconds: float | None) -> float | None:
 
 
 def _format_labels(labels: Labels) -> str:
-    return ",".join(f'{name}="{_escaped(escape_unprintable(value))}"' for name, value in labels.items())
+    return ",".join(f'{name}="{_escape(escape_unprintable(value))}"' for name, value in labels.items())
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -70,7 +70,7 @@ def rows(series: Series) -> list[NightRow]:
         if has_value(point):
             segment += bool(before and cuts(before, point))
             if before:
-                changed.setdefault((segment, point.night), _changed(before, point))
+                changed.setdefault((segment, point.night), _changes_between(before, point))
             before = point
         grouped[segment, point.night].append(point)
     return [
@@ -86,7 +86,7 @@ def rows(series: Series) -> list[NightRow]:
     ]
 
 
-def _changed(before: Point, after: Point) -> tuple[str, ...]:
+def _changes_between(before: Point, after: Point) -> tuple[str, ...]:
     """Return what changed between two points.
 
     A version that is followed is a different build in a different image every night, which is omitted here because its

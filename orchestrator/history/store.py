@@ -78,17 +78,17 @@ class Store:
 
     def read(self) -> Read:
         """Read every point, oldest start first."""
-        tables, warnings = self._parsed("points/*/*.parquet", _table)
+        tables, warnings = self._parse_files("points/*/*.parquet", _table)
         points = pa.concat_tables(tables) if tables else schema.SCHEMA.empty_table()
         order = [("started", "ascending"), ("run", "ascending"), ("stage", "descending")]
         return Read(points.sort_by(order), tuple(warnings))
 
     def events(self) -> tuple[list[Event], tuple[str, ...]]:
         """Return the events in chronological order, and one line about each file that could not be read."""
-        found, warnings = self._parsed("events/*/*.json", _event)
+        found, warnings = self._parse_files("events/*/*.json", _event)
         return sorted(found, key=lambda event: event.at), tuple(warnings)
 
-    def _parsed(self, pattern: str, parse: Callable[[bytes], T]) -> tuple[list[T], list[str]]:
+    def _parse_files(self, pattern: str, parse: Callable[[bytes], T]) -> tuple[list[T], list[str]]:
         """Return the parsed files, and one line about each file that is left out."""
         found, warnings = [], []
         for path in sorted(self.path.glob(pattern)):

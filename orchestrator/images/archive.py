@@ -103,7 +103,7 @@ def read(path: Path) -> tuple[Packed, ...]:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (tarfile.TarError, EOFError, KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{path}: no archive of images, or half of one ({error}); save it again") from error
-    packed = [_packed(path, entry.get("RepoTags") or [], config) for entry, config in entries]
+    packed = [_describe_image(path, entry.get("RepoTags") or [], config) for entry, config in entries]
     if not packed:
         raise UsageError(f"{path}: there is no image in it")
     # An engine writes them in any order.
@@ -118,7 +118,7 @@ def _json(tar: tarfile.TarFile, name: str) -> Any:
     return json.load(member)
 
 
-def _packed(path: Path, tags: list[str], config: dict[str, Any]) -> Packed:
+def _describe_image(path: Path, tags: list[str], config: dict[str, Any]) -> Packed:
     labels = (config.get("config") or {}).get("Labels") or {}
     name = ", ".join(tags) or "an image without a name"
     if absent := [label for label in LABELS if label not in labels]:

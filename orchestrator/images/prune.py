@@ -56,7 +56,7 @@ def find(
 
     `all` also selects images that are current or that other users built. `cache` also selects virtual environments.
     """
-    folders = environments.outdated(versions) if cache else []
+    folders = environments.find_outdated(versions) if cache else []
     return _garbage(client, inventory.images, base, folders, all=all, others=all)
 
 
@@ -75,7 +75,7 @@ def _garbage(
     all: bool,
     others: bool,
 ) -> Garbage:
-    left = container.left_behind(client)
+    left = container.orphans(client)
     users = [entry for entry in client.api.containers(all=True) if entry["Id"] not in left]
     images, spared = part(found, users, base, all=all, others=others)
     mine = {one.image.id for one in images}

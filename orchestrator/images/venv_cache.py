@@ -14,7 +14,7 @@ from orchestrator.engines.venv.engine import MARKER, cache_folder, folder_of
 from orchestrator.engines.venv.interpreters import Interpreter
 
 
-def outdated(versions: Iterable[Version]) -> list[Path]:
+def find_outdated(versions: Iterable[Version]) -> list[Path]:
     """Return the environments whose lock is no longer in the tables, or whose Python is gone."""
     by_lock: defaultdict[str, list[Flavour]] = defaultdict(list)
     for version in versions:

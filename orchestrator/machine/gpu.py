@@ -103,7 +103,7 @@ def read_gpus(nvml: Any = None, only: Collection[str] = (), *, brief: bool = Fal
     `brief` leaves out which processes use the card, because the driver takes longest to report them.
     """
     nvml = nvml or _package()
-    return tuple(_reading(nvml, index, card, brief) for index, card in _watched(nvml, frozenset(only)))
+    return tuple(_reading(nvml, index, card, brief) for index, card in _gpus_to_read(nvml, frozenset(only)))
 
 
 def spans(readings: Iterable[GpuReading]) -> tuple[CardSpan, ...]:
@@ -168,18 +168,18 @@ def _build_gpu(row: nvidia_smi.Row) -> Gpu:
         name=row["name"],
         capability=row["compute_cap"],
         driver=row["driver_version"],
-        memory_mb=_rounded(row["memory.total"]),
-        power_limit_w=_rounded(row["power.limit"]),
-        persistence=_enabled(row["persistence_mode"]),
-        mig=_enabled(row["mig.mode.current"]),
+        memory_mb=_to_int(row["memory.total"]),
+        power_limit_w=_to_int(row["power.limit"]),
+        persistence=_to_bool(row["persistence_mode"]),
+        mig=_to_bool(row["mig.mode.current"]),
     )
 
 
-def _rounded(text: str | None) -> int | None:
+def _to_int(text: str | None) -> int | None:
     return None if text is None else round(float(text))
 
 
-def _enabled(text: str | None) -> bool | None:
+def _to_bool(text: str | None) -> bool | None:
     return None if text is None else text == "Enabled"
 
 
@@ -241,7 +241,7 @@ def _cards(nvml: Any) -> tuple[tuple[int, Any], ...]:
 
 
 @cache
-def _watched(nvml: Any, only: frozenset[str]) -> tuple[tuple[int, Any], ...]:
+def _gpus_to_read(nvml: Any, only: frozenset[str]) -> tuple[tuple[int, Any], ...]:
     """Return the cards to read, found once per choice: they are read after each of hundreds of bursts."""
     return tuple(
         (index, card)

@@ -158,9 +158,9 @@ class Reading:
         wall = later.wall - self.wall
         if wall < SHORTEST_S:
             return None
-        clock = _moved(self.clock, later.clock)
-        since_boot = _moved(self.since_boot, later.since_boot)
-        waited = _moved(self.waited, later.waited)
+        clock = _difference(self.clock, later.clock)
+        since_boot = _difference(self.since_boot, later.since_boot)
+        waited = _difference(self.waited, later.waited)
         return Meanwhile(
             foreign_cores=max(0.0, later.busy - self.busy - own) / wall,
             steal_share=max(0.0, later.steal - self.steal) / wall / self.cpus,
@@ -207,7 +207,7 @@ class Meanwhile:
         return ""
 
 
-def _moved(before: float | None, after: float | None) -> float | None:
+def _difference(before: float | None, after: float | None) -> float | None:
     return None if before is None or after is None else after - before
 
 

@@ -18,7 +18,7 @@ def limit_s(budget_s: float, number: int) -> float:
     return budget_s if number > 2 else max(2 * budget_s, budget_s + TWO_ROUNDS_S)
 
 
-def expected_s(cases: Iterable[str], costs: Mapping[str, float]) -> float:
+def estimate_s(cases: Iterable[str], costs: Mapping[str, float]) -> float:
     """Estimate the time that visits of these cases take: their last cost, or the average of the others."""
     usual = fmean(costs.values()) if costs else 0.0
     return sum(costs.get(case, usual) for case in cases)

@@ -74,7 +74,7 @@ def pin_workloads(run: OpenRun) -> OpenRun:
     if own is None or all(workload.builtin for workload in planned.workloads.values()):
         return run
     large = pinned.pin(own, run.directory.workloads)
-    for note in pinned.noted(large):
+    for note in pinned.notes_on(large):
         run.view.say(f"note: {note}")
     workloads = {
         name: workload if workload.builtin else replace(workload, path=run.directory.workloads / workload.path.name)
@@ -145,7 +145,7 @@ def find_workloads(plan: Plan, directory: RunDir, held: ExitStack) -> Path | Non
     if ENGINES[plan.engine].detached or not plan.large:
         return directory.workloads
     scratch = held.enter_context(TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True))
-    return pinned.staged(directory.workloads, plan.large, Path(scratch))
+    return pinned.stage_copy(directory.workloads, plan.large, Path(scratch))
 
 
 def make_manifest(planned: PlannedRun, environments: dict[str, Environment]) -> Manifest:

@@ -17,7 +17,7 @@ from orchestrator.machine.host import host_facts, is_here
 from orchestrator.measure.conduct import Done, conduct
 from orchestrator.measure.prepare_run import PreparedRun, add_control, find_workloads, prepare
 from orchestrator.measure.replicate import Progress
-from orchestrator.measure.rounds import RoundRange, undecided
+from orchestrator.measure.rounds import RoundRange, find_undecided
 from orchestrator.model import (
     ArmKey,
     Calibrated,
@@ -107,7 +107,7 @@ def is_closed(arm: ArmKey, comparison: Comparison, past: Past) -> bool:
 
 def open_cases(comparison: Comparison, past: Past) -> list[Case]:
     """Return the cases that more rounds could still decide."""
-    return undecided(comparison, comparison.plan.cases, lambda arm: is_closed(arm, comparison, past))
+    return find_undecided(comparison, comparison.plan.cases, lambda arm: is_closed(arm, comparison, past))
 
 
 def extension(options: MoreOptions, plan: Plan, past: Past) -> Extended:
@@ -190,7 +190,7 @@ def same_sources(plan: Plan, manifest: Manifest, directory: RunDir, own: Path | 
     _same_files(plan, manifest, kept or own)
     if kept and own:
         _same_files(plan, manifest, own, f", or leave --workloads out: {directory.path} keeps the files it measured")
-    if changed := pinned.changed(plan.large):
+    if changed := pinned.changes_of(plan.large):
         raise UsageError(f"changed since {plan.run} was measured: {', '.join(changed)}; start a new run")
 
 

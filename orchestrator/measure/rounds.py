@@ -14,7 +14,7 @@ from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.replicate import LiveReplicate, Progress, Replicates
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Workers
 from orchestrator.model import Arm, ArmKey, Calibrated, Case, Comparison, Disturbed, Plan, Watched
-from orchestrator.plan.order import alternating, linked, round_order
+from orchestrator.plan.order import alternating, group_linked, round_order
 from orchestrator.results.claims import judge_claims
 from orchestrator.results.comparison import judge_run
 from orchestrator.stats import calibrate
@@ -85,23 +85,23 @@ class RoundLoop:
                 rounds = "1 round" if number == 2 else f"{number - 1} rounds"
                 return f"the budget of {self.rounds.budget_s:.0f} s ended the run after {rounds}"
             took = time.monotonic() - begun
-            self.view.round_done(number, self.rounds.looks[-1], len(open_cases), took, self._left(took, number))
+            self.view.round_done(number, self.rounds.looks[-1], len(open_cases), took, self._remaining_s(took, number))
             if left_out:
                 return f"the budget of {self.rounds.budget_s:.0f} s ended the run during round {number}"
             open_cases = [case for case in open_cases if self._alive(case)]
             if number in self.rounds.looks:
-                open_cases = undecided(judge_run(self.run, at_look=True), open_cases, self._closed)
+                open_cases = find_undecided(judge_run(self.run, at_look=True), open_cases, self._is_closed)
         return ""
 
-    def _elapsed(self) -> float:
+    def _seconds_since_start(self) -> float:
         return time.monotonic() - self.started
 
-    def _left(self, took: float, number: int) -> float:
+    def _remaining_s(self, took: float, number: int) -> float:
         """Estimate the time left, as an upper limit: cases leave the rotation as their verdicts come in."""
         rounds = (self.rounds.looks[-1] - number) * took
-        return min(rounds, self.rounds.budget_s - self._elapsed()) if self.rounds.budget_s else rounds
+        return min(rounds, self.rounds.budget_s - self._seconds_since_start()) if self.rounds.budget_s else rounds
 
-    def _closed(self, arm: ArmKey) -> bool:
+    def _is_closed(self, arm: ArmKey) -> bool:
         return arm in self.progress.ended or arm.version not in self.workers.versions()
 
     def _alive(self, case: Case) -> list[str]:
@@ -140,7 +140,7 @@ class RoundLoop:
         calls_s = PILOT_S if budget is None else min(PILOT_S, budget * PILOT_SHARE / max(arms, 1))
         pilots = {case.label: self._pilot(case, calls_s) for case in cases}
         rounds = self.rounds.looks[0] - self.rounds.first_round + 1
-        round_s = None if budget is None else (budget - self._elapsed()) / rounds
+        round_s = None if budget is None else (budget - self._seconds_since_start()) / rounds
         for label, effort in calibrate.efforts(pilots, round_s, patient(self.plan)).items():
             calibrated = Calibrated(case=label, warmup=effort.warmup, bursts=effort.bursts, calls=effort.calls)
             self.progress.calibration[label] = calibrated
@@ -167,7 +167,7 @@ class RoundLoop:
         """
         if self.plan.isolation != "fork":
             return [(case,) for case in cases]
-        return linked(cases, self.plan.pairs)
+        return group_linked(cases, self.plan.pairs)
 
     def _round(self, groups: Sequence[Group], number: int) -> int:
         """Visit the groups in random order; return how many of them the budget leaves out.
@@ -185,14 +185,14 @@ class RoundLoop:
                 left_out += 1
         return left_out
 
-    def _expected_s(self, groups: Sequence[Group]) -> float:
-        return pacing.expected_s([case.label for group in groups for case in group], self.costs)
+    def _estimate_s(self, groups: Sequence[Group]) -> float:
+        return pacing.estimate_s([case.label for group in groups for case in group], self.costs)
 
     def _fits(self, groups: Sequence[Group], number: int) -> bool:
         """Return whether the budget lets a round visit these groups as well."""
         if self.rounds.budget_s is None:
             return True
-        return self._elapsed() + self._expected_s(groups) <= pacing.limit_s(self.rounds.budget_s, number)
+        return self._seconds_since_start() + self._estimate_s(groups) <= pacing.limit_s(self.rounds.budget_s, number)
 
     def _visit_quietly(self, order: Sequence[Group], place: int, number: int) -> None:
         """Visit cases that are compared with each other, and repeat the visit if something disturbed it.
@@ -200,7 +200,7 @@ class RoundLoop:
         A repeat covers all arms, whatever the times were.
         """
         group = order[place]
-        replicates, cause = self._timed_visit(group, number)
+        replicates, cause = self._visit_and_time(group, number)
         if not cause:
             return
         again = self._may_repeat(order, place, number)
@@ -210,19 +210,19 @@ class RoundLoop:
             )
             self.progress.redone[case.label] += again
         if again:
-            self._timed_visit(group, number)
+            self._visit_and_time(group, number)
 
     def _may_repeat(self, order: Sequence[Group], place: int, number: int) -> bool:
         if not pacing.within_share((self.progress.redone[case.label] for case in order[place]), number):
             return False
         if self.rounds.budget_s is None:
             return True
-        rest_s, round_s = self._expected_s(order[place + 1 :]), self._expected_s(order)
+        rest_s, round_s = self._estimate_s(order[place + 1 :]), self._estimate_s(order)
         needed_s = pacing.ahead_s(number, self.rounds.looks[0], rest_s, round_s)
-        left_s = self.rounds.budget_s - self._elapsed()
-        return pacing.may_repeat(left_s, self._expected_s([order[place]]), needed_s)
+        left_s = self.rounds.budget_s - self._seconds_since_start()
+        return pacing.may_repeat(left_s, self._estimate_s([order[place]]), needed_s)
 
-    def _timed_visit(self, group: Group, number: int) -> tuple[dict[Case, tuple[int, ...]], str]:
+    def _visit_and_time(self, group: Group, number: int) -> tuple[dict[Case, tuple[int, ...]], str]:
         begun = time.monotonic()
         found = self._visit(group, number)
         self.costs.update((case.label, (time.monotonic() - begun) / len(group)) for case in group)
@@ -282,7 +282,7 @@ class RoundLoop:
         return Witness.begin(cpus, self.plan.gpus if self.plan.device == "gpu" else None, groups)
 
 
-def undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:
+def find_undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:
     """Return the cases with a contrast, or a claim's statement about one, that more rounds could still decide."""
     unsure = {contrast.pair for contrast in comparison.contrasts if contrast.verdict == "inconclusive"}
     for judged in judge_claims(comparison, comparison.plan.claims):

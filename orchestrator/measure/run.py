@@ -37,5 +37,5 @@ def forecast(options: RunOptions, say: Callable[[str], None]) -> list[str]:
     lines += [f"  {version.number}: {engine.outlook(version)}" for version in planned.versions]
     lines += [f"  {case.label}" for case in planned.plan.cases]
     if options.own_workloads and not all(workload.builtin for workload in planned.workloads.values()):
-        lines += [f"  {note}" for note in pinned.noted(pinned.divide(options.own_workloads)[1])]
+        lines += [f"  {note}" for note in pinned.notes_on(pinned.divide(options.own_workloads)[1])]
     return lines

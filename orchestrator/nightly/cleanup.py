@@ -57,17 +57,17 @@ def retire(keep: int, say: Callable[[str], None], now: datetime | None = None) -
 
 
 def _is_ours(version: Version) -> bool:
-    return catalog.NIGHTLY.fullmatch(version.number) is not None and lock_on_demand.locked_on_first_use(version)
+    return catalog.NIGHTLY.fullmatch(version.number) is not None and lock_on_demand.is_locked_by_us(version)
 
 
 def old(nightlies: Sequence[Version], keep: int, now: datetime) -> list[Version]:
     """Return the nightlies to remove, oldest first."""
     by_age = sorted(nightlies, key=lambda version: (lock_on_demand.date_of(version.number), Number(version.number)))
     recent = now - timedelta(days=keep)
-    return [version for version in by_age[: max(0, len(by_age) - keep)] if used(version) < recent]
+    return [version for version in by_age[: max(0, len(by_age) - keep)] if last_use(version) < recent]
 
 
-def used(version: Version) -> datetime:
+def last_use(version: Version) -> datetime:
     """Return when a version was last asked for, which is recorded by its lock."""
     return max(datetime.fromtimestamp(flavour.lock.stat().st_mtime, UTC) for flavour in version.flavours)
 

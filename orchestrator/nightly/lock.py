@@ -45,7 +45,7 @@ def hold(
 ) -> Iterator[None]:
     """Hold the lock; raise UsageError if another process still holds it after `wait_s`."""
     path = _path(folder, name)
-    with _opened(path) as file:
+    with _open(path) as file:
         if not _wait_for_lock(file, PATIENCE_S):
             other = holder(folder, name)
             who = f"since {other.since:%Y-%m-%d %H:%M} (pid {other.pid})" if other else "already"
@@ -70,8 +70,8 @@ def holder(folder: Path | None = None, name: str = NIGHT) -> Holder | None:
     if not path.is_file():
         return None
     deadline = time.monotonic() + PATIENCE_S
-    with _opened(path) as file:
-        while not _locked(file, fcntl.LOCK_SH):
+    with _open(path) as file:
+        while not _try_lock(file, fcntl.LOCK_SH):
             with suppress(ValueError, KeyError, TypeError):
                 entry = json.loads(os.pread(file, 100_000, 0))
                 return Holder(int(entry["pid"]), datetime.fromisoformat(entry["since"]), str(entry["about"]))
@@ -88,7 +88,7 @@ def _path(folder: Path | None, name: str) -> Path:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def _open(path: Path) -> Iterator[int]:
     with files.writing(path, user_data.REMEDY):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -100,14 +100,14 @@ def _opened(path: Path) -> Iterator[int]:
 
 def _wait_for_lock(file: int, patience_s: float, try_s: float = 0.02) -> bool:
     deadline = time.monotonic() + patience_s
-    while not _locked(file, fcntl.LOCK_EX):
+    while not _try_lock(file, fcntl.LOCK_EX):
         if time.monotonic() > deadline:
             return False
         time.sleep(try_s)
     return True
 
 
-def _locked(file: int, kind: int) -> bool:
+def _try_lock(file: int, kind: int) -> bool:
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:

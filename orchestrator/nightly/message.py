@@ -10,7 +10,7 @@ from typing import Literal
 
 from orchestrator.history.model import Alarm, Change, Night, Told
 from orchestrator.reports.columns import interval, ratio
-from orchestrator.terminal.text import clipped, escape_unprintable
+from orchestrator.terminal.text import clip, escape_unprintable
 
 Gravity = Literal["info", "success", "warning", "failure"]
 
@@ -40,7 +40,7 @@ class Code:
 
     @property
     def display_text(self) -> str:
-        return clipped(escape_unprintable(self.text).strip(), LONGEST)
+        return clip(escape_unprintable(self.text).strip(), LONGEST)
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ def _gravity(told: Told) -> Gravity:
 
 
 def _sections(told: Told, most: int) -> Iterator[MessageSection]:
-    yield from _ended_badly(told.night, most)
+    yield from _bad_ending(told.night, most)
     yield from _suspicion(told)
-    yield from _opened(told.opened, most)
+    yield from _alarms_opened(told.opened, most)
     yield from _build_list_section("Recovered", [_was(alarm) for alarm in told.recovered], most)
     yield from _build_list_section("Vanished from the suite", [(Code(name),) for name in told.vanished], most)
     yield from _build_list_section("New in the suite", [(Code(name),) for name in told.appeared], most)
@@ -127,7 +127,7 @@ def _sections(told: Told, most: int) -> Iterator[MessageSection]:
     yield _night(told, most)
 
 
-def _ended_badly(night: Night, most: int) -> Iterator[MessageSection]:
+def _bad_ending(night: Night, most: int) -> Iterator[MessageSection]:
     if night.outcome not in ("failed", "hung"):
         return
     head = {
@@ -156,7 +156,7 @@ def _suspicion(told: Told) -> Iterator[MessageSection]:
             )
 
 
-def _opened(alarms: Sequence[Alarm], most: int) -> Iterator[MessageSection]:
+def _alarms_opened(alarms: Sequence[Alarm], most: int) -> Iterator[MessageSection]:
     yield from map(_alarm, _worst_first(alarms)[:most])
     if len(alarms) > most:
         count = f"and {len(alarms) - most} more" if most else f"{len(alarms)} changes"
@@ -252,14 +252,14 @@ def _sanitize_host(name: str) -> str:
 
 
 def _as_text(section: MessageSection) -> str:
-    lines = _wrapped(_join_words(section.head), "", "  ")
+    lines = _wrap(_join_words(section.head), "", "  ")
     for line in section.lines:
         if not isinstance(line, Command):
-            lines += _wrapped(_join_words(line), "  ", "    ")
+            lines += _wrap(_join_words(line), "  ", "    ")
         elif len(whole := f"  {line.label}: {line.display_text}") <= WIDTH:
             lines.append(whole)
         else:
-            lines += [f"  {line.label}:", *_continued(line.display_text)]
+            lines += [f"  {line.label}:", *_break_command(line.display_text)]
     return "\n".join(lines)
 
 
@@ -267,7 +267,7 @@ def _join_words(words: Words) -> str:
     return "".join(word.display_text if isinstance(word, Code) else word for word in words)
 
 
-def _wrapped(text: str, first: str, rest: str) -> list[str]:
+def _wrap(text: str, first: str, rest: str) -> list[str]:
     """Wrap text at spaces and after commas.
 
     A case with all its parameters is longer than a line.
@@ -280,7 +280,7 @@ def _wrapped(text: str, first: str, rest: str) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _continued(command: str) -> list[str]:
+def _break_command(command: str) -> list[str]:
     """Continue a shell command over several lines, so that no mail program breaks it elsewhere.
 
     A flag stays on the same line as its value.

@@ -106,13 +106,13 @@ def night(options: NightOptions, say: Callable[[str], None]) -> Told:
             rest = replace(options, limit_s=max(0.0, options.limit_s - (monotonic() - begun)))
             return _alone(rest, replace(evening, started=datetime.now(UTC).replace(microsecond=0)), say)
     except (Exception, KeyboardInterrupt) as error:
-        return _broken_off(options, evening, error)
+        return _record_break(options, evening, error)
 
 
 def _alone(options: NightOptions, evening: Evening, say: Callable[[str], None]) -> Told:
     try:
         events, warnings = evening.store.events()
-        if (done := measured_already(events, options, evening.host, evening.date)) and not options.again:
+        if (done := earlier_measurement(events, options, evening.host, evening.date)) and not options.again:
             say(f"{done.night} was measured already (run {done.run}); --again measures it once more")
             return Told(night=replace(done, outcome="skipped"))
         read = evening.store.read()
@@ -122,10 +122,10 @@ def _alone(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
         resolved = tonight.resolve(options.names, say, tonight.last_builds(past.points()))
         return _night(options, replace(evening, resolved=resolved), say)
     except (Exception, KeyboardInterrupt) as error:
-        return _broken_off(options, evening, error)
+        return _record_break(options, evening, error)
 
 
-def _broken_off(options: NightOptions, evening: Evening, error: BaseException) -> Told:
+def _record_break(options: NightOptions, evening: Evening, error: BaseException) -> Told:
     """Record a nightly run that was ended by an error or an interrupt.
 
     The caller raises the error after it has been reported.
@@ -151,7 +151,7 @@ def _date(options: NightOptions, now: datetime) -> date:
     return units.due(local, options.due) if options.due else local.date()
 
 
-def measured_already(events: Sequence[Event], options: NightOptions, host: str, today: date) -> Night | None:
+def earlier_measurement(events: Sequence[Event], options: NightOptions, host: str, today: date) -> Night | None:
     wanted = {"night": today, "host": host, "outcome": "measured", **options.identity}
     nights = (event for event in events if isinstance(event, Night))
     return next((one for one in nights if all(getattr(one, name) == value for name, value in wanted.items())), None)
@@ -236,7 +236,7 @@ def _settle(
     which = "which" if len(chosen) == len(flagged) else f"{len(chosen)} of which, the most suspicious,"
     say(f"{len(flagged)} of {_count(points)} look changed, {which} are measured again: {_format_cases(chosen)}")
     again, said = _confirm(options, evening, chosen, child)
-    if again and not said and (unsettled := steps.unsettled(_cells(_past(evening), chosen))):
+    if again and not said and (unsettled := steps.find_unsettled(_cells(_past(evening), chosen))):
         say(f"{len(unsettled)} of them may still have changed and are measured once more: {_format_cases(unsettled)}")
         _, said = _confirm(options, evening, unsettled, child)
     return again, said

@@ -91,7 +91,7 @@ def targets(
     """
     found: dict[str, Target] = {}
     for where, text in _collect_urls(urls, file, environ, say):
-        url = _expanded(where, text, environ)
+        url = _expand(where, text, environ)
         if url not in found:
             _plugin(url, where)
             found[url] = Target(name=mask_url(url), url=url)
@@ -124,7 +124,7 @@ def _collect_urls(
             yield f"{file}, line {number}", url
 
 
-def _expanded(where: str, text: str, environ: Mapping[str, str]) -> str:
+def _expand(where: str, text: str, environ: Mapping[str, str]) -> str:
     for name in NAME.findall(text):
         if not environ.get(name):
             raise UsageError(f"{where}: names ${{{name}}}, and the environment has no {name}; set it, or name another")
@@ -194,9 +194,9 @@ def _tell(targets: Sequence[Target], composed: Composed, say: Say, sleep: Callab
             if outcome.delivered:
                 say(f"told {one.target.name}")
             elif not outcome.again:
-                lost.append(one.lost(outcome))
+                lost.append(one.describe_loss(outcome))
         pending = [one for one, outcome in outcomes if not outcome.delivered and outcome.again]
-    return (*lost, *(one.lost(one.outcome) for one in pending if not one.outcome.delivered))
+    return (*lost, *(one.describe_loss(one.outcome) for one in pending if not one.outcome.delivered))
 
 
 def _attempt(pending: "Sequence[_Delivery]") -> None:
@@ -224,7 +224,7 @@ class _Delivery:
     def outcome(self) -> Outcome:
         return self._result or Outcome(delivered=False, why="it did not answer in time")
 
-    def lost(self, outcome: Outcome) -> str:
+    def describe_loss(self, outcome: Outcome) -> str:
         times = "" if self._attempts == 1 else f" ({self._attempts} attempts)"
         return f"{self.target.name} was not told: {outcome.why}{times}"
 
@@ -245,14 +245,14 @@ class _Delivery:
         with _ear().listening() as heard:
             try:
                 plugin = _plugin(self.target.url, self.target.name)
-                delivered = bool(plugin.notify(**_fitted(plugin, self._composed)))
+                delivered = bool(plugin.notify(**_fit_to_service(plugin, self._composed)))
             except Exception as error:
                 heard.append(str(error))
                 delivered = False
         self._result = Outcome(delivered=True) if delivered else _outcome(heard)
 
 
-def _fitted(plugin: "apprise.NotifyBase", composed: Composed) -> dict[str, Any]:
+def _fit_to_service(plugin: "apprise.NotifyBase", composed: Composed) -> dict[str, Any]:
     """Return the message in the format that a service accepts, with as many alarms as it has room for."""
     import apprise
 

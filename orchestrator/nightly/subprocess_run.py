@@ -54,7 +54,7 @@ class Child:
         except OSError as error:
             raise UsageError(f"cannot write {self._log}: {error.strerror}; take another --history") from error
         last: deque[str] = deque(maxlen=TOLD_LINES)
-        with log, self._started(words) as process:
+        with log, self._start(words) as process:
             assert process.stderr is not None
             reader = threading.Thread(target=self._pass_on, args=(process.stderr, log, last), daemon=True)
             reader.start()
@@ -71,7 +71,7 @@ class Child:
             reader.join(POLITE_S)
         return ChildEnd(process.returncode, hung, "\n".join(last))
 
-    def _started(self, words: Sequence[str]) -> subprocess.Popen[str]:
+    def _start(self, words: Sequence[str]) -> subprocess.Popen[str]:
         # A session of its own: whatever it started can be ended with it, and a Ctrl-C reaches only us, who tell it.
         return subprocess.Popen(
             [*PROGRAM, *words],

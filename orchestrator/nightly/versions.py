@@ -98,7 +98,7 @@ class _Resolver:
 
     def begin(self, reference: str) -> None:
         try:
-            self.versions += self._pinned(reference)
+            self.versions += self._numbers_of(reference)
         except EnvironmentFailed as error:
             raise EnvironmentFailed(
                 f"the reference {reference} cannot be had, and nothing is measured without it: {error}"
@@ -106,7 +106,7 @@ class _Resolver:
 
     def take(self, name: str) -> None:
         try:
-            numbers = [self._nightly(name)] if is_nightly(name) else self._pinned(name)
+            numbers = [self._nightly(name)] if is_nightly(name) else self._numbers_of(name)
         except EnvironmentFailed as error:
             self._say(f"{name} cannot be had tonight: {error}")
             self.unavailable.append(Unavailable(name=name, reason=f"lock: {in_one_line(str(error))}"))
@@ -124,7 +124,7 @@ class _Resolver:
         # On another day they are two.
         self._note(f"{name} is {number} tonight, which is measured already")
 
-    def _pinned(self, name: str) -> list[str]:
+    def _numbers_of(self, name: str) -> list[str]:
         """Return the versions of a name, which are several for `all` and for a range.
 
         A name that neither the table nor the index can know is the user's mistake.

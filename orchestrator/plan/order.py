@@ -9,7 +9,7 @@ from orchestrator.model import Case, Pair
 Item = TypeVar("Item")
 
 
-def linked(cases: Sequence[Case], pairs: Iterable[Pair]) -> tuple[tuple[Case, ...], ...]:
+def group_linked(cases: Sequence[Case], pairs: Iterable[Pair]) -> tuple[tuple[Case, ...], ...]:
     """Group the cases that are compared with each other, directly or indirectly.
 
     Their arms run side by side in a round, like the versions of one case.

@@ -114,13 +114,13 @@ def align(profiles: Sequence[Profile]) -> tuple[FunctionRow, ...]:
     rows: dict[Key, list[Function | None]] = {}
     for position, profile in enumerate(profiles):
         named = _by_key(profile.functions)
-        moved = _moved([key for key in rows if key not in named], [key for key in named if key not in rows])
+        moved = _match_moved([key for key in rows if key not in named], [key for key in named if key not in rows])
         for key, function in named.items():
             rows.setdefault(moved.get(key, key), [None] * len(profiles))[position] = function
     return tuple(_row(functions, profiles) for functions in rows.values())
 
 
-def _moved(gone: Sequence[Key], new: Sequence[Key]) -> dict[Key, Key]:
+def _match_moved(gone: Sequence[Key], new: Sequence[Key]) -> dict[Key, Key]:
     """Map new functions to old ones that have moved.
 
     A function may now be in a file of the same name, or a method of a class of the same name. If two functions are

@@ -8,7 +8,7 @@ from orchestrator.profiling.model import Frame, ProfiledArm, Stacks
 SPEEDSCOPE = "https://www.speedscope.app/file-format-schema.json"
 
 
-def collapsed(stacks: Stacks) -> str:
+def collapse(stacks: Stacks) -> str:
     """Return one line per stack, outermost function first: `one;two;three NANOSECONDS`.
 
     This is the format of flamegraph.pl and similar tools.
@@ -26,7 +26,7 @@ def speedscope(arm: ProfiledArm, stacks: Stacks) -> dict[str, Any]:
         "exporter": "tfcompare",
         "name": name,
         "activeProfileIndex": 0,
-        "shared": {"frames": [_shared(frame) for frame in stacks.frames]},
+        "shared": {"frames": [_frame_record(frame) for frame in stacks.frames]},
         "profiles": [
             {
                 "type": "sampled",
@@ -57,5 +57,5 @@ def _format_frame_name(frame: Frame) -> str:
     return "".join(character if character.isprintable() and character != ";" else "?" for character in name)
 
 
-def _shared(frame: Frame) -> dict[str, str | int]:
+def _frame_record(frame: Frame) -> dict[str, str | int]:
     return {"name": frame.name, "file": frame.file, "line": frame.line} if frame.file else {"name": frame.name}

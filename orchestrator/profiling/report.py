@@ -83,7 +83,7 @@ def layout(profiled: Profiled, width: int) -> RenderableType:
     for one in compare_profiles(profiled):
         parts.extend(_gap(parts))
         parts.append(_title(one.case))
-        parts.extend(_unprofiled([arm for arm in profiled.arms if arm.case == one.case]))
+        parts.extend(_arms_without_profile([arm for arm in profiled.arms if arm.case == one.case]))
         if one.profiles:
             parts.extend(_tables(one, heading.top, width))
     if any(arm.profile for arm in profiled.arms):
@@ -101,7 +101,7 @@ def _title(case: Case) -> Text:
     return safe_text(case.workload, style="bold").append_text(safe_text(f"  {case.params_text}", style="dim"))
 
 
-def _unprofiled(arms: Sequence[ProfiledArm]) -> Iterable[Text]:
+def _arms_without_profile(arms: Sequence[ProfiledArm]) -> Iterable[Text]:
     for arm in arms:
         if arm.profile is None:
             yield safe_text(f"{arm.version} {arm.outcome}: {arm.reason}", style="yellow")

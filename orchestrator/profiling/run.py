@@ -23,7 +23,7 @@ from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Workers
 from orchestrator.model import Case, Lost
 from orchestrator.options import PROFILED_CALLS, SHOWN_FUNCTIONS
 from orchestrator.plan.request import PlannedRun, RunOptions
-from orchestrator.profiling.flamegraph import collapsed, speedscope
+from orchestrator.profiling.flamegraph import collapse, speedscope
 from orchestrator.profiling.model import Heading, Profile, Profiled, ProfiledArm, stem
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.rundir import RunDir, refuse_strangers
@@ -179,7 +179,7 @@ def _keep(arm: ProfiledArm, directory: RunDir) -> None:
     Path(f"{named}.json").write_bytes(ARM.dump_json(arm, indent=1) + b"\n")
     if arm.profile:
         stacks = arm.profile.stacks
-        Path(f"{named}.collapsed.txt").write_text(collapsed(stacks))
+        Path(f"{named}.collapsed.txt").write_text(collapse(stacks))
         Path(f"{named}.speedscope.json").write_text(json.dumps(speedscope(arm, stacks)) + "\n")
 
 

@@ -44,7 +44,9 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
             safe_text(summary(judged)),
         ]
     )
-    return Group(head, *table.warned(comparison), Padding(grid, (1, 0, 0, 0)), *notes.lines(comparison.plan.alpha))
+    return Group(
+        head, *table.render_warnings(comparison), Padding(grid, (1, 0, 0, 0)), *notes.lines(comparison.plan.alpha)
+    )
 
 
 def judge_planned_claims(comparison: Comparison) -> tuple[ClaimResult, ...]:
@@ -76,16 +78,16 @@ def _claim(grid: Table, judged: ClaimResult, notes: Notes) -> None:
     )
     for finding in judged.findings:
         mark = MARKS[finding.answer] if len(judged.findings) > 1 else " "
-        told = Text.assemble(_measured(finding), "\n", safe_text(subject(finding), style="dim"))
+        told = Text.assemble(_format_measured(finding), "\n", safe_text(subject(finding), style="dim"))
         line = Table.grid(padding=(0, 1, 0, 0))
         line.add_row(mark, told)
         grid.add_row("", line)
 
 
-def _measured(finding: ClaimCheck) -> str:
+def _format_measured(finding: ClaimCheck) -> str:
     contrast = finding.tested if isinstance(finding.tested, Contrast) else None
     known = f"{ratio(contrast.ratio)} ({interval(contrast)}) · " if contrast and contrast.ratio else ""
-    return f"{known}expected: {expected(finding.expectation)}"
+    return f"{known}expected: {format_expected(finding.expectation)}"
 
 
 def _format_answer(answer: Answer, reason: str, notes: Notes) -> Text:
@@ -107,7 +109,7 @@ def subject_of(pair: Pair) -> str:
     return f"{of}{pair.version}: {pair.workload} {set_against(pair)}{params_label(pair.params)}"
 
 
-def expected(expectation: Expectation | None) -> str:
+def format_expected(expectation: Expectation | None) -> str:
     if expectation is None:
         return "holds"
     bound = ratio(1 + (expectation.pair.margin or 0.0))
@@ -140,7 +142,7 @@ def _object(judged: ClaimResult) -> dict[str, Any]:
         "suite": claim.suite,
         "withdrawn": claim.withdrawn,
         "verdict": judged.answer,
-        "expected": expected(claim.expectations[0] if claim.expectations else None),
+        "expected": format_expected(claim.expectations[0] if claim.expectations else None),
         "published": claim.expectations[0].published if claim.expectations else None,
         "ratio": headline.ratio if headline else None,
         "ci_low": headline.ci_low if headline else None,
@@ -158,7 +160,7 @@ def _check(finding: ClaimCheck) -> dict[str, Any]:
     return {
         "subject": subject(finding),
         "verdict": finding.answer,
-        "expected": expected(expectation),
+        "expected": format_expected(expectation),
         "at_least": None if margin is None else 1 + margin,
         "published": expectation.published if expectation else None,
         "metric": contrast.pair.metric if contrast else None,

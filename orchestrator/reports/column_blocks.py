@@ -84,7 +84,7 @@ def flat(part: VersionCells) -> list[BlockColumn]:
     ]
 
 
-def stacked(part: VersionCells) -> list[BlockColumn]:
+def stack_columns(part: VersionCells) -> list[BlockColumn]:
     """Return the columns of a part with two lines per row: time and percentage, and below them ratio and interval."""
     compared = any(cell.mark for cell in part.cells)
     times = tuple(safe_text(cell.time).append(f"\n{cell.ratio}") for cell in part.cells)
@@ -98,10 +98,10 @@ def stacked(part: VersionCells) -> list[BlockColumn]:
 
 def lines(rows: RowNames, pieces: Iterable[ColumnBlock], form: Form, width: int) -> list[list[BlockColumn]]:
     """Return the columns of as many tables as needed, each with the names of the rows."""
-    names = _names(rows, 2 if form is stacked else 1)
+    names = _names(rows, 2 if form is stack_columns else 1)
     found: list[list[BlockColumn]] = []
     for piece in pieces:
-        for narrow in _narrowed(piece, form, width - _width(names) - 1):
+        for narrow in _narrow(piece, form, width - _width(names) - 1):
             columns = _columns(narrow, form)
             if found and _width([*found[-1], *columns]) <= width:
                 found[-1] += columns
@@ -138,13 +138,13 @@ def _names(rows: RowNames, height: int) -> list[BlockColumn]:
     ]
 
 
-def _narrowed(piece: ColumnBlock, form: Form, width: int) -> list[ColumnBlock]:
+def _narrow(piece: ColumnBlock, form: Form, width: int) -> list[ColumnBlock]:
     """Split a piece that is too wide for a separate table: part by part, and finally without the lead."""
     if fits(_columns(piece, form), width):
         return [piece]
     if len(piece.parts) > 1:
         ones = (replace(piece, parts=(part,)) for part in piece.parts)
-        return [narrow for one in ones for narrow in _narrowed(one, form, width)]
+        return [narrow for one in ones for narrow in _narrow(one, form, width)]
     return [replace(piece, parts=()), replace(piece, lead=())] if piece.lead and piece.parts else [piece]
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.model import ArmResult, Contrast, Drift, Metric, VerdictName
-from orchestrator.terminal.text import clipped, safe_text
+from orchestrator.terminal.text import clip, safe_text
 
 STYLES: dict[VerdictName, str] = {"slower": "bold red", "faster": "bold green", "same": "", "inconclusive": "yellow"}
 MARKS: dict[VerdictName, str] = {"slower": "▲", "faster": "▼", "same": "=", "inconclusive": "?"}
@@ -56,11 +56,9 @@ class Notes:
 
     def lines(self, alpha: float) -> list[Text]:
         told = [
-            safe_text(f"({number}) {clipped(reason, LONGEST)}", style="dim") for reason, number in self._numbers.items()
+            safe_text(f"({number}) {clip(reason, LONGEST)}", style="dim") for reason, number in self._numbers.items()
         ]
-        told += [
-            safe_text(f"{WAVE} {clipped(arm, LONGEST)}: {drift}", style="dim") for arm, drift in self._drifts.items()
-        ]
+        told += [safe_text(f"{WAVE} {clip(arm, LONGEST)}: {drift}", style="dim") for arm, drift in self._drifts.items()]
         if self._starred:
             told.append(
                 Text(

@@ -79,13 +79,13 @@ class Arrangement:
         Groups with the least key come first, and so do the groups inside them.
         """
         if self.sort == "case":
-            return list(reversed_groups(items, inner)) if self.backwards else list(items)
+            return list(reverse_groups(items, inner)) if self.backwards else list(items)
         outers, inners = _least(items, outer, key), _least(items, inner, key)
         grouped = sorted(items, key=lambda item: (outers[outer(item)], outer(item), inners[inner(item)], inner(item)))
-        return list(reversed_groups(grouped, inner)) if self.backwards else grouped
+        return list(reverse_groups(grouped, inner)) if self.backwards else grouped
 
 
-def reversed_groups(items: Sequence[T], group: Callable[[T], str]) -> Iterable[T]:
+def reverse_groups(items: Sequence[T], group: Callable[[T], str]) -> Iterable[T]:
     """Yield the groups in reverse order, each unchanged inside.
 
     A baseline thus stays above what is compared with it.

@@ -101,7 +101,7 @@ def _flowing(rows: Iterable[Sequence[str | Text] | None], width: int) -> Iterato
             yield []
         elif _width(row[0]) > width:
             style = row[0].style if isinstance(row[0], Text) else ""
-            first, *rest = (Text(part, style) for part in _folded(str(row[0]), width))
+            first, *rest = (Text(part, style) for part in _fold(str(row[0]), width))
             yield [first, *row[1:]]
         elif rest:
             yield [rest.pop(0), *row[1:]]
@@ -115,7 +115,7 @@ def _width(cell: str | Text) -> int:
     return len(text) if text.isascii() else cell_len(text)
 
 
-def _folded(text: str, width: int) -> list[str]:
+def _fold(text: str, width: int) -> list[str]:
     """Fold text at spaces if it has any, and anywhere else if not."""
     lines = [""]
     for word in text.split(" "):

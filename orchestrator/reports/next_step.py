@@ -34,7 +34,7 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
     past = read_past(plan, entries)
     cases = open_cases(comparison, past)
     folder = own_workloads(plan, manifest, path)
-    lost = lost_lately(entries)
+    lost = versions_lost_last(entries)
     labels = {case.label for case in cases}
     arms = [
         arm.key
@@ -92,7 +92,7 @@ def as_budget(seconds: float) -> str:
     return f"{rounded}s" if rounded % 60 else f"{rounded // 60}m"
 
 
-def lost_lately(entries: Sequence[Entry]) -> set[str]:
+def versions_lost_last(entries: Sequence[Entry]) -> set[str]:
     """Return the versions that the last rounds lost; more rounds would lose them again."""
     lost: set[str] = set()
     for entry in entries:

@@ -20,11 +20,11 @@ from orchestrator.reports.column_blocks import (
     fits,
     flat,
     lines,
-    stacked,
+    stack_columns,
     table,
 )
 from orchestrator.reports.columns import COLUMNS, MARKS, STYLES, Notes
-from orchestrator.reports.table import facts, warned
+from orchestrator.reports.table import facts, render_warnings
 from orchestrator.terminal.text import render_plain, safe_text
 
 WORKLOAD = "train_loop"
@@ -87,7 +87,7 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
             f"what it holds, and `tfcompare run --workload {WORKLOAD}` measures them"
         )
     sections = [_section(study, block, notes) for block in study.blocks]
-    parts: list[RenderableType] = [_head(comparison, study), *warned(comparison)]
+    parts: list[RenderableType] = [_head(comparison, study), *render_warnings(comparison)]
     for section, tables in zip(sections, _tables(sections, width), strict=True):
         parts += [Text(), safe_text(section.title, style="bold"), *tables, *map(safe_text, section.unmeasured)]
     told = notes.lines(study.plan.alpha)
@@ -123,7 +123,7 @@ def _section(study: Study, block: Block, notes: Notes) -> SeedSection:
         title=" · ".join(block),
         rows=RowNames(("model", "data"), tuple(study.sizes(block))),
         pieces=tuple(piece for piece in pieces if piece.lead or piece.parts),
-        unmeasured=tuple(_unmeasured(study, block, notes)),
+        unmeasured=tuple(_sizes_without_column(study, block, notes)),
     )
 
 
@@ -134,7 +134,7 @@ def _tables(sections: Sequence[SeedSection], width: int) -> list[list[Renderable
     """
     wide = [lines(section.rows, section.pieces, flat, width) for section in sections]
     one_each = all(len(found) < 2 and all(fits(line, width) for line in found) for found in wide)
-    chosen = wide if one_each else [lines(section.rows, section.pieces, stacked, width) for section in sections]
+    chosen = wide if one_each else [lines(section.rows, section.pieces, stack_columns, width) for section in sections]
     tables: list[list[RenderableType]] = []
     for section, found in zip(sections, chosen, strict=True):
         apart: list[RenderableType] = [part for line in found for part in (Text(), table(section.rows, line))]
@@ -147,12 +147,14 @@ def _versions(study: Study, block: Block, mode: str, notes: Notes) -> ColumnBloc
     first, *later = study.versions
     baselines = study.arms(block, mode, first)
     lead = (
-        [VersionCells(first, tuple(TimeCell(time=_time(arm, notes)) for arm in baselines))] if _timed(baselines) else []
+        [VersionCells(first, tuple(TimeCell(time=_time(arm, notes)) for arm in baselines))]
+        if _has_time(baselines)
+        else []
     )
     parts = []
     for version in later:
         arms = study.arms(block, mode, version)
-        if _timed(arms):
+        if _has_time(arms):
             pairs = zip(baselines, arms, strict=True)
             parts.append(
                 VersionCells(version, tuple(_cell(study, *pair, _time(pair[1], notes), notes) for pair in pairs))
@@ -197,7 +199,7 @@ def _time(arm: ArmResult | None, notes: Notes) -> str:
     return f"{COLUMNS['time'].cell(arm, None, notes)}{died}"
 
 
-def _timed(arms: Iterable[ArmResult | None]) -> bool:
+def _has_time(arms: Iterable[ArmResult | None]) -> bool:
     return any(arm is not None and arm.median_ms is not None for arm in arms)
 
 
@@ -212,13 +214,13 @@ def _shows_why(contrast: Contrast, margin: float) -> bool:
     return contrast.ci_low <= 1 <= contrast.ci_high and (contrast.ci_low * bound < 1 or contrast.ci_high > bound)
 
 
-def _unmeasured(study: Study, block: Block, notes: Notes) -> Iterator[str]:
+def _sizes_without_column(study: Study, block: Block, notes: Notes) -> Iterator[str]:
     """Yield what has no column because none of its sizes was measured."""
     found: dict[str, list[str]] = {}
     for version in study.versions:
         for mode in MODES:
             arms = study.arms(block, mode, version)
-            for outcome in dict.fromkeys(_time(arm, notes) for arm in arms if arm and not _timed(arms)):
+            for outcome in dict.fromkeys(_time(arm, notes) for arm in arms if arm and not _has_time(arms)):
                 found.setdefault(outcome, []).append(f"{version} {mode}")
     for outcome, names in found.items():
         yield f"{outcome}: {', '.join(names)}"

@@ -6,7 +6,7 @@ from typing import get_args
 
 from orchestrator.model import ArmKey, Case, CasePair, Comparison, Contrast, VerdictName, is_control
 from orchestrator.reports.columns import ratio
-from orchestrator.terminal.text import clipped
+from orchestrator.terminal.text import clip
 
 # Of a case's name, in characters: a workload may have a parameter that holds a whole text.
 LONGEST = 240
@@ -63,7 +63,7 @@ def split_params(cases: Iterable[Case]) -> tuple[str, str, dict[Case, str]]:
     common = " ".join(f"{name}={value}" for name, value in listed[0].params if (name, value) in shared)
     names = " ".join(name for name, value in listed[0].params if (name, value) not in shared)
     own = {case: " ".join(value for name, value in case.params if (name, value) not in shared) for case in listed}
-    return clipped(common, LONGEST), clipped(names, LONGEST), {case: clipped(one, LONGEST) for case, one in own.items()}
+    return clip(common, LONGEST), clip(names, LONGEST), {case: clip(one, LONGEST) for case, one in own.items()}
 
 
 def _sentence(candidate: str, baseline: str, own: Sequence[Contrast], names: Mapping[str, str]) -> str:

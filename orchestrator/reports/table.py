@@ -13,7 +13,7 @@ from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.summary import LONGEST as LONGEST_NAME
 from orchestrator.reports.summary import by_candidate, sentences, set_against, split_params
-from orchestrator.terminal.text import clipped, render_plain, safe_text
+from orchestrator.terminal.text import clip, render_plain, safe_text
 
 # A row's name may wrap down to this width before its columns are laid out in two tables.
 NARROWEST_NAME = 8
@@ -34,13 +34,13 @@ def layout(
     chosen, notes = choose(width, columns), Notes()
     arrangement = arrangement or Arrangement()
     arms, inside = arrangement.arms(comparison), arrangement.inside(comparison)
-    parts: list[RenderableType] = [_head(comparison, chosen), *warned(comparison)]
+    parts: list[RenderableType] = [_head(comparison, chosen), *render_warnings(comparison)]
     if arrangement.only:
-        parts.append(safe_text(_left_out(comparison, arrangement, arms, inside), style="dim"))
+        parts.append(safe_text(_note_what_is_left_out(comparison, arrangement, arms, inside), style="dim"))
     for _, of_workload in groupby(arms, key=lambda arm: arm.case.workload):
-        parts.extend(_fitted(partial(_versions_table, comparison, list(of_workload), notes), chosen, width))
+        parts.extend(_fit(partial(_versions_table, comparison, list(of_workload), notes), chosen, width))
     judging = [column for column in chosen if column.of == "contrast"]
-    parts.extend(_fitted(partial(_cases_table, comparison, inside, notes), judging, width))
+    parts.extend(_fit(partial(_cases_table, comparison, inside, notes), judging, width))
     return Group(*parts, *below(notes.lines(comparison.plan.alpha)))
 
 
@@ -67,7 +67,7 @@ def _head(comparison: Comparison, columns: Sequence[Column]) -> Text:
     return Text("\n").join(line for line in lines if line)
 
 
-def _left_out(
+def _note_what_is_left_out(
     comparison: Comparison, arrangement: Arrangement, arms: Sequence[ArmResult], inside: Sequence[Contrast]
 ) -> str:
     cases = len({arm.case for arm in comparison.arms})
@@ -78,12 +78,12 @@ def _left_out(
     return f"{only}: {shown} of {cases} cases, and {len(inside)} contrasts inside a version"
 
 
-def warned(comparison: Comparison) -> Iterable[RenderableType]:
+def render_warnings(comparison: Comparison) -> Iterable[RenderableType]:
     for text in (*comparison.broken, *comparison.warnings):
-        yield safe_text(f"warning: {clipped(text, LONGEST)}", style="yellow")
+        yield safe_text(f"warning: {clip(text, LONGEST)}", style="yellow")
 
 
-def _fitted(draw: Callable[[Sequence[Column]], Grid], columns: Sequence[Column], width: int) -> list[RenderableType]:
+def _fit(draw: Callable[[Sequence[Column]], Grid], columns: Sequence[Column], width: int) -> list[RenderableType]:
     """Return one table, or several with the same rows if the line is too narrow."""
     if not columns:
         return []
@@ -92,7 +92,7 @@ def _fitted(draw: Callable[[Sequence[Column]], Grid], columns: Sequence[Column],
         return []
     if len(columns) > 1 and grid.least_width > width:
         half = (len(columns) + 1) // 2
-        return [*_fitted(draw, columns[:half], width), *_fitted(draw, columns[half:], width)]
+        return [*_fit(draw, columns[:half], width), *_fit(draw, columns[half:], width)]
     return [Text(), grid]
 
 
@@ -150,6 +150,6 @@ def differences(contrasts: Iterable[Contrast]) -> Callable[[Contrast], str]:
         pair = contrast.pair
         own = [item[1] for item in pair.params if item not in alike[pair.workload]]
         apart = [set_against(pair)] if isinstance(pair, CasePair) else []
-        return clipped(" ".join([pair.workload, *own, *apart]), LONGEST_NAME)
+        return clip(" ".join([pair.workload, *own, *apart]), LONGEST_NAME)
 
     return format_difference

@@ -59,7 +59,7 @@ def points(comparison: Comparison) -> dict[Case, list[TrendPoint]]:
 
 def layout(comparison: Comparison, width: int) -> RenderableType:
     notes = Notes()
-    parts: list[RenderableType] = [_head(comparison), *table.warned(comparison)]
+    parts: list[RenderableType] = [_head(comparison), *table.render_warnings(comparison)]
     for case, of_case in points(comparison).items():
         parts += [Text(), _grid(case, of_case, width, notes)]
         if told := instead(comparison, of_case):
@@ -146,7 +146,7 @@ def _plot(point: TrendPoint, scale: RatioScale) -> Text:
     return Text(scale.line(*_span(point), verdict), style=STYLES[verdict] if verdict else "")
 
 
-def changed(of_case: Sequence[TrendPoint]) -> list[Contrast]:
+def steps_that_differ(of_case: Sequence[TrendPoint]) -> list[Contrast]:
     """Return the steps between neighbours that differ."""
     return [one.step for one in of_case if one.step and one.step.verdict in ("slower", "faster")]
 
@@ -154,7 +154,7 @@ def changed(of_case: Sequence[TrendPoint]) -> list[Contrast]:
 def summary(of_case: Sequence[TrendPoint]) -> str:
     """Summarize which neighbours differ, naming those that differ most."""
     steps = [one.step for one in of_case if one.step]
-    found = changed(of_case)
+    found = steps_that_differ(of_case)
     untold = sum(step.verdict == "inconclusive" for step in steps)
     rest = f"; {untold} are not told" if untold else ""
     if not steps:

@@ -92,7 +92,7 @@ def find_changes(earlier: Run, later: Run) -> Changes:
         margin=margin,
         changes=_by_chance(found),
         differences=differences(earlier, later),
-        left_out=_left_out(old, new, rewritten),
+        left_out=_describe_left_out(old, new, rewritten),
     )
 
 
@@ -177,7 +177,9 @@ def _rewritten(earlier: Run, later: Run) -> set[str]:
     return {name for name in old.keys() & new.keys() - {WORKER} if old[name] != new[name]}
 
 
-def _left_out(old: Mapping[Pair, Contrast], new: Mapping[Pair, Contrast], rewritten: set[str]) -> tuple[str, ...]:
+def _describe_left_out(
+    old: Mapping[Pair, Contrast], new: Mapping[Pair, Contrast], rewritten: set[str]
+) -> tuple[str, ...]:
     told = []
     if rewritten:
         told.append(f"left out, for their source has changed between the runs: {', '.join(sorted(rewritten))}")

@@ -89,7 +89,7 @@ def compute_contrasts(
     arms = tuple(_result(arm, by_arm.get(arm.key, []), endings) for arm in plan.arms())
     known = _samples(plan, by_arm)
     contrasts = compare(plan, known, arms, flip=flip)
-    return arms, tuple(_explored(contrast, known, endings.exploratory_from) for contrast in contrasts)
+    return arms, tuple(_mark_exploratory(contrast, known, endings.exploratory_from) for contrast in contrasts)
 
 
 def further(found: Gathered, pairs: tuple[VersionPair, ...], arms: Sequence[ArmResult]) -> tuple[Contrast, ...]:
@@ -99,7 +99,7 @@ def further(found: Gathered, pairs: tuple[VersionPair, ...], arms: Sequence[ArmR
         return ()
     known = samples(plan, found.replicates)
     first = found.endings.exploratory_from
-    return tuple(_explored(contrast, known, first) for contrast in compare(plan, known, arms))
+    return tuple(_mark_exploratory(contrast, known, first) for contrast in compare(plan, known, arms))
 
 
 def samples(plan: Plan, replicates: Iterable[Replicate]) -> Samples:
@@ -123,7 +123,7 @@ def _samples(plan: Plan, by_arm: Mapping[ArmKey, Sequence[Replicate]]) -> Sample
     }
 
 
-def _explored(contrast: Contrast, samples: Samples, first: int | None) -> Contrast:
+def _mark_exploratory(contrast: Contrast, samples: Samples, first: int | None) -> Contrast:
     if first is None:
         return contrast
     baseline, candidate = (samples.get((*name, contrast.pair.metric), {}) for name in contrast.pair.arms)

@@ -97,7 +97,7 @@ def load(
     for stream in streams:
         try:
             read = read_replicates(stream, run)
-            read, notes = admitted(read, admit)
+            read, notes = admit_rows(read, admit)
         except ContractBroken as error:
             broken.append(str(error))
             unread.add((stream.version, stream.part))
@@ -137,7 +137,7 @@ def _idle_notes(read: ReadStream) -> list[str]:
     return [f"{read.stream.name}: replicates without a steady call do not count: {numbers}"]
 
 
-def admitted(read: ReadStream, admit: Admit | None) -> tuple[ReadStream, tuple[str, ...]]:
+def admit_rows(read: ReadStream, admit: Admit | None) -> tuple[ReadStream, tuple[str, ...]]:
     """Return the part of a stream that counts, and why the rest does not."""
     if admit is None:
         return read, ()

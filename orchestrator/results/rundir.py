@@ -31,7 +31,7 @@ from orchestrator import files
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import Case, Discarded, Ended, Entry, Manifest, Plan
 from orchestrator.results import streams
-from orchestrator.results.streams import Stream, compacted
+from orchestrator.results.streams import Stream, compact_stream
 
 T = TypeVar("T")
 
@@ -115,7 +115,7 @@ class RunDir:
         refuse_strangers(self.path)
         self._refuse_foreign()
         try:
-            handle = files.opened(self.path, self.path / ".lock", os.O_RDWR | os.O_CREAT)
+            handle = files.open_below(self.path, self.path / ".lock", os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise UsageError(f"cannot write into {self.path}: {error.strerror}") from error
         try:
@@ -132,7 +132,7 @@ class RunDir:
     def is_held(self) -> bool:
         """Whether a run is in progress."""
         with suppress(OSError):
-            handle = files.opened(self.path, self.path / ".lock", os.O_RDONLY)
+            handle = files.open_below(self.path, self.path / ".lock", os.O_RDONLY)
             try:
                 fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -160,7 +160,7 @@ class RunDir:
         data = self._content("journal.jsonl")
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
-            handle = files.opened(self.path, self.journal, os.O_WRONLY)
+            handle = files.open_below(self.path, self.journal, os.O_WRONLY)
             try:
                 os.truncate(handle, whole)
             finally:
@@ -271,7 +271,7 @@ class RunDir:
             return
         self.settled.mkdir(exist_ok=True)
         kept = self.settled / f"{stream.path.parent.name}.arrow"
-        files.replace(self.path, kept, compacted(stream.path, data), 0o600)
+        files.replace(self.path, kept, compact_stream(stream.path, data), 0o600)
 
     def _discard(self, stream: Stream, what: str, *, of_stream: bool) -> None:
         self.record(Discarded(version=stream.version, part=stream.part, what=what, stream=of_stream))

@@ -100,7 +100,7 @@ def parse(path: Path, data: bytes) -> tuple[pa.Table, bool]:
     return table.unify_dictionaries().combine_chunks(), cut
 
 
-def compacted(path: Path, data: bytes) -> bytes:
+def compact_stream(path: Path, data: bytes) -> bytes:
     """Return a closed stream as one batch.
 
     A worker writes one batch per replicate, and ten thousand of them take seconds to read. A stream that was cut short,

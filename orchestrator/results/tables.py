@@ -11,7 +11,7 @@ from orchestrator import contract
 from orchestrator.errors import ContractBroken
 from orchestrator.model import ArmResult, Comparison, Contrast, Params, Plan
 from orchestrator.results.announced import of_journal
-from orchestrator.results.replicates import Replicate, admitted, read_replicates
+from orchestrator.results.replicates import Replicate, admit_rows, read_replicates
 from orchestrator.results.rundir import RunDir
 
 TABLES = ("arms", "contrasts", "replicates", "calls")
@@ -81,7 +81,7 @@ def streams_of_calls(run: RunDir, plan: Plan, found: Iterable[Replicate]) -> Ite
     admit = of_journal(plan, run.entries())
     for stream in run.streams():
         try:
-            table = admitted(read_replicates(stream, plan.run), admit)[0].table
+            table = admit_rows(read_replicates(stream, plan.run), admit)[0].table
         except ContractBroken:
             # Reported when the run was read.
             continue

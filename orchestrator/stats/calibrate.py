@@ -92,7 +92,7 @@ def effort(pilots: Sequence[Pilot], share: float = 1.0, *, patient: bool = False
     affordable = max(always, int(_mean_build_s(pilots) / slowest))
     least_s = PATIENT_CALLS_S if patient else LEAST_CALLS_S
     calls = max(min(math.ceil(_worth(pilots, least_s) * share), affordable), min(FEWEST_CALLS, always))
-    settling = max(settled(pilot.calls_ns) for pilot in pilots)
+    settling = max(calls_to_settle(pilot.calls_ns) for pilot in pilots)
     warmup = min(math.ceil(settling * share), MOST_WARMUP, always - 1)
     # An even number of them: forth and back.
     bursts = max(2 * round(calls / _burst(pilots) / 2), 2 if calls >= 2 * _fewest(pilots) else 1)
@@ -144,7 +144,7 @@ def _worth(pilots: Sequence[Pilot], least_s: float) -> int:
     return min(math.ceil(max(best, least)), MOST_CALLS)
 
 
-def settled(calls_ns: Sequence[int]) -> int:
+def calls_to_settle(calls_ns: Sequence[int]) -> int:
     """Return how many calls pass before three in a row are like the later half."""
     logs = np.log(np.maximum(np.array(calls_ns), 1))
     half = logs[len(logs) // 2 :]

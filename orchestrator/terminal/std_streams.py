@@ -47,7 +47,7 @@ def guard() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
         elif mode == "w":
             # Measuring continues even if nobody reads progress and warnings.
-            setattr(sys, name, _guarded(stream, needed=name == "stdout"))
+            setattr(sys, name, _guard(stream, needed=name == "stdout"))
 
 
 def write_utf8(text: str) -> None:
@@ -56,7 +56,7 @@ def write_utf8(text: str) -> None:
     sys.stdout.buffer.write(text.encode())
 
 
-def _guarded(stream: TextIO, *, needed: bool) -> TextIO:
+def _guard(stream: TextIO, *, needed: bool) -> TextIO:
     buffer = getattr(stream, "buffer", None)
     raw = getattr(buffer, "raw", buffer)
     # Only Python's own: what a program or a test has put in place is left alone.

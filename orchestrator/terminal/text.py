@@ -32,7 +32,7 @@ def lines(text: str) -> Text:
     return Text("\n").join(map(safe_text, text.splitlines()))
 
 
-def clipped(text: str, most: int) -> str:
+def clip(text: str, most: int) -> str:
     """Shorten a text that is too long to be read to its head, its tail and its length."""
     if len(text) <= most:
         return text

@@ -15,7 +15,7 @@ from orchestrator.images.verify import KERASES, pins
 from orchestrator.options import EngineOptions
 from tests.conftest import ROOT
 
-PYTHONS = sorted(catalog.shipped().python, key=lambda number: int(number.split(".")[1]))
+PYTHONS = sorted(catalog.builtin_catalogue().python, key=lambda number: int(number.split(".")[1]))
 
 
 @pytest.mark.parametrize("number", PYTHONS)

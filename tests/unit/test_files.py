@@ -104,7 +104,7 @@ def test_nothing_is_written_through_a_folder_that_is_a_link(root: Path):
     with pytest.raises(RefusedEntry):
         files.replace(root, root / "in" / "victim", b"new")
     with pytest.raises(RefusedEntry):
-        files.opened(root, root / "in" / "victim", os.O_WRONLY | os.O_APPEND)
+        files.open_below(root, root / "in" / "victim", os.O_WRONLY | os.O_APPEND)
     assert (root.parent / "victim").read_text() == "precious"
 
 

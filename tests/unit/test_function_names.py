@@ -1,14 +1,35 @@
-"""A function is named by what it does, and a property by what it is: neither by a participle."""
+"""A function is named by what it does or returns, never by a participle."""
 
 import ast
 from pathlib import Path
 
 ORCHESTRATOR = Path(__file__).parents[2] / "orchestrator"
 
-PARTICIPLES = (
-    "asked compared counted drawn found given gone joined judged kept known listed made named said seen shown sorted "
-    "taken told written"
-)
+IRREGULAR = [
+    "begun",
+    "broken",
+    "drawn",
+    "found",
+    "given",
+    "gone",
+    "kept",
+    "known",
+    "left",
+    "lost",
+    "made",
+    "said",
+    "seen",
+    "shown",
+    "taken",
+    "told",
+    "written",
+]
+# Not participles, though they end like one.
+OTHERS = ("feed", "need", "proceed", "seed", "shed", "speed")
+
+
+def is_participle(word: str) -> bool:
+    return word in IRREGULAR or (word.endswith("ed") and word not in OTHERS)
 
 
 def test_no_function_is_named_by_a_participle():
@@ -17,6 +38,7 @@ def test_no_function_is_named_by_a_participle():
         for path in ORCHESTRATOR.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
     ]
     assert ("terminal/text.py", "escape_unprintable") in functions
-    assert [one for one in functions if one[1].lstrip("_").partition("_")[0] in PARTICIPLES.split()] == []
+    assert [pair for pair in functions if is_participle(pair[1].lstrip("_").partition("_")[0])] == []

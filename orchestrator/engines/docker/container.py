@@ -76,7 +76,7 @@ def owner() -> str:
     return f"{_here()}:{os.getuid()}:{pid}:{started}"
 
 
-def abandoned(mark: str, state: str) -> bool:
+def is_abandoned(mark: str, state: str) -> bool:
     """Return whether the owner of a container has ended.
 
     Owners on another machine or in another boot or process namespace cannot be seen from here. Their containers are
@@ -327,15 +327,15 @@ def remove(api: Any, container: str) -> None:
         api.remove_container(container, force=True, v=True)
 
 
-def left_behind(client: docker.DockerClient) -> list[str]:
+def orphans(client: docker.DockerClient) -> list[str]:
     """Return the containers of runs whose process is gone, since a killed host cannot clean up after itself."""
     left = client.api.containers(all=True, filters={"label": OWNER_LABEL})
-    return [entry["Id"] for entry in left if abandoned(entry["Labels"][OWNER_LABEL], entry["State"])]
+    return [entry["Id"] for entry in left if is_abandoned(entry["Labels"][OWNER_LABEL], entry["State"])]
 
 
 def reap(client: docker.DockerClient) -> int:
     """Remove containers that were left behind, and return their number."""
-    dead = left_behind(client)
+    dead = orphans(client)
     for container in dead:
         remove(client.api, container)
     return len(dead)

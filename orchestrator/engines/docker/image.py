@@ -163,7 +163,7 @@ def build(client: docker.DockerClient, recipe: Recipe, source: Source, log: Buil
     proxies = {name: value for name, value in os.environ.items() if name.upper() in PROXIES}
     try:
         steps = client.api.build(
-            fileobj=_context({**recipe.files, "Dockerfile": _labelled(recipe), "ca.pem": source.ca_bundle}),
+            fileobj=_context({**recipe.files, "Dockerfile": _with_labels(recipe), "ca.pem": source.ca_bundle}),
             custom_context=True,
             tag=recipe.tag,
             buildargs={
@@ -187,7 +187,7 @@ def build(client: docker.DockerClient, recipe: Recipe, source: Source, log: Buil
     return str(client.images.get(recipe.tag).id)
 
 
-def _labelled(recipe: Recipe) -> bytes:
+def _with_labels(recipe: Recipe) -> bytes:
     """Return the Dockerfile with its labels in one line.
 
     For labels passed separately, the builder makes one container and one layer each.

@@ -53,7 +53,7 @@ def names(request: GpuRequest, cards: Sequence[Gpu], info: dict[str, Any]) -> tu
     """Return the names of the cards in such a request; raise EngineUnavailable for one that CDI does not list."""
     if request != "cdi":
         return tuple(card.key for card in cards)
-    listed = _discovered(info)
+    listed = _cdi_devices(info)
     return tuple(_cdi_name(card, listed) for card in cards)
 
 
@@ -72,7 +72,7 @@ def _cdi_name(card: Gpu, listed: tuple[str, ...] | None) -> str:
     )
 
 
-def _discovered(info: dict[str, Any]) -> tuple[str, ...] | None:
+def _cdi_devices(info: dict[str, Any]) -> tuple[str, ...] | None:
     """Return the CDI devices that an engine lists, or None if it is too old to list any."""
     found = info.get("DiscoveredDevices")
     return None if found is None else tuple(str(one.get("ID")) for one in found if one.get("Source") == "cdi")
@@ -102,7 +102,7 @@ def cdi_refusal(info: dict[str, Any]) -> str:
             f"version {info.get('ServerVersion')} has no CDI, or it is switched off. It takes Docker 25 or newer with "
             '{"features": {"cdi": true}} in its daemon.json, from 28.2 on without'
         )
-    listed = _discovered(info)
+    listed = _cdi_devices(info)
     if listed is not None and not any(name.startswith(KIND) for name in listed):
         folders = ", ".join(info["CDISpecDirs"])
         return (

@@ -86,7 +86,7 @@ class Index:
                 return self._logs.get(base64.b64decode(encoded).decode().partition(":")[2])
         return None
 
-    def offered(self, project: str, log: BuildLog) -> str:
+    def project_page(self, project: str, log: BuildLog) -> str:
         """Return the page of a project, or '' if there are no files for it."""
         project = canonicalize_name(project)
         found: dict[str, Link] = {}
@@ -169,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         match [unquote(part) for part in asked.path.strip("/").split("/")]:
             case ["simple", project]:
-                text = self.server.index.offered(project, log)
+                text = self.server.index.project_page(project, log)
                 self._answer(HTTPStatus.OK if text else HTTPStatus.NOT_FOUND, text)
             case ["file", id, filename]:
                 self._send(id, filename, log)

@@ -34,7 +34,7 @@ class Unusable:
 @cache
 def find(number: str) -> Interpreter | None:
     """Return a working interpreter of Python `number` (like 3.7), or None."""
-    return next((found for found in _probed(number) if isinstance(found, Interpreter)), None)
+    return next((found for found in _probe(number) if isinstance(found, Interpreter)), None)
 
 
 def missing(numbers: tuple[str, ...], ban: str = "") -> str:
@@ -50,7 +50,7 @@ def missing(numbers: tuple[str, ...], ban: str = "") -> str:
 
 def describe_broken(numbers: tuple[str, ...]) -> str:
     """Return which of these Pythons exist but do not work, and why, or ''."""
-    broken = [found for number in numbers for found in _probed(number) if isinstance(found, Unusable)]
+    broken = [found for number in numbers for found in _probe(number) if isinstance(found, Unusable)]
     return "".join(f"; {found.path} cannot be used: {found.reason}" for found in broken[:2])
 
 
@@ -60,7 +60,7 @@ def forget() -> None:
     probe.cache_clear()
 
 
-def _probed(number: str) -> Iterator[Interpreter | Unusable]:
+def _probe(number: str) -> Iterator[Interpreter | Unusable]:
     seen: set[Path] = set()
     for path in _candidates(number):
         if path in seen:
@@ -75,13 +75,13 @@ def _candidates(number: str) -> Iterator[Path]:
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     names = (f"python{number}", "python3", "python")
     yield from (folder / name for name in names[:1] for folder in folders if (folder / name).is_file())
-    yield from _managed(_pyenv_versions(), f"{number}.*", number)
-    yield from _managed(_uv_pythons(), f"cpython-{number}.*", number)
-    yield from _managed(own_pythons(), f"cpython-{number}.*", number)
+    yield from _interpreters_of_tools(_pyenv_versions(), f"{number}.*", number)
+    yield from _interpreters_of_tools(_uv_pythons(), f"cpython-{number}.*", number)
+    yield from _interpreters_of_tools(own_pythons(), f"cpython-{number}.*", number)
     yield from (folder / name for name in names[1:] for folder in folders if (folder / name).is_file())
 
 
-def _managed(root: Path, pattern: str, number: str) -> Iterator[Path]:
+def _interpreters_of_tools(root: Path, pattern: str, number: str) -> Iterator[Path]:
     """Yield the interpreters of Python `number` in a folder, newest patch release first."""
     found = [path for path in root.glob(pattern) if (path / "bin" / f"python{number}").exists()]
 

@@ -197,7 +197,7 @@ class WorkerClient:
         """
         number = order["replicate"]
         try:
-            event = self._parsed(order, timeout_s + GRACE_S)
+            event = self._request(order, timeout_s + GRACE_S)
             if getattr(event, "replicate", number) != number:
                 raise OddEvent(f"{event.kind}.replicate: another number than the one asked")
         except OddEvent as odd:
@@ -213,16 +213,16 @@ class WorkerClient:
     def _forget(self, number: int) -> None:
         """End a replicate whose rows will not count; the worker may already have ended it."""
         with suppress(OddEvent):
-            self._parsed({"kind": "close", "replicate": number, "timeout_s": GRACE_S}, 2 * GRACE_S)
+            self._request({"kind": "close", "replicate": number, "timeout_s": GRACE_S}, 2 * GRACE_S)
 
     def _ask(self, command: dict[str, Any], timeout_s: float) -> AnyEvent:
         try:
-            return self._parsed(command, timeout_s)
+            return self._request(command, timeout_s)
         except OddEvent as odd:
             self.channel.close()
             raise WorkerDied(f"broke the contract: {odd}") from odd
 
-    def _parsed(self, command: dict[str, Any], timeout_s: float) -> AnyEvent:
+    def _request(self, command: dict[str, Any], timeout_s: float) -> AnyEvent:
         try:
             self.channel.send(contract.encode(command))
             return events.parse(self.channel.receive(timeout_s))

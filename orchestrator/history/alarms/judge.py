@@ -59,8 +59,8 @@ def judge(
         events=tuple(events),
         appeared=appeared,
         vanished=vanished,
-        warnings=_ended(all_series, own, tonight),
-        notes=_begun_anew(all_series, own, tonight),
+        warnings=_describe_ended(all_series, own, tonight),
+        notes=_describe_new_segments(all_series, own, tonight),
     )
 
 
@@ -72,7 +72,7 @@ def _of_series(
     for alarm in known:
         if not state.is_open(alarm):
             continue
-        if _recovered(alarm, segment, found):
+        if _has_recovered(alarm, segment, found):
             yield Moved(at=now, alarm=alarm.id, state="recovered", night=tonight)
         elif alarm.state == "new" and alarm.raised < tonight and _holds(alarm, segment):
             yield Moved(at=now, alarm=alarm.id, state="confirmed", night=tonight)
@@ -122,7 +122,7 @@ def _takes_back(change: Change, alarm: Alarm) -> bool:
     return log(change.after / step.before) / log(step.ratio) < 1 / 2
 
 
-def _recovered(alarm: Alarm, segment: Segment, found: Sequence[Change]) -> bool:
+def _has_recovered(alarm: Alarm, segment: Segment, found: Sequence[Change]) -> bool:
     if any(_takes_back(change, alarm) for change in found):
         return True
     if any(_is_same(alarm, change, found) for change in found):
@@ -205,7 +205,7 @@ def _name_cases(keys: Iterable[Key]) -> tuple[str, ...]:
     return tuple(f"{key.case} in {key.version}" for key in sorted(keys) if not key.is_control)
 
 
-def _ended(all_series: Mapping[Key, Series], own: set[Key], tonight: date) -> tuple[str, ...]:
+def _describe_ended(all_series: Mapping[Key, Series], own: set[Key], tonight: date) -> tuple[str, ...]:
     """Describe versions that had a time on the night before but have none tonight, one line per reason."""
     lost: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for key in sorted(own):
@@ -221,7 +221,7 @@ def _ended(all_series: Mapping[Key, Series], own: set[Key], tonight: date) -> tu
     )
 
 
-def _begun_anew(all_series: Mapping[Key, Series], own: set[Key], tonight: date) -> tuple[str, ...]:
+def _describe_new_segments(all_series: Mapping[Key, Series], own: set[Key], tonight: date) -> tuple[str, ...]:
     """Describe what caused new segments tonight.
 
     This is reported, but never raises an alarm.

@@ -93,7 +93,7 @@ def nights_of(segment: Segment) -> Nights:
         control = _arm(control_effects, control_errors**2, control_rounds, screened)
         of_rounds, of_night, freedom = _shares(version, control)
         variances = of_rounds * version.sampled + max(QUIETEST**2, of_night * version.usual)
-        effects = _tamed(effects, variances)
+        effects = _tame(effects, variances)
     else:
         variances = version.sampled + QUIETEST**2
     return Nights(
@@ -184,7 +184,7 @@ def _middle(values: Floats) -> float:
     return float(np.partition(values, len(values) // 2)[len(values) // 2])
 
 
-def _tamed(effects: Floats, variances: Floats) -> Floats:
+def _tame(effects: Floats, variances: Floats) -> Floats:
     """Pull in each night that is far from both the night before and the night after.
 
     The last night is left alone: none follows it, and it may be the first of many.

@@ -70,7 +70,7 @@ def affordable(suspects: Sequence[Key], cells: int) -> Sequence[Key]:
     return suspects[: max(FEWEST_AGAIN, cells // MOST_AGAIN)]
 
 
-def unsettled(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
+def find_unsettled(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
     """Return the series that tonight's confirmation neither reported nor cleared, most suspicious first.
 
     They are worth another measurement.

@@ -65,13 +65,13 @@ def grids(rows: dict[Place, list[OverviewRow]]) -> list[OverviewGrid]:
                 place=place,
                 title=f"Against {place.reference} on {place.host}, {place.engine}, {place.device}",
                 headers=headers,
-                rows=tuple(_filled(one, headers) for one in of_place),
+                rows=tuple(_fill(one, headers) for one in of_place),
             )
         )
     return found
 
 
-def _filled(one: OverviewRow, headers: Sequence[str]) -> OverviewRow:
+def _fill(one: OverviewRow, headers: Sequence[str]) -> OverviewRow:
     known = {cell.version: cell for cell in one.cells}
     return replace(one, cells=tuple(known.get(version) or OverviewCell(version=version) for version in headers))
 

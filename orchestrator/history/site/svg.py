@@ -138,7 +138,7 @@ def spark(pieces: Sequence[Values], first: int, last: int, changes: Iterable[dat
     """Draw the medians of neighbouring nights, each line on its own scale."""
     if not any(len(piece) for piece in pieces):
         return Markup()
-    summed = [_summed(piece, first, last) for piece in pieces if len(piece)]
+    summed = [_sum_up(piece, first, last) for piece in pieces if len(piece)]
     effects = np.concatenate([one.effect for one in summed])
     middle = float(effects.max() + effects.min()) / 2
     half = max(float(effects.max() - effects.min()) * 1.15, LEAST_SPARK_SPAN) / 2
@@ -196,7 +196,7 @@ def _moves(x: Any, y: Any) -> tuple[list[int], list[int]]:
     return np.diff(x, prepend=0).tolist(), np.diff(y, prepend=0).tolist()
 
 
-def _summed(values: Values, first: int, last: int) -> Values:
+def _sum_up(values: Values, first: int, last: int) -> Values:
     if len(values) <= SPARK_POINTS:
         return values
     bucket = (values.night - first) * SPARK_POINTS // max(last - first + 1, 1)

@@ -12,7 +12,7 @@ from orchestrator.history.model import Alarm, Change, State
 from orchestrator.history.select import case_of
 from orchestrator.history.terminal.plot import MARKS
 from orchestrator.reports.columns import LONGEST, STYLES, ratio
-from orchestrator.terminal.text import clipped, safe_text
+from orchestrator.terminal.text import clip, safe_text
 
 # Beneath an alarm's id.
 INDENT = (0, 0, 0, 8)
@@ -20,7 +20,7 @@ ORDER: tuple[State, ...] = ("new", "confirmed", "known", "muted", "recovered")
 FOUND_BY = {"night": "found by that night, measured twice", "history": "found by many nights together"}
 
 
-def ordered(alarms: Iterable[Alarm]) -> list[Alarm]:
+def sort_alarms(alarms: Iterable[Alarm]) -> list[Alarm]:
     """Sort alarms by state, starting with those not yet reviewed, and then from new to old."""
     newest = sorted(alarms, key=lambda alarm: alarm.opened, reverse=True)
     return sorted(newest, key=lambda alarm: ORDER.index(alarm.state))
@@ -34,13 +34,13 @@ def brief(alarms: Sequence[Alarm]) -> Iterator[RenderableType]:
         yield safe_text(
             f" {alarm.id} {alarm.state:<9} {size} in {alarm.key.version} since {change.first}", style(alarm)
         )
-        yield Padding(safe_text(_spaced(alarm)), INDENT)
+        yield Padding(safe_text(_case_with_spaces(alarm)), INDENT)
         if said := note(alarm):
-            yield Padding(safe_text(clipped(said, LONGEST), style="dim"), INDENT)
+            yield Padding(safe_text(clip(said, LONGEST), style="dim"), INDENT)
 
 
 def render_alarms(alarms: Sequence[Alarm], *, whole: bool) -> Iterator[Text]:
-    shown = [alarm for alarm in ordered(alarms) if whole or is_open(alarm)]
+    shown = [alarm for alarm in sort_alarms(alarms) if whole or is_open(alarm)]
     if not shown:
         yield safe_text("no alarm is open" + ("; --all shows those that were" if alarms else ""))
     for place, alarm in enumerate(shown):
@@ -58,7 +58,7 @@ def step(change: Change) -> str:
 
 def format_alarm_state(alarm: Alarm) -> str:
     said = note(alarm)
-    return f"alarm {alarm.id} is {alarm.state}{f': {clipped(said, LONGEST)}' if said else ''}"
+    return f"alarm {alarm.id} is {alarm.state}{f': {clip(said, LONGEST)}' if said else ''}"
 
 
 def note(alarm: Alarm) -> str:
@@ -73,7 +73,7 @@ def between(low: float, high: float) -> str:
     return "-".join(ratio(bound).removesuffix("x") for bound in (low, high))
 
 
-def _spaced(alarm: Alarm) -> str:
+def _case_with_spaces(alarm: Alarm) -> str:
     case = case_of(alarm.key.case)
     return f"{case.workload} {case.params_text}".rstrip()
 
@@ -92,7 +92,7 @@ def _everything(alarm: Alarm) -> Iterator[Text]:
     yield safe_text(f"  {key.case} in {key.version} against {key.reference}")
     yield safe_text(f"  host {key.host} · {key.engine} · {key.device} · run {alarm.run} · {FOUND_BY[alarm.found_by]}")
     if said := note(alarm):
-        yield safe_text(f"  note: {clipped(said, LONGEST)}")
+        yield safe_text(f"  note: {clip(said, LONGEST)}")
     changed = "; ".join(alarm.surroundings) or "nothing that is known of"
     yield safe_text(f"  changed since {change.last}: {changed}")
     for name, command in (("reproduce", alarm.reproduce), ("bisect", alarm.bisect)):

@@ -46,7 +46,7 @@ def overview(picked: Picked, listed: Sequence[ShownSeries], alarms: Sequence[Ala
         safe_text(OVERVIEW, style="dim"),
     ]
     keys = {one.series.key for one in listed}
-    open_ = [alarm for alarm in alarmed.ordered(alarms) if states.is_open(alarm)]
+    open_ = [alarm for alarm in alarmed.sort_alarms(alarms) if states.is_open(alarm)]
     here = [alarm for alarm in open_ if alarm.key in keys]
     if here:
         parts += [Text(), *alarmed.brief(here)]
@@ -129,7 +129,7 @@ def _title(workload: str, params: str) -> Text:
 def _standing(one: ShownSeries, newest: Mapping[Place, date], notes: Notes) -> Text:
     """Return the most serious thing there is to know about a series."""
     last = one.rows[-1]
-    if open_ := [alarm for alarm in alarmed.ordered(one.alarms) if states.is_open(alarm)]:
+    if open_ := [alarm for alarm in alarmed.sort_alarms(one.alarms) if states.is_open(alarm)]:
         more = f" +{len(open_) - 1}" if len(open_) > 1 else ""
         told = f"{MARKS[open_[0].change.direction]} {open_[0].state} {open_[0].id}{more}"
         return safe_text(told, style=alarmed.style(open_[0]))
@@ -181,7 +181,7 @@ def _steps(one: ShownSeries) -> dict[date, Direction]:
 
 def _render_notes(one: ShownSeries) -> Iterator[Text]:
     """Yield the lines below the plot: steps, alarms, and the reasons for new segments."""
-    rest = list(alarmed.ordered(one.alarms))
+    rest = list(alarmed.sort_alarms(one.alarms))
     for change in one.changes or ():
         of = next((alarm for alarm in rest if alarm.change.first == change.first), None)
         if of:

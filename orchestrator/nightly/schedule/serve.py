@@ -19,7 +19,7 @@ STEP_S = 20.0
 ON_TIME = timedelta(minutes=10)
 
 
-def begun_file() -> Path:
+def marker_file() -> Path:
     return user_data.folder() / "serve.begun"
 
 
@@ -32,7 +32,7 @@ def serve(
     """Start every nightly run until interrupted."""
     at = units.time_of_day(wanted.planned.at)
     # What was due before anybody waited for it was not missed.
-    begun = _begun() or units.due(clock(), at)
+    begun = _last_start() or units.due(clock(), at)
     _keep(begun)
     say(_waiting(clock(), wanted))
     while True:
@@ -41,7 +41,7 @@ def serve(
         if night > begun:
             begun = night
             _try_to_keep(begun)
-            say(_spent(wanted, night) if _wanted(now, night, wanted) else f"{night}: missed, and skipped")
+            say(_spent(wanted, night) if _is_due(now, night, wanted) else f"{night}: missed, and skipped")
             say(_waiting(clock(), wanted))
         elif begun - night > timedelta(days=1):
             # The clock was far ahead, and would keep us waiting until it is there again. By an hour it may go back.
@@ -57,7 +57,7 @@ def _try_to_keep(night: date) -> None:
         _keep(night)
 
 
-def _wanted(now: datetime, night: date, wanted: Schedule) -> bool:
+def _is_due(now: datetime, night: date, wanted: Schedule) -> bool:
     missed: Missed = wanted.planned.missed
     late = now - datetime.combine(night, units.time_of_day(wanted.planned.at))
     return missed == "catch-up" or late <= ON_TIME
@@ -84,14 +84,14 @@ def _spent(wanted: Schedule, night: date) -> str:
                 stderr=output,
                 start_new_session=True,
             )
-            ended = _waited(process, wanted.belt_s)
+            ended = _wait(process, wanted.belt_s)
     except OSError as error:
         return f"{night}: could not be run: {error.filename}: {error.strerror}"
     took = status.span(timedelta(seconds=time.monotonic() - begun))
     return f"{night}: {ended} after {took}; {log}"
 
 
-def _waited(process: subprocess.Popen[bytes], limit_s: float) -> str:
+def _wait(process: subprocess.Popen[bytes], limit_s: float) -> str:
     try:
         return f"exit code {process.wait(limit_s)}"
     except subprocess.TimeoutExpired:
@@ -112,11 +112,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _begun() -> date | None:
+def _last_start() -> date | None:
     with suppress(OSError, ValueError):
-        return date.fromisoformat(begun_file().read_text().strip())
+        return date.fromisoformat(marker_file().read_text().strip())
     return None
 
 
 def _keep(night: date) -> None:
-    user_data.write(begun_file(), f"{night}\n")
+    user_data.write(marker_file(), f"{night}\n")

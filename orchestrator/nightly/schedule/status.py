@@ -32,7 +32,7 @@ class Standing:
             "by": self.by,
             "at": self.planned.at,
             "missed": self.planned.missed,
-            "flags": list(redact.recorded(self.planned.flags)),
+            "flags": list(redact.redact_words(self.planned.flags)),
             "history": self.planned.history,
             "next": self.next.isoformat(),
             "running": {"pid": running.pid, "since": running.since.isoformat()} if running else None,
@@ -89,7 +89,7 @@ def lines(found: Standing, now: datetime) -> list[str]:
     fate = "is caught up" if planned.missed == "catch-up" else "is skipped"
     told = [
         f"every night at {planned.at}, by {found.by}; one that is missed {fate}",
-        f"  tfcompare nightly run {shlex.join(redact.recorded(planned.flags))}",
+        f"  tfcompare nightly run {shlex.join(redact.redact_words(planned.flags))}",
         f"next: {found.next:%Y-%m-%d %H:%M %Z} (in {span(found.next - now)})",
     ]
     if (last := found.last) is None:

@@ -85,7 +85,7 @@ def zone(variable: str | None) -> str:
     return name
 
 
-def missed(text: str) -> Missed:
+def parse_missed(text: str) -> Missed:
     if text not in get_args(Missed):
         raise UsageError(f"--missed {text!r}: it is {' or '.join(get_args(Missed))}")
     return cast(Missed, text)
@@ -115,12 +115,12 @@ def units(schedule: Schedule, *, system: bool) -> dict[str, str]:
     # A user's own manager knows nothing of the system's units.
     after = "Wants=network-online.target\nAfter=network-online.target docker.service\n" if system else ""
     variables = "".join(
-        f"Environment={_quoted(f'{name}={value}')}\n" for name, value in sorted(schedule.environment.items())
+        f"Environment={_quote(f'{name}={value}')}\n" for name, value in sorted(schedule.environment.items())
     )
     env_file = f"EnvironmentFile={_percents(str(schedule.env_file))}\n" if schedule.env_file else ""
     # systemd takes no program with a quote in its name, however it is written.
     through = () if PLAIN.fullmatch(schedule.program[0]) else ("/usr/bin/env",)
-    command = " ".join(_quoted(word).replace("$", "$$") for word in (*through, *schedule.command))
+    command = " ".join(_quote(word).replace("$", "$$") for word in (*through, *schedule.command))
     service = (
         f"[Unit]\nDescription=tfcompare measures a night\n{after}"
         f"\n[Service]\nType=exec\nWorkingDirectory={_percents(str(schedule.folder))}\n{variables}{env_file}"
@@ -134,10 +134,10 @@ def units(schedule: Schedule, *, system: bool) -> dict[str, str]:
         f"Persistent={'true' if planned.missed == 'catch-up' else 'false'}\n"
         "\n[Install]\nWantedBy=timers.target\n"
     )
-    return {f"{UNIT}.service": marked(service, planned), f"{UNIT}.timer": marked(timer, planned)}
+    return {f"{UNIT}.service": add_marker(service, planned), f"{UNIT}.timer": add_marker(timer, planned)}
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     if PLAIN.fullmatch(word):
         return word
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
@@ -181,7 +181,7 @@ def script(schedule: Schedule, begun: Path) -> str:
         f"    {shlex.join(schedule.command)} \\",
         f'    >> {_shell(log)}/"nightly-$(date +%F).log" 2>&1',
     ]
-    return "#!/bin/sh\n" + marked("\n".join(lines) + "\n", planned)
+    return "#!/bin/sh\n" + add_marker("\n".join(lines) + "\n", planned)
 
 
 def _shell(value: Path | str) -> str:
@@ -193,11 +193,11 @@ def cron_lines(planned: Planned, called: Path) -> str:
     at = time_of_day(planned.at)
     hour = "*" if planned.missed == "catch-up" or planned.zone else str(at.hour)
     command = f"/bin/sh {_shell(called)}".replace("%", "\\%")
-    return marked(f"{at.minute} {hour} * * * {command}\n", planned) + END
+    return add_marker(f"{at.minute} {hour} * * * {command}\n", planned) + END
 
 
-def marked(body: str, planned: Planned) -> str:
-    facts = _planned().dump_python(planned, mode="json")
+def add_marker(body: str, planned: Planned) -> str:
+    facts = _type_of_planned().dump_python(planned, mode="json")
     return f"{MARK}{json.dumps({**facts, 'sum': _sum(facts, body)})}\n{WRITTEN}{body}"
 
 
@@ -225,7 +225,7 @@ def read(text: str) -> Written:
     try:
         facts = json.loads(line)
         said = facts.pop("sum")
-        planned = _planned().validate_python(facts)
+        planned = _type_of_planned().validate_python(facts)
     except (ValueError, KeyError, AttributeError, ValidationError):
         return Written(None, True)
     whole = body.startswith(WRITTEN) and head in ("", "#!/bin/sh\n")
@@ -233,17 +233,17 @@ def read(text: str) -> Written:
 
 
 def as_text(planned: Planned) -> str:
-    return json.dumps(_planned().dump_python(planned, mode="json"))
+    return json.dumps(_type_of_planned().dump_python(planned, mode="json"))
 
 
 def from_text(text: str) -> Planned | None:
     try:
-        return _planned().validate_python(json.loads(text))
+        return _type_of_planned().validate_python(json.loads(text))
     except (ValueError, ValidationError):
         return None
 
 
-def _planned() -> TypeAdapter[Planned]:
+def _type_of_planned() -> TypeAdapter[Planned]:
     return TypeAdapter(Planned)
 
 

@@ -66,7 +66,7 @@ class Calls:
         if table.num_rows:
             chosen = is_label(table, "phase", "steady") & (figures(table, "round") != contract.PILOT_ROUND)
             if chosen.any():
-                self._streams.append(_summed_up(table, chosen))
+                self._streams.append(_sum_up(table, chosen))
 
     def courses(self, counted: Iterable[int]) -> dict[ArmKey, Course]:
         """Return the courses by arm.
@@ -85,7 +85,7 @@ class Calls:
         return {name: _course(parts) for name, parts in found.items()}
 
 
-def _summed_up(table: pa.Table, chosen: Any) -> _Stream:
+def _sum_up(table: pa.Table, chosen: Any) -> _Stream:
     replicate = figures(table, "replicate")[chosen]
     order = np.lexsort((figures(table, "ordinal")[chosen], replicate))
     rows = np.flatnonzero(chosen)[order]

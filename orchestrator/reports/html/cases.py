@@ -11,7 +11,7 @@ from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast, Ve
 from orchestrator.plan.pairs import TREND_FROM, in_order
 from orchestrator.reports.columns import MEASURES, duration, interval, ratio
 from orchestrator.reports.html.calls import Course
-from orchestrator.reports.html.escape import escape_value, rounded
+from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.reports.html.rows import Names, TableCell, TableColumn, TableRow, arm_row, params
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.replicates import Replicate
@@ -128,7 +128,11 @@ def _section(comparison: Comparison, found: CaseResults, names: Names) -> CaseSe
 
 def _with_range(row: TableRow, replicates: Sequence[Replicate]) -> TableRow:
     times = [one.steady_ns / 1e6 for one in replicates]
-    cell = TableCell(f"{duration(min(times))} – {duration(max(times))}", rounded(min(times))) if times else TableCell()
+    cell = (
+        TableCell(f"{duration(min(times))} – {duration(max(times))}", round_figure(min(times)))
+        if times
+        else TableCell()
+    )
     return replace(row, cells={**row.cells, "range": cell})
 
 
@@ -275,15 +279,15 @@ def _data(comparison: Comparison, found: CaseResults) -> dict[str, Any]:
     return {
         "versions": [escape_value(arm.version) for arm in found.arms],
         "rounds": [
-            [[one.round, rounded(max(one.steady_ns, 1.0) / 1e6)] for one in replicates]
+            [[one.round, round_figure(max(one.steady_ns, 1.0) / 1e6)] for one in replicates]
             for replicates in found.replicates
         ],
         "calls": [_points(course) for course in found.courses],
-        "phases": [[rounded(_drawable(value)) for value in _phase_times(arm).values()] for arm in found.arms],
+        "phases": [[round_figure(_drawable(value)) for value in _phase_times(arm).values()] for arm in found.arms],
         "contrasts": [
             [
                 escape_value(_name_contrast(one)),
-                *(rounded(value) for value in (one.ratio, one.ci_low, one.ci_high)),
+                *(round_figure(value) for value in (one.ratio, one.ci_low, one.ci_high)),
                 one.verdict,
                 _margin(comparison, one),
             ]
@@ -306,14 +310,18 @@ def _trend_data(comparison: Comparison, found: CaseResults) -> dict[str, Any]:
         "order": [
             [
                 escape_value(version),
-                *((rounded(one.ratio), rounded(one.ci_low), rounded(one.ci_high), one.verdict) if one else ()),
+                *(
+                    (round_figure(one.ratio), round_figure(one.ci_low), round_figure(one.ci_high), one.verdict)
+                    if one
+                    else ()
+                ),
                 *((1, 1, 1, "same") if version in at_one else ()),
             ]
             for version in in_order(comparison.plan.versions)
             for one in (timed.get(version),)
         ],
         "steps": [
-            [*(escape_value(arm.version) for arm in one.pair.arms), rounded(one.ratio), one.verdict]
+            [*(escape_value(arm.version) for arm in one.pair.arms), round_figure(one.ratio), one.verdict]
             for one in found.neighbours
             if one.verdict in ("slower", "faster")
         ],

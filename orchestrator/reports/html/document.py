@@ -17,7 +17,7 @@ from orchestrator.reports.html import charts, facts
 from orchestrator.reports.html.assets import asset, policy
 from orchestrator.reports.html.calls import Calls
 from orchestrator.reports.html.cases import COLUMNS, sections
-from orchestrator.reports.html.escape import escape_value, rounded, script_data
+from orchestrator.reports.html.escape import escape_value, round_figure, script_data
 from orchestrator.reports.html.rows import (
     ARM_COLUMNS,
     CONTRAST_COLUMNS,
@@ -119,7 +119,7 @@ def _overview(comparison: Comparison, names: Names) -> dict[str, Any] | None:
     counts = {word: sum(one.verdict == word for one in timed) for word in VERDICTS}
     told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     ratios = [
-        [escape_value(one.pair.arms[1].version), rounded(one.ratio), one.verdict, places[one.pair.arms[1].case]]
+        [escape_value(one.pair.arms[1].version), round_figure(one.ratio), one.verdict, places[one.pair.arms[1].case]]
         for one in timed
     ]
     cases = [f"{escape_value(case.workload)} {names.own[case]}" for case in names.cases.values()]

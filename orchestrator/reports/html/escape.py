@@ -17,7 +17,7 @@ def escape_value(text: object) -> str:
     return escape_unprintable(str(text))
 
 
-def rounded(value: float | None, digits: int = DIGITS) -> float | None:
+def round_figure(value: float | None, digits: int = DIGITS) -> float | None:
     """Round a figure; return None if JSON could not hold it."""
     if value is None or not math.isfinite(value):
         return None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, Params, VersionPair
 from orchestrator.reports.columns import MARKS, MEASURES, duration, interval, ratio
-from orchestrator.reports.html.escape import escape_value, rounded
+from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.reports.summary import by_candidate
 
 # What stands in a verdict's place where there is none, with its mark.
@@ -128,10 +128,10 @@ def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: str, names: Nam
             "case": TableCell(case),
             "version": TableCell(version),
             **build_ratio_cells(contrast if arm.median_ms is not None else None),
-            "time": timed(arm.median_ms),
-            "first": timed(arm.first_ms),
-            "second": timed(arm.second_ms),
-            "build": timed(None if arm.build_s is None else arm.build_s * 1e3),
+            "time": time_cell(arm.median_ms),
+            "first": time_cell(arm.first_ms),
+            "second": time_cell(arm.second_ms),
+            "build": time_cell(None if arm.build_s is None else arm.build_s * 1e3),
             "rounds": TableCell(str(arm.rounds), arm.rounds) if arm.rounds else TableCell(),
         },
         also=names.shared[arm.case],
@@ -210,10 +210,10 @@ def build_ratio_cells(contrast: Contrast | None) -> dict[str, TableCell]:
     if contrast is None or contrast.ratio is None:
         return {"ratio": TableCell(), "interval": TableCell()}
     return {
-        "ratio": TableCell(ratio(contrast.ratio), rounded(contrast.ratio, 6)),
-        "interval": TableCell(interval(contrast).replace("-", "–"), rounded(contrast.ci_low, 6)),
+        "ratio": TableCell(ratio(contrast.ratio), round_figure(contrast.ratio, 6)),
+        "interval": TableCell(interval(contrast).replace("-", "–"), round_figure(contrast.ci_low, 6)),
     }
 
 
-def timed(milliseconds: float | None) -> TableCell:
-    return TableCell() if milliseconds is None else TableCell(duration(milliseconds), rounded(milliseconds, 6))
+def time_cell(milliseconds: float | None) -> TableCell:
+    return TableCell() if milliseconds is None else TableCell(duration(milliseconds), round_figure(milliseconds, 6))

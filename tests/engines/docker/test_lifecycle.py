@@ -124,8 +124,8 @@ def test_owner_that_is_a_zombie_is_gone() -> None:
         here, _, _ = container.owner().rsplit(":", 2)
         until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z", "a zombie")
         started = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-        assert container.abandoned(f"{here}:{pid}:{started}", "running")
-        assert not container.abandoned(container.owner(), "running")
+        assert container.is_abandoned(f"{here}:{pid}:{started}", "running")
+        assert not container.is_abandoned(container.owner(), "running")
     finally:
         os.waitpid(pid, 0)
 

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from orchestrator.bisect import page, report
 from orchestrator.bisect.search import BisectFinding, Found, Wanted, search
 from orchestrator.bisect.state import State, Step
-from orchestrator.bisect.wording import announced, conclusions
+from orchestrator.bisect.wording import announce_step, conclusions
 from orchestrator.terminal.text import render_plain
 from tests.conftest import ROOT
 from tests.support.kept import kept
@@ -98,7 +98,7 @@ def test_each_step_says_what_it_measures_and_why():
     known = SCENES["nothing"]()
     of = finding("1.14.0", "2.6.5", 1.0, 0.1)
     said = {
-        kind: announced(known, Wanted(kind, versions, of, 7), 4)
+        kind: announce_step(known, Wanted(kind, versions, of, 7), 4)
         for kind, versions in (
             ("ends", ("1.14.0", "2.6.5")), ("again", ("1.14.0", "2.6.5")),
             ("split", ("1.14.0", "2.2.3", "2.6.5")), ("beside", ("1.14.0", "2.1.4", "2.6.5")),

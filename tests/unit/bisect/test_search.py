@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import pytest
 
-from orchestrator.bisect.search import BisectFinding, Wanted, latest, search, turned
+from orchestrator.bisect.search import BisectFinding, Wanted, latest, search, swap_versions
 from tests.support.worlds import MARGIN, World, changes, finding, solved, stepped, versions
 
 SLOWER, FASTER = math.log(3.0), -math.log(1.5)
@@ -204,9 +204,9 @@ def test_of_two_findings_the_thorough_one_counts_whichever_came_first():
 
 def test_turned_round_a_slowdown_is_as_large_a_speedup():
     one = finding("1", "2", SLOWER, 0.1)
-    other = turned(one)
+    other = swap_versions(one)
     assert (other.earlier, other.later, other.verdict) == ("2", "1", "faster")
     assert other.ratio == pytest.approx(1 / 3)
     assert other.ci_low < other.ratio < other.ci_high
     assert other.size == pytest.approx(one.size)
-    assert turned(other).ci_high == pytest.approx(one.ci_high)
+    assert swap_versions(other).ci_high == pytest.approx(one.ci_high)

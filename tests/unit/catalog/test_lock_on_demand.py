@@ -80,14 +80,14 @@ def test_a_patch_of_an_unknown_release_says_where_to_describe_it():
 
 
 def test_a_patch_takes_the_pins_of_its_release():
-    release = catalog.shipped().version["2.3.4"].cpu
+    release = catalog.builtin_catalogue().version["2.3.4"].cpu
     assert release is not None
     wanted = lock_on_demand._requirements(release, "2.3.1", "3.7", keep_keras=True)
     assert wanted == [text.replace("2.3.4", "2.3.1") for text in release.requirements]
 
 
 def test_on_another_python_it_takes_that_pythons_pyarrow_and_no_numpy():
-    release = catalog.shipped().version["2.11.0"].cpu
+    release = catalog.builtin_catalogue().version["2.11.0"].cpu
     assert release is not None
     wanted = lock_on_demand._requirements(release, "2.11.1", "3.8", keep_keras=True)
     assert wanted == ["tensorflow-cpu==2.11.1", "keras==2.11.0", "pyarrow==17.0.0"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.catalog import pinned, workloads
-from orchestrator.catalog.imports import imported
+from orchestrator.catalog.imports import imports_of
 from orchestrator.errors import UsageError
 
 BUILD = "def build(tf, params):\n    return lambda: 1.0\n"
@@ -54,16 +54,16 @@ def test_a_large_file_is_not_copied_and_is_recorded(mine: Path, tmp_path: Path, 
     (large,) = pinned.pin(mine, tmp_path / "copy")
     assert (large.name, large.path, large.bytes) == ("data/large.bin", str(mine / "data" / "large.bin"), 1001)
     assert (tmp_path / "copy" / "data" / "large.bin").read_text() == "", "the place to mount it"
-    stage = pinned.staged(tmp_path / "copy", (large,), tmp_path / "stage")
+    stage = pinned.stage_copy(tmp_path / "copy", (large,), tmp_path / "stage")
     assert (stage / "data" / "large.bin").read_text() == "x" * 1001
     assert (stage / "one.py").read_text() == BUILD
-    assert "large.bin" in pinned.noted((large,))[0]
-    assert pinned.changed([large]) == []
+    assert "large.bin" in pinned.notes_on((large,))[0]
+    assert pinned.changes_of([large]) == []
     write(mine / "data" / "large.bin", "y" * 1001)
     os.utime(mine / "data" / "large.bin", ns=(1, 1))
-    assert pinned.changed([large]) == [large.path]
+    assert pinned.changes_of([large]) == [large.path]
     (mine / "data" / "large.bin").unlink()
-    assert pinned.changed([large]) == [large.path]
+    assert pinned.changes_of([large]) == [large.path]
 
 
 def test_code_and_small_files_are_copied_before_the_total_is_reached(
@@ -106,11 +106,11 @@ def test_a_folder_of_many_files_is_used_where_it_is(mine: Path, tmp_path: Path, 
     (large,) = pinned.pin(mine, tmp_path / "copy")
     assert (large.name, large.path, large.bytes) == ("images", str(mine / "images"), 450)
     assert names(tmp_path / "copy") == ["one.py", "small/labels.csv"]
-    stage = pinned.staged(tmp_path / "copy", (large,), tmp_path / "stage")
+    stage = pinned.stage_copy(tmp_path / "copy", (large,), tmp_path / "stage")
     assert (stage / "images" / "train" / "8.png").read_text() == "x" * 50
-    assert pinned.changed([large]) == []
+    assert pinned.changes_of([large]) == []
     write(mine / "images" / "train" / "9.png", "x")
-    assert pinned.changed([large]) == [large.path]
+    assert pinned.changes_of([large]) == [large.path]
 
 
 def test_what_tfcompare_itself_wrote_is_not_part_of_a_workload_folder(mine: Path, tmp_path: Path):
@@ -169,10 +169,10 @@ def test_a_circle_of_imports_and_code_of_another_python_end_the_search(mine: Pat
     write(mine / "one.py", f"import _a\n{BUILD}")
     write(mine / "_a.py", "import _b\n")
     write(mine / "_b.py", "import _a, one\n")
-    assert list(imported(mine / "one.py")) == ["_a.py", "_b.py"]
+    assert list(imports_of(mine / "one.py")) == ["_a.py", "_b.py"]
     write(mine / "_b.py", "print 'hello'\n")
     write(mine / "_c.py", "")
-    assert list(imported(mine / "one.py")) == ["_a.py", "_b.py", "_c.py"], "anything might be imported"
+    assert list(imports_of(mine / "one.py")) == ["_a.py", "_b.py", "_c.py"], "anything might be imported"
 
 
 def test_the_copy_has_the_digest_of_its_folder(mine: Path, tmp_path: Path):

@@ -104,7 +104,7 @@ def test_a_night_passes_on_what_was_given_and_no_address_of_an_index(monkeypatch
     monkeypatch.setenv("TFCOMPARE_BASE", "mine")
     words = ["--versions", "1.14,2.0", "--engine", "venv", "--gpus", "0,1", "--force", "--index-url", "http://u:p@h/s"]
     context = COMMANDS["nightly run"].make_context("run", words)
-    assert sorted(nightly.passed(context)) == sorted(["--engine", "venv", "--gpus", "0,1", "--force"])
+    assert sorted(nightly.flags_as_given(context)) == sorted(["--engine", "venv", "--gpus", "0,1", "--force"])
 
 
 @pytest.mark.parametrize(

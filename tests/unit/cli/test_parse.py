@@ -73,4 +73,4 @@ def test_what_is_no_size_is_refused(text: str):
     ],
 )
 def test_a_command_line_is_kept_without_its_logins(words: tuple[str, ...], kept: tuple[str, ...]):
-    assert redact.recorded(words) == kept
+    assert redact.redact_words(words) == kept

@@ -122,7 +122,7 @@ def test_another_build_of_the_same_python_is_another_environment_without_an_inst
 
 
 def test_nothing_is_outdated_where_there_is_nothing(cache: Path):
-    assert venv_cache.outdated(VERSIONS) == []
+    assert venv_cache.find_outdated(VERSIONS) == []
 
 
 def test_the_environment_of_a_lock_is_kept_and_that_of_another_is_not(cache: Path):
@@ -130,18 +130,18 @@ def test_the_environment_of_a_lock_is_kept_and_that_of_another_is_not(cache: Pat
     other = make(kept.with_name(f"{FLAVOUR.lock.stem}-0123456789abcdef"))
     unknown = make(cache / "9.9.9-cpu-py3.11-0123456789abcdef")
     (cache / "a-file").write_text("")
-    assert venv_cache.outdated(VERSIONS) == [other, unknown]
-    assert venv_cache.outdated([]) == sorted([kept, other, unknown])
+    assert venv_cache.find_outdated(VERSIONS) == [other, unknown]
+    assert venv_cache.find_outdated([]) == sorted([kept, other, unknown])
 
 
 def test_an_environment_whose_python_is_gone_is_outdated(cache: Path):
     gone = make(wanted(), "/nowhere/python3")
-    assert venv_cache.outdated(VERSIONS) == [gone]
+    assert venv_cache.find_outdated(VERSIONS) == [gone]
 
 
 def test_a_python_that_does_not_answer_now_may_answer_later(cache: Path):
     made = make(cache / "2.13.0-cpu-py3.11-0123456789abcdef", "/bin/false")
-    assert made not in venv_cache.outdated(VERSIONS)
+    assert made not in venv_cache.find_outdated(VERSIONS)
 
 
 def test_its_size_is_what_it_takes_on_the_disk(cache: Path):

@@ -14,8 +14,8 @@ def test_the_first_two_rounds_have_more_time_than_the_budget(budget_s: float, nu
 
 
 def test_a_case_costs_what_its_last_visit_took_and_a_new_one_the_average():
-    assert pacing.expected_s(["a", "b", "new"], {"a": 1.0, "b": 3.0}) == 6.0
-    assert pacing.expected_s(["new"], {}) == 0.0
+    assert pacing.estimate_s(["a", "b", "new"], {"a": 1.0, "b": 3.0}) == 6.0
+    assert pacing.estimate_s(["new"], {}) == 0.0
 
 
 @pytest.mark.parametrize(("number", "ahead_s"), [(1, 54.0), (5, 14.0), (6, 4.0), (7, 0.0), (20, 0.0)])

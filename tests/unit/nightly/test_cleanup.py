@@ -152,4 +152,4 @@ def test_an_engine_that_stops_answering_keeps_the_entries_for_the_next_night(mon
 
 def test_when_a_version_was_used_its_lock_tells() -> None:
     version = lock(DAYS[0], 2)
-    assert abs((datetime.now(UTC) - cleanup.used(version)).total_seconds() - 2 * DAY_S) < 60
+    assert abs((datetime.now(UTC) - cleanup.last_use(version)).total_seconds() - 2 * DAY_S) < 60

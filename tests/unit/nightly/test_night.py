@@ -108,9 +108,9 @@ def test_the_same_night_is_not_measured_twice_unless_asked(monkeypatch, options:
     assert f"was measured already (run {first.night.run})" in lines[-1]
     assert len(kept(options)) == 1
     events, host, today = Store(options.history).events()[0], first.night.host, first.night.night
-    assert nights.measured_already(events, options, host, today) == first.night
-    assert nights.measured_already(events, options, "elsewhere", today) is None
-    assert nights.measured_already(events, options, host, today + timedelta(days=1)) is None
+    assert nights.earlier_measurement(events, options, host, today) == first.night
+    assert nights.earlier_measurement(events, options, "elsewhere", today) is None
+    assert nights.earlier_measurement(events, options, host, today + timedelta(days=1)) is None
 
 
 OTHER_NIGHTS: tuple[dict[str, Any], ...] = (
@@ -129,9 +129,9 @@ def test_a_night_of_something_else_is_not_the_same_night(monkeypatch, options: N
     measures(monkeypatch, whole)
     first, _ = said(options)
     events, host, night = Store(options.history).events()[0], first.night.host, first.night.night
-    assert nights.measured_already(events, options, host, night) is not None
+    assert nights.earlier_measurement(events, options, host, night) is not None
     for others in OTHER_NIGHTS:
-        assert nights.measured_already(events, replace(options, **others), host, night) is None, others
+        assert nights.earlier_measurement(events, replace(options, **others), host, night) is None, others
 
 
 def test_flags_that_change_no_result_make_no_other_night(monkeypatch, options: NightOptions):
@@ -152,7 +152,7 @@ def test_a_night_that_is_caught_up_after_midnight_is_dated_by_the_day_before(mon
     assert {point.night for point in Store(options.history).read().points()} == {yesterday}
     # The regular night of this day is another one.
     due = replace(options, due=now.time())
-    assert nights.measured_already([told.night], due, told.night.host, nights._date(due, datetime.now(UTC))) is None
+    assert nights.earlier_measurement([told.night], due, told.night.host, nights._date(due, datetime.now(UTC))) is None
 
 
 def test_a_second_night_waits_for_the_first_and_then_measures(monkeypatch, options: NightOptions):

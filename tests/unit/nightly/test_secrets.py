@@ -284,7 +284,7 @@ def test_a_recorded_command_line_holds_none(monkeypatch):
     words = ["nightly", "run", "--index-url", INDEX, "--base", "https://me:planted@registry.example.org/x"]
     words += [word for url in NOTIFY.values() for word in ("--notify", url, f"--notify={url}")]
     monkeypatch.setattr(sys, "argv", ["tfcompare", *words])
-    kept = redact.recorded(sys.argv[1:])
+    kept = redact.redact_words(sys.argv[1:])
     assert_clean(kept, json.dumps(kept))
     assert len(kept) == len(words)
-    assert redact.recorded(("--notify", "${HOOK}", "--notify")) == ("--notify", "${HOOK}", "--notify")
+    assert redact.redact_words(("--notify", "${HOOK}", "--notify")) == ("--notify", "${HOOK}", "--notify")

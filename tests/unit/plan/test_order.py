@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from orchestrator.plan.order import alternating, linked, round_order
+from orchestrator.plan.order import alternating, group_linked, round_order
 from tests.support.builders import case, case_pair, version_pair
 
 ARMS = ["a", "b", "c", "d"]
@@ -40,9 +40,9 @@ def test_the_seed_the_case_and_the_pair_of_rounds_fix_the_order_and_each_matters
 def test_cases_that_are_compared_are_linked_however_indirectly():
     a, b, c, d = (case(name) for name in "abcd")
     pairs = [case_pair(c, a), version_pair(b), case_pair(a, d)]
-    assert linked([a, b, c, d], pairs) == ((c, a, d), (b,))
-    assert linked([a, b], pairs) == ((a,), (b,)), "what has left the rotation links nothing"
-    assert linked([a, b], []) == ((a,), (b,))
+    assert group_linked([a, b, c, d], pairs) == ((c, a, d), (b,))
+    assert group_linked([a, b], pairs) == ((a,), (b,)), "what has left the rotation links nothing"
+    assert group_linked([a, b], []) == ((a,), (b,))
 
 
 def test_bursts_of_equal_arms_go_forth_and_back():

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from orchestrator.profiling.flamegraph import collapsed, speedscope
+from orchestrator.profiling.flamegraph import collapse, speedscope
 from orchestrator.profiling.model import Frame, Node, Stacks
 from tests.support.builders import case
 from tests.support.profiled import STACKS, arm, profile
@@ -24,7 +24,7 @@ def exported() -> dict:
 
 
 def test_a_line_a_stack_outermost_first_and_its_own_nanoseconds_last():
-    assert collapsed(STACKS).splitlines() == [
+    assert collapse(STACKS).splitlines() == [
         "build.<locals>.<lambda> (predict.py:41);Model.predict (keras/a?b.py:7) 300",
         "build.<locals>.<lambda> (predict.py:41);Model.predict (keras/a?b.py:7);f 200",
         "build.<locals>.<lambda> (predict.py:41);f 100",
@@ -38,13 +38,13 @@ def test_no_name_can_break_a_line_or_a_stack():
         frames=(Frame("a\nb.py", 1, "one;two\r\n9"), Frame("", 0, "\x1b[31m")),
         nodes=(Node(-1, 0, 5), Node(0, 1, 6)),
     )
-    assert all(LINE.fullmatch(line) for line in collapsed(nasty).split("\n")[:-1])
-    assert collapsed(nasty).count("\n") == 2
-    assert collapsed(nasty).count(";") == 1
+    assert all(LINE.fullmatch(line) for line in collapse(nasty).split("\n")[:-1])
+    assert collapse(nasty).count("\n") == 2
+    assert collapse(nasty).count(";") == 1
 
 
 def test_nothing_is_lost_on_the_way():
-    assert sum(int(line.rpartition(" ")[2]) for line in collapsed(STACKS).splitlines()) == 600
+    assert sum(int(line.rpartition(" ")[2]) for line in collapse(STACKS).splitlines()) == 600
 
 
 def test_a_speedscope_file_has_all_that_its_schema_requires(exported: dict):

@@ -381,7 +381,7 @@ def test_a_journal_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkey
     if gone == "folder":
         shutil.rmtree(run.path)
     else:
-        monkeypatch.setattr(files, "opened", lambda *arguments: os.open("/dev/full", os.O_WRONLY))
+        monkeypatch.setattr(files, "open_below", lambda *arguments: os.open("/dev/full", os.O_WRONLY))
     words = "No such file" if gone == "folder" else "No space left"
     with pytest.raises(UsageError, match=rf"cannot write .*journal\.jsonl: {words}.*continues the run"):
         run.record(ENTRIES[0])

@@ -270,7 +270,7 @@ def test_a_closed_stream_is_compacted_to_one_batch_that_says_the_same(tmp_path: 
     batches = [rows(case(style=name), replicate=number) for number, name in enumerate("abc", 1)]
     stream = write_stream(tmp_path / "a.arrow", batches)
     before, told = streams.read_stream(stream)[0], load(stream)
-    stream.write_bytes(streams.compacted(stream, stream.read_bytes()))
+    stream.write_bytes(streams.compact_stream(stream, stream.read_bytes()))
     with pa.ipc.open_stream(stream.read_bytes()) as reader:
         assert [batch.num_rows for batch in reader] == [sum(map(len, batches))]
     assert streams.read_stream(stream)[0].to_pylist() == before.to_pylist()
@@ -281,4 +281,4 @@ def test_a_closed_stream_is_compacted_to_one_batch_that_says_the_same(tmp_path: 
 def test_a_stream_that_is_not_whole_is_kept_as_it_is(tmp_path: Path, content: str):
     whole = write_stream(tmp_path / "a.arrow", [rows()] * 2).read_bytes()
     data = b"hello" if content == "text" else whole[:-200]
-    assert streams.compacted(tmp_path / "a.arrow", data) == data
+    assert streams.compact_stream(tmp_path / "a.arrow", data) == data

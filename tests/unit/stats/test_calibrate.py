@@ -14,10 +14,10 @@ from orchestrator.stats.calibrate import (
     REPLICATE_CALLS_S,
     Effort,
     Pilot,
+    calls_to_settle,
     effort,
     efforts,
     scatter,
-    settled,
 )
 
 MS = 1_000_000
@@ -104,17 +104,17 @@ def test_no_pilot_is_the_least_effort() -> None:
 
 
 def test_warm_up_ends_where_three_calls_are_like_the_later_half() -> None:
-    assert settled([50, 40, 30, 20, *[10] * 20]) == 4
-    assert settled([10] * 24) == 0
+    assert calls_to_settle([50, 40, 30, 20, *[10] * 20]) == 4
+    assert calls_to_settle([10] * 24) == 0
 
 
 def test_one_spike_is_no_warm_up_and_no_scatter() -> None:
-    assert settled([*[10] * 10, 500, *[10] * 13]) == 0
+    assert calls_to_settle([*[10] * 10, 500, *[10] * 13]) == 0
     assert scatter([*[10] * 10, 500, *[10] * 13]) == 0
 
 
 def test_calls_that_never_settle_are_all_warm_up() -> None:
-    assert settled([int(10 * 1.3**place) for place in range(8)]) > 0
+    assert calls_to_settle([int(10 * 1.3**place) for place in range(8)]) > 0
 
 
 def test_where_time_is_short_calls_give_way_before_rounds_do() -> None:

@@ -41,40 +41,40 @@ def make_mark(uid: int | None, pid: int, started: str = STARTED) -> str:
 
 
 def test_a_container_of_a_live_process_is_not_abandoned():
-    assert not container.abandoned(container.owner(), "running")
+    assert not container.is_abandoned(container.owner(), "running")
     here, uid, pid, started = container.owner().rsplit(":", 3)
     assert uid == str(os.getuid())
-    assert not container.abandoned(f"{here}:{pid}:{started}", "running"), "an older mark"
+    assert not container.is_abandoned(f"{here}:{pid}:{started}", "running"), "an older mark"
 
 
 @pytest.mark.parametrize("uid", [None, os.getuid()])
 def test_a_container_of_a_process_that_has_ended_is_abandoned(uid: int | None):
-    assert container.abandoned(make_mark(uid, 999999999), "running")
-    assert container.abandoned(make_mark(uid, os.getpid()), "running"), "another process of the same number"
+    assert container.is_abandoned(make_mark(uid, 999999999), "running")
+    assert container.is_abandoned(make_mark(uid, os.getpid()), "running"), "another process of the same number"
 
 
 def test_a_container_of_another_user_is_never_judged():
     for state in ("running", "exited"):
-        assert not container.abandoned(make_mark(os.getuid() + 1, 999999999), state)
+        assert not container.is_abandoned(make_mark(os.getuid() + 1, 999999999), state)
 
 
 @pytest.mark.usefixtures("_unreadable")
 def test_a_process_that_cannot_be_read_is_alive():
     for uid in (None, os.getuid()):
-        assert not container.abandoned(make_mark(uid, os.getpid()), "running")
+        assert not container.is_abandoned(make_mark(uid, os.getpid()), "running")
 
 
 def test_a_hidden_process_is_alive_unless_it_would_be_shown(monkeypatch: pytest.MonkeyPatch):
     """Under hidepid=2 a user's processes are shown to the user, and those of others look like none."""
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert not container.abandoned(make_mark(None, 999999999), "running")
-    assert container.abandoned(make_mark(os.getuid(), 999999999), "running")
+    assert not container.is_abandoned(make_mark(None, 999999999), "running")
+    assert container.is_abandoned(make_mark(os.getuid(), 999999999), "running")
 
 
 def test_of_another_machine_only_what_has_ended_is_abandoned():
     for mark in ("elsewhere/pid:[1]:1000:12:34", "elsewhere/pid:[1]:12:34", "unknown:12:34", "", "nonsense"):
-        assert not container.abandoned(mark, "running")
-        assert container.abandoned(mark, "exited")
+        assert not container.is_abandoned(mark, "running")
+        assert container.is_abandoned(mark, "exited")
 
 
 def make_frame(stream: int, payload: bytes) -> bytes:

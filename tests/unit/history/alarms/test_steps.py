@@ -10,7 +10,7 @@ from scipy import stats
 
 from orchestrator.history.alarms import steps
 from orchestrator.history.alarms.noise_model import nights_of
-from orchestrator.history.alarms.steps import CONFIRM_TIMES, MIN_NIGHTS, affordable, changes, suspects, unsettled
+from orchestrator.history.alarms.steps import CONFIRM_TIMES, MIN_NIGHTS, affordable, changes, find_unsettled, suspects
 from orchestrator.history.model import Key, Segment, Value
 
 BEGIN = date(2026, 1, 1)
@@ -168,7 +168,7 @@ def test_what_a_confirmation_neither_told_nor_cleared_is_unsettled() -> None:
 
     cells = {key("told"): confirmed(0.10), key("cleared"): confirmed(0.0), key("between"): confirmed(0.035)}
     assert changes(cells[key("told")])
-    assert unsettled(cells) == (key("between"),)
+    assert find_unsettled(cells) == (key("between"),)
 
 
 def test_nights_of_many_rounds_tell_what_share_is_the_nights_own() -> None:

@@ -246,7 +246,7 @@ def test_an_alarm_is_listed_with_everything_and_its_commands_in_one_piece(alarm)
 def test_the_gravest_alarm_comes_first(alarm):
     states = ("recovered", "muted", "known", "confirmed", "new")
     listed = [replace(alarm, state=state, id=state) for state in states]
-    assert [one.state for one in alarmed.ordered(listed)] == list(reversed(states))
+    assert [one.state for one in alarmed.sort_alarms(listed)] == list(reversed(states))
 
 
 @pytest.mark.parametrize("asked", [{}, {"case": shown.EAGER}, {"last": 3, "whole": True}])

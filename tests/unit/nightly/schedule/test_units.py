@@ -42,9 +42,9 @@ def test_what_is_no_time_of_day_is_refused(text: str):
 
 
 def test_what_becomes_of_a_missed_night_is_one_of_two_words():
-    assert schedule.missed("skip") == "skip"
+    assert schedule.parse_missed("skip") == "skip"
     with pytest.raises(UsageError, match="--missed 'later': it is catch-up or skip"):
-        schedule.missed("later")
+        schedule.parse_missed("later")
 
 
 def test_the_night_that_is_due_is_the_one_whose_time_came_last():

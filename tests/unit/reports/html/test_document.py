@@ -17,7 +17,7 @@ import pytest
 from orchestrator.model import Comparison
 from orchestrator.reports import html
 from orchestrator.reports.columns import MARKS
-from orchestrator.reports.html.escape import escape_value, rounded, script_data
+from orchestrator.reports.html.escape import escape_value, round_figure, script_data
 from orchestrator.reports.html.rows import OTHERS
 from orchestrator.reports.summary import sentences
 from orchestrator.results.run import Run
@@ -285,7 +285,7 @@ def test_what_cannot_be_printed_is_shown_and_what_ends_a_script_is_escaped():
 
 
 def test_figures_are_short_and_always_json():
-    assert [rounded(value) for value in (1.23456, 1353.2, 12345678.0, None, float("nan"), float("inf"))] == [
+    assert [round_figure(value) for value in (1.23456, 1353.2, 12345678.0, None, float("nan"), float("inf"))] == [
         1.235, 1353, 12350000, None, None, None,
     ]  # fmt: skip
 
