@@ -7,10 +7,12 @@ named by the user and may be a link; nothing below it may be one.
 import errno
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from orchestrator.errors import UsageError
 
@@ -97,12 +99,13 @@ def open_below(root: Path, place: Path, flags: int, mode: int = 0o600) -> int:
             raise _explain(error, place) from error
 
 
-def replace(root: Path, place: Path, data: bytes, mode: int | None = None) -> None:
-    """Write a file completely or not at all.
+@contextmanager
+def open_replacement(root: Path, path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
+    """Yield a temporary file that takes the place of `path` when the block ends, and is removed if the block raises.
 
-    A link in its place is replaced, not followed. If `mode` is given, it is set before any content is written.
+    A link at `path` is replaced, not followed. If `mode` is given, it is set before any content is written.
     """
-    *parents, name = place.relative_to(root).parts
+    *parents, name = path.relative_to(root).parts
     partial = f".{name}.{secrets.token_hex(4)}"
     with folder(root, *parents) as within:
         handle = os.open(partial, NEW, 0o666 if mode is None else 0o600, dir_fd=within)
@@ -110,12 +113,18 @@ def replace(root: Path, place: Path, data: bytes, mode: int | None = None) -> No
             with os.fdopen(handle, "wb") as file:
                 if mode is not None:
                     os.fchmod(handle, mode)
-                file.write(data)
+                yield file
             os.replace(partial, name, src_dir_fd=within, dst_dir_fd=within)
         except BaseException:
             with suppress(OSError):
                 os.unlink(partial, dir_fd=within)
             raise
+
+
+def replace(root: Path, path: Path, data: bytes, mode: int | None = None) -> None:
+    """Write a file completely or not at all, as `open_replacement` does."""
+    with open_replacement(root, path, mode) as file:
+        file.write(data)
 
 
 def append(root: Path, place: Path, data: bytes) -> None:
@@ -191,3 +200,24 @@ def writing(what: Path | str, remedy: str) -> Iterator[None]:
 def write_atomically(path: Path, data: bytes, mode: int | None = None) -> None:
     """Write a file as a whole; if `mode` is given, it is set before any content is written."""
     replace(path.parent, path, data, mode)
+
+
+def open_atomically(path: Path, mode: int | None = None) -> AbstractContextManager[BinaryIO]:
+    """Write a file in parts; it appears as a whole when the block ends, or not at all if the block raises."""
+    return open_replacement(path.parent, path, mode)
+
+
+@contextmanager
+def make_directory_atomically(path: Path) -> Iterator[Path]:
+    """Yield a temporary directory that becomes `path` when the block ends, and is removed if the block raises.
+
+    Raises OSError if `path` is a directory with content by then.
+    """
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    partial.mkdir()
+    try:
+        yield partial
+        os.rename(partial, path)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise

@@ -1,12 +1,12 @@
 """The files and folders that exports write."""
 
 import json
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from orchestrator import files
 from orchestrator.errors import UsageError
 from orchestrator.terminal import output_file
 
@@ -22,17 +22,11 @@ def write_json(path: Path, value: dict[str, Any]) -> Path:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary name next to the file, which becomes the file when everything is written."""
+def whole(path: Path) -> Iterator[BinaryIO]:
+    """Yield a temporary file, which becomes the file when everything is written."""
     output_file.check(path)
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with output_file.writing(path):
-            yield temporary
-            os.replace(temporary, path)
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
+    with output_file.writing(path), files.open_atomically(path) as file:
+        yield file
 
 
 def new_folder(path: Path) -> Path:

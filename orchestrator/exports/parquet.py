@@ -21,7 +21,7 @@ def write(run: Run, path: Path, table: str) -> tuple[Path, ...]:
         found = run.to_arrow(table)
         schema, parts = found.schema, iter([found])
     marked = schema.with_metadata({**(schema.metadata or {}), **_metadata(run)})
-    with whole(path) as temporary, pyarrow.parquet.ParquetWriter(temporary, marked, compression="zstd") as writer:
+    with whole(path) as file, pyarrow.parquet.ParquetWriter(file, marked, compression="zstd") as writer:
         for part in parts:
             writer.write_table(part.replace_schema_metadata(marked.metadata))
     return (path,)

@@ -1,7 +1,6 @@
 """Images in one file, for machines without access to a registry: written by one engine and read by another."""
 
 import json
-import os
 import shutil
 import tarfile
 from collections.abc import Callable, Collection, Iterator
@@ -13,6 +12,7 @@ import docker
 import requests
 from docker.errors import APIError
 
+from orchestrator import files
 from orchestrator.catalog import user_data
 from orchestrator.engines import build_errors
 from orchestrator.engines.docker.image import BASE_DIGEST, BASE_NAME, SPEC_LABEL
@@ -60,15 +60,10 @@ def save(client: docker.DockerClient, path: Path, images: Collection[ImageStatus
                 f"and its disk has {sizes.format_size(free)} free; "
                 "free some space, name another place, or save fewer versions"
             )
-        partial = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with partial.open("wb") as file:
-                for chunk in _stream(client, [one.tag for one in images]):
-                    file.write(chunk)
-                    tell(len(chunk))
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with files.open_atomically(path) as file:
+            for chunk in _stream(client, [one.tag for one in images]):
+                file.write(chunk)
+                tell(len(chunk))
     except requests.RequestException:
         # An OSError too, but of the engine.
         raise

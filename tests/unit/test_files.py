@@ -128,6 +128,74 @@ def test_a_whole_file_does_not_follow_a_link_that_takes_its_partial_name(root: P
     assert (root.parent / "victim").read_text() == "precious"
 
 
+def test_a_file_appears_when_all_parts_are_written(root: Path):
+    (root / "in" / "file").write_bytes(b"old")
+    with files.open_atomically(root / "in" / "file") as file:
+        file.write(b"first, ")
+        assert (root / "in" / "file").read_bytes() == b"old"
+        file.write(b"second")
+    assert (root / "in" / "file").read_bytes() == b"first, second"
+    assert [path.name for path in (root / "in").iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
+def test_a_file_that_is_written_in_part_is_removed(root: Path, failure: type[BaseException]):
+    (root / "in" / "file").write_bytes(b"old")
+
+    def write_half() -> None:
+        with files.open_atomically(root / "in" / "file") as file:
+            file.write(b"half")
+            raise failure
+
+    with pytest.raises(failure):
+        write_half()
+    assert (root / "in" / "file").read_bytes() == b"old"
+    assert [path.name for path in (root / "in").iterdir()] == ["file"]
+
+
+def test_parts_are_not_written_through_a_link(root: Path):
+    link_to_a_file(root)
+    with files.open_atomically(root / "in" / "file", 0o600) as file:
+        file.write(b"new")
+    assert not (root / "in" / "file").is_symlink()
+    assert stat.S_IMODE((root / "in" / "file").stat().st_mode) == 0o600
+    assert (root.parent / "victim").read_text() == "precious"
+
+
+def test_a_file_written_in_parts_has_the_usual_permissions(root: Path):
+    (root / "usual").touch()
+    with files.open_atomically(root / "file") as file:
+        file.write(b"new")
+    assert (root / "file").stat().st_mode == (root / "usual").stat().st_mode
+
+
+def test_a_directory_appears_when_all_of_it_is_written(root: Path):
+    with files.make_directory_atomically(root / "new") as partial:
+        (partial / "file").write_text("content")
+        assert not (root / "new").exists()
+    assert (root / "new" / "file").read_text() == "content"
+    assert sorted(path.name for path in root.iterdir()) == ["in", "new"]
+
+
+def test_a_directory_that_is_written_in_part_is_removed(root: Path):
+    def write_half() -> None:
+        with files.make_directory_atomically(root / "new") as partial:
+            (partial / "file").write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
+    assert [path.name for path in root.iterdir()] == ["in"]
+
+
+def test_a_directory_with_content_is_not_replaced(root: Path):
+    link_to_a_file(root)
+    with pytest.raises(OSError, match=r"not empty|exists"), files.make_directory_atomically(root / "in") as partial:
+        (partial / "file").write_text("new")
+    assert (root / "in" / "file").is_symlink()
+    assert [path.name for path in root.iterdir()] == ["in"]
+
+
 def test_strangers_are_found_at_any_depth_but_not_where_workers_write(root: Path):
     (root / "results" / "1-1").mkdir(parents=True)
     (root / "results" / "1-1" / "link").symlink_to("/")

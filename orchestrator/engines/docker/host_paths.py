@@ -7,15 +7,14 @@ there.
 import hashlib
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import docker
 from docker.errors import NotFound
 
+from orchestrator import files
 from orchestrator.engines.environment import cache
 from orchestrator.errors import EnvironmentFailed
 
@@ -78,33 +77,30 @@ def _readable(path: Path) -> bool:
     return all(one.stat().st_mode & bits == bits for one, bits in needed.items())
 
 
-def _copy(folder: Path) -> Path:
-    """Return a copy of a folder, named after its contents so that it is made only once."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+def _copy(directory: Path) -> Path:
+    """Return a copy of a directory, named after its contents so that it is made only once."""
+    originals = sorted(path for path in directory.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     digest = hashlib.sha256()
-    for path in files:
+    for path in originals:
         content = path.read_bytes()
-        digest.update(f"{path.relative_to(folder)} {len(content)}\n".encode() + content)
-    whole = cache() / "seen" / digest.hexdigest()[:16]
-    if whole.is_dir():
-        return whole
-    partial = whole.with_name(f".{whole.name}.{secrets.token_hex(4)}")
+        digest.update(f"{path.relative_to(directory)} {len(content)}\n".encode() + content)
+    copy = cache() / "seen" / digest.hexdigest()[:16]
+    if copy.is_dir():
+        return copy
     try:
-        for path in files:
-            place = partial / path.relative_to(folder)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, place)
-            place.chmod(0o644)
-        for inner in (partial, *(path for path in partial.rglob("*") if path.is_dir())):
-            inner.chmod(0o755)
-        # Somebody else may have been quicker, with the same.
-        with suppress(FileExistsError):
-            os.rename(partial, whole)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with files.make_directory_atomically(copy) as partial:
+            for path in originals:
+                duplicate = partial / path.relative_to(directory)
+                duplicate.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, duplicate)
+                duplicate.chmod(0o644)
+            for inner in (partial, *(path for path in partial.rglob("*") if path.is_dir())):
+                inner.chmod(0o755)
     except OSError as error:
-        if not whole.is_dir():
+        # Another process may have been quicker, with the same content.
+        if not copy.is_dir():
             raise EnvironmentFailed(
-                f"cannot write {whole}: {error.strerror}; TFCOMPARE_CACHE names another place"
+                f"cannot write {copy}: {error.strerror}; TFCOMPARE_CACHE names another place"
             ) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return whole
+    return copy
