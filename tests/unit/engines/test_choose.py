@@ -1,11 +1,17 @@
 """Any engine of the registry is chosen by its name, its isolation and whether it answers; none is taken for another."""
 
+from dataclasses import replace
+
 import pytest
 
 from orchestrator.engines import ENGINES, EngineInfo
 from orchestrator.engines.choose import choose_engine, find_candidates
-from orchestrator.errors import UsageError
+from orchestrator.errors import EngineUnavailable, UsageError
 from orchestrator.options import EngineOptions
+from orchestrator.plan.request import RunOptions
+from tests.support.engines import offer_engines
+
+SMOKE = RunOptions(versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",))
 
 
 class Answering:
@@ -37,3 +43,37 @@ def test_an_unknown_engine_is_refused_with_the_nearest():
         UsageError, match=r"unknown engine 'dokcer' .did you mean docker.*; there are auto, docker, venv"
     ):
         find_candidates("dokcer", "fork", EngineOptions())
+
+
+def chosen(options: RunOptions) -> tuple[str, str]:
+    said: list[str] = []
+    name, engine = choose_engine(options.engine, options.isolation, options.environments, said.append)
+    assert engine.name == name
+    return name, "\n".join(said)
+
+
+def test_auto_takes_docker_where_it_answers_and_says_how_not_to(monkeypatch: pytest.MonkeyPatch):
+    offer_engines(monkeypatch, docker=True, venv=True)
+    name, said = chosen(SMOKE)
+    assert name == "docker"
+    assert "--engine venv" in said
+
+
+def test_auto_takes_environments_where_docker_does_not_answer_and_says_why(monkeypatch: pytest.MonkeyPatch):
+    offer_engines(monkeypatch, docker=False, venv=True)
+    assert chosen(SMOKE) == ("venv", "engine: venv (docker does not answer)")
+
+
+def test_auto_never_takes_the_cpu_for_a_gpu(monkeypatch: pytest.MonkeyPatch):
+    offer_engines(monkeypatch, docker=False, venv=True)
+    with pytest.raises(EngineUnavailable, match="docker does not answer"):
+        chosen(replace(SMOKE, environments=EngineOptions(gpu=True)))
+
+
+def test_an_engine_that_was_named_is_taken_or_nothing(monkeypatch: pytest.MonkeyPatch):
+    offer_engines(monkeypatch, docker=False, venv=True)
+    assert chosen(replace(SMOKE, engine="venv"))[0] == "venv"
+    with pytest.raises(EngineUnavailable):
+        chosen(replace(SMOKE, engine="docker"))
+    with pytest.raises(UsageError, match="unknown engine 'podman'; there are auto, docker, venv"):
+        chosen(replace(SMOKE, engine="podman"))

@@ -5,7 +5,7 @@ import pytest
 from orchestrator.catalog.selectors import parse_selector, select_cases
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Case, CasePair
-from orchestrator.plan.pairs import plan_pairs
+from orchestrator.plan.pairs import looks_left, plan_pairs
 from tests.support.builders import case, workload
 
 TRAIN = workload(
@@ -142,3 +142,20 @@ def test_a_case_is_written_as_it_is_selected():
     assert select(case("train", loop="fit", mode="eager", size="large").label) == [
         "train[loop=fit,mode=eager,size=large]"
     ]
+
+
+@pytest.mark.parametrize(
+    ("taken", "rounds", "left"),
+    [
+        ((), 0, (6, 10, 15, 20)),
+        ((6,), 6, (10, 15, 20)),
+        ((6, 8), 8, (15, 20)),
+        ((4,), 4, (10, 15, 20)),
+        ((6, 10, 15, 20), 20, ()),
+        ((6, 10, 12), 12, (20,)),
+        ((6, 7, 8, 9), 9, ()),
+        ((6, 8, 28), 28, ()),
+    ],
+)
+def test_a_look_where_none_was_planned_takes_the_place_of_the_next(taken, rounds: int, left):
+    assert looks_left((6, 10, 15, 20), taken, rounds) == left

@@ -1,0 +1,93 @@
+"""What happens becomes an exit code, and the end of a run is recorded however it comes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator import errors
+from orchestrator.errors import EngineUnavailable
+from orchestrator.measure.conduct import measure_rounds
+from orchestrator.measure.prepare_run import PreparedRun, make_manifest
+from orchestrator.measure.replicate import Progress
+from orchestrator.measure.rounds import first_rounds
+from orchestrator.model import EnvironmentFacts, Finished
+from orchestrator.plan.request import RunOptions, make_plan
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.rundir import RunDir
+from orchestrator.terminal.progress import Quiet
+from tests.support.actors import Dressing, Part, Stage
+
+SMOKE = RunOptions(versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",))
+POWER = "power[style=eager]"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> RunDir:
+    return RunDir.create(tmp_path / "run")
+
+
+def conducted(directory: RunDir, stage: Stage, *, without: tuple[str, ...] = ()) -> errors.TfCompareError | None:
+    options = replace(SMOKE, engine="venv", rounds=2, seed=1)
+    asked = make_plan(options)
+    directory.write_plan(asked.plan)
+    environments = {
+        version: Dressing(stage, EnvironmentFacts(version=version, kind="venv", identity="", lock="", python=""))
+        for version in asked.plan.versions
+        if version not in without
+    }
+    directory.write_manifest(make_manifest(asked, environments))
+    prepared = PreparedRun(asked.plan, environments, directory)
+    return measure_rounds(prepared, first_rounds(asked.plan), Progress(), Quiet())
+
+
+def ending(directory: RunDir) -> str:
+    (finished,) = [entry for entry in directory.entries() if isinstance(entry, Finished)]
+    return finished.how
+
+
+def test_a_run_that_goes_well_leaves_a_manifest_settled_streams_and_its_end(directory: RunDir):
+    assert conducted(directory, Stage()) is None
+    manifest = directory.read_manifest()
+    assert set(manifest.environments) == set(manifest.workers) == {"1.14.0", "2.0.0"}
+    assert set(manifest.sources) == {"worker", "power"}
+    assert [stream.path.name for stream in directory.streams()] == ["1.14.0-1.arrow", "2.0.0-1.arrow"]
+    assert ending(directory) == ""
+
+
+def raising(error: BaseException):
+    def ms(number: int) -> float:
+        if number == 2:
+            raise error
+        return 10.0
+
+    return ms
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "how"),
+    [
+        (KeyboardInterrupt(), errors.Interrupted, "interrupted"),
+        (EngineUnavailable("no answer"), EngineUnavailable, "no answer"),
+    ],
+)
+def test_a_run_that_is_cut_short_keeps_its_rounds_and_says_where(directory: RunDir, error, kind: type, how: str):
+    """Interrupted in the second of two rounds: the first is there."""
+    found = conducted(directory, Stage({(POWER, "2.0.0"): Part(raising(error))}))
+    assert type(found) is kind
+    assert f"tfcompare report {directory.path}" in str(found)
+    assert ending(directory) == how
+    judged = judge_run(directory)
+    assert how in judged.warnings
+    assert {found.rounds for found in judged.arms} == {1}
+
+
+def test_an_error_of_ones_own_is_no_good_end_either(directory: RunDir):
+    with pytest.raises(ZeroDivisionError):
+        conducted(directory, Stage({(POWER, "2.0.0"): Part(raising(ZeroDivisionError()))}))
+    assert ending(directory) == "an error ended the run"
+
+
+def test_a_version_without_an_environment_leaves_the_others_measured(directory: RunDir):
+    assert conducted(directory, Stage(), without=("2.0.0",)) is None
+    assert [found.outcome for found in judge_run(directory).arms] == ["measured", "died"]

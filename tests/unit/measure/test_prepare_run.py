@@ -1,0 +1,52 @@
+"""A run goes on with the versions that could be made ready, if enough of them are left to compare."""
+
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import EnvironmentFailed
+from orchestrator.measure.alternative import can_compare
+from orchestrator.measure.prepare_run import OpenRun, prepare_environments
+from orchestrator.plan.request import RunOptions, make_plan
+from orchestrator.results.rundir import RunDir
+from orchestrator.terminal.progress import Quiet
+from tests.support.engines import Lacking
+
+SMOKE = RunOptions(versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",))
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> RunDir:
+    return RunDir.create(tmp_path / "run")
+
+
+class Heard(Quiet):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def prepared(lacks: tuple[str, ...], directory: RunDir, heard: Heard) -> list[str]:
+    options = replace(SMOKE, versions=("1.14", "2.0", "2.12", "2.13"))
+    asked = make_plan(options)
+    with ExitStack() as held:
+        opened = OpenRun(asked, "venv", Lacking(*lacks), directory, heard, held)
+        run = prepare_environments(opened, enough=lambda ready: can_compare(asked.plan, ready))
+    return list(run.environments)
+
+
+def test_a_run_goes_on_without_the_versions_that_lack_their_python(directory: RunDir):
+    heard = Heard()
+    assert prepared(("1.14.0", "2.0.0"), directory, heard) == ["2.12.1", "2.13.0"]
+    warnings = [line for line in heard.lines if line.startswith("warning")]
+    assert warnings == ["warning: 1.14.0, 2.0.0: Python 3.7 could not be downloaded"]
+
+
+def test_a_single_version_that_is_left_is_not_measured_for_nothing(directory: RunDir):
+    with pytest.raises(EnvironmentFailed) as failed:
+        prepared(("1.14.0", "2.0.0", "2.12.1"), directory, Heard())
+    assert str(failed.value) == "1.14.0, 2.0.0, 2.12.1: Python 3.7 could not be downloaded"
