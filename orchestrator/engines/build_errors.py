@@ -37,11 +37,11 @@ class _Sign:
     advice: str
 
     def read(self, text: str, names: Mapping[str, str]) -> Failure | None:
-        found = re.search(self.words, text, re.IGNORECASE)
-        if found is None:
+        match = re.search(self.words, text, re.IGNORECASE)
+        if match is None:
             return None
-        known = {**names, **{name: value or "" for name, value in found.groupdict().items()}}
-        return Failure(self.kind, self.what.format(**known), self.advice.format(**known))
+        values = {**names, **{name: value or "" for name, value in match.groupdict().items()}}
+        return Failure(self.kind, self.what.format(**values), self.advice.format(**values))
 
 
 ANOTHER = (
@@ -218,14 +218,14 @@ def of_image(error: str, log: str, *, base: str, python: str, wheelhouse: Path |
     }
     failed_step = STEP.search(error) is not None
     text = f"{log}\n{error}" if failed_step else error
-    found = _first((*ANYWHERE, *(STEPS if failed_step else BASE)), text, names)
-    if found and found.kind == "base-gone" and "@" in base:
+    failure = _first((*ANYWHERE, *(STEPS if failed_step else BASE)), text, names)
+    if failure and failure.kind == "base-gone" and "@" in base:
         return Failure(
             "base-digest",
             f"the registry has no image of the digest of {base}, or not any more",
             "`tfcompare images lock` asks the registry for the digest that it has now; or name another with --base",
         )
-    return found
+    return failure
 
 
 def of_install(log: str, *, folder: Path, wheelhouse: Path | None = None) -> Failure | None:

@@ -28,9 +28,9 @@ def worker_variables() -> dict[str, str]:
 
     This is an allow-list: nothing else in the caller's environment may make two runs differ.
     """
-    given = {name: value for name, value in os.environ.items() if is_passed_on(name)}
+    passed_on = {name: value for name, value in os.environ.items() if is_passed_on(name)}
     return {
-        **given,
+        **passed_on,
         "LANG": "C.UTF-8",
         "KERAS_BACKEND": "tensorflow",
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -80,7 +80,7 @@ class GpuReading:
     pids: tuple[int, ...] | None
 
     def __str__(self) -> str:
-        known = (
+        values = (
             (self.sm_mhz, f"{self.sm_mhz} MHz"),
             (self.memory_mhz, f"memory {self.memory_mhz} MHz"),
             (self.temperature_c, f"{self.temperature_c} C"),
@@ -88,13 +88,15 @@ class GpuReading:
             (self.busy_percent, f"{self.busy_percent}% busy"),
             (self.pids, f"processes: {len(self.pids or ())}"),
         )
-        return ", ".join([words for value, words in known if value is not None] + list(self.throttled or ()))
+        return ", ".join([words for value, words in values if value is not None] + list(self.throttled or ()))
 
 
 def gpus(nvml: Any = None) -> tuple[Gpu, ...]:
     """Return all cards of this machine, including those that CUDA_VISIBLE_DEVICES hides."""
     nvml = nvml or _package()
-    return tuple(_gpu(nvml, index, card) for index, card in _cards(nvml)) or tuple(map(_build_gpu, nvidia_smi.cards()))
+    return tuple(_gpu(nvml, index, handle) for index, handle in _handles(nvml)) or tuple(
+        map(_build_gpu, nvidia_smi.gpus())
+    )
 
 
 def read_gpus(nvml: Any = None, only: Collection[str] = (), *, brief: bool = False) -> tuple[GpuReading, ...]:
@@ -103,13 +105,13 @@ def read_gpus(nvml: Any = None, only: Collection[str] = (), *, brief: bool = Fal
     `brief` leaves out which processes use the card, because the driver takes longest to report them.
     """
     nvml = nvml or _package()
-    return tuple(_reading(nvml, index, card, brief) for index, card in _gpus_to_read(nvml, frozenset(only)))
+    return tuple(_reading(nvml, index, handle, brief) for index, handle in _gpus_to_read(nvml, frozenset(only)))
 
 
 def spans(readings: Iterable[GpuReading]) -> tuple[CardSpan, ...]:
     """Summarise several readings, card by card."""
-    by_card = groupby(sorted(readings, key=lambda reading: reading.index), key=lambda reading: reading.index)
-    return tuple(_span(index, tuple(of_card)) for index, of_card in by_card)
+    by_index = groupby(sorted(readings, key=lambda reading: reading.index), key=lambda reading: reading.index)
+    return tuple(_span(index, tuple(group)) for index, group in by_index)
 
 
 def _span(index: int, readings: tuple[GpuReading, ...]) -> CardSpan:
@@ -118,9 +120,11 @@ def _span(index: int, readings: tuple[GpuReading, ...]) -> CardSpan:
         index=index,
         sm_mhz_min=min(clocks, default=None),
         sm_mhz_max=max(clocks, default=None),
-        temperature_c=max((one.temperature_c for one in readings if one.temperature_c is not None), default=None),
-        power_w=max((one.power_w for one in readings if one.power_w is not None), default=None),
-        throttled=tuple(dict.fromkeys(reason for one in readings for reason in one.throttled or ())),
+        temperature_c=max(
+            (reading.temperature_c for reading in readings if reading.temperature_c is not None), default=None
+        ),
+        power_w=max((reading.power_w for reading in readings if reading.power_w is not None), default=None),
+        throttled=tuple(dict.fromkeys(reason for reading in readings for reason in reading.throttled or ())),
     )
 
 
@@ -142,19 +146,19 @@ def disturbance(before: tuple[GpuReading, ...], after: tuple[GpuReading, ...], o
     return ""
 
 
-def _gpu(nvml: Any, index: int, card: Any) -> Gpu:
-    capability = _ask(nvml, "nvmlDeviceGetCudaComputeCapability", card)
-    memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", card)
-    persistence = _ask(nvml, "nvmlDeviceGetPersistenceMode", card)
-    mig = _ask(nvml, "nvmlDeviceGetMigMode", card)
+def _gpu(nvml: Any, index: int, handle: Any) -> Gpu:
+    capability = _ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle)
+    memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", handle)
+    persistence = _ask(nvml, "nvmlDeviceGetPersistenceMode", handle)
+    mig = _ask(nvml, "nvmlDeviceGetMigMode", handle)
     return Gpu(
         index=index,
-        uuid=_ask(nvml, "nvmlDeviceGetUUID", card),
-        name=_ask(nvml, "nvmlDeviceGetName", card),
+        uuid=_ask(nvml, "nvmlDeviceGetUUID", handle),
+        name=_ask(nvml, "nvmlDeviceGetName", handle),
         capability=capability and "{}.{}".format(*capability),
         driver=_ask(nvml, "nvmlSystemGetDriverVersion"),
         memory_mb=memory and memory.total // 2**20,
-        power_limit_w=_watts(_ask(nvml, "nvmlDeviceGetEnforcedPowerLimit", card)),
+        power_limit_w=_watts(_ask(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)),
         persistence=None if persistence is None else bool(persistence),
         mig=mig and bool(mig[0]),  # what holds now; the second is what the next reset brings
     )
@@ -183,17 +187,19 @@ def _to_bool(text: str | None) -> bool | None:
     return None if text is None else text == "Enabled"
 
 
-def _reading(nvml: Any, index: int, card: Any, brief: bool) -> GpuReading:
-    busy = None if brief else _ask(nvml, "nvmlDeviceGetUtilizationRates", card)
-    mask = _ask(nvml, "nvmlDeviceGetCurrentClocksEventReasons nvmlDeviceGetCurrentClocksThrottleReasons", card)
+def _reading(nvml: Any, index: int, handle: Any, brief: bool) -> GpuReading:
+    busy = None if brief else _ask(nvml, "nvmlDeviceGetUtilizationRates", handle)
+    mask = _ask(nvml, "nvmlDeviceGetCurrentClocksEventReasons nvmlDeviceGetCurrentClocksThrottleReasons", handle)
     names = "nvmlDeviceGetComputeRunningProcesses_v3 nvmlDeviceGetComputeRunningProcesses_v2"
-    processes = None if brief else _ask(nvml, names, card)
+    processes = None if brief else _ask(nvml, names, handle)
     return GpuReading(
         index=index,
-        sm_mhz=_ask(nvml, "nvmlDeviceGetClockInfo", card, nvml.NVML_CLOCK_SM),
-        memory_mhz=None if brief else _ask(nvml, "nvmlDeviceGetClockInfo", card, nvml.NVML_CLOCK_MEM),
-        temperature_c=_ask(nvml, "nvmlDeviceGetTemperatureV nvmlDeviceGetTemperature", card, nvml.NVML_TEMPERATURE_GPU),
-        power_w=_watts(_ask(nvml, "nvmlDeviceGetPowerUsage", card)),
+        sm_mhz=_ask(nvml, "nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_SM),
+        memory_mhz=None if brief else _ask(nvml, "nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_MEM),
+        temperature_c=_ask(
+            nvml, "nvmlDeviceGetTemperatureV nvmlDeviceGetTemperature", handle, nvml.NVML_TEMPERATURE_GPU
+        ),
+        power_w=_watts(_ask(nvml, "nvmlDeviceGetPowerUsage", handle)),
         busy_percent=busy and busy.gpu,
         throttled=None if mask is None else tuple(dict.fromkeys(word for bit, word in REASONS.items() if mask & bit)),
         pids=None if processes is None else tuple(process.pid for process in processes),
@@ -227,7 +233,7 @@ def _package() -> Any:
 
 
 @cache
-def _cards(nvml: Any) -> tuple[tuple[int, Any], ...]:
+def _handles(nvml: Any) -> tuple[tuple[int, Any], ...]:
     """Return all cards, found once per process: starting NVML and finding its cards costs more than reading them."""
     if nvml is None:
         return ()
@@ -236,15 +242,15 @@ def _cards(nvml: Any) -> tuple[tuple[int, Any], ...]:
         count = nvml.nvmlDeviceGetCount()
     except nvml.NVMLError:
         return ()
-    cards = ((index, _ask(nvml, "nvmlDeviceGetHandleByIndex", index)) for index in range(count))
-    return tuple((index, card) for index, card in cards if card is not None)
+    handles = ((index, _ask(nvml, "nvmlDeviceGetHandleByIndex", index)) for index in range(count))
+    return tuple((index, handle) for index, handle in handles if handle is not None)
 
 
 @cache
 def _gpus_to_read(nvml: Any, only: frozenset[str]) -> tuple[tuple[int, Any], ...]:
     """Return the cards to read, found once per choice: they are read after each of hundreds of bursts."""
     return tuple(
-        (index, card)
-        for index, card in _cards(nvml)
-        if not only or str(index) in only or _ask(nvml, "nvmlDeviceGetUUID", card) in only
+        (index, handle)
+        for index, handle in _handles(nvml)
+        if not only or str(index) in only or _ask(nvml, "nvmlDeviceGetUUID", handle) in only
     )

@@ -39,7 +39,6 @@ TEXTS = {
 
 
 def host_facts(root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpus) -> Facts:
-    cards = find_gpus()
     return {
         "id": _identify(root),
         "system": platform.system(),
@@ -49,12 +48,12 @@ def host_facts(root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpu
         "usable_cores": len(os.sched_getaffinity(0)),
         "numa_nodes": len(list(root.glob("sys/devices/system/node/node[0-9]*"))) or None,
         "memory_mb": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20,
-        "swap_mb": _whole(root, "proc/meminfo", r"^SwapTotal:\s*(\d+)", 1024),
+        "swap_mb": _find_int(root, "proc/meminfo", r"^SwapTotal:\s*(\d+)", 1024),
         "virtual": "yes" if _find(root, "proc/cpuinfo", r"( hypervisor)\b") else "no",
         "container": "yes" if (root / ".dockerenv").exists() or (root / "run/.containerenv").exists() else "no",
         "turbo": _turbo(root),
-        "mhz_max": _whole(root, f"{CPU}/cpu0/cpufreq/cpuinfo_max_freq", r"(\d+)", 1000),
-        "gpus": "; ".join(map(str, cards)) or None,
+        "mhz_max": _find_int(root, f"{CPU}/cpu0/cpufreq/cpuinfo_max_freq", r"(\d+)", 1000),
+        "gpus": "; ".join(map(str, find_gpus())) or None,
         "load": _load(root),
         "psi_cpu": _pressure(root, "cpu", "avg10"),
         "python": platform.python_version(),
@@ -64,15 +63,15 @@ def host_facts(root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpu
 
 def is_here(facts: Mapping[str, object], root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpus) -> bool:
     """Return whether facts belong to this machine; in runs of earlier versions, a machine's id includes its cards."""
-    cards = sorted(card.uuid for card in find_gpus() if card.uuid)
-    return facts.get("id") in (_identify(root), _identify(root, *cards))
+    uuids = sorted(gpu.uuid for gpu in find_gpus() if gpu.uuid)
+    return facts.get("id") in (_identify(root), _identify(root, *uuids))
 
 
-def _identify(root: Path, *cards: str) -> str:
+def _identify(root: Path, *uuids: str) -> str:
     # Nothing that moves by itself, like a clock rate, may make another machine of this one. Cards are not part of it: a
     # driver that has just been upgraded shows none until the next start.
     board = _find(root, "sys/class/dmi/id/board_name", WHOLE_LINE)
-    stable = (_name_cpu(root), os.cpu_count(), board, _find(root, "etc/machine-id", WHOLE_LINE), *cards)
+    stable = (_name_cpu(root), os.cpu_count(), board, _find(root, "etc/machine-id", WHOLE_LINE), *uuids)
     return hashlib.sha256(" ".join(map(str, stable)).encode()).hexdigest()[:12]
 
 
@@ -80,7 +79,7 @@ def _name_cpu(root: Path) -> str:
     return _find(root, "proc/cpuinfo", r"^model name\s*: (.+)") or platform.machine()
 
 
-def moment(root: Path = ROOT, read_cards: Callable[[], tuple[GpuReading, ...]] = read_gpus) -> Facts:
+def moment(root: Path = ROOT, read: Callable[[], tuple[GpuReading, ...]] = read_gpus) -> Facts:
     """Return the machine's changing readings, such as load and temperature, as they are now.
 
     None means that this machine does not report the value.
@@ -89,14 +88,14 @@ def moment(root: Path = ROOT, read_cards: Callable[[], tuple[GpuReading, ...]] =
     zones = [_read(zone) for zone in root.glob("sys/class/thermal/thermal_zone*/temp")]
     return {
         "load": _load(root),
-        "running": _whole(root, "proc/loadavg", r" (\d+)/", 1),
+        "running": _find_int(root, "proc/loadavg", r" (\d+)/", 1),
         "psi_cpu": _pressure(root, "cpu", "avg10"),
         "psi_memory": _pressure(root, "memory", "avg10"),
         "psi_io": _pressure(root, "io", "avg10"),
         "mhz": round(fmean(map(float, rates))) if rates else None,
         "temperature_c": max((int(zone) / 1000 for zone in zones if zone), default=None),
-        "available_mb": _whole(root, "proc/meminfo", r"^MemAvailable:\s*(\d+)", 1024),
-        **{f"gpu{card.index}": str(card) for card in read_cards()},
+        "available_mb": _find_int(root, "proc/meminfo", r"^MemAvailable:\s*(\d+)", 1024),
+        **{f"gpu{reading.index}": str(reading) for reading in read()},
     }
 
 
@@ -108,8 +107,8 @@ def _turbo(root: Path) -> str | None:
 
 
 def _load(root: Path) -> float | None:
-    found = _find(root, "proc/loadavg", r"^([\d.]+)")
-    return None if found is None else float(found)
+    figure = _find(root, "proc/loadavg", r"^([\d.]+)")
+    return None if figure is None else float(figure)
 
 
 def _pressure(root: Path, resource: str, field: str) -> float | None:
@@ -117,18 +116,18 @@ def _pressure(root: Path, resource: str, field: str) -> float | None:
 
     Returns None without the kernel's files; a kernel may also have them and refuse to let them be read.
     """
-    found = _find(root, f"proc/pressure/{resource}", rf"^some .*\b{field}=([\d.]+)")
-    return None if found is None else float(found)
+    figure = _find(root, f"proc/pressure/{resource}", rf"^some .*\b{field}=([\d.]+)")
+    return None if figure is None else float(figure)
 
 
-def _whole(root: Path, path: str, pattern: str, divisor: int) -> int | None:
-    found = _find(root, path, pattern)
-    return None if found is None else int(found) // divisor
+def _find_int(root: Path, path: str, pattern: str, divisor: int) -> int | None:
+    figure = _find(root, path, pattern)
+    return None if figure is None else int(figure) // divisor
 
 
 def _find(root: Path, path: str, pattern: str) -> str | None:
-    found = re.search(pattern, _read(root / path) or "", re.MULTILINE)
-    return found[1] if found else None
+    match = re.search(pattern, _read(root / path) or "", re.MULTILINE)
+    return match[1] if match else None
 
 
 def _read(path: Path) -> str | None:
@@ -271,7 +270,7 @@ def spent_by(groups: Collection[int], root: Path = ROOT) -> float:
     """Return the CPU time of these process groups, including all threads and ended children."""
     if not groups:
         return 0.0
-    return sum(one.spent_s + one.waited_s for one in read_processes(root) if one.group in groups)
+    return sum(process.spent_s + process.waited_s for process in read_processes(root) if process.group in groups)
 
 
 @dataclass(frozen=True)
@@ -323,8 +322,8 @@ class Witness:
         return spans(self.looks)
 
 
-def free_gb(folder: Path) -> float:
+def free_gb(directory: Path) -> float:
     """Return how much is free on the disk that a folder is on, or would be on."""
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free / 1e9
+    while not directory.exists():
+        directory = directory.parent
+    return shutil.disk_usage(directory).free / 1e9

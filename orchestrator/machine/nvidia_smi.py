@@ -19,17 +19,17 @@ TIMEOUT_S = 30.0
 Row = dict[str, str | None]
 
 
-def cards() -> tuple[Row, ...]:
+def gpus() -> tuple[Row, ...]:
     """Return the fields of each card; nothing if there is no driver.
 
     A field is None if the card or its driver does not know it.
     """
     program = shutil.which("nvidia-smi")
-    return _cards(program) if program else ()
+    return _query(program) if program else ()
 
 
 @cache
-def _cards(program: str) -> tuple[Row, ...]:
+def _query(program: str) -> tuple[Row, ...]:
     """Ask nvidia-smi once per process: it takes up to seconds if no process holds the driver open."""
     fields: tuple[str, ...] = FIELDS
     while fields:
@@ -56,5 +56,5 @@ def _ask(program: str, fields: tuple[str, ...]) -> subprocess.CompletedProcess[s
 
 
 def _row(fields: tuple[str, ...], values: list[str]) -> Row:
-    known = {field: None if NOTHING.fullmatch(value) else value for field, value in zip(fields, values, strict=False)}
-    return {field: known.get(field) for field in FIELDS}
+    answers = {field: None if NOTHING.fullmatch(value) else value for field, value in zip(fields, values, strict=False)}
+    return {field: answers.get(field) for field in FIELDS}

@@ -47,8 +47,8 @@ def suggest(wanted: Sequence[Version]) -> tuple[str, ...]:
     usable = [version for version in wanted if has_python(version)]
     releases = [version for version in catalog.releases() if has_python(version)]
     ends = [*releases[-1:], *releases[:1]] if usable else [*releases[:1], *releases[-1:]]
-    found = list(dict.fromkeys([*usable, *ends]))
-    return tuple(_name(version) for version in found[: max(2, len(usable))])
+    suggestions = list(dict.fromkeys([*usable, *ends]))
+    return tuple(_name(version) for version in suggestions[: max(2, len(usable))])
 
 
 def _name(version: Version) -> str:
@@ -60,8 +60,8 @@ def write_command(command: Sequence[str], names: Sequence[str]) -> str:
     """Return the user's command with other versions; a command that names no versions becomes a plain run."""
     if not any(option.partition("=")[0] == "--versions" for option in command):
         return f"tfcompare run --versions {','.join(names)}"
-    kept: list[str] = []
+    words: list[str] = []
     for before, option in zip(("", *command), command, strict=False):
         if option.partition("=")[0] not in DROPPED and before not in DROPPED:
-            kept.append(option)
-    return shlex.join(["tfcompare", kept[0], "--versions", ",".join(names), *kept[1:]])
+            words.append(option)
+    return shlex.join(["tfcompare", words[0], "--versions", ",".join(names), *words[1:]])

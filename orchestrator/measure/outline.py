@@ -28,8 +28,8 @@ def _minutes(plan: Plan) -> str:
         return f"at most {_in_minutes(plan.budget_s)}"
     each = REPLICATE_S if plan.isolation == "fork" else ISOLATED_S
     took = (len(plan.arms()) * (looks + 1) * each for looks in (plan.looks[0], plan.looks[-1]))
-    told = (_in_minutes(min(one, plan.budget_s or one)) for one in took)
-    return f"about {' to '.join(dict.fromkeys(told))}"
+    estimates = (_in_minutes(min(seconds, plan.budget_s or seconds)) for seconds in took)
+    return f"about {' to '.join(dict.fromkeys(estimates))}"
 
 
 def _in_minutes(seconds: float) -> str:
@@ -42,7 +42,7 @@ def _memory(plan: Plan) -> str:
     if plan.isolation != "fork" or resident < TREND_FROM:
         return ""
     needed_gb, available_mb = resident * RESIDENT_GB, moment()["available_mb"]
-    told = f"; a worker a version and its replicate take about {needed_gb:.0f} GB of memory"
+    estimate = f"; a worker a version and its replicate take about {needed_gb:.0f} GB of memory"
     if not isinstance(available_mb, int) or needed_gb * 1024 < available_mb:
-        return told
-    return f"{told}, WHERE {available_mb / 1024:.0f} GB ARE FREE: take fewer versions at a time"
+        return estimate
+    return f"{estimate}, WHERE {available_mb / 1024:.0f} GB ARE FREE: take fewer versions at a time"

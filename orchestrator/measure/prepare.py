@@ -40,10 +40,10 @@ def make_ready(
     def watch(number: str) -> BuildLog:
         return BuildLog(logs / f"build-{number}.log", lambda line: view.preparing(number, line), view.say)
 
-    told = {version.number: watch(version.number) for version in versions}
+    build_logs = {version.number: watch(version.number) for version in versions}
 
-    def one(version: Version) -> ReadyEnvironment | EnvironmentFailed:
-        log = told[version.number]
+    def make(version: Version) -> ReadyEnvironment | EnvironmentFailed:
+        log = build_logs[version.number]
         begun = time.monotonic()
         try:
             outlook = engine.outlook(version)
@@ -61,8 +61,8 @@ def make_ready(
         return ReadyEnvironment(environment, log.used, seconds)
 
     try:
-        return dict(zip(told, side_by_side(one, versions, at_once or usual_at_once()), strict=True))
+        return dict(zip(build_logs, side_by_side(make, versions, at_once or usual_at_once()), strict=True))
     except KeyboardInterrupt:
-        for log in told.values():
+        for log in build_logs.values():
             log.stop()
         raise

@@ -124,11 +124,11 @@ def prepare(
 ) -> tuple[dict[str, Environment], dict[str, EnvironmentFailed]]:
     """Make every version ready, side by side; a version that cannot be made ready affects only itself."""
     try:
-        made = make_ready(versions, engine, directory.logs, view)
+        results = make_ready(versions, engine, directory.logs, view)
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted before anything was measured; environments that are done are kept") from stop
-    ready = {number: result.environment for number, result in made.items() if isinstance(result, ReadyEnvironment)}
-    return ready, {number: result for number, result in made.items() if isinstance(result, EnvironmentFailed)}
+    ready = {number: result.environment for number, result in results.items() if isinstance(result, ReadyEnvironment)}
+    return ready, {number: result for number, result in results.items() if isinstance(result, EnvironmentFailed)}
 
 
 def add_control(environments: dict[str, Environment], plan: Plan) -> dict[str, Environment]:

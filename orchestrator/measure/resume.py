@@ -95,9 +95,9 @@ def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
     its journal.
     """
     rounds, most = past.rounds + 1, past.progress.replicates + 2 * len(plan.arms())
-    seen = [one for one in written if one.round <= rounds and one.number <= most]
-    past.progress.replicates = max([past.progress.replicates, *(one.number for one in seen)])
-    return replace(past, rounds=max([past.rounds, *(one.round for one in seen)]))
+    replicates = [replicate for replicate in written if replicate.round <= rounds and replicate.number <= most]
+    past.progress.replicates = max([past.progress.replicates, *(replicate.number for replicate in replicates)])
+    return replace(past, rounds=max([past.rounds, *(replicate.round for replicate in replicates)]))
 
 
 def is_closed(arm: ArmKey, comparison: Comparison, past: Past) -> bool:
@@ -144,7 +144,8 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
             )
         ahead = extension(options, plan, past)
         view.say(_outline(ahead, plan, len(cases)))
-        fitting = gpus.again(plan.gpus, [one for one in catalog.all_versions() if one.number in plan.versions])
+        versions = [version for version in catalog.all_versions() if version.number in plan.versions]
+        fitting = gpus.again(plan.gpus, versions)
         engine = _make_engine(options.environments, plan, fitting)
         held.callback(engine.close)
         view.say(f"engine: {engine.check()}")
@@ -186,9 +187,9 @@ def same_sources(plan: Plan, manifest: Manifest, directory: RunDir, own: Path | 
             f"{plan.run} was measured under contract {manifest.contract}, this tfcompare has {contract.FINGERPRINT}; "
             f"take tfcompare {manifest.tool}, or start a new run"
         )
-    kept = directory.workloads if directory.workloads.is_dir() else None
-    _same_files(plan, manifest, kept or own)
-    if kept and own:
+    pinned_copy = directory.workloads if directory.workloads.is_dir() else None
+    _same_files(plan, manifest, pinned_copy or own)
+    if pinned_copy and own:
         _same_files(plan, manifest, own, f", or leave --workloads out: {directory.path} keeps the files it measured")
     if changed := pinned.changes_of(plan.large):
         raise UsageError(f"changed since {plan.run} was measured: {', '.join(changed)}; start a new run")
@@ -219,11 +220,11 @@ def _same_machine(manifest: Manifest, say: Callable[[str], None]) -> None:
         say("warning: this machine was started anew since the run; ratios are still formed inside each round")
 
 
-def _make_engine(given: EngineOptions, plan: Plan, fitting: Fitting) -> Engine:
+def _make_engine(options: EngineOptions, plan: Plan, fitting: Fitting) -> Engine:
     """Make the run's engine again, with the limits and the cards of its plan."""
     if plan.engine not in ENGINES:
         raise UsageError(f"{plan.run} was measured on the engine {plan.engine!r}, which this tfcompare does not have")
-    limits = replace(given, cpus=plan.cpus, memory_mb=plan.memory_mb)
+    limits = replace(options, cpus=plan.cpus, memory_mb=plan.memory_mb)
     return ENGINES[plan.engine].make(replace(limits, gpu=plan.device == "gpu", gpus=plan.gpus, cards=fitting.cards))
 
 

@@ -178,9 +178,9 @@ class RoundLoop:
         if number <= 2 and not self._fits(order, number):
             return len(groups)
         left_out = 0
-        for place, group in enumerate(order):
+        for position, group in enumerate(order):
             if number <= 2 or self._fits([group], number):
-                self._visit_quietly(order, place, number)
+                self._visit_quietly(order, position, number)
             else:
                 left_out += 1
         return left_out
@@ -194,16 +194,16 @@ class RoundLoop:
             return True
         return self._seconds_since_start() + self._estimate_s(groups) <= pacing.limit_s(self.rounds.budget_s, number)
 
-    def _visit_quietly(self, order: Sequence[Group], place: int, number: int) -> None:
+    def _visit_quietly(self, order: Sequence[Group], position: int, number: int) -> None:
         """Visit cases that are compared with each other, and repeat the visit if something disturbed it.
 
         A repeat covers all arms, whatever the times were.
         """
-        group = order[place]
+        group = order[position]
         replicates, cause = self._visit_and_time(group, number)
         if not cause:
             return
-        again = self._may_repeat(order, place, number)
+        again = self._may_repeat(order, position, number)
         for case in group:
             self.run.record(
                 Disturbed(case=case.label, round=number, replicates=replicates[case], cause=cause, redone=again)
@@ -212,21 +212,21 @@ class RoundLoop:
         if again:
             self._visit_and_time(group, number)
 
-    def _may_repeat(self, order: Sequence[Group], place: int, number: int) -> bool:
-        if not pacing.within_share((self.progress.redone[case.label] for case in order[place]), number):
+    def _may_repeat(self, order: Sequence[Group], position: int, number: int) -> bool:
+        if not pacing.within_share((self.progress.redone[case.label] for case in order[position]), number):
             return False
         if self.rounds.budget_s is None:
             return True
-        rest_s, round_s = self._estimate_s(order[place + 1 :]), self._estimate_s(order)
+        rest_s, round_s = self._estimate_s(order[position + 1 :]), self._estimate_s(order)
         needed_s = pacing.ahead_s(number, self.rounds.looks[0], rest_s, round_s)
         left_s = self.rounds.budget_s - self._seconds_since_start()
-        return pacing.may_repeat(left_s, self._estimate_s([order[place]]), needed_s)
+        return pacing.may_repeat(left_s, self._estimate_s([order[position]]), needed_s)
 
     def _visit_and_time(self, group: Group, number: int) -> tuple[dict[Case, tuple[int, ...]], str]:
         begun = time.monotonic()
-        found = self._visit(group, number)
+        visit = self._visit(group, number)
         self.costs.update((case.label, (time.monotonic() - begun) / len(group)) for case in group)
-        return found
+        return visit
 
     def _visit(self, group: Sequence[Case], number: int) -> tuple[dict[Case, tuple[int, ...]], str]:
         """Measure all arms of the group, side by side unless only one may hold the GPU.
@@ -238,24 +238,26 @@ class RoundLoop:
         together = [[arm] for arm in order] if self.plan.exclusive else [order]
         replicates: dict[Arm, int] = {}
         causes = []
-        for place, side_by_side in enumerate(together):
-            found, cause = self._side_by_side(side_by_side, number, place)
-            replicates |= found
+        for position, side_by_side in enumerate(together):
+            opened, cause = self._side_by_side(side_by_side, number, position)
+            replicates |= opened
             causes += [cause] if cause else []
-        counted = {case: tuple(found for arm, found in replicates.items() if arm.case == case) for case in group}
+        counted = {
+            case: tuple(replicate for arm, replicate in replicates.items() if arm.case == case) for case in group
+        }
         return counted, next(iter(causes), "")
 
     def _side_by_side(self, order: Sequence[Arm], number: int, first: int) -> tuple[dict[Arm, int], str]:
         """Measure these arms with all of them open at once and their bursts alternating.
 
-        `first` is the place of the first arm in the visit.
+        `first` is the position of the first arm in the visit.
         """
         live: dict[Arm, LiveReplicate] = {}
-        for place, arm in enumerate(order, first):
+        for position, arm in enumerate(order, first):
             case, version = arm
             self.view.measuring(version, case, number)
             warmup = self.progress.calibration[case.label].warmup
-            if replicate := self.replicates.open(arm, number, position=place, warmup=warmup):
+            if replicate := self.replicates.open(arm, number, position=position, warmup=warmup):
                 live[arm] = replicate
         witness, own_ns = self._witness(order), 0
         for arm in alternating(order, lambda arm: self.progress.calibration[arm.case.label].bursts):
@@ -267,9 +269,9 @@ class RoundLoop:
                 else:
                     own_ns += done.cpu_ns
         cause = witness.disturbance(own_ns / 1e9)
-        if cards := witness.spans():
+        if spans := witness.spans():
             cases = tuple(dict.fromkeys(case.label for case, _ in order))
-            self.run.record(Watched(cases=cases, round=number, cards=cards))
+            self.run.record(Watched(cases=cases, round=number, cards=spans))
         for replicate in live.values():
             replicate.close()
         return {arm: replicate.number for arm, replicate in live.items()}, cause
@@ -285,15 +287,17 @@ class RoundLoop:
 def find_undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:
     """Return the cases with a contrast, or a claim's statement about one, that more rounds could still decide."""
     unsure = {contrast.pair for contrast in comparison.contrasts if contrast.verdict == "inconclusive"}
-    for judged in judge_claims(comparison, comparison.plan.claims):
-        unsure |= {one.expectation.pair for one in judged.findings if one.expectation and one.answer == "inconclusive"}
+    for claim in judge_claims(comparison, comparison.plan.claims):
+        open_findings = [finding for finding in claim.findings if finding.answer == "inconclusive"]
+        unsure |= {finding.expectation.pair for finding in open_findings if finding.expectation}
     wanted = {label for pair in unsure if not any(map(closed, pair.arms)) for label, _ in pair.arms}
     return [case for case in cases if case.label in wanted]
 
 
 def patient(plan: Plan) -> frozenset[str]:
     """Return the cases that take the same time according to a claim."""
-    pairs = (one.pair for claim in plan.claims for one in claim.expectations if one.effect == "same")
+    expectations = (expectation for claim in plan.claims for expectation in claim.expectations)
+    pairs = (expectation.pair for expectation in expectations if expectation.effect == "same")
     return frozenset(label for pair in pairs if pair.metric == "steady" for label, _ in pair.arms)
 
 

@@ -121,8 +121,8 @@ class Workers:
             if client:
                 client.channel.close()
             self._settle(slot)
-            said = read_last_line(place.log) if isinstance(error.__cause__, ChannelClosed) else ""
-            self._not_started(version, f"{error}{f' ({said})' if said else ''}; see {place.log}")
+            last_line = read_last_line(place.log) if isinstance(error.__cause__, ChannelClosed) else ""
+            self._not_started(version, f"{error}{f' ({last_line})' if last_line else ''}; see {place.log}")
             return None
         except BaseException:
             if client:
@@ -205,43 +205,43 @@ class Workers:
         return self._slots[version].parts
 
 
-def misfit(asked: Sequence[Gpu], seen: Sequence[SeenGpu]) -> str:
+def misfit(requested: Sequence[Gpu], seen: Sequence[SeenGpu]) -> str:
     """Describe how the GPUs that TensorFlow sees differ from those requested; return '' if they match.
 
     If no particular card was requested, any card will do.
     """
     if not seen:
-        return "sees no GPU inside its container" + (f", where {_describe_cards(asked)} was asked for" if asked else "")
-    unlike = len(seen) != len(asked) or not _alike(asked, seen)
-    if asked and unlike:
-        return f"sees {', '.join(map(str, seen))} inside its container, where {_describe_cards(asked)} was asked for"
+        where = f", where {_describe_gpus(requested)} was asked for" if requested else ""
+        return f"sees no GPU inside its container{where}"
+    unlike = len(seen) != len(requested) or not _alike(requested, seen)
+    if requested and unlike:
+        return f"sees {', '.join(map(str, seen))} inside its container, where {_describe_gpus(requested)} was asked for"
     return ""
 
 
-def _alike(asked: Sequence[Gpu], seen: Sequence[SeenGpu]) -> bool:
+def _alike(requested: Sequence[Gpu], seen: Sequence[SeenGpu]) -> bool:
     """Return whether the same cards were requested and seen, in any order.
 
     CUDA lists the fastest card first, and the driver lists cards by slot.
     """
-    left = list(seen)
-    for card in asked:
-        same = next((gpu for gpu in left if _same(card, gpu)), None)
+    unmatched = list(seen)
+    for gpu in requested:
+        same = next((candidate for candidate in unmatched if _same(gpu, candidate)), None)
         if same is None:
             return False
-        left.remove(same)
+        unmatched.remove(same)
     return True
 
 
-def _same(card: Gpu, gpu: SeenGpu) -> bool:
-    if card.capability and gpu.capability and card.capability != gpu.capability:
+def _same(gpu: Gpu, candidate: SeenGpu) -> bool:
+    if gpu.capability and candidate.capability and gpu.capability != candidate.capability:
         return False
     # A slice of a card has the card's name and more; older drivers left out the maker's.
-    mine, its = (card.name or "").removeprefix("NVIDIA "), gpu.name.removeprefix("NVIDIA ")
+    mine, its = (gpu.name or "").removeprefix("NVIDIA "), candidate.name.removeprefix("NVIDIA ")
     return not mine or not its or mine in its or its in mine
 
 
-def _describe_cards(cards: Sequence[Gpu]) -> str:
+def _describe_gpus(gpus: Sequence[Gpu]) -> str:
     return ", ".join(
-        f"{card.title} {card.key}" + (f" (compute capability {card.capability})" if card.capability else "")
-        for card in cards
+        f"{gpu.title} {gpu.key}" + (f" (compute capability {gpu.capability})" if gpu.capability else "") for gpu in gpus
     )

@@ -128,8 +128,8 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     mounted = host_paths.mounts(client)
 
     def mount(name: str, source: Path, *, read_only: bool = True) -> Mount:
-        place = host_paths.source(source, mounted, read_only=read_only)
-        return Mount(f"{ROOT}/{name}", str(place), type="bind", read_only=read_only)
+        engine_path = host_paths.source(source, mounted, read_only=read_only)
+        return Mount(f"{ROOT}/{name}", str(engine_path), type="bind", read_only=read_only)
 
     info = client.info()
     user = security.find_user()
@@ -137,10 +137,10 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     if spec.own_workloads:
         mounts.append(mount("own", spec.own_workloads))
         mounts += [mount(f"own/{file.name}", Path(file.path)) for file in spec.large]
-    for name, folder in (("results", spec.results), ("jit", spec.jit)):
-        if folder:
-            _hand_over(folder, user)
-            mounts.append(mount(name, folder, read_only=False))
+    for name, directory in (("results", spec.results), ("jit", spec.jit)):
+        if directory:
+            _hand_over(directory, user)
+            mounts.append(mount(name, directory, read_only=False))
     # The engine's memory: Docker's may be a virtual machine with less than this machine has.
     memory = spec.memory_mb * 2**20 if spec.memory_mb else int(info["MemTotal"] * MEMORY_SHARE)
     cpus = spec.cpus or limits.find_granted(info["NCPU"])
@@ -178,14 +178,14 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     return str(created["Id"])
 
 
-def _hand_over(folder: Path, user: tuple[int, int]) -> None:
+def _hand_over(directory: Path, user: tuple[int, int]) -> None:
     """Give root's folder, and what earlier workers left in it, to the user that the worker runs as."""
-    if os.getuid() or not folder.is_dir():
+    if os.getuid() or not directory.is_dir():
         return
     # By descriptors: another container may hold the folder of a card, and could put a link into the way.
-    for _, folders, files, within in os.fwalk(folder):
+    for _, directories, files, within in os.fwalk(directory):
         os.chown(within, *user)
-        for name in (*folders, *files):
+        for name in (*directories, *files):
             os.chown(name, *user, dir_fd=within, follow_symlinks=False)
 
 
@@ -329,8 +329,8 @@ def remove(api: Any, container: str) -> None:
 
 def orphans(client: docker.DockerClient) -> list[str]:
     """Return the containers of runs whose process is gone, since a killed host cannot clean up after itself."""
-    left = client.api.containers(all=True, filters={"label": OWNER_LABEL})
-    return [entry["Id"] for entry in left if is_abandoned(entry["Labels"][OWNER_LABEL], entry["State"])]
+    containers = client.api.containers(all=True, filters={"label": OWNER_LABEL})
+    return [entry["Id"] for entry in containers if is_abandoned(entry["Labels"][OWNER_LABEL], entry["State"])]
 
 
 def reap(client: docker.DockerClient) -> int:

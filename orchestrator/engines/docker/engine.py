@@ -47,11 +47,11 @@ def asking(doing: str, refused: type[TfCompareError], version: str = "") -> Iter
     try:
         yield
     except APIError as error:
-        said = str(error.explanation or error)
-        blind = "bind source path does not exist" in said
+        message = str(error.explanation or error)
+        blind = "bind source path does not exist" in message
         advice = "the engine does not see this machine's folders, so DOCKER_HOST must name one that runs here"
         raise refused(
-            f"{doing}: the Docker engine refuses: {said}", advice if blind else "", version=version
+            f"{doing}: the Docker engine refuses: {message}", advice if blind else "", version=version
         ) from error
     except UNANSWERED as error:
         cause = _root_cause(error)
@@ -117,8 +117,8 @@ class DockerEnvironment:
             memory_mb=self.options.memory_mb,
         )
         with asking("its container could not be made", EnvironmentFailed, self.facts.version):
-            made = container.create(client, spec)
-        channel = container.ContainerChannel(client, made, self.facts.version, place.log)
+            container_id = container.create(client, spec)
+        channel = container.ContainerChannel(client, container_id, self.facts.version, place.log)
         own = (f"{container.ROOT}/own",) if place.own_workloads else ()
         return Started(channel, (f"{container.ROOT}/workloads/suite", *own), f"{container.ROOT}/results/{stream.name}")
 
@@ -154,39 +154,39 @@ class DockerEngine:
                 closing(connect(timeout_s=REGISTRY_S)) as client,
                 asking("looking for its image", EnvironmentFailed, version.number),
             ):
-                made = image.recipe(client, version, self._choose(version), self._options.base)
-                if image.existing(client, made):
-                    return Outlook("ready", f"ready ({made.tag})")
-                if made.base not in self._missing:
-                    self._missing[made.base] = image.base_missing(client, made.base)
+                recipe = image.recipe(client, version, self._choose(version), self._options.base)
+                if image.existing(client, recipe):
+                    return Outlook("ready", f"ready ({recipe.tag})")
+                if recipe.base not in self._missing:
+                    self._missing[recipe.base] = image.base_missing(client, recipe.base)
         except EnvironmentFailed as error:
             return Outlook("impossible", str(error))
-        if missing := self._missing[made.base]:
+        if missing := self._missing[recipe.base]:
             return Outlook("impossible", missing)
-        return Outlook("to build", f"to be built from {made.base}")
+        return Outlook("to build", f"to be built from {recipe.base}")
 
     def prepare(self, version: Version, log: BuildLog) -> DockerEnvironment:
         flavour = self._choose(version)
         client = self._clients.of_thread()
         with asking("its image could not be had", EnvironmentFailed, version.number):
-            made = image.recipe(client, version, flavour, self._options.base)
-            identity = image.existing(client, made)
+            recipe = image.recipe(client, version, flavour, self._options.base)
+            identity = image.existing(client, recipe)
             if identity is None and self._options.base:
-                image.fetch(client, version.number, made.base, flavour.python.number, log)
+                image.fetch(client, version.number, recipe.base, flavour.python.number, log)
                 # Now that its base is here, it may be another one.
-                made = image.recipe(client, version, flavour, self._options.base)
-                identity = image.existing(client, made)
+                recipe = image.recipe(client, version, flavour, self._options.base)
+                identity = image.existing(client, recipe)
             if identity is None:
                 lockfile.check(flavour.pip_lock, flavour.lock)
-                identity = image.build(client, made, self._source(log), log)
-            devices, asked = self._devices(client)
+                identity = image.build(client, recipe, self._source(log), log)
+            devices, details = self._devices(client)
         facts = EnvironmentFacts(
             version=version.number,
             kind="docker",
             identity=identity,
             lock=lock_hash(flavour),
             python=flavour.python.number,
-            details={"tag": made.tag, "base": made.base, "spec": made.spec, "flavour": flavour.name, **asked},
+            details={"tag": recipe.tag, "base": recipe.base, "spec": recipe.spec, "flavour": flavour.name, **details},
         )
         return DockerEnvironment(self._clients, facts, self._options, devices)
 
@@ -199,9 +199,9 @@ class DockerEngine:
         return devices, {"gpu_request": options.gpu_request, "gpus": ", ".join(devices) or "all"}
 
     def _source(self, log: BuildLog) -> image.Source:
-        asking = self._index.variables(log)
+        variables = self._index.variables(log)
         # Our own index server keeps to the certificates that were named; the build itself then meets none.
-        return image.Source(asking, b"" if asking else self._ca_bundle, self._index.wheelhouse)
+        return image.Source(variables, b"" if variables else self._ca_bundle, self._index.wheelhouse)
 
     def _choose(self, version: Version) -> Flavour:
         flavours = version.on(self._flavour)

@@ -26,17 +26,17 @@ OWN_ID = re.compile(r"/containers/([0-9a-f]{64})/(?:hostname|hosts|resolv\.conf)
 def mounts(client: docker.DockerClient) -> dict[Path, Path] | None:
     """Return where this container's mounted folders are outside, or None if it is not a container of this engine."""
     try:
-        found = OWN_ID.search(MOUNTS.read_text(errors="replace"))
+        match = OWN_ID.search(MOUNTS.read_text(errors="replace"))
     except OSError:
         return None
-    if found is None:
+    if match is None:
         return None
     try:
-        told = client.api.inspect_container(found[1])
+        container = client.api.inspect_container(match[1])
     except NotFound:
         # Of another engine: this one runs in here, or elsewhere.
         return None
-    return {Path(mount["Destination"]): Path(mount["Source"]) for mount in told["Mounts"] if mount.get("Source")}
+    return {Path(mount["Destination"]): Path(mount["Source"]) for mount in container["Mounts"] if mount.get("Source")}
 
 
 def find_engine_path(path: Path, mounted: Mapping[Path, Path] | None) -> Path | None:
@@ -44,9 +44,9 @@ def find_engine_path(path: Path, mounted: Mapping[Path, Path] | None) -> Path | 
     path = path.resolve()
     if mounted is None:
         return path
-    for folder in (path, *path.parents):
-        if folder in mounted:
-            return mounted[folder] / path.relative_to(folder)
+    for directory in (path, *path.parents):
+        if directory in mounted:
+            return mounted[directory] / path.relative_to(directory)
     return None
 
 
@@ -55,13 +55,13 @@ def source(path: Path, mounted: Mapping[Path, Path] | None, *, read_only: bool) 
 
     If it is only read, this may be a copy that the engine sees and that the worker's user may read.
     """
-    found = find_engine_path(path, mounted)
+    engine_path = find_engine_path(path, mounted)
     if path.is_file() and not _readable(path):
         raise EnvironmentFailed(f"{path}: workers of root run as another user, who cannot read it; chmod o+r {path}")
-    if found and (not read_only or path.is_file() or _readable(path)):
-        return found
-    if read_only and (found := find_engine_path(_copy(path), mounted)):
-        return found
+    if engine_path and (not read_only or path.is_file() or _readable(path)):
+        return engine_path
+    if read_only and (engine_path := find_engine_path(_copy(path), mounted)):
+        return engine_path
     raise EnvironmentFailed(
         f"the Docker engine does not see {path if not read_only else cache()}: tfcompare runs in a container, and that "
         "folder is in no volume of it. Mount one there, as docker-compose.yml does"
@@ -72,9 +72,9 @@ def _readable(path: Path) -> bool:
     """Return whether root's workers, which do not run as root, can read a path."""
     if os.getuid():
         return True
-    within = [one for one in (path, *path.rglob("*")) if one.exists() and "__pycache__" not in one.parts]
-    needed = {one: 0o005 if one.is_dir() else 0o004 for one in within}
-    return all(one.stat().st_mode & bits == bits for one, bits in needed.items())
+    within = [inner for inner in (path, *path.rglob("*")) if inner.exists() and "__pycache__" not in inner.parts]
+    needed = {inner: 0o005 if inner.is_dir() else 0o004 for inner in within}
+    return all(inner.stat().st_mode & bits == bits for inner, bits in needed.items())
 
 
 def _copy(directory: Path) -> Path:

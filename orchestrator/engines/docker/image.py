@@ -56,8 +56,8 @@ class Recipe:
 
 def builder() -> str:
     """Return a name for this user and their data folder, as a hash because labels go with a saved or pushed image."""
-    folder = os.path.realpath(user_data.folder())
-    return f"{os.getuid()}-{hashlib.sha256(folder.encode()).hexdigest()[:12]}"
+    directory = os.path.realpath(user_data.folder())
+    return f"{os.getuid()}-{hashlib.sha256(directory.encode()).hexdigest()[:12]}"
 
 
 def base_reference(flavour: Flavour, override: str | None) -> str:
@@ -107,8 +107,8 @@ def _base_id(client: docker.DockerClient, reference: str) -> str:
     if here := _local_id(client, reference):
         return here
     built = client.api.images(filters={"label": [SPEC_LABEL, f"{BASE_NAME}={reference}"]})
-    known = [(entry["Created"], entry["Labels"][BASE_ID]) for entry in built if entry["Labels"].get(BASE_ID)]
-    return str(max(known)[1]) if known else ""
+    base_ids = [(entry["Created"], entry["Labels"][BASE_ID]) for entry in built if entry["Labels"].get(BASE_ID)]
+    return str(max(base_ids)[1]) if base_ids else ""
 
 
 def _local_id(client: docker.DockerClient, reference: str) -> str:
@@ -127,8 +127,8 @@ def base_missing(client: docker.DockerClient, reference: str) -> str:
         if not _local_id(client, reference):
             client.images.get_registry_data(reference)
     except (APIError, requests.RequestException) as error:
-        said = str(getattr(error, "explanation", "") or error).strip()
-        return f"its base {reference} is neither here nor to be had from its registry ({said})"
+        message = str(getattr(error, "explanation", "") or error).strip()
+        return f"its base {reference} is neither here nor to be had from its registry ({message})"
     return ""
 
 
@@ -142,11 +142,11 @@ def fetch(client: docker.DockerClient, version: str, reference: str, python: str
         return
     log.line(f"pulling {reference}")
     try:
-        said = _follow(client.api.pull(reference, stream=True, decode=True), log)
+        message = _follow(client.api.pull(reference, stream=True, decode=True), log)
     except APIError as error:
-        said = str(error.explanation or error)
-    if said:
-        raise _failure(version, said, build_errors.of_image(said, "", base=reference, python=python), log)
+        message = str(error.explanation or error)
+    if message:
+        raise _failure(version, message, build_errors.of_image(message, "", base=reference, python=python), log)
 
 
 def existing(client: docker.DockerClient, recipe: Recipe) -> str | None:
@@ -177,13 +177,13 @@ def build(client: docker.DockerClient, recipe: Recipe, source: Source, log: Buil
             forcerm=True,
             decode=True,
         )
-        said = _follow(steps, log)
+        message = _follow(steps, log)
     except APIError as error:
-        said = str(error.explanation or error)
-    if said:
+        message = str(error.explanation or error)
+    if message:
         python = recipe.labels["tfcompare.python"]
-        found = build_errors.of_image(said, log.end, base=recipe.base, python=python, wheelhouse=source.wheelhouse)
-        raise _failure(recipe.version, said, found, log)
+        failure = build_errors.of_image(message, log.end, base=recipe.base, python=python, wheelhouse=source.wheelhouse)
+        raise _failure(recipe.version, message, failure, log)
     return str(client.images.get(recipe.tag).id)
 
 
@@ -192,8 +192,8 @@ def _with_labels(recipe: Recipe) -> bytes:
 
     For labels passed separately, the builder makes one container and one layer each.
     """
-    given = {**recipe.labels, BUILDER: builder()}
-    labels = " ".join(f"{name}={json.dumps(value)}" for name, value in sorted(given.items()))
+    all_labels = {**recipe.labels, BUILDER: builder()}
+    labels = " ".join(f"{name}={json.dumps(value)}" for name, value in sorted(all_labels.items()))
     return recipe.files["Dockerfile"] + f"\nLABEL {labels}\n".encode()
 
 
@@ -221,11 +221,11 @@ def _context(files: dict[str, bytes]) -> io.BytesIO:
     return buffer
 
 
-def _failure(version: str, said: str, found: build_errors.Failure | None, log: BuildLog) -> EnvironmentFailed:
+def _failure(version: str, message: str, failure: build_errors.Failure | None, log: BuildLog) -> EnvironmentFailed:
     head = "its image could not be built"
     log_end = f"{log.tail()}\nThe whole log is {log.path}"
-    if found is None:
-        return EnvironmentFailed(f"{head} ({said.strip()}). {build_errors.UNKNOWN}", version=version, detail=log_end)
-    if build_errors.STEP.search(said):
-        return EnvironmentFailed(f"{head}: {found}", version=version, detail=log_end)
-    return EnvironmentFailed(f"{head}: {found.what} ({said.strip()}). {found.advice}", version=version)
+    if failure is None:
+        return EnvironmentFailed(f"{head} ({message.strip()}). {build_errors.UNKNOWN}", version=version, detail=log_end)
+    if build_errors.STEP.search(message):
+        return EnvironmentFailed(f"{head}: {failure}", version=version, detail=log_end)
+    return EnvironmentFailed(f"{head}: {failure.what} ({message.strip()}). {failure.advice}", version=version)

@@ -49,36 +49,38 @@ def variables(request: GpuRequest | None, devices: Sequence[str] = ()) -> dict[s
     return {"NVIDIA_VISIBLE_DEVICES": visible, "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
 
 
-def names(request: GpuRequest, cards: Sequence[Gpu], info: dict[str, Any]) -> tuple[str, ...]:
+def names(request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of the cards in such a request; raise EngineUnavailable for one that CDI does not list."""
     if request != "cdi":
-        return tuple(card.key for card in cards)
+        return tuple(gpu.key for gpu in gpus)
     listed = _cdi_devices(info)
-    return tuple(_cdi_name(card, listed) for card in cards)
+    return tuple(_cdi_name(gpu, listed) for gpu in gpus)
 
 
-def _cdi_name(card: Gpu, listed: tuple[str, ...] | None) -> str:
-    by_index = f"{KIND}{card.index}"
+def _cdi_name(gpu: Gpu, listed: tuple[str, ...] | None) -> str:
+    by_index = f"{KIND}{gpu.index}"
     if listed is None:
         # Every specification has names by index; those by UUID are younger.
         return by_index
-    for name in (f"{KIND}{card.uuid}", by_index):
+    for name in (f"{KIND}{gpu.uuid}", by_index):
         if name in listed:
             return name
     there = ", ".join(name for name in listed if name.startswith(KIND)) or "none of NVIDIA's"
     raise EngineUnavailable(
-        f"--gpu-request cdi: this Docker engine knows no device {by_index} for {card.title}; it knows {there}. "
+        f"--gpu-request cdi: this Docker engine knows no device {by_index} for {gpu.title}; it knows {there}. "
         "Write them anew with `nvidia-ctk cdi generate`"
     )
 
 
 def _cdi_devices(info: dict[str, Any]) -> tuple[str, ...] | None:
     """Return the CDI devices that an engine lists, or None if it is too old to list any."""
-    found = info.get("DiscoveredDevices")
-    return None if found is None else tuple(str(one.get("ID")) for one in found if one.get("Source") == "cdi")
+    devices = info.get("DiscoveredDevices")
+    if devices is None:
+        return None
+    return tuple(str(device.get("ID")) for device in devices if device.get("Source") == "cdi")
 
 
-def check(client: docker.DockerClient, request: GpuRequest, cards: Sequence[Gpu], info: dict[str, Any]) -> None:
+def check(client: docker.DockerClient, request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any]) -> None:
     """Raise EngineUnavailable if the engine cannot provide GPUs in the requested way."""
     if request == "runtime" and "nvidia" not in (info.get("Runtimes") or ()):
         raise EngineUnavailable(
@@ -92,7 +94,7 @@ def check(client: docker.DockerClient, request: GpuRequest, cards: Sequence[Gpu]
         )
     if request == "cdi" and (refusal := cdi_refusal(info)):
         raise EngineUnavailable(f"--gpu: this Docker engine cannot hand out a GPU by CDI: {refusal}")
-    names(request, cards, info)
+    names(request, gpus, info)
 
 
 def cdi_refusal(info: dict[str, Any]) -> str:
@@ -104,9 +106,10 @@ def cdi_refusal(info: dict[str, Any]) -> str:
         )
     listed = _cdi_devices(info)
     if listed is not None and not any(name.startswith(KIND) for name in listed):
-        folders = ", ".join(info["CDISpecDirs"])
+        directories = ", ".join(info["CDISpecDirs"])
         return (
-            f"it finds no {KIND[:-1]} in {folders}. `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` writes one"
+            f"it finds no {KIND[:-1]} in {directories}. "
+            "`nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` writes one"
         )
     return ""
 
@@ -123,18 +126,18 @@ def _device_refusal(client: docker.DockerClient) -> str:
     # Without a name: two runs that ask at the same time have an image each.
     imported = client.api.import_image_from_data(empty.getvalue())
     image_id = json.loads(imported.splitlines()[-1])["status"]
-    made = ""
+    container_id = ""
     try:
         host_config = client.api.create_host_config(network_mode="none", **options("device"))
-        made = client.api.create_container(image_id, ["/none"], host_config=host_config)["Id"]
-        client.api.start(made)
+        container_id = client.api.create_container(image_id, ["/none"], host_config=host_config)["Id"]
+        client.api.start(container_id)
     except APIError as error:
-        said = str(error.explanation)
-        return said if any(word in said for word in ("device driver", "CDI", "nvidia-container-cli")) else ""
+        message = str(error.explanation)
+        return message if any(word in message for word in ("device driver", "CDI", "nvidia-container-cli")) else ""
     finally:
-        if made:
+        if container_id:
             with suppress(DockerException, requests.RequestException):
-                client.api.remove_container(made, force=True, v=True)
+                client.api.remove_container(container_id, force=True, v=True)
         client.api.remove_image(image_id, force=True)
     return ""
 
@@ -152,25 +155,25 @@ def jit_root() -> Path:
     return cache_folder().parent / "jit"
 
 
-def jit_folder(image: str, cards: Sequence[Gpu]) -> Path:
+def jit_folder(image: str, gpus: Sequence[Gpu]) -> Path:
     """Return the folder for what the drivers of these cards compile from an image's PTX, and create it if necessary.
 
     It belongs to this user, like the container's processes. A volume of the engine would belong to root.
     """
-    keys = ",".join(card.key for card in cards) or "any"
-    key = keys if len(cards) < 2 else hashlib.sha256(keys.encode()).hexdigest()[:32]
-    folder = jit_root() / f"{image.removeprefix('sha256:')[:12]}-{key}"
+    keys = ",".join(gpu.key for gpu in gpus) or "any"
+    key = keys if len(gpus) < 2 else hashlib.sha256(keys.encode()).hexdigest()[:32]
+    directory = jit_root() / f"{image.removeprefix('sha256:')[:12]}-{key}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EnvironmentFailed(
-            f"cannot write {folder}: {error.strerror}; TFCOMPARE_CACHE names another place"
+            f"cannot write {directory}: {error.strerror}; TFCOMPARE_CACHE names another place"
         ) from error
-    return folder
+    return directory
 
 
-def jit_variables(folder: str) -> dict[str, str]:
-    return {"CUDA_CACHE_PATH": folder, "CUDA_CACHE_MAXSIZE": str(CACHE_BYTES)}
+def jit_variables(directory: str) -> dict[str, str]:
+    return {"CUDA_CACHE_PATH": directory, "CUDA_CACHE_MAXSIZE": str(CACHE_BYTES)}
 
 
 def jit_kept() -> Iterator[CompiledCode]:

@@ -89,17 +89,17 @@ class Index:
     def project_page(self, project: str, log: BuildLog) -> str:
         """Return the page of a project, or '' if there are no files for it."""
         project = canonicalize_name(project)
-        found: dict[str, Link] = {}
+        links: dict[str, Link] = {}
         for link, path in self._wheelhouse.files(project).items() if self._wheelhouse else ():
-            found[link.filename] = link
+            links[link.filename] = link
             self._files[link.id] = path
         try:
             for link in self._upstream.links(project) if self._upstream else ():
-                if found.setdefault(link.filename, link) == link:
+                if links.setdefault(link.filename, link) == link:
                     self._files[link.id] = link
         except Trouble as trouble:
             log.line(f"{MARK}{trouble}")
-        return page(found.values()) if found else ""
+        return page(links.values()) if links else ""
 
     def file(self, id: str, log: BuildLog) -> tuple[Body, str] | None:
         """Return the contents of a file that a page has offered, and its size if known."""
@@ -163,11 +163,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if (log := self._log()) is None:
             return
-        asked = urlsplit(self.path)
-        if asked.hostname != NAME:
-            self._refuse(asked.hostname or "", log)
+        url = urlsplit(self.path)
+        if url.hostname != NAME:
+            self._refuse(url.hostname or "", log)
             return
-        match [unquote(part) for part in asked.path.strip("/").split("/")]:
+        match [unquote(part) for part in url.path.strip("/").split("/")]:
             case ["simple", project]:
                 text = self.server.index.project_page(project, log)
                 self._answer(HTTPStatus.OK if text else HTTPStatus.NOT_FOUND, text)
@@ -191,11 +191,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(HTTPStatus.FORBIDDEN)
 
     def _send(self, id: str, filename: str, log: BuildLog) -> None:
-        found = self.server.index.file(id, log)
-        if found is None:
+        file = self.server.index.file(id, log)
+        if file is None:
             self._answer(HTTPStatus.NOT_FOUND)
             return
-        body, length = found
+        body, length = file
         try:
             self.send_response(HTTPStatus.OK)
             self.send_header("Content-Type", "application/octet-stream")

@@ -30,14 +30,14 @@ class _Anchors(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.base = ""
-        self.found: list[dict[str, str]] = []
+        self.tags: list[dict[str, str]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
+        attributes = {name: value or "" for name, value in attrs}
         if tag == "base" and not self.base:
-            self.base = given.get("href", "")
-        elif tag == "a" and given.get("href"):
-            self.found.append(given)
+            self.base = attributes.get("href", "")
+        elif tag == "a" and attributes.get("href"):
+            self.tags.append(attributes)
 
 
 def links(text: str, url: str) -> tuple[Link, ...]:
@@ -46,14 +46,14 @@ def links(text: str, url: str) -> tuple[Link, ...]:
     anchors.feed(text)
     anchors.close()
     base = urljoin(url, anchors.base)
-    found = []
-    for anchor in anchors.found:
+    files = []
+    for anchor in anchors.tags:
         target, fragment = urldefrag(urljoin(base, anchor["href"]))
         filename = unquote(urlsplit(target).path.rpartition("/")[2])
         if filename and urlsplit(target).scheme in ("http", "https"):
-            kept = tuple((name, anchor[name]) for name in KEPT if name in anchor)
-            found.append(Link(filename, target, fragment, kept))
-    return tuple(found)
+            attributes = tuple((name, anchor[name]) for name in KEPT if name in anchor)
+            files.append(Link(filename, target, fragment, attributes))
+    return tuple(files)
 
 
 def page(offered: Iterable[Link]) -> str:
@@ -61,6 +61,6 @@ def page(offered: Iterable[Link]) -> str:
     lines = ["<!DOCTYPE html>", "<html>", "<body>"]
     for link in offered:
         target = f"/file/{link.id}/{quote(link.filename)}{'#' if link.hash else ''}{link.hash}"
-        kept = "".join(f' {name}="{escape(value)}"' for name, value in link.attributes)
-        lines.append(f'<a href="{escape(target)}"{kept}>{escape(link.filename)}</a><br>')
+        attributes = "".join(f' {name}="{escape(value)}"' for name, value in link.attributes)
+        lines.append(f'<a href="{escape(target)}"{attributes}>{escape(link.filename)}</a><br>')
     return "\n".join([*lines, "</body>", "</html>", ""])

@@ -92,19 +92,23 @@ def _address(url: str) -> SplitResult:
 class Wheelhouse:
     """A folder of wheels and source packages."""
 
-    def __init__(self, folder: Path) -> None:
-        if not folder.is_dir():
-            raise UsageError(f"--wheelhouse {folder}: there is no such folder; it is to hold the wheels of the locks")
-        self._folder = folder
+    def __init__(self, directory: Path) -> None:
+        if not directory.is_dir():
+            raise UsageError(
+                f"--wheelhouse {directory}: there is no such folder; it is to hold the wheels of the locks"
+            )
+        self._directory = directory
         if not any(map(project_of, self._names())):
-            raise UsageError(f"--wheelhouse {folder}: there is no package in it; docs/images.md says how to fill one")
+            raise UsageError(
+                f"--wheelhouse {directory}: there is no package in it; docs/images.md says how to fill one"
+            )
 
     def files(self, project: str) -> dict[Link, Path]:
-        found = [self._folder / name for name in self._names() if project_of(name) == project]
-        return {Link(path.name, path.resolve().as_uri()): path for path in found}
+        paths = [self._directory / name for name in self._names() if project_of(name) == project]
+        return {Link(path.name, path.resolve().as_uri()): path for path in paths}
 
     def _names(self) -> list[str]:
-        return sorted(path.name for path in self._folder.iterdir() if path.is_file())
+        return sorted(path.name for path in self._directory.iterdir() if path.is_file())
 
 
 def project_of(filename: str) -> str:
@@ -119,7 +123,7 @@ def reason(error: BaseException) -> str:
     """Return the innermost cause, since those around it only repeat addresses."""
     while True:
         wrapped = [getattr(error, "reason", None), *error.args]
-        inner = next((one for one in wrapped if isinstance(one, BaseException)), None)
+        inner = next((cause for cause in wrapped if isinstance(cause, BaseException)), None)
         if inner is None:
             return (str(error) or type(error).__name__).splitlines()[0]
         error = inner

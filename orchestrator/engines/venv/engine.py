@@ -170,14 +170,14 @@ class VenvEngine:
 
     def _run(self, version: Version, argv: list[str], asking: dict[str, str], log: BuildLog) -> None:
         dropped = {"VIRTUAL_ENV", *(OVERRULED if asking else ())}
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        env = {name: value for name, value in kept.items() if name not in dropped} | asking
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        env = {name: value for name, value in inherited.items() if name not in dropped} | asking
         if (code := log.run(argv, env)) == 0:
             return
         head = "its environment could not be installed"
-        found = build_errors.of_install(log.end, folder=cache_folder(), wheelhouse=self._index.wheelhouse)
-        told = f"{head}: {found}" if found else f"{head} ({argv[0]} ended with {code}). {build_errors.UNKNOWN}"
-        raise EnvironmentFailed(told, version=version.number, detail=f"{log.tail()}\nThe whole log is {log.path}")
+        failure = build_errors.of_install(log.end, folder=cache_folder(), wheelhouse=self._index.wheelhouse)
+        message = f"{head}: {failure}" if failure else f"{head} ({argv[0]} ended with {code}). {build_errors.UNKNOWN}"
+        raise EnvironmentFailed(message, version=version.number, detail=f"{log.tail()}\nThe whole log is {log.path}")
 
     def storage(self) -> tuple[str, Path]:
         return "environments", cache_folder()
@@ -194,7 +194,7 @@ def _share(lock: FolderLock, path: Path, build: Callable[[], None], log: BuildLo
     """
     ready = path / MARKER
     begun = time.monotonic()
-    told = False
+    announced = False
     while not (lock.share() and ready.exists()):
         if lock.refusal and not ready.exists():
             raise lock.refusal
@@ -203,9 +203,9 @@ def _share(lock: FolderLock, path: Path, build: Callable[[], None], log: BuildLo
             if not ready.exists():
                 build()
             continue
-        if not told and time.monotonic() - begun > PATIENCE_S:
+        if not announced and time.monotonic() - begun > PATIENCE_S:
             log.line(f"another process installs or uses {path.name}; waiting for it")
-            told = True
+            announced = True
         time.sleep(TRY_S)
 
 
@@ -252,9 +252,9 @@ def identify(path: Path, interpreter: Interpreter) -> str:
 
 
 def _unwritable(version: str, path: Path, error: OSError) -> EnvironmentFailed:
-    found = build_errors.of_install(error.strerror or "", folder=cache_folder())
-    if found:
-        return EnvironmentFailed(f"cannot write {path}: {found}", version=version)
+    failure = build_errors.of_install(error.strerror or "", folder=cache_folder())
+    if failure:
+        return EnvironmentFailed(f"cannot write {path}: {failure}", version=version)
     return EnvironmentFailed(
         f"cannot write {path}: {error.strerror}", "TFCOMPARE_CACHE names another folder", version=version
     )

@@ -34,7 +34,7 @@ class Unusable:
 @cache
 def find(number: str) -> Interpreter | None:
     """Return a working interpreter of Python `number` (like 3.7), or None."""
-    return next((found for found in _probe(number) if isinstance(found, Interpreter)), None)
+    return next((interpreter for interpreter in _probe(number) if isinstance(interpreter, Interpreter)), None)
 
 
 def missing(numbers: tuple[str, ...], ban: str = "") -> str:
@@ -50,8 +50,8 @@ def missing(numbers: tuple[str, ...], ban: str = "") -> str:
 
 def describe_broken(numbers: tuple[str, ...]) -> str:
     """Return which of these Pythons exist but do not work, and why, or ''."""
-    broken = [found for number in numbers for found in _probe(number) if isinstance(found, Unusable)]
-    return "".join(f"; {found.path} cannot be used: {found.reason}" for found in broken[:2])
+    broken = [python for number in numbers for python in _probe(number) if isinstance(python, Unusable)]
+    return "".join(f"; {python.path} cannot be used: {python.reason}" for python in broken[:2])
 
 
 def forget() -> None:
@@ -66,30 +66,30 @@ def _probe(number: str) -> Iterator[Interpreter | Unusable]:
         if path in seen:
             continue
         seen.add(path)
-        found = probe(path)
-        if isinstance(found, Unusable) or found.version.startswith(number + "."):
-            yield found
+        python = probe(path)
+        if isinstance(python, Unusable) or python.version.startswith(number + "."):
+            yield python
 
 
 def _candidates(number: str) -> Iterator[Path]:
-    folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    directories = [Path(directory) for directory in os.environ.get("PATH", "").split(os.pathsep) if directory]
     names = (f"python{number}", "python3", "python")
-    yield from (folder / name for name in names[:1] for folder in folders if (folder / name).is_file())
+    yield from (directory / name for name in names[:1] for directory in directories if (directory / name).is_file())
     yield from _interpreters_of_tools(_pyenv_versions(), f"{number}.*", number)
     yield from _interpreters_of_tools(_uv_pythons(), f"cpython-{number}.*", number)
     yield from _interpreters_of_tools(own_pythons(), f"cpython-{number}.*", number)
-    yield from (folder / name for name in names[1:] for folder in folders if (folder / name).is_file())
+    yield from (directory / name for name in names[1:] for directory in directories if (directory / name).is_file())
 
 
 def _interpreters_of_tools(root: Path, pattern: str, number: str) -> Iterator[Path]:
     """Yield the interpreters of Python `number` in a folder, newest patch release first."""
-    found = [path for path in root.glob(pattern) if (path / "bin" / f"python{number}").exists()]
+    installs = [path for path in root.glob(pattern) if (path / "bin" / f"python{number}").exists()]
 
     def patch(path: Path) -> tuple[int, ...]:
         numeral = path.name.removeprefix("cpython-").split("-")[0]
         return tuple(int(part) for part in numeral.split(".") if part.isdigit())
 
-    yield from (path / "bin" / f"python{number}" for path in sorted(found, key=patch, reverse=True))
+    yield from (path / "bin" / f"python{number}" for path in sorted(installs, key=patch, reverse=True))
 
 
 def _home() -> Path:
@@ -122,8 +122,8 @@ def probe(path: Path) -> Interpreter | Unusable:
     except (OSError, subprocess.TimeoutExpired) as error:
         return Unusable(path, str(error))
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or ["it fails without a word"]
+        lines = done.stderr.strip().splitlines() or ["it fails without a word"]
         # Python names its error last, pyenv's shims say first what is the matter.
-        return Unusable(path, next((line for line in reversed(said) if "Error" in line), said[0]).strip())
+        return Unusable(path, next((line for line in reversed(lines) if "Error" in line), lines[0]).strip())
     version, prefix, build = done.stdout.split("\n")[:3]
     return Interpreter(path, version, prefix, build)

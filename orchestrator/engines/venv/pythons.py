@@ -53,42 +53,42 @@ class Downloads:
 
     def install(self, number: str, log: BuildLog) -> Interpreter:
         """Download Python `number` unless another process has done it meanwhile; raise NotDownloaded."""
-        folder = interpreters.own_pythons()
+        directory = interpreters.own_pythons()
         try:
-            with hold_lock(folder / f".{number}.lock", log, f"Python {number} is being downloaded; waiting for it"):
+            with hold_lock(directory / f".{number}.lock", log, f"Python {number} is being downloaded; waiting for it"):
                 interpreters.forget()
-                return interpreters.find(number) or self._download_once(number, folder, log)
+                return interpreters.find(number) or self._download_once(number, directory, log)
         except OSError as error:
-            raise NotDownloaded(f"{folder} cannot be written: {error.strerror}") from error
+            raise NotDownloaded(f"{directory} cannot be written: {error.strerror}") from error
 
-    def _download_once(self, number: str, folder: Path, log: BuildLog) -> Interpreter:
+    def _download_once(self, number: str, directory: Path, log: BuildLog) -> Interpreter:
         if number not in self._failed:
             try:
-                return self._download(number, folder, log)
+                return self._download(number, directory, log)
             except NotDownloaded as error:
                 self._failed[number] = str(error)
         raise NotDownloaded(self._failed[number])
 
-    def _download(self, number: str, folder: Path, log: BuildLog) -> Interpreter:
+    def _download(self, number: str, directory: Path, log: BuildLog) -> Interpreter:
         uv = find_uv()
         if uv is None:
             raise NotDownloaded("uv is not installed")
-        log.announce(f"downloading Python {number} (about {SIZE_MB} MB) into {folder}")
-        if log.run(_command(uv, number, folder), self._variables()) != 0:
+        log.announce(f"downloading Python {number} (about {SIZE_MB} MB) into {directory}")
+        if log.run(_command(uv, number, directory), self._variables()) != 0:
             raise NotDownloaded(explain(log.end))
         interpreters.forget()
-        if found := interpreters.find(number):
-            return found
+        if interpreter := interpreters.find(number):
+            return interpreter
         raise NotDownloaded(f"the build does not run on this machine{interpreters.describe_broken((number,))}")
 
     def _variables(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("UV_") or name in KEPT}
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("UV_") or name in KEPT}
         bundle = self._options.ca_bundle
-        return {**kept, "SSL_CERT_FILE": str(bundle.absolute())} if bundle else kept
+        return {**variables, "SSL_CERT_FILE": str(bundle.absolute())} if bundle else variables
 
 
-def _command(uv: str, number: str, folder: Path) -> list[str]:
-    command = [uv, "python", "install", number, "--install-dir", str(folder)]
+def _command(uv: str, number: str, directory: Path) -> list[str]:
+    command = [uv, "python", "install", number, "--install-dir", str(directory)]
     command += ["--no-bin", "--no-registry", "--no-config", "--no-cache", "--no-progress"]
     if number in OWN_LISTED and LIST_VARIABLE not in os.environ:
         command += ["--python-downloads-json-url", OWN_LIST.as_uri()]

@@ -239,8 +239,8 @@ class WorkerClient:
         if isinstance(event, wanted):
             return event
         self.channel.close()
-        said = f": {event.message}" if isinstance(event, ErrorEvent) else ""
-        raise WorkerDied(f"broke the contract: {event.kind} instead of {wanted.kind_name()}{said}")
+        detail = f": {event.message}" if isinstance(event, ErrorEvent) else ""
+        raise WorkerDied(f"broke the contract: {event.kind} instead of {wanted.kind_name()}{detail}")
 
 
 def _only_died(event: Refused | Died) -> Died:

@@ -135,8 +135,8 @@ def parse(line: str) -> AnyEvent:
         raise contract.ContractError("an answer that is nested without end") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(str(clean(str(part), 40)) for part in first["loc"])
-        raise OddEvent(f"{place}: {first['msg']}") from error
+        location = ".".join(str(clean(str(part), 40)) for part in first["loc"])
+        raise OddEvent(f"{location}: {first['msg']}") from error
 
 
 def tidy(value: Any, depth: int = 0) -> Any:

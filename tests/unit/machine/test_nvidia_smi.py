@@ -107,10 +107,10 @@ def test_a_program_that_finds_nothing_has_no_cards(install, complaint: str, code
 
 
 def test_a_program_that_does_not_start_or_is_not_there_has_no_cards(install, tmp_path: Path):
-    assert nvidia_smi.cards() == ()
+    assert nvidia_smi.gpus() == ()
     (tmp_path / "nvidia-smi").write_text("no program at all")
     (tmp_path / "nvidia-smi").chmod(0o755)
-    assert nvidia_smi.cards() == ()
+    assert nvidia_smi.gpus() == ()
 
 
 def test_a_card_that_is_gone_leaves_the_others(install):
