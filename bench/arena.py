@@ -11,7 +11,7 @@ from pathlib import Path
 
 from orchestrator import catalog, contract
 from orchestrator.catalog.workloads import all_workloads
-from orchestrator.engines import Environment, Started, WorkerPlace
+from orchestrator.engines import Environment, Started, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import TfCompareError
@@ -40,8 +40,8 @@ class Arm:
     def facts(self) -> EnvironmentFacts:
         return self.environment.facts
 
-    def start(self, place: WorkerPlace, stream: Path) -> Started:
-        return self.environment.start(replace(place, own_workloads=self.folder), stream)
+    def start(self, paths: WorkerPaths, stream: Path) -> Started:
+        return self.environment.start(replace(paths, own_workloads=self.folder), stream)
 
 
 def environment(number: str, scratch: Path) -> Environment:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from orchestrator import catalog
-from orchestrator.engines import Environment, WorkerPlace
+from orchestrator.engines import Environment, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.engines.worker.client import Opened, WorkerClient
@@ -85,8 +85,8 @@ def measure(number: str, scratch: Path) -> Overhead:
 
 
 def start(environment: Environment, scratch: Path, number: str, name: str) -> WorkerClient:
-    place = WorkerPlace(run="bench", results=scratch, log=scratch / f"{name}.log", own_workloads=OWN)
-    started = environment.start(place, scratch / f"{number}-{name}.arrow")
+    paths = WorkerPaths(run="bench", results=scratch, log=scratch / f"{name}.log", own_workloads=OWN)
+    started = environment.start(paths, scratch / f"{number}-{name}.arrow")
     client = WorkerClient(started.channel, number)
     client.hello(
         run="bench", device="cpu", threads=None, folders=started.folders, results=started.results, timeout_s=180

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from bench import arena
 from orchestrator.engines.environment import worker_variables
-from orchestrator.engines.venv.engine import cache_folder
+from orchestrator.engines.venv.engine import environments_directory
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
-KEPT = cache_folder().parent / "bench"
+KEPT = environments_directory().parent / "bench"
 TAIL = 2000
 
 

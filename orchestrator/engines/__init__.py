@@ -19,7 +19,7 @@ CPU_GB, GPU_GB = 1.7, 6.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkerPlace:
+class WorkerPaths:
     """The folders and files that a worker is started with, as paths of this machine."""
 
     run: str
@@ -57,7 +57,7 @@ class Environment(Protocol):
     @property
     def facts(self) -> EnvironmentFacts: ...
 
-    def start(self, place: WorkerPlace, stream: Path) -> Started:
+    def start(self, paths: WorkerPaths, stream: Path) -> Started:
         """Start a worker; raise EnvironmentFailed, or EngineUnavailable if the engine itself is gone."""
 
 

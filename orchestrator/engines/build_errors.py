@@ -228,9 +228,9 @@ def of_image(error: str, log: str, *, base: str, python: str, wheelhouse: Path |
     return failure
 
 
-def of_install(log: str, *, folder: Path, wheelhouse: Path | None = None) -> Failure | None:
-    """Explain a failed install by pip on this machine, into an environment in `folder`."""
-    holds = f"environments that are not used any more can be removed from {folder}"
+def of_install(log: str, *, directory: Path, wheelhouse: Path | None = None) -> Failure | None:
+    """Explain a failed install by pip on this machine, into an environment in `directory`."""
+    holds = f"environments that are not used any more can be removed from {directory}"
     return _first((*ANYWHERE, *STEPS), log, {"base": "", "python": "", "holds": holds, **_origin(wheelhouse)})
 
 

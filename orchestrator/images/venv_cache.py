@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from orchestrator.catalog.version import Flavour, Version
-from orchestrator.engines.folder_lock import FolderLock, is_locked
+from orchestrator.engines.directory_lock import DirectoryLock, is_locked
 from orchestrator.engines.venv import interpreters
-from orchestrator.engines.venv.engine import MARKER, cache_folder, folder_of
+from orchestrator.engines.venv.engine import MARKER, environment_path, environments_directory
 from orchestrator.engines.venv.interpreters import Interpreter
 
 
@@ -21,7 +21,7 @@ def find_outdated(versions: Iterable[Version]) -> list[Path]:
         for flavour in version.on("cpu"):
             by_lock[flavour.lock.stem].append(flavour)
     with suppress(FileNotFoundError):
-        folders = [path for path in cache_folder().iterdir() if path.is_dir()]
+        folders = [path for path in environments_directory().iterdir() if path.is_dir()]
         return sorted(path for path in folders if not _is_wanted(path, by_lock[path.name.rpartition("-")[0]]))
     return []
 
@@ -32,7 +32,7 @@ def find_environments(flavour: Flavour) -> list[Path]:
     Environments of that name whose Python is gone are included.
     """
     with suppress(FileNotFoundError):
-        folders = [path for path in cache_folder().iterdir() if path.is_dir()]
+        folders = [path for path in environments_directory().iterdir() if path.is_dir()]
         named = [path for path in folders if path.name.rpartition("-")[0] == flavour.lock.stem]
         return sorted(path for path in named if not (path / "bin" / "python").exists() or _is_wanted(path, [flavour]))
     return []
@@ -44,7 +44,9 @@ def _is_wanted(path: Path, flavours: Iterable[Flavour]) -> bool:
         return False
     # Its own Python tells from which it was made, and so the name that a lock gives it.
     made_with = interpreters.probe(python)
-    return not isinstance(made_with, Interpreter) or any(folder_of(flavour, made_with) == path for flavour in flavours)
+    return not isinstance(made_with, Interpreter) or any(
+        environment_path(flavour, made_with) == path for flavour in flavours
+    )
 
 
 def in_use(path: Path) -> bool:
@@ -85,7 +87,7 @@ def size(path: Path) -> int:
 def remove(path: Path) -> bool:
     """Remove an environment unless it is in use; return whether it is gone."""
     try:
-        lock = FolderLock(path)
+        lock = DirectoryLock(path)
         try:
             if path.is_symlink() or not lock.exclude() or _has_worker(path):
                 return False

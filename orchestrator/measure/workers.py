@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from orchestrator.engines import Environment, WorkerPlace
+from orchestrator.engines import Environment, WorkerPaths
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.engines.worker.client import Ready, SeenGpu, WorkerClient, WorkerDied
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
@@ -95,7 +95,7 @@ class Workers:
         slot = self._slots[version]
         slot.parts += 1
         slot.stream = stream = self._run.stream(version, slot.parts)
-        place = WorkerPlace(
+        paths = WorkerPaths(
             run=self._plan.run,
             results=self._run.place(version, slot.parts),
             log=self._run.logs / f"worker-{version}.log",
@@ -104,7 +104,7 @@ class Workers:
         )
         client = None
         try:
-            started = slot.environment.start(place, stream.path)
+            started = slot.environment.start(paths, stream.path)
             client = WorkerClient(started.channel, version)
             ready = client.hello(
                 run=self._plan.run,
@@ -121,8 +121,8 @@ class Workers:
             if client:
                 client.channel.close()
             self._settle(slot)
-            last_line = read_last_line(place.log) if isinstance(error.__cause__, ChannelClosed) else ""
-            self._not_started(version, f"{error}{f' ({last_line})' if last_line else ''}; see {place.log}")
+            last_line = read_last_line(paths.log) if isinstance(error.__cause__, ChannelClosed) else ""
+            self._not_started(version, f"{error}{f' ({last_line})' if last_line else ''}; see {paths.log}")
             return None
         except BaseException:
             if client:

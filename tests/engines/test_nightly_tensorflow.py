@@ -13,7 +13,7 @@ from orchestrator import catalog
 from orchestrator.catalog import lock_on_demand, user_data
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker.engine import connect
-from orchestrator.engines.venv.engine import VenvEngine, cache_folder
+from orchestrator.engines.venv.engine import VenvEngine, environments_directory
 from orchestrator.history.points import of_run
 from orchestrator.nightly import cleanup, versions
 from orchestrator.options import EngineOptions
@@ -83,7 +83,7 @@ def test_a_resolver_without_an_index_costs_the_nightly_only(monkeypatch: pytest.
 def test_wheels_that_cannot_be_installed_or_imported_are_rows_and_all_others_are_measured(
     tfcompare: str, packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_2_13_from(cache_folder(), tmp_path, monkeypatch)
+    with_2_13_from(environments_directory(), tmp_path, monkeypatch)
     broken = wheel(packages, "tensorflow", DAYS[1], "raise ImportError('libtensorflow_cc.so.2: cannot open')\n")
     lock(DAYS[0], requirements=f"tf-nightly-of-nobody=={DAYS[0]} --hash=sha256:{'0' * 64}\n")
     lock(DAYS[1], requirements=locked(broken) + pins("numpy", "pyarrow"))
@@ -120,8 +120,8 @@ def with_2_13_from(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         path = engine.prepare(version, BuildLog(tmp_path / "log", lambda line: None)).path
     assert path.parent == cache
     monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
-    cache_folder().mkdir(parents=True)
-    (cache_folder() / path.name).symlink_to(path)
+    environments_directory().mkdir(parents=True)
+    (environments_directory() / path.name).symlink_to(path)
 
 
 def pins(*names: str) -> str:
@@ -154,7 +154,7 @@ def build(packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bu
 def test_old_environments_are_removed_and_those_in_use_when_they_no_longer_are(build: Build) -> None:
     paths = [build(number, 9) for number in DAYS[:2]]
     lock(DAYS[2], 9)
-    other = cache_folder() / f"{DAYS[0]}-cpu-py3.11-0123456789abcdef"
+    other = environments_directory() / f"{DAYS[0]}-cpu-py3.11-0123456789abcdef"
     (other / "bin").mkdir(parents=True)
     (other / "bin" / "python").symlink_to(paths[1] / "bin" / "python")
     with subprocess.Popen([paths[1] / "bin" / "python", "-c", "input()"], stdin=subprocess.PIPE) as worker:
@@ -190,7 +190,7 @@ def test_an_old_environment_that_a_run_has_prepared_stays(build: Build, packages
 def test_what_an_install_that_failed_has_left_goes_too(build: Build) -> None:
     half = build(DAYS[0], 9)
     (half / "tfcompare.json").unlink()
-    gone = cache_folder() / f"{DAYS[0]}-cpu-py3.11-fedcba9876543210"
+    gone = environments_directory() / f"{DAYS[0]}-cpu-py3.11-fedcba9876543210"
     (gone / "bin").mkdir(parents=True)
     (gone / "bin" / "python").symlink_to("/nowhere/python")
     lock(DAYS[1])

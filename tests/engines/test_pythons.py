@@ -9,7 +9,7 @@ import pytest
 from orchestrator import catalog
 from orchestrator.catalog import workloads
 from orchestrator.catalog.selectors import expand, parse_selector, select_cases
-from orchestrator.engines import WorkerPlace
+from orchestrator.engines import WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.engine import VenvEngine
@@ -55,8 +55,8 @@ def run_cases(number: str, python: str, cases: Sequence[Case], folder: Path) -> 
     only = replace(version, flavours=tuple(f for f in version.on("cpu") if f.python.number == python))
     environment = VenvEngine(EngineOptions()).prepare(only, BuildLog(folder / "build.log", lambda line: None))
     stream = folder / "stream.arrow"
-    place = WorkerPlace(run="smoke", results=folder, log=folder / "worker.log", own_workloads=None)
-    started = environment.start(place, stream)
+    paths = WorkerPaths(run="smoke", results=folder, log=folder / "worker.log", own_workloads=None)
+    started = environment.start(paths, stream)
     client = WorkerClient(started.channel, number)
     answers: dict[Case, Opened | Refused] = {}
     try:

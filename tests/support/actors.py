@@ -15,7 +15,7 @@ import pytest
 
 from orchestrator import contract
 from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
-from orchestrator.engines import ENGINES, Engine, Started, WorkerPlace
+from orchestrator.engines import ENGINES, Engine, Started, WorkerPaths
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure.prepare_run import PreparedRun
@@ -64,8 +64,8 @@ class Stage:
     # The GPUs that every TensorFlow sees, and which workers came and went, in order.
     gpus: list[dict[str, str]] = field(default_factory=list)
     doors: list[tuple[str, str]] = field(default_factory=list)
-    # The folder of the user's own workloads that each worker was given.
-    places: list[Path | None] = field(default_factory=list)
+    # The directory of the user's own workloads that each worker was given.
+    workload_directories: list[Path | None] = field(default_factory=list)
 
     def visits(self) -> list[str]:
         """The log with one line a visit: `round case: open:version ...`."""
@@ -176,10 +176,10 @@ class Dressing:
     stage: Stage
     facts: EnvironmentFacts
 
-    def start(self, place: WorkerPlace, stream: Path) -> Started:
+    def start(self, paths: WorkerPaths, stream: Path) -> Started:
         if self.facts.version in self.stage.broken:
             raise EnvironmentFailed("does not start", version=self.facts.version)
-        self.stage.places.append(place.own_workloads)
+        self.stage.workload_directories.append(paths.own_workloads)
         return Started(Actor(self.stage, self.facts.version, stream), ("/suite",), str(stream))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import WORKLOADS
-from orchestrator.engines import Outlook, Started, WorkerPlace
+from orchestrator.engines import Outlook, Started, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.environment import worker_variables
 from orchestrator.engines.worker.channel import ProcessChannel
@@ -26,13 +26,13 @@ class Environment:
     fails: str = ""
     act: Callable[[], None] = lambda: None
 
-    def start(self, place: WorkerPlace, stream: Path) -> Started:
+    def start(self, paths: WorkerPaths, stream: Path) -> Started:
         if self.fails:
             raise EnvironmentFailed(self.fails, version=self.facts.version)
         self.act()
         variables = {**worker_variables(), "PYTHONPATH": str(self.stub), "HOME": str(self.stub)}
-        channel = ProcessChannel([sys.executable, str(WORKLOADS / "worker.py")], variables, place.log)
-        return Started(channel, (str(place.own_workloads),), str(stream))
+        channel = ProcessChannel([sys.executable, str(WORKLOADS / "worker.py")], variables, paths.log)
+        return Started(channel, (str(paths.own_workloads),), str(stream))
 
 
 @dataclass

@@ -14,7 +14,7 @@ from docker.errors import APIError, DockerException
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, FlavourName, Version
-from orchestrator.engines import Outlook, Started, WorkerPlace
+from orchestrator.engines import Outlook, Started, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import container, image, limits, nvidia, security
 from orchestrator.engines.index.proxy import Index
@@ -100,26 +100,26 @@ class DockerEnvironment:
     def client(self) -> docker.DockerClient:
         return self.clients.of_thread()
 
-    def start(self, place: WorkerPlace, stream: Path) -> Started:
+    def start(self, paths: WorkerPaths, stream: Path) -> Started:
         client = self.client
         spec = container.Spec(
             image=self.facts.identity,
             version=self.facts.version,
-            run=place.run,
+            run=paths.run,
             workloads=WORKLOADS,
-            own_workloads=place.own_workloads,
-            large=place.large,
-            results=place.results,
+            own_workloads=paths.own_workloads,
+            large=paths.large,
+            results=paths.results,
             gpu=self.options.gpu_request if self.options.gpu else None,
             devices=self.devices,
-            jit=nvidia.jit_folder(self.facts.identity, self.options.cards) if self.options.gpu else None,
+            jit=nvidia.jit_directory(self.facts.identity, self.options.cards) if self.options.gpu else None,
             cpus=self.options.cpus,
             memory_mb=self.options.memory_mb,
         )
         with asking("its container could not be made", EnvironmentFailed, self.facts.version):
             container_id = container.create(client, spec)
-        channel = container.ContainerChannel(client, container_id, self.facts.version, place.log)
-        own = (f"{container.ROOT}/own",) if place.own_workloads else ()
+        channel = container.ContainerChannel(client, container_id, self.facts.version, paths.log)
+        own = (f"{container.ROOT}/own",) if paths.own_workloads else ()
         return Started(channel, (f"{container.ROOT}/workloads/suite", *own), f"{container.ROOT}/results/{stream.name}")
 
 

@@ -18,7 +18,7 @@ import requests
 from docker.errors import APIError, DockerException
 from docker.types import DeviceRequest
 
-from orchestrator.engines.venv.engine import cache_folder
+from orchestrator.engines.environment import cache
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
 from orchestrator.model import GpuRequest
@@ -152,10 +152,10 @@ class CompiledCode:
 
 
 def jit_root() -> Path:
-    return cache_folder().parent / "jit"
+    return cache() / "jit"
 
 
-def jit_folder(image: str, gpus: Sequence[Gpu]) -> Path:
+def jit_directory(image: str, gpus: Sequence[Gpu]) -> Path:
     """Return the folder for what the drivers of these cards compile from an image's PTX, and create it if necessary.
 
     It belongs to this user, like the container's processes. A volume of the engine would belong to root.

@@ -21,10 +21,10 @@ from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, Version
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog.workloads import BUILTIN
-from orchestrator.engines import Outlook, Started, WorkerPlace, build_errors
+from orchestrator.engines import Outlook, Started, WorkerPaths, build_errors
 from orchestrator.engines.venv import interpreters, pythons
 from orchestrator.engines.worker.channel import ProcessChannel
-from orchestrator.engines.folder_lock import FolderLock
+from orchestrator.engines.directory_lock import DirectoryLock
 from orchestrator.engines.index.proxy import OVERRULED, Index
 from orchestrator.engines.venv.interpreters import Interpreter
 from orchestrator.engines.build_log import BuildLog
@@ -39,7 +39,7 @@ MARKER = "tfcompare.json"
 TRY_S, PATIENCE_S = 0.1, 1.0
 
 
-def cache_folder() -> Path:
+def environments_directory() -> Path:
     return cache() / "environments"
 
 
@@ -50,20 +50,20 @@ class VenvEnvironment:
     options: EngineOptions
     home: Path
     # Keeps the environment from being removed until the engine is closed, or this object is dropped.
-    lock: FolderLock | None = field(default=None, repr=False, compare=False)
+    lock: DirectoryLock | None = field(default=None, repr=False, compare=False)
 
-    def start(self, place: WorkerPlace, stream: Path) -> Started:
+    def start(self, paths: WorkerPaths, stream: Path) -> Started:
         # HOME is the environment's own: a user's keras.json must not steer one version and not another.
         env = {**worker_variables(), "HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
         argv = [str(self.path / "bin" / "python"), str(WORKLOADS / "worker.py")]
         try:
-            channel = ProcessChannel(argv, env, place.log, self.options.cpus, self.options.memory_mb)
+            channel = ProcessChannel(argv, env, paths.log, self.options.cpus, self.options.memory_mb)
         except OSError as error:
             raise EnvironmentFailed(
                 f"{argv[0]} does not start ({error.strerror})", f"remove {self.path} and run again",
                 version=self.facts.version,
             ) from error  # fmt: skip
-        own = (str(place.own_workloads.resolve()),) if place.own_workloads else ()
+        own = (str(paths.own_workloads.resolve()),) if paths.own_workloads else ()
         return Started(channel, (str(BUILTIN), *own), str(stream.resolve()))
 
 
@@ -81,7 +81,7 @@ class VenvEngine:
             )
         memory_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
         self._options.check_limits(os.sched_getaffinity(0), memory_mb)
-        return f"virtual environments, kept in {cache_folder()}"
+        return f"virtual environments, kept in {environments_directory()}"
 
     def outlook(self, version: Version) -> Outlook:
         flavour, interpreter = _choose(version)
@@ -89,7 +89,7 @@ class VenvEngine:
             if ban := pythons.find_ban(self._options):
                 return Outlook("impossible", interpreters.missing(_numbers(version), ban))
             return Outlook("to build", "to be installed", pythons.describe(flavour.python.number))
-        if (folder_of(flavour, interpreter) / MARKER).exists():
+        if (environment_path(flavour, interpreter) / MARKER).exists():
             return Outlook("ready", f"ready (Python {interpreter.version})")
         return Outlook("to build", f"to be installed (Python {interpreter.version}, {interpreter.path})")
 
@@ -97,7 +97,7 @@ class VenvEngine:
         flavour, interpreter = _choose(version)
         if interpreter is None:
             interpreter = self._download(version, flavour.python.number, log)
-        path = folder_of(flavour, interpreter)
+        path = environment_path(flavour, interpreter)
         lock = self._lock(path, lambda: self._build(version, flavour, interpreter, path, log), version, log)
         identity = identify(path, interpreter)
         facts = EnvironmentFacts(
@@ -110,10 +110,10 @@ class VenvEngine:
         )
         return VenvEnvironment(path, facts, self._options, self._find_home(path), lock)
 
-    def _lock(self, path: Path, build: Callable[[], None], version: Version, log: BuildLog) -> FolderLock | None:
+    def _lock(self, path: Path, build: Callable[[], None], version: Version, log: BuildLog) -> DirectoryLock | None:
         """Return the shared lock of an environment, built unless it is ready; None if a ready one cannot be locked."""
         try:
-            lock = FolderLock(path)
+            lock = DirectoryLock(path)
             try:
                 _share(lock, path, build, log)
             except BaseException:
@@ -175,19 +175,19 @@ class VenvEngine:
         if (code := log.run(argv, env)) == 0:
             return
         head = "its environment could not be installed"
-        failure = build_errors.of_install(log.end, folder=cache_folder(), wheelhouse=self._index.wheelhouse)
+        failure = build_errors.of_install(log.end, directory=environments_directory(), wheelhouse=self._index.wheelhouse)
         message = f"{head}: {failure}" if failure else f"{head} ({argv[0]} ended with {code}). {build_errors.UNKNOWN}"
         raise EnvironmentFailed(message, version=version.number, detail=f"{log.tail()}\nThe whole log is {log.path}")
 
     def storage(self) -> tuple[str, Path]:
-        return "environments", cache_folder()
+        return "environments", environments_directory()
 
     def close(self) -> None:
         self._index.close()
         self._held.close()
 
 
-def _share(lock: FolderLock, path: Path, build: Callable[[], None], log: BuildLog) -> None:
+def _share(lock: DirectoryLock, path: Path, build: Callable[[], None], log: BuildLog) -> None:
     """Take the shared lock of an environment that is ready.
 
     Before that, build it alone, or wait until another process has built it.
@@ -227,9 +227,9 @@ def _numbers(version: Version) -> tuple[str, ...]:
     return tuple(flavour.python.number for flavour in version.on("cpu"))
 
 
-def folder_of(flavour: Flavour, interpreter: Interpreter) -> Path:
+def environment_path(flavour: Flavour, interpreter: Interpreter) -> Path:
     key = hashlib.sha256(f"{lock_hash(flavour)} {interpreter.version} {interpreter.prefix}".encode()).hexdigest()
-    return cache_folder() / f"{flavour.lock.stem}-{key[:16]}"
+    return environments_directory() / f"{flavour.lock.stem}-{key[:16]}"
 
 
 def identify(path: Path, interpreter: Interpreter) -> str:
@@ -252,7 +252,7 @@ def identify(path: Path, interpreter: Interpreter) -> str:
 
 
 def _unwritable(version: str, path: Path, error: OSError) -> EnvironmentFailed:
-    failure = build_errors.of_install(error.strerror or "", folder=cache_folder())
+    failure = build_errors.of_install(error.strerror or "", directory=environments_directory())
     if failure:
         return EnvironmentFailed(f"cannot write {path}: {failure}", version=version)
     return EnvironmentFailed(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from orchestrator.engines.environment import cache as cache_folder
+from orchestrator.engines import environment
 
 # `venv` is there and does nothing useful on a Debian without python3-venv: ensurepip is what it lacks.
 PROBE = (
@@ -108,7 +108,7 @@ def _uv_pythons() -> Path:
 
 def own_pythons() -> Path:
     """Return the folder of the Pythons that tfcompare has downloaded."""
-    return cache_folder() / "pythons"
+    return environment.cache() / "pythons"
 
 
 @cache

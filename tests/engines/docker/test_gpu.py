@@ -17,7 +17,7 @@ import docker
 import pytest
 
 from orchestrator.bundled import WORKLOADS
-from orchestrator.engines import WorkerPlace
+from orchestrator.engines import WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import container, image, security
 from orchestrator.engines.docker.container import ContainerChannel, Spec, create
@@ -134,8 +134,8 @@ def test_runtime_is_asked_for_all_gpus_and_tensorflow_is_asked_what_it_sees(
     on_private: PrivateEngine, gpu_environment: DockerEnvironment, tmp_path: Path
 ) -> None:
     client = gpu_environment.client
-    place = WorkerPlace(run="gpu", results=tmp_path, log=tmp_path / "log", own_workloads=None)
-    started = gpu_environment.start(place, tmp_path / "stream.arrow")
+    paths = WorkerPaths(run="gpu", results=tmp_path, log=tmp_path / "log", own_workloads=None)
+    started = gpu_environment.start(paths, tmp_path / "stream.arrow")
     worker = WorkerClient(started.channel, "1.14.0")
     try:
         [entry] = client.api.containers(filters={"label": f"{container.RUN_LABEL}=gpu"})
@@ -218,8 +218,8 @@ def test_runtime_is_asked_for_gpus_by_uuid_and_code_that_the_driver_makes_is_kep
 ) -> None:
     """One folder an image and card, writable for who the container runs as, and there after it."""
     client = gpu_environment.client
-    place = WorkerPlace(run="kept", results=tmp_path, log=tmp_path / "log", own_workloads=None)
-    started = on_cards(gpu_environment, V100, SECOND).start(place, tmp_path / "stream.arrow")
+    paths = WorkerPaths(run="kept", results=tmp_path, log=tmp_path / "log", own_workloads=None)
+    started = on_cards(gpu_environment, V100, SECOND).start(paths, tmp_path / "stream.arrow")
     try:
         [entry] = client.api.containers(filters={"label": f"{container.RUN_LABEL}=kept"})
         write = ["sh", "-c", "echo code > $CUDA_CACHE_PATH/made && echo $CUDA_CACHE_PATH $CUDA_CACHE_MAXSIZE"]

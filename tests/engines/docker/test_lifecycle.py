@@ -10,7 +10,7 @@ from typing import Any
 import docker
 import pytest
 
-from orchestrator.engines import WorkerPlace
+from orchestrator.engines import WorkerPaths
 from orchestrator.engines.docker import container
 from orchestrator.engines.docker.engine import DockerEnvironment
 from orchestrator.engines.worker.client import WorkerClient
@@ -136,8 +136,8 @@ def test_worker_ends_in_order(
 ) -> None:
     """Not killed, or the end of its stream would be a matter of luck."""
     run = f"orderly-{tmp_path}"
-    place = WorkerPlace(run=run, results=tmp_path, log=tmp_path / "log", own_workloads=None)
-    started = environments["1.14.0"].start(place, tmp_path / "stream.arrow")
+    paths = WorkerPaths(run=run, results=tmp_path, log=tmp_path / "log", own_workloads=None)
+    started = environments["1.14.0"].start(paths, tmp_path / "stream.arrow")
     worker = WorkerClient(started.channel, "1.14.0")
     worker.hello(run=run, device="cpu", threads=None, folders=started.folders, results=started.results, timeout_s=60)
     if told:
@@ -176,8 +176,8 @@ def test_worker_killed_in_the_middle_is_a_row_and_not_the_end(
 def test_worker_whose_container_is_removed_is_told_so(
     client: docker.DockerClient, environments: dict[str, DockerEnvironment], tmp_path: Path
 ) -> None:
-    place = WorkerPlace(run="removed", results=tmp_path, log=tmp_path / "log", own_workloads=None)
-    channel = environments["1.14.0"].start(place, tmp_path / "stream.arrow").channel
+    paths = WorkerPaths(run="removed", results=tmp_path, log=tmp_path / "log", own_workloads=None)
+    channel = environments["1.14.0"].start(paths, tmp_path / "stream.arrow").channel
     [entry] = client.api.containers(filters={"label": f"{container.RUN_LABEL}=removed"})
     client.api.remove_container(entry["Id"], force=True)
     with pytest.raises(container.ChannelClosed, match=r"somebody removed its container|killed by SIGKILL"):
@@ -244,12 +244,12 @@ def test_what_a_worker_in_a_container_spends_is_its_own_and_not_foreign_load(
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "burns.py").write_text(BURNS)
-    place = WorkerPlace(run=f"burns-{tmp_path}", results=tmp_path, log=tmp_path / "log", own_workloads=mine)
-    started = environments["1.14.0"].start(place, tmp_path / "stream.arrow")
+    paths = WorkerPaths(run=f"burns-{tmp_path}", results=tmp_path, log=tmp_path / "log", own_workloads=mine)
+    started = environments["1.14.0"].start(paths, tmp_path / "stream.arrow")
     worker = WorkerClient(started.channel, "1.14.0")
     try:
         worker.hello(
-            run=place.run, device="cpu", threads=None, folders=started.folders, results=started.results, timeout_s=60
+            run=paths.run, device="cpu", threads=None, folders=started.folders, results=started.results, timeout_s=60
         )
         assert worker.pid is not None
         before = spent_by([worker.pid])

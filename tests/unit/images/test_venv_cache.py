@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.folder_lock import FolderLock
+from orchestrator.engines.directory_lock import DirectoryLock
 from orchestrator.engines.venv import engine as venv
 from orchestrator.engines.venv import interpreters
-from orchestrator.engines.venv.engine import MARKER, VenvEngine, folder_of
+from orchestrator.engines.venv.engine import MARKER, VenvEngine, environment_path
 from orchestrator.engines.venv.interpreters import Interpreter
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.images import venv_cache
@@ -44,7 +44,7 @@ def wanted() -> Path:
     """Where the lock of 2.13.0 leads with this test's Python."""
     found = interpreters.probe(Path(sys.executable).resolve())
     assert isinstance(found, Interpreter)
-    return folder_of(FLAVOUR, found)
+    return environment_path(FLAVOUR, found)
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_another_build_of_the_same_python_is_another_environment_without_an_inst
     assert venv.identify(made, found) == made.name, "an environment of an earlier version is kept"
     assert venv.identify(made, rebuilt) not in (made.name, venv.identify(made, found))
     assert venv.identify(made, found) == made.name
-    assert folder_of(FLAVOUR, rebuilt) == made
+    assert environment_path(FLAVOUR, rebuilt) == made
 
 
 def test_nothing_is_outdated_where_there_is_nothing(cache: Path):
@@ -167,7 +167,7 @@ def test_one_that_is_being_installed_stays(cache: Path):
 
 def test_one_that_was_prepared_stays_and_counts_as_in_use(cache: Path):
     made = make(cache / "one")
-    lock = FolderLock(made)
+    lock = DirectoryLock(made)
     assert lock.share()
     assert venv_cache.in_use(made)
     assert not venv_cache.remove(made)

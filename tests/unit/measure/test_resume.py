@@ -282,7 +282,7 @@ def test_more_rounds_use_the_workloads_that_the_run_keeps(tmp_path: Path, theatr
     run, mine = with_own(tmp_path)
     more_rounds(MoreOptions(run=run.path, rounds=2, own_workloads=mine if named else None), Quiet())
     assert theatre.stage.opened("sleeps", "2.0.0") == [3, 4]
-    assert theatre.stage.places == [run.workloads] * 2
+    assert theatre.stage.workload_directories == [run.workloads] * 2
 
 
 def test_workloads_that_are_named_and_have_changed_are_refused_with_a_way_on(tmp_path: Path, theatre: Theatre):

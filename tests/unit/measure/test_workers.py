@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.catalog.gpu_support import Fitting, Match
-from orchestrator.engines import Environment, Started, WorkerPlace
+from orchestrator.engines import Environment, Started, WorkerPaths
 from orchestrator.engines.worker.client import SeenGpu, WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
@@ -106,10 +106,10 @@ class Faltering(Dressing):
     fails: frozenset[int]
     turns: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def start(self, place: WorkerPlace, stream: Path) -> Started:
+    def start(self, paths: WorkerPaths, stream: Path) -> Started:
         if next(self.turns) in self.fails:
             raise EnvironmentFailed("does not start", version=self.facts.version)
-        return super().start(place, stream)
+        return super().start(paths, stream)
 
 
 @pytest.mark.parametrize(("fails", "lost"), [({1}, True), ({2}, False), ({2, 4}, False), ({2, 3, 5}, True)])

@@ -114,9 +114,9 @@ IMAGE = "sha256:0123456789abcdef"
 
 
 def test_code_is_kept_by_image_and_card(cache: Path):
-    assert nvidia.jit_folder(IMAGE, (FIRST,)) == cache / "0123456789ab-GPU-4d6a"
+    assert nvidia.jit_directory(IMAGE, (FIRST,)) == cache / "0123456789ab-GPU-4d6a"
     folders = {
-        nvidia.jit_folder(image, cards)
+        nvidia.jit_directory(image, cards)
         for image in (IMAGE, "sha256:fedcba")
         for cards in ((), (FIRST,), (SECOND,), (FIRST, SECOND))
     }
@@ -126,12 +126,12 @@ def test_code_is_kept_by_image_and_card(cache: Path):
 
 def test_code_of_many_cards_has_a_name_that_a_folder_can_have(cache: Path):
     many = tuple(replace(FIRST, uuid=f"GPU-{number:032x}") for number in range(16))
-    assert len(nvidia.jit_folder(IMAGE, many).name) < 64
+    assert len(nvidia.jit_directory(IMAGE, many).name) < 64
 
 
 def test_what_is_kept_is_told_with_its_image_and_its_size(cache: Path):
     assert list(nvidia.jit_kept()) == []
-    folder = nvidia.jit_folder(IMAGE, (FIRST,))
+    folder = nvidia.jit_directory(IMAGE, (FIRST,))
     (folder / "1" / "a").mkdir(parents=True)
     (folder / "1" / "a" / "code").write_bytes(b"x" * 1000)
     assert list(nvidia.jit_kept()) == [nvidia.CompiledCode(folder, "0123456789ab", 1000)]
@@ -141,7 +141,7 @@ def test_a_cache_that_cannot_be_written_says_which(cache: Path):
     cache.parent.mkdir(parents=True)
     cache.write_text("in the way")
     with pytest.raises(EnvironmentFailed, match=r"cannot write .*jit.*TFCOMPARE_CACHE"):
-        nvidia.jit_folder(IMAGE, (FIRST,))
+        nvidia.jit_directory(IMAGE, (FIRST,))
 
 
 def test_the_driver_is_told_where_and_how_much():

@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 
 
-class FolderLock:
-    def __init__(self, folder: Path) -> None:
+class DirectoryLock:
+    def __init__(self, directory: Path) -> None:
         """Open the lock file of a folder; raise OSError if this user can neither write nor read it."""
         # Why this user cannot write the folder, as far as its lock file tells.
         self.refusal: OSError | None = None
         # Programs that this process starts do not get the file: Python opens files close-on-exec.
-        self._file = self._open(folder.with_name(folder.name + ".lock"))
+        self._file = self._open(directory.with_name(directory.name + ".lock"))
         # Also for a lock that is dropped without being released; at exit the kernel closes it.
         self._close = weakref.finalize(self, os.close, self._file)
         self._close.atexit = False
@@ -56,10 +56,10 @@ class FolderLock:
         return True
 
 
-def is_locked(folder: Path) -> bool:
+def is_locked(directory: Path) -> bool:
     """Return whether the lock of a folder is held anywhere, this process included."""
     with suppress(OSError):
-        lock = FolderLock(folder)
+        lock = DirectoryLock(directory)
         try:
             return not lock.exclude()
         finally:
