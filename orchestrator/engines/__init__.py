@@ -20,13 +20,13 @@ CPU_GB, GPU_GB = 1.7, 6.0
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerPaths:
-    """The folders and files that a worker is started with, as paths of this machine."""
+    """The directories and files that a worker is started with, as paths of this machine."""
 
     run: str
     results: Path
     log: Path
     own_workloads: Path | None
-    # Files of that folder which have to be mounted into it.
+    # Files of `own_workloads` which have to be mounted into it.
     large: tuple[LargeFile, ...] = ()
 
 
@@ -72,7 +72,7 @@ class Engine(Protocol):
         """Build or install the version unless that was done before; raise EnvironmentFailed if it fails."""
 
     def storage(self) -> tuple[str, Path] | None:
-        """Return what the engine keeps and the folder it keeps it in, if that can be seen from here."""
+        """Return what the engine keeps and the directory it keeps it in, if that can be seen from here."""
 
     def close(self) -> None:
         """Free what the engine holds; never raise."""
@@ -87,7 +87,8 @@ class EngineInfo:
     # What a replicate may have for itself, where forks are not wanted.
     isolation: Isolation
     gpus: bool = False
-    # Whether workers are children of another program: this process's CPUs do not bind them, its folders not reach them.
+    # Whether workers are children of another program: they are not bound by this process's CPUs and do not see its
+    # directories.
     detached: bool = False
 
 

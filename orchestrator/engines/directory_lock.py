@@ -1,7 +1,7 @@
-"""A lock on a folder for several processes: shared by its users, exclusive for the one that writes or removes it.
+"""A lock on a directory for several processes: shared by its users, exclusive for the one that writes or removes it.
 
-It is a lock of the kernel on a file next to the folder, and is released with its process, however that ends. The file
-is never removed: a process that still has the old file open would not notice who locks a new one.
+It is a lock of the kernel on a file next to the directory, and is released with its process, however that ends. The
+file is never removed: a process that still has the old file open would not notice who locks a new one.
 """
 
 import fcntl
@@ -13,8 +13,8 @@ from pathlib import Path
 
 class DirectoryLock:
     def __init__(self, directory: Path) -> None:
-        """Open the lock file of a folder; raise OSError if this user can neither write nor read it."""
-        # Why this user cannot write the folder, as far as its lock file tells.
+        """Open the lock file of a directory; raise OSError if this user can neither write nor read it."""
+        # Why this user cannot write the directory, as far as its lock file tells.
         self.refusal: OSError | None = None
         # Programs that this process starts do not get the file: Python opens files close-on-exec.
         self._file = self._open(directory.with_name(directory.name + ".lock"))
@@ -57,7 +57,7 @@ class DirectoryLock:
 
 
 def is_locked(directory: Path) -> bool:
-    """Return whether the lock of a folder is held anywhere, this process included."""
+    """Return whether the lock of a directory is held anywhere, this process included."""
     with suppress(OSError):
         lock = DirectoryLock(directory)
         try:

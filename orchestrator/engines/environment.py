@@ -13,7 +13,7 @@ NOT_PASSED_ON = re.compile("TF_(VAR|TOKEN|CLI|HTTP)_.*|TF_ENCRYPTION|.*_(PASSWOR
 
 
 def cache() -> Path:
-    """Return the folder for everything that can be created again."""
+    """Return the directory for everything that can be created again."""
     base = os.environ.get("TFCOMPARE_CACHE") or os.environ.get("XDG_CACHE_HOME")
     return Path(base or home("TFCOMPARE_CACHE") / ".cache") / "tfcompare"
 

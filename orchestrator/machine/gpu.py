@@ -1,4 +1,4 @@
-"""NVIDIA cards: the fixed facts of each card, and its readings at one moment. Empty without a driver.
+"""NVIDIA GPUs: the fixed facts of each GPU, and its readings at one moment. Empty without a driver.
 
 Facts come from NVML, or from nvidia-smi if NVML does not answer. Readings come only from NVML, because a program that
 takes a tenth of a second to start would disturb what it observes.
@@ -14,7 +14,7 @@ from typing import Any
 from orchestrator.machine import nvidia_smi
 from orchestrator.model import CardSpan
 
-# The driver's bits. An idle card, application clocks and display clocks are left out: those are how it was set up.
+# The driver's bits. An idle GPU, application clocks and display clocks are left out: those are how it was set up.
 REASONS = {
     0x004: "power cap",
     0x008: "hardware slowdown",
@@ -25,13 +25,13 @@ REASONS = {
     0x200: "board limit",
     0x400: "reliability limit",
 }
-# A power cap is not among them: every busy card works at its cap, so it holds all arms of a round alike.
+# A power cap is not among them: every busy GPU works at its cap, so it holds all arms of a round alike.
 DISTURBING = ("thermal slowdown", "power brake", "hardware slowdown")
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """A card; None means that the card does not report the value."""
+    """A GPU; None means that the GPU does not report the value."""
 
     index: int
     uuid: str | None
@@ -45,7 +45,7 @@ class Gpu:
 
     @property
     def key(self) -> str:
-        """The card's permanent name; an index may belong to another card after the next start of the machine."""
+        """The GPU's permanent name; an index may belong to another GPU after the next start of the machine."""
         return self.uuid or str(self.index)
 
     @property
@@ -65,9 +65,9 @@ class Gpu:
 
 @dataclass(frozen=True)
 class GpuReading:
-    """A card's readings at one moment.
+    """A GPU's readings at one moment.
 
-    None means that the card does not report the value. `throttled` lists the reasons why its clocks were held back.
+    None means that the GPU does not report the value. `throttled` lists the reasons why its clocks were held back.
     """
 
     index: int
@@ -92,7 +92,7 @@ class GpuReading:
 
 
 def gpus(nvml: Any = None) -> tuple[Gpu, ...]:
-    """Return all cards of this machine, including those that CUDA_VISIBLE_DEVICES hides."""
+    """Return all GPUs of this machine, including those that CUDA_VISIBLE_DEVICES hides."""
     nvml = nvml or _package()
     return tuple(_gpu(nvml, index, handle) for index, handle in _handles(nvml)) or tuple(
         map(_build_gpu, nvidia_smi.gpus())
@@ -100,16 +100,16 @@ def gpus(nvml: Any = None) -> tuple[Gpu, ...]:
 
 
 def read_gpus(nvml: Any = None, only: Collection[str] = (), *, brief: bool = False) -> tuple[GpuReading, ...]:
-    """Return readings of the cards with these keys, or of all cards.
+    """Return readings of the GPUs with these keys, or of all GPUs.
 
-    `brief` leaves out which processes use the card, because the driver takes longest to report them.
+    `brief` leaves out which processes use the GPU, because the driver takes longest to report them.
     """
     nvml = nvml or _package()
     return tuple(_reading(nvml, index, handle, brief) for index, handle in _gpus_to_read(nvml, frozenset(only)))
 
 
 def spans(readings: Iterable[GpuReading]) -> tuple[CardSpan, ...]:
-    """Summarise several readings, card by card."""
+    """Summarise several readings, GPU by GPU."""
     by_index = groupby(sorted(readings, key=lambda reading: reading.index), key=lambda reading: reading.index)
     return tuple(_span(index, tuple(group)) for index, group in by_index)
 
@@ -129,7 +129,7 @@ def _span(index: int, readings: tuple[GpuReading, ...]) -> CardSpan:
 
 
 def disturbance(before: tuple[GpuReading, ...], after: tuple[GpuReading, ...], own_pids: frozenset[int] | None) -> str:
-    """Return what disturbed the cards, in words, or '' if nothing did.
+    """Return what disturbed the GPUs, in words, or '' if nothing did.
 
     NVML reports the pids of the host, while a container counts its own. `own_pids` is None if ours are not known on the
     host; then no process is judged.
@@ -165,7 +165,7 @@ def _gpu(nvml: Any, index: int, handle: Any) -> Gpu:
 
 
 def _build_gpu(row: nvidia_smi.Row) -> Gpu:
-    """Build a card from a row of nvidia-smi."""
+    """Build a GPU from a row of nvidia-smi."""
     return Gpu(
         index=int(row["index"] or 0),
         uuid=row["uuid"],
@@ -213,7 +213,7 @@ def _watts(milliwatts: int | None) -> int | None:
 def _ask(nvml: Any, functions: str, *arguments: Any) -> Any:
     """Call the newest available function among several names for the same question.
 
-    Old drivers lack the new name, and new drivers drop the old one. Returns None if the card, the driver or the package
+    Old drivers lack the new name, and new drivers drop the old one. Returns None if the GPU, the driver or the package
     has no answer.
     """
     for function in functions.split():
@@ -234,7 +234,7 @@ def _package() -> Any:
 
 @cache
 def _handles(nvml: Any) -> tuple[tuple[int, Any], ...]:
-    """Return all cards, found once per process: starting NVML and finding its cards costs more than reading them."""
+    """Return all GPUs, found once per process: starting NVML and finding its GPUs costs more than reading them."""
     if nvml is None:
         return ()
     try:
@@ -248,7 +248,7 @@ def _handles(nvml: Any) -> tuple[tuple[int, Any], ...]:
 
 @cache
 def _gpus_to_read(nvml: Any, only: frozenset[str]) -> tuple[tuple[int, Any], ...]:
-    """Return the cards to read, found once per choice: they are read after each of hundreds of bursts."""
+    """Return the GPUs to read, found once per choice: they are read after each of hundreds of bursts."""
     return tuple(
         (index, handle)
         for index, handle in _handles(nvml)

@@ -62,13 +62,13 @@ def host_facts(root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpu
 
 
 def is_here(facts: Mapping[str, object], root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpus) -> bool:
-    """Return whether facts belong to this machine; in runs of earlier versions, a machine's id includes its cards."""
+    """Return whether facts belong to this machine; in runs of earlier versions, a machine's id includes its GPUs."""
     uuids = sorted(gpu.uuid for gpu in find_gpus() if gpu.uuid)
     return facts.get("id") in (_identify(root), _identify(root, *uuids))
 
 
 def _identify(root: Path, *uuids: str) -> str:
-    # Nothing that moves by itself, like a clock rate, may make another machine of this one. Cards are not part of it: a
+    # Nothing that moves by itself, like a clock rate, may make another machine of this one. GPUs are not part of it: a
     # driver that has just been upgraded shows none until the next start.
     board = _find(root, "sys/class/dmi/id/board_name", WHOLE_LINE)
     stable = (_name_cpu(root), os.cpu_count(), board, _find(root, "etc/machine-id", WHOLE_LINE), *uuids)
@@ -277,7 +277,7 @@ def spent_by(groups: Collection[int], root: Path = ROOT) -> float:
 class Witness:
     """Readings from before the bursts of a visit and after each of them, to detect disturbances afterwards.
 
-    `gpus` are the keys of the watched cards: all cards if empty, None on a CPU. `groups` are the process groups of
+    `gpus` are the keys of the watched GPUs: all GPUs if empty, None on a CPU. `groups` are the process groups of
     those workers that run on this machine.
     """
 
@@ -300,7 +300,7 @@ class Witness:
         return cls(chosen, gpus, read_counters(chosen), before, groups=frozenset(groups), spent_s=spent_s)
 
     def look(self) -> None:
-        """Read the cards after a burst: under load, a card shows what it does not show when idle."""
+        """Read the GPUs after a burst: under load, a GPU shows what it does not show when idle."""
         if self.gpus is not None:
             self.looks.extend(read_gpus(only=self.gpus, brief=True))
 
@@ -323,7 +323,7 @@ class Witness:
 
 
 def free_gb(directory: Path) -> float:
-    """Return how much is free on the disk that a folder is on, or would be on."""
+    """Return how much is free on the disk that a directory is on, or would be on."""
     while not directory.exists():
         directory = directory.parent
     return shutil.disk_usage(directory).free / 1e9

@@ -1,4 +1,4 @@
-"""What `nvidia-smi` reports of the cards, for when NVML's package is missing or its library does not answer."""
+"""What `nvidia-smi` reports of the GPUs, for when NVML's package is missing or its library does not answer."""
 
 import csv
 import re
@@ -12,7 +12,7 @@ FIELDS = (
 )  # fmt: skip
 # How a driver names a question that it is too old for; it then answers none of the others either.
 UNKNOWN_FIELD = re.compile(r'Field "([\w.]+)" is not a valid field')
-# What a card has not: "[N/A]", "[Not Supported]", "[Unknown Error]".
+# What a GPU has not: "[N/A]", "[Not Supported]", "[Unknown Error]".
 NOTHING = re.compile(r"\[.*\]|N/A|ERR!|")
 TIMEOUT_S = 30.0
 
@@ -20,9 +20,9 @@ Row = dict[str, str | None]
 
 
 def gpus() -> tuple[Row, ...]:
-    """Return the fields of each card; nothing if there is no driver.
+    """Return the fields of each GPU; nothing if there is no driver.
 
-    A field is None if the card or its driver does not know it.
+    A field is None if the GPU or its driver does not know it.
     """
     program = shutil.which("nvidia-smi")
     return _query(program) if program else ()
@@ -38,7 +38,7 @@ def _query(program: str) -> tuple[Row, ...]:
             return ()
         if done.returncode == 0:
             lines = csv.reader(done.stdout.splitlines(), skipinitialspace=True)
-            # "No devices were found", and that one is lost, stand where cards would.
+            # "No devices were found", and that one is lost, stand where GPUs would.
             return tuple(_row(fields, values) for values in lines if values and values[0].isdigit())
         refused = UNKNOWN_FIELD.search(done.stdout + done.stderr)
         if refused is None or refused[1] not in fields:

@@ -52,7 +52,7 @@ class PreparedRun:
 
 
 def plan_run(options: RunOptions, say: Callable[[str], None], fewest: int = 2) -> PlannedRun:
-    """Lock versions that no table has, check the options, and judge each version by the cards."""
+    """Lock versions that no table has, check the options, and judge each version by the GPUs."""
     return fit(make_plan(replace(options, versions=provide(options.versions, say)), fewest))
 
 
@@ -139,7 +139,7 @@ def add_control(environments: dict[str, Environment], plan: Plan) -> dict[str, E
 
 
 def find_workloads(plan: Plan, directory: RunDir, held: ExitStack) -> Path | None:
-    """Return the folder from which workers load the user's own workloads."""
+    """Return the directory from which workers load the user's own workloads."""
     if not directory.workloads.is_dir():
         return None
     if ENGINES[plan.engine].detached or not plan.large:

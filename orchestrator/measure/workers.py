@@ -16,7 +16,7 @@ from orchestrator.model import Lost, number_of
 from orchestrator.results.streams import Stream
 
 START_TIMEOUT_S = 180.0
-# While a driver makes a version's code for its card: half an hour was reported, and an hour and a half for four cards.
+# While a driver makes a version's code for its GPU: half an hour was reported, and an hour and a half for four GPUs.
 SLOW_START_TIMEOUT_S = 7200.0
 # A version whose worker dies this often is not measured any further: its machine or its TensorFlow is broken.
 MOST_DEATHS = 3
@@ -194,7 +194,7 @@ class Workers:
             self._settle(slot)
 
     def _settle(self, slot: WorkerSlot) -> None:
-        """Move an ended worker's stream out of the folder it could write to, however the worker ended."""
+        """Move an ended worker's stream out of the directory it could write to, however the worker ended."""
         slot.client = None
         if slot.stream:
             self._run.settle(slot.stream)
@@ -208,7 +208,7 @@ class Workers:
 def misfit(requested: Sequence[Gpu], seen: Sequence[SeenGpu]) -> str:
     """Describe how the GPUs that TensorFlow sees differ from those requested; return '' if they match.
 
-    If no particular card was requested, any card will do.
+    If no particular GPU was requested, any GPU will do.
     """
     if not seen:
         where = f", where {_describe_gpus(requested)} was asked for" if requested else ""
@@ -220,9 +220,9 @@ def misfit(requested: Sequence[Gpu], seen: Sequence[SeenGpu]) -> str:
 
 
 def _alike(requested: Sequence[Gpu], seen: Sequence[SeenGpu]) -> bool:
-    """Return whether the same cards were requested and seen, in any order.
+    """Return whether the same GPUs were requested and seen, in any order.
 
-    CUDA lists the fastest card first, and the driver lists cards by slot.
+    CUDA lists the fastest GPU first, and the driver lists GPUs by slot.
     """
     unmatched = list(seen)
     for gpu in requested:
@@ -236,7 +236,7 @@ def _alike(requested: Sequence[Gpu], seen: Sequence[SeenGpu]) -> bool:
 def _same(gpu: Gpu, candidate: SeenGpu) -> bool:
     if gpu.capability and candidate.capability and gpu.capability != candidate.capability:
         return False
-    # A slice of a card has the card's name and more; older drivers left out the maker's.
+    # A slice of a GPU has the GPU's name and more; older drivers left out the maker's.
     mine, its = (gpu.name or "").removeprefix("NVIDIA "), candidate.name.removeprefix("NVIDIA ")
     return not mine or not its or mine in its or its in mine
 

@@ -121,10 +121,10 @@ def _read_start(pid: int) -> str:
 def create(client: docker.DockerClient, spec: Spec) -> str:
     """Create a container and return its id.
 
-    It has no network, a read-only file system, no capabilities and one writable folder. With a GPU there is a second
+    It has no network, a read-only file system, no capabilities and one writable directory. With a GPU there is a second
     one, for the code that the GPU's driver compiles.
     """
-    # Mounts, not binds: an engine that does not see a folder says so, where a bind makes an empty one.
+    # Mounts, not binds: an engine that does not see a directory says so, where a bind makes an empty one.
     mounted = host_paths.mounts(client)
 
     def mount(name: str, source: Path, *, read_only: bool = True) -> Mount:
@@ -179,10 +179,10 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
 
 
 def _hand_over(directory: Path, user: tuple[int, int]) -> None:
-    """Give root's folder, and what earlier workers left in it, to the user that the worker runs as."""
+    """Give root's directory, and what earlier workers left in it, to the user that the worker runs as."""
     if os.getuid() or not directory.is_dir():
         return
-    # By descriptors: another container may hold the folder of a card, and could put a link into the way.
+    # By descriptors: another container may hold the directory of a GPU, and could put a link into the way.
     for _, directories, files, within in os.fwalk(directory):
         os.chown(within, *user)
         for name in (*directories, *files):

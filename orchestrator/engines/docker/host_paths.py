@@ -1,6 +1,6 @@
-"""Translates folders for a tfcompare that runs in a container of the same Docker engine.
+"""Translates directories for a tfcompare that runs in a container of the same Docker engine.
 
-A folder that such a container mounts has another path outside, and a folder that it does not mount does not exist
+A directory that such a container mounts has another path outside, and a directory that it does not mount does not exist
 there.
 """
 
@@ -24,7 +24,7 @@ OWN_ID = re.compile(r"/containers/([0-9a-f]{64})/(?:hostname|hosts|resolv\.conf)
 
 
 def mounts(client: docker.DockerClient) -> dict[Path, Path] | None:
-    """Return where this container's mounted folders are outside, or None if it is not a container of this engine."""
+    """Return where this container's mounts are outside, or None if it is not a container of this engine."""
     try:
         match = OWN_ID.search(MOUNTS.read_text(errors="replace"))
     except OSError:
@@ -51,7 +51,7 @@ def find_engine_path(path: Path, mounted: Mapping[Path, Path] | None) -> Path | 
 
 
 def source(path: Path, mounted: Mapping[Path, Path] | None, *, read_only: bool) -> Path:
-    """Return what to mount for a folder.
+    """Return what to mount for a directory.
 
     If it is only read, this may be a copy that the engine sees and that the worker's user may read.
     """

@@ -55,7 +55,7 @@ class Recipe:
 
 
 def builder() -> str:
-    """Return a name for this user and their data folder, as a hash because labels go with a saved or pushed image."""
+    """Return a name for this user and their data directory; it is a hash, since a pushed image carries its labels."""
     directory = os.path.realpath(user_data.folder())
     return f"{os.getuid()}-{hashlib.sha256(directory.encode()).hexdigest()[:12]}"
 

@@ -1,6 +1,6 @@
 """Asks a Docker engine for GPUs, and checks that it can provide them: NVIDIA's runtime, a device request, or CDI.
 
-One folder per image and set of cards keeps the code that the driver compiles from PTX, for later containers and runs.
+One directory per image and set of GPUs keeps the code that the driver compiles from PTX, for later containers and runs.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ def variables(request: GpuRequest | None, devices: Sequence[str] = ()) -> dict[s
 
 
 def names(request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any]) -> tuple[str, ...]:
-    """Return the names of the cards in such a request; raise EngineUnavailable for one that CDI does not list."""
+    """Return the names of the GPUs in such a request; raise EngineUnavailable for one that CDI does not list."""
     if request != "cdi":
         return tuple(gpu.key for gpu in gpus)
     listed = _cdi_devices(info)
@@ -144,7 +144,7 @@ def _device_refusal(client: docker.DockerClient) -> str:
 
 @dataclass(frozen=True)
 class CompiledCode:
-    """A folder of code that a driver compiled, and the image that it was compiled for."""
+    """A directory of code that a driver compiled, and the image that it was compiled for."""
 
     path: Path
     image: str
@@ -156,7 +156,7 @@ def jit_root() -> Path:
 
 
 def jit_directory(image: str, gpus: Sequence[Gpu]) -> Path:
-    """Return the folder for what the drivers of these cards compile from an image's PTX, and create it if necessary.
+    """Return the directory for what the drivers of these GPUs compile from an image's PTX, and create it if necessary.
 
     It belongs to this user, like the container's processes. A volume of the engine would belong to root.
     """
@@ -177,7 +177,7 @@ def jit_variables(directory: str) -> dict[str, str]:
 
 
 def jit_kept() -> Iterator[CompiledCode]:
-    """Yield all such folders, for freeing disk space; `image` is the beginning of the image's id."""
+    """Yield all such directories, for freeing disk space; `image` is the beginning of the image's id."""
     root = jit_root()
     for path in sorted(root.iterdir()) if root.is_dir() else ():
         size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

@@ -35,7 +35,7 @@ def find_user() -> tuple[int, int]:
 
 def find_options(info: Mapping[str, Any]) -> list[str]:
     """Return a container's security options."""
-    # SELinux lets no container read folders that are not labelled for it, and labels of the user's stay as they are.
+    # SELinux lets no container read directories that are not labelled for it, and the user's labels stay as they are.
     return ["no-new-privileges", *(["label=disable"] if "selinux" in _read_option_names(info) else [])]
 
 

@@ -1,4 +1,4 @@
-"""Sources of packages that the user names: an index with its login, or a folder of wheels."""
+"""Sources of packages that the user names: an index with its login, or a directory of wheels."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -90,7 +90,7 @@ def _address(url: str) -> SplitResult:
 
 
 class Wheelhouse:
-    """A folder of wheels and source packages."""
+    """A directory of wheels and source packages."""
 
     def __init__(self, directory: Path) -> None:
         if not directory.is_dir():

@@ -233,7 +233,7 @@ def environment_path(flavour: Flavour, interpreter: Interpreter) -> Path:
 
 
 def identify(path: Path, interpreter: Interpreter) -> str:
-    """Return what distinguishes an environment from others: its folder and, if that changed, the build of its Python.
+    """Return what distinguishes an environment from others: its directory and, if that changed, the build of its Python.
 
     The build is included if it is no longer the one of the install. An environment links to that Python, so a new build
     needs no new install.

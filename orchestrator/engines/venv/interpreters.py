@@ -82,7 +82,7 @@ def _candidates(number: str) -> Iterator[Path]:
 
 
 def _interpreters_of_tools(root: Path, pattern: str, number: str) -> Iterator[Path]:
-    """Yield the interpreters of Python `number` in a folder, newest patch release first."""
+    """Yield the interpreters of Python `number` in a directory, newest patch release first."""
     installs = [path for path in root.glob(pattern) if (path / "bin" / f"python{number}").exists()]
 
     def patch(path: Path) -> tuple[int, ...]:
@@ -107,7 +107,7 @@ def _uv_pythons() -> Path:
 
 
 def own_pythons() -> Path:
-    """Return the folder of the Pythons that tfcompare has downloaded."""
+    """Return the directory of the Pythons that tfcompare has downloaded."""
     return environment.cache() / "pythons"
 
 

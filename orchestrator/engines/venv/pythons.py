@@ -1,4 +1,4 @@
-"""Installs Pythons that this machine lacks: uv downloads them into a folder in tfcompare's cache."""
+"""Installs Pythons that this machine lacks: uv downloads them into a directory in tfcompare's cache."""
 
 import os
 import re
