@@ -261,7 +261,7 @@ def obstacle_to(options: RunOptions, number: str, directory: RunDir, view: View)
     try:
         if engine.outlook(planned.versions[0]).state == "ready":
             return None
-        _, failures = prepare_run.prepare(planned.versions, engine, directory, view)
+        _, failures = prepare_run.make_environments(planned.versions, engine, directory, view)
     finally:
         engine.close()
     return next(iter(failures.values()), None)

@@ -1,6 +1,6 @@
 """What a run, a profile and a search prepare: the plan, the engine, the run directory, workloads and environments."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
@@ -84,31 +84,19 @@ def pin_workloads(run: OpenRun) -> OpenRun:
 
 
 def prepare_environments(run: OpenRun, *, enough: Callable[[Collection[str]], bool] = bool) -> PreparedRun:
-    """Make the versions ready on the chosen engine, or on the next candidate if it can make none of them.
+    """Make the versions ready and complete the plan. If Pythons are missing, `enough` must hold.
 
-    There are other candidates only if the choice of the engine was left open. Failures are journaled and reported. If
-    Pythons are missing, `enough` must hold.
+    Failures are journaled and reported.
     """
-    planned, options, directory, view = run.planned, run.planned.options, run.directory, run.view
-    name = run.engine_name
-    environments, failures = prepare(planned.versions, run.engine, directory, view)
-    names = find_candidates(options.engine, options.isolation, options.environments)
-    for other in names[names.index(name) + 1 :]:
-        if environments:
-            break
-        first = next(iter(failures.values()))
-        view.say(f"no image could be had ({first}); taking {ENGINES[other].title} instead")
-        name, engine = other, ENGINES[other].make(options.environments)
-        run.held.callback(engine.close)
-        environments, failures = prepare(planned.versions, engine, directory, view)
+    planned, directory, view = run.planned, run.directory, run.view
+    engine_name, environments, failures = _make_on_first_able_engine(run)
     lacks_python = any(failure.lacks_python for failure in failures.values())
     if not environments or (lacks_python and not enough(environments)):
-        raise alternative.make_error(options, planned.versions, failures)
+        raise alternative.make_error(planned.options, planned.versions, failures)
     for message in exit_error.join_failures(failures.values()):
         view.say(f"warning: {message}")
-    for version, failure in failures.items():
-        directory.record(Lost(version=version, stage="environment", reason=failure.headline))
-    plan = replace(planned.plan, engine=name)
+    record_lost(failures, directory)
+    plan = replace(planned.plan, engine=engine_name)
     return PreparedRun(
         plan=plan,
         environments=add_control(environments, plan),
@@ -119,16 +107,46 @@ def prepare_environments(run: OpenRun, *, enough: Callable[[Collection[str]], bo
     )
 
 
-def prepare(
+def _make_on_first_able_engine(run: OpenRun) -> tuple[str, dict[str, Environment], dict[str, EnvironmentFailed]]:
+    """Make the versions ready on the chosen engine, or on the next candidate if it can make none of them.
+
+    There are other candidates only if the choice of the engine was left open. Returns the name of the engine, the
+    environments, and the failures.
+    """
+    options, versions = run.planned.options, run.planned.versions
+    name = run.engine_name
+    environments, failures = make_environments(versions, run.engine, run.directory, run.view)
+    candidates = find_candidates(options.engine, options.isolation, options.environments)
+    for other in candidates[candidates.index(name) + 1 :]:
+        if environments:
+            break
+        first = next(iter(failures.values()))
+        run.view.say(f"no image could be had ({first}); taking {ENGINES[other].title} instead")
+        name, engine = other, ENGINES[other].make(options.environments)
+        run.held.callback(engine.close)
+        environments, failures = make_environments(versions, engine, run.directory, run.view)
+    return name, environments, failures
+
+
+def make_environments(
     versions: tuple[Version, ...], engine: Engine, directory: RunDir, view: View
 ) -> tuple[dict[str, Environment], dict[str, EnvironmentFailed]]:
-    """Make every version ready, side by side; a version that cannot be made ready affects only itself."""
+    """Make every version ready on this engine, side by side, and return the environments and the failures.
+
+    A version that cannot be made ready affects only itself.
+    """
     try:
         results = make_ready(versions, engine, directory.logs, view)
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted before anything was measured; environments that are done are kept") from stop
     ready = {number: result.environment for number, result in results.items() if isinstance(result, ReadyEnvironment)}
     return ready, {number: result for number, result in results.items() if isinstance(result, EnvironmentFailed)}
+
+
+def record_lost(failures: Mapping[str, EnvironmentFailed], directory: RunDir) -> None:
+    """Journal the versions that have no environment."""
+    for version, failure in failures.items():
+        directory.record(Lost(version=version, stage="environment", reason=failure.headline))
 
 
 def add_control(environments: dict[str, Environment], plan: Plan) -> dict[str, Environment]:

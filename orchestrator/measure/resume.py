@@ -15,7 +15,7 @@ from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.machine.host import host_facts, is_here
 from orchestrator.measure.conduct import Done, conduct
-from orchestrator.measure.prepare_run import PreparedRun, add_control, find_workloads, prepare
+from orchestrator.measure.prepare_run import PreparedRun, add_control, find_workloads, make_environments, record_lost
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.rounds import RoundRange, find_undecided
 from orchestrator.model import (
@@ -27,7 +27,6 @@ from orchestrator.model import (
     Ended,
     Entry,
     Extended,
-    Lost,
     Manifest,
     Plan,
     is_control,
@@ -151,8 +150,7 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
         view.say(f"engine: {engine.check()}")
         environments, failures = _prepare_again(directory, engine, view)
         directory.record(ahead)
-        for version, failure in failures.items():
-            directory.record(Lost(version=version, stage="environment", reason=failure.headline))
+        record_lost(failures, directory)
         prepared = PreparedRun(
             plan=plan,
             environments=environments,
@@ -239,7 +237,7 @@ def _prepare_again(
     by_number = {version.number: version for version in catalog.all_versions()}
     measured = [number for number in plan.versions if number in manifest.environments]
     wanted = [by_number[number] for number in measured if number in by_number]
-    environments, failures = prepare(tuple(wanted), engine, directory, view)
+    environments, failures = make_environments(tuple(wanted), engine, directory, view)
     for number in measured:
         if number not in by_number and not is_control(number):
             failures[number] = EnvironmentFailed("left out, it is no longer in the table of versions", version=number)

@@ -1,11 +1,12 @@
 """The course of a run, from top to bottom: the request, what it requires, the measurement, the verdicts."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from orchestrator.catalog import pinned
 from orchestrator.engines.choose import choose_engine
-from orchestrator.measure import alternative
+from orchestrator.measure.alternative import can_compare
 from orchestrator.measure.conduct import Done, conduct
 from orchestrator.measure.outline import outline
 from orchestrator.measure.prepare_run import make_manifest, open_run, pin_workloads, plan_run, prepare_environments
@@ -16,14 +17,15 @@ from orchestrator.terminal.progress import View
 
 
 def run(options: RunOptions, view: View) -> Done:
+    """Plan a run, make its versions ready, measure, and judge what was measured."""
     planned = plan_run(options, view.say)
     with open_run(planned, Path("runs") / planned.plan.run, view) as opened:
         view.say(outline(planned.plan))
         for note in planned.fitting.notes:
             view.say(f"note: {note}")
         opened = pin_workloads(opened)
-        prepared = prepare_environments(opened, enough=lambda ready: alternative.can_compare(planned.plan, ready))
-        # Only now is all of the plan known: the engine may have changed where the first could make no environment.
+        prepared = prepare_environments(opened, enough=partial(can_compare, planned.plan))
+        # Not before all of the plan is known: another engine than the chosen one may have made the environments.
         prepared.directory.write_plan(prepared.plan)
         prepared.directory.write_manifest(make_manifest(opened.planned, prepared.environments))
         return conduct(prepared, first_rounds(prepared.plan), Progress(), view)

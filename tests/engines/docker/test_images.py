@@ -20,7 +20,7 @@ from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import image
 from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.measure.prepare_run import prepare
+from orchestrator.measure.prepare_run import make_environments
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View, view
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version
@@ -194,7 +194,7 @@ def told(view: View, engine: DockerEngine, folder: Path) -> str:
     full = version("1.14.0")
     directory = RunDir.create(folder / "run")
     with view:
-        environments, failures = prepare((full,), engine, directory, view)
+        environments, failures = make_environments((full,), engine, directory, view)
     assert not failures
     return environments["1.14.0"].facts.details["tag"]
 
