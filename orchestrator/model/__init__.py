@@ -10,6 +10,7 @@ from orchestrator.model.cases import (
     is_control,
     number_of,
     params_label,
+    params_text,
 )
 from orchestrator.model.claims import Claim, Effect, Expectation
 from orchestrator.model.comparison import ArmResult, Comparison, Contrast, Drift, VerdictName
@@ -79,4 +80,5 @@ __all__ = [
     "is_control",
     "number_of",
     "params_label",
+    "params_text",
 ]

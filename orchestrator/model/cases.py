@@ -34,8 +34,7 @@ class Case:
 
     @property
     def params_text(self) -> str:
-        """The parameters with spaces between them, so that they can be wrapped there."""
-        return " ".join(f"{name}={value}" for name, value in self.params)
+        return params_text(self.params)
 
 
 class ArmKey(NamedTuple):
@@ -77,3 +76,8 @@ def number_of(version: str) -> str:
 
 def params_label(params: Params) -> str:
     return "[" + ",".join(f"{name}={value}" for name, value in params) + "]" if params else ""
+
+
+def params_text(params: Params) -> str:
+    """Return parameters with spaces between them, so that they can be wrapped there."""
+    return " ".join(f"{name}={value}" for name, value in params)
