@@ -1,4 +1,4 @@
-"""Where Pythons are missing, one message names the versions, and a command says what can be compared instead."""
+"""Where Pythons are missing, a command says what can be compared instead."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +11,6 @@ from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure import alternative
 from orchestrator.model import Expectation
 from orchestrator.plan.request import RunOptions, make_plan
-from orchestrator.results import exit_error
 from tests.support.builders import claim
 
 VERSIONS = catalog.resolve(["1.14", "2.0", "2.13"])
@@ -34,15 +33,6 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def fail(*numbers: str, lacks_python: bool = True) -> dict[str, EnvironmentFailed]:
     message = "Python 3.7 could not be downloaded (no network)"
     return {number: EnvironmentFailed(message, version=number, lacks_python=lacks_python) for number in numbers}
-
-
-def test_versions_with_one_reason_share_a_message():
-    other = EnvironmentFailed("the disk is full: no space", version="2.13.0")
-    assert exit_error.join_failures([*fail("1.14.0", "2.0.0").values(), other]) == [
-        "1.14.0, 2.0.0: Python 3.7 could not be downloaded (no network)",
-        "2.13.0: the disk is full: no space",
-    ]
-    assert exit_error.join_failures([EnvironmentFailed("nothing works")]) == ["nothing works"]
 
 
 def test_the_last_line_compares_what_is_left_with_the_newest_release(on):

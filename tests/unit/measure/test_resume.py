@@ -16,7 +16,6 @@ from orchestrator.measure.resume import MoreOptions, extension, more_rounds, rea
 from orchestrator.model import Calibrated, Disturbed, Ended, Extended, Finished, Machine
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
-from orchestrator.plan.pairs import looks_left
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
@@ -25,23 +24,6 @@ from tests.support.builders import NEW, OLD, case, plan
 from tests.support.theatre import DECIDED, OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
 
 LOOKS = (6, 10, 15, 20)
-
-
-@pytest.mark.parametrize(
-    ("taken", "rounds", "left"),
-    [
-        ((), 0, (6, 10, 15, 20)),
-        ((6,), 6, (10, 15, 20)),
-        ((6, 8), 8, (15, 20)),
-        ((4,), 4, (10, 15, 20)),
-        ((6, 10, 15, 20), 20, ()),
-        ((6, 10, 12), 12, (20,)),
-        ((6, 7, 8, 9), 9, ()),
-        ((6, 8, 28), 28, ()),
-    ],
-)
-def test_a_look_where_none_was_planned_takes_the_place_of_the_next(taken, rounds: int, left):
-    assert looks_left(LOOKS, taken, rounds) == left
 
 
 def ended(round: int, outcome: str = "measured", version: str = OLD) -> Ended:

@@ -1,4 +1,4 @@
-"""What is asked becomes a plan, what happens becomes an exit code, and a run's end is recorded however it comes."""
+"""What happens becomes an exit code, and a run's end is recorded however it comes."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -35,72 +35,6 @@ SMOKE = RunOptions(versions=VERSIONS, suite="smoke", selected=("power[style=eage
 POWER = "power[style=eager]"
 
 
-def test_a_plan_holds_what_was_asked_and_the_usual_for_the_rest():
-    plan = make_plan(RunOptions(versions=VERSIONS, margin=0.03, seed=7, threads=(1, 2))).plan
-    assert (plan.versions, plan.suite, plan.margin) == (("1.14.0", "2.0.0"), "quick", 0.03)
-    assert (plan.seed, plan.threads) == (7, (1, 2))
-    assert (plan.looks, plan.alpha, plan.device) == ((6, 10, 15, 20), 0.05, "cpu")
-    assert len(plan.cases) == 8
-
-
-def test_threads_are_refused_with_a_version_that_does_not_heed_them():
-    asked = RunOptions(versions=("1.13", "2.13"), threads=(1, 1))
-    with pytest.raises(UsageError, match=r"^--threads has no effect in TensorFlow 1\.13\.2; leave that version out"):
-        make_plan(asked)
-    assert make_plan(replace(asked, threads=None)).plan.threads is None
-    assert make_plan(replace(asked, versions=("1.14", "2.13"))).plan.threads == (1, 1)
-
-
-@pytest.fixture
-def mine(tmp_path: Path) -> Path:
-    """A folder with two workloads of a user, three cases."""
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    (folder / "sums.py").write_text("PARAMS = {'size': ('1', '2')}\ndef build(tf, params): return lambda: 1\n")
-    (folder / "words.py").write_text("def build(tf, params): return lambda: 1\n")
-    return folder
-
-
-OWN = ["sums[size=1]", "sums[size=2]", "words"]
-
-
-def test_a_folder_of_workloads_is_measured_whole_and_named_in_the_plan(mine: Path):
-    plan = make_plan(RunOptions(versions=VERSIONS, own_workloads=mine)).plan
-    assert [case.label for case in plan.cases] == OWN
-    assert plan.suite == "mine/"
-    assert plan.budget_s == make_plan(RunOptions(versions=VERSIONS)).plan.budget_s
-
-
-def test_a_folder_goes_by_its_name_however_it_is_written(mine: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(mine)
-    assert make_plan(RunOptions(versions=VERSIONS, own_workloads=Path("."))).plan.suite == "mine/"
-
-
-def test_a_suite_that_is_named_is_measured_without_the_folder(mine: Path):
-    plan = make_plan(RunOptions(versions=VERSIONS, own_workloads=mine, suite="quick")).plan
-    assert plan.cases == make_plan(RunOptions(versions=VERSIONS)).plan.cases
-    assert plan.suite == "quick"
-
-
-def test_a_selection_is_measured_alone(mine: Path):
-    """A built-in workload among it has the cases that it has without the folder."""
-    plan = make_plan(RunOptions(versions=VERSIONS, own_workloads=mine, selected=("sums[size=2]",))).plan
-    assert [case.label for case in plan.cases] == ["sums[size=2]"]
-    with_own = make_plan(RunOptions(versions=VERSIONS, own_workloads=mine, selected=("power", "words"))).plan
-    alone = make_plan(RunOptions(versions=VERSIONS, selected=("power",))).plan
-    assert [case.label for case in with_own.cases] == [*(case.label for case in alone.cases), "words"]
-
-
-def test_rounds_that_are_fixed_are_one_look_and_no_budget_of_the_suites():
-    assert make_plan(RunOptions(versions=VERSIONS)).plan.budget_s is not None
-    plan = make_plan(RunOptions(versions=VERSIONS, rounds=12)).plan
-    assert (plan.looks, plan.budget_s) == ((12,), None)
-
-
-def test_a_budget_that_is_asked_for_goes_before_the_suites():
-    assert make_plan(RunOptions(versions=VERSIONS, budget_s=5.0)).plan.budget_s == 5.0
-
-
 def test_how_long_it_takes_is_said_beforehand_and_of_claims_only_what_it_takes_at_most():
     one = make_plan(SMOKE).plan
     assert "1 cases x 2 versions, 6 to 20 rounds, about 0.1 to 0.4 min" in outline(replace(one, budget_s=None))
@@ -110,16 +44,6 @@ def test_how_long_it_takes_is_said_beforehand_and_of_claims_only_what_it_takes_a
     of_claims = replace(one, claims=(claim(Expectation(pair=said, effect="same", published=None)),), budget_s=1140.0)
     assert "1 claims, 2 arms in 2 versions, 6 to 20 rounds, at most 19 min" in outline(of_claims)
     assert "about 0.1 to 0.4 min" in outline(replace(of_claims, budget_s=None))
-
-
-def test_two_runs_of_one_second_have_two_names_and_two_seeds():
-    first, second = make_plan(SMOKE).plan, make_plan(SMOKE).plan
-    assert first.run != second.run
-    assert first.seed != second.seed
-
-
-def test_only_the_workloads_that_are_measured_are_kept():
-    assert set(make_plan(SMOKE).workloads) == {"power"}
 
 
 class Engine:

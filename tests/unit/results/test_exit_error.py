@@ -32,3 +32,14 @@ def test_where_nobody_can_run_it_nothing_was_selected():
 def test_the_dead_are_named_with_their_reasons():
     found = exit_error.find_error((arm(ONLY), unmeasured(ONLY, "2.0.0", "died", "killed by SIGKILL")), [])
     assert str(found) == "1 of 2 arms died:\n2.0.0 power: killed by SIGKILL"
+
+
+def test_versions_with_one_reason_share_a_message():
+    reason = "Python 3.7 could not be downloaded (no network)"
+    failures = [EnvironmentFailed(reason, version=number, lacks_python=True) for number in ("1.14.0", "2.0.0")]
+    other = EnvironmentFailed("the disk is full: no space", version="2.13.0")
+    assert exit_error.join_failures([*failures, other]) == [
+        "1.14.0, 2.0.0: Python 3.7 could not be downloaded (no network)",
+        "2.13.0: the disk is full: no space",
+    ]
+    assert exit_error.join_failures([EnvironmentFailed("nothing works")]) == ["nothing works"]
