@@ -22,7 +22,7 @@ def write_json(path: Path, value: dict[str, Any]) -> Path:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
+def temporary_name(path: Path) -> Iterator[Path]:
     """Yield a temporary name next to the file, which becomes the file when everything is written."""
     output_file.check(path)
     temporary = path.with_name(f".{path.name}.tmp")
@@ -35,7 +35,7 @@ def whole(path: Path) -> Iterator[Path]:
             temporary.unlink()
 
 
-def new_folder(path: Path) -> Path:
+def new_directory(path: Path) -> Path:
     with output_file.writing(path):
         if path.is_dir() and any(path.iterdir()):
             raise UsageError(f"{path} is not empty; remove it, or name another folder with --output")
