@@ -29,9 +29,9 @@ class EngineOptions:
 
     gpu: bool = False
     gpu_request: GpuRequest = "runtime"
-    # As they were named; and, once they were found, what the names stand for. Without cards all that the engine gives.
+    # As they were named; and, once they were found, what the names stand for. Without any, all that the engine gives.
     gpus: tuple[str, ...] = ()
-    cards: tuple[Gpu, ...] = ()
+    chosen_gpus: tuple[Gpu, ...] = ()
     exclusive: bool = False
     force: bool = False
     base: str | None = None

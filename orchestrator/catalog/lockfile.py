@@ -42,7 +42,7 @@ def check(*paths: Path) -> None:
 
 
 def _pins(path: Path, text: str) -> list[Pin]:
-    found: list[Pin] = []
+    pins: list[Pin] = []
     pin: Pin | None = None
     begun = 0
     for number, line in enumerate([*text.splitlines(), ""], 1):
@@ -58,9 +58,9 @@ def _pins(path: Path, text: str) -> list[Pin]:
             continue
         if not pin.hashes:
             raise UsageError(f"{path}, line {begun}: {pin.name} has no hash, so any file would do; lock it anew")
-        found.append(pin)
+        pins.append(pin)
         pin = None
-    return found
+    return pins
 
 
 def _begin_pin(path: Path, number: int, part: str) -> Pin:
@@ -71,7 +71,7 @@ def _begin_pin(path: Path, number: int, part: str) -> Pin:
 
 
 def _hashes(path: Path, number: int, part: str) -> tuple[str, ...]:
-    found = [(word, HASH.fullmatch(word)) for word in part.split()]
-    if wrong := [word for word, match in found if match is None]:
+    matches = [(word, HASH.fullmatch(word)) for word in part.split()]
+    if wrong := [word for word, match in matches if match is None]:
         raise UsageError(f"{path}, line {number}: {wrong[0]!r} is no hash: --hash=sha256: and 64 hexadecimal digits")
-    return tuple(match["digest"] for _, match in found if match)
+    return tuple(match["digest"] for _, match in matches if match)

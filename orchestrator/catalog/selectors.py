@@ -34,21 +34,21 @@ def parse_selector(text: str, workloads: dict[str, Workload]) -> Selector:
         raise UsageError(
             f"unknown workload {name!r}{did_you_mean(name, workloads)}; `tfcompare list workloads` shows all"
         )
-    known = workloads[name].params
+    params = workloads[name].params
     values: dict[str, tuple[str, ...]] = {}
     for part in filter(None, (match["params"] or "").split(",")):
         param, equals, choice = (piece.strip() for piece in part.partition("="))
-        if not equals or param not in known:
+        if not equals or param not in params:
             raise UsageError(
-                f"{text}: {name} has no parameter {param!r}{did_you_mean(param, known)}; "
-                f"it has {', '.join(known) or 'none'}"
+                f"{text}: {name} has no parameter {param!r}{did_you_mean(param, params)}; "
+                f"it has {', '.join(params) or 'none'}"
             )
         values[param] = tuple(value.strip() for value in choice.split("|"))
         for value in values[param]:
-            if value not in known[param]:
+            if value not in params[param]:
                 raise UsageError(
-                    f"{text}: {param} cannot be {value!r}{did_you_mean(value, known[param])}; "
-                    f"it can be {', '.join(known[param])}"
+                    f"{text}: {param} cannot be {value!r}{did_you_mean(value, params[param])}; "
+                    f"it can be {', '.join(params[param])}"
                 )
     return Selector(name, values)
 

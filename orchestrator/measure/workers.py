@@ -150,7 +150,7 @@ class Workers:
         version = number_of(client.version)
         slow = version in self._fitting.slow_starts
         seen = client.gpus(SLOW_START_TIMEOUT_S if slow else START_TIMEOUT_S)
-        if wrong := misfit(self._fitting.cards, seen):
+        if wrong := misfit(self._fitting.gpus, seen):
             raise EngineUnavailable(
                 f"--gpu: TensorFlow {client.version} {wrong}. Check `nvidia-smi` on this machine, see whether "
                 "`tfcompare doctor --gpu` finds something, try another --gpu-request, or leave --gpu out"

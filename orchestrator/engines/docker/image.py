@@ -56,7 +56,7 @@ class Recipe:
 
 def builder() -> str:
     """Return a name for this user and their data folder, as a hash because labels go with a saved or pushed image."""
-    folder = os.path.realpath(user_data.folder())
+    folder = os.path.realpath(user_data.directory())
     return f"{os.getuid()}-{hashlib.sha256(folder.encode()).hexdigest()[:12]}"
 
 
