@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from orchestrator.machine import nvidia_smi
-from orchestrator.model import CardSpan
+from orchestrator.model import GpuSpan
 
 # The driver's bits. An idle card, application clocks and display clocks are left out: those are how it was set up.
 REASONS = {
@@ -106,15 +106,15 @@ def read_gpus(nvml: Any = None, only: Collection[str] = (), *, brief: bool = Fal
     return tuple(_reading(nvml, index, card, brief) for index, card in _gpus_to_read(nvml, frozenset(only)))
 
 
-def spans(readings: Iterable[GpuReading]) -> tuple[CardSpan, ...]:
+def spans(readings: Iterable[GpuReading]) -> tuple[GpuSpan, ...]:
     """Summarise several readings, card by card."""
     by_card = groupby(sorted(readings, key=lambda reading: reading.index), key=lambda reading: reading.index)
     return tuple(_span(index, tuple(of_card)) for index, of_card in by_card)
 
 
-def _span(index: int, readings: tuple[GpuReading, ...]) -> CardSpan:
+def _span(index: int, readings: tuple[GpuReading, ...]) -> GpuSpan:
     clocks = [reading.sm_mhz for reading in readings if reading.sm_mhz is not None]
-    return CardSpan(
+    return GpuSpan(
         index=index,
         sm_mhz_min=min(clocks, default=None),
         sm_mhz_max=max(clocks, default=None),

@@ -46,7 +46,7 @@ class Claim:
     @property
     def arms(self) -> tuple[ArmKey, ...]:
         """The names of everything that must be measured."""
-        named = [arm for one in self.expectations for arm in one.pair.arms]
+        named = [arm for expectation in self.expectations for arm in expectation.pair.arms]
         return tuple(dict.fromkeys((*named, *self.holds)))
 
     @property

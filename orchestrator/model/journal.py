@@ -97,7 +97,7 @@ class Disturbed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CardSpan:
+class GpuSpan:
     """A GPU over several readings.
 
     Holds its slowest and fastest clock, its highest temperature and power, and every reason why its clock was held
@@ -123,7 +123,7 @@ class Watched:
     kind: Literal["watched"] = "watched"
     cases: tuple[str, ...]
     round: int
-    cards: tuple[CardSpan, ...]
+    cards: tuple[GpuSpan, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

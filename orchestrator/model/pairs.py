@@ -134,7 +134,7 @@ def _remember_cases(cases: tuple[Case, ...], info: "ValidationInfo") -> tuple[Ca
 
 
 def _read_pair(value: object, info: "ValidationInfo") -> VersionPair | CasePair:
-    flat, known = _flat_pairs().validate_python(value), info.context or {}
+    flat, by_label = _flat_pairs().validate_python(value), info.context or {}
     if flat.case is not None and flat.version is None:
         return VersionPair(
             case=flat.case, baseline=flat.baseline, candidate=flat.candidate, metric=flat.metric, margin=flat.margin
@@ -142,7 +142,7 @@ def _read_pair(value: object, info: "ValidationInfo") -> VersionPair | CasePair:
     if flat.case is None and flat.version is not None:
         # A label may be all that a run of an earlier release has of a case: one that only a claim about another device
         # names, which the run did not measure.
-        baseline, candidate = (known.get(label) or Case(label, ()) for label in (flat.baseline, flat.candidate))
+        baseline, candidate = (by_label.get(label) or Case(label, ()) for label in (flat.baseline, flat.candidate))
         return CasePair(
             version=flat.version, baseline=baseline, candidate=candidate, metric=flat.metric, margin=flat.margin
         )

@@ -1,5 +1,6 @@
 """The types that the modules pass to each other."""
 
+from orchestrator import model
 from orchestrator.model import Arm, ArmKey, Ended, control_of, is_control, number_of, params_label, params_text
 from tests.support import builders
 from tests.support.builders import NEW, OLD
@@ -37,3 +38,7 @@ def test_parameters_are_written_as_a_label_and_as_text_that_can_be_wrapped():
     assert (params_label(params), params_text(params)) == ("[mode=graph,model=small]", "mode=graph model=small")
     assert (params_label(()), params_text(())) == ("", "")
     assert EAGER.params_text == "mode=eager"
+
+
+def test_every_public_name_exists():
+    assert [name for name in model.__all__ if not hasattr(model, name)] == []

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.machine.gpu import Gpu, GpuReading
 from orchestrator.measure import rounds
-from orchestrator.model import CardSpan, Disturbed, Watched
+from orchestrator.model import Disturbed, GpuSpan, Watched
 from tests.support.actors import Part, Stage, play
 from tests.support.builders import NEW, OLD, case, plan
 
@@ -133,7 +133,7 @@ def test_a_visit_with_one_throttled_burst_is_redone_and_every_visit_is_in_the_jo
     watched = [entry for entry in played.run.entries() if isinstance(entry, Watched)]
     assert [(entry.round, entry.cases) for entry in watched] == [(number, ("a",)) for number in (1, 1, 2, 3, 4, 5)]
     assert watched[0].cards == (
-        CardSpan(
+        GpuSpan(
             index=0, sm_mhz_min=900, sm_mhz_max=1980, temperature_c=90, power_w=122, throttled=("thermal slowdown",)
         ),
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.model import CardSpan, EnvironmentFacts, Finished, Watched
+from orchestrator.model import EnvironmentFacts, Finished, GpuSpan, Watched
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.endings import Endings
 from orchestrator.results.rundir import RunDir
@@ -85,7 +85,7 @@ def test_a_machine_that_hides_differences_is_told_before_the_verdicts(
 
 
 def watched(number: int, slowest: int | None, fastest: int | None, *reasons: str, celsius: int | None = 60) -> Watched:
-    card = CardSpan(
+    card = GpuSpan(
         index=0, sm_mhz_min=slowest, sm_mhz_max=fastest, temperature_c=celsius, power_w=300, throttled=reasons
     )  # fmt: skip
     return Watched(cases=("a",), round=number, cards=(card,))
