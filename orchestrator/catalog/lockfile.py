@@ -44,20 +44,20 @@ def check(*paths: Path) -> None:
 def _pins(path: Path, text: str) -> list[Pin]:
     pins: list[Pin] = []
     pin: Pin | None = None
-    begun = 0
+    first_line = 0
     for number, line in enumerate([*text.splitlines(), ""], 1):
         stated = line.strip()
-        part, goes_on = (stated[:-1].strip(), True) if stated.endswith("\\") else (stated, False)
+        part, continues = (stated[:-1].strip(), True) if stated.endswith("\\") else (stated, False)
         if pin is None:
             if not part or part.startswith("#"):
                 continue
-            pin, begun = _begin_pin(path, number, part), number
+            pin, first_line = _begin_pin(path, number, part), number
         elif part:
             pin = Pin(pin.name, pin.number, pin.hashes + _hashes(path, number, part))
-        if goes_on:
+        if continues:
             continue
         if not pin.hashes:
-            raise UsageError(f"{path}, line {begun}: {pin.name} has no hash, so any file would do; lock it anew")
+            raise UsageError(f"{path}, line {first_line}: {pin.name} has no hash, so any file would do; lock it anew")
         pins.append(pin)
         pin = None
     return pins

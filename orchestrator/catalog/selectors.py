@@ -64,17 +64,17 @@ def expand(selector: Selector, workload: Workload) -> list[Case]:
     ]
 
 
-def select_cases(asked: Sequence[str], suite: Sequence[str], workloads: dict[str, Workload]) -> tuple[Case, ...]:
+def select_cases(selectors: Sequence[str], suite: Sequence[str], workloads: dict[str, Workload]) -> tuple[Case, ...]:
     """Return the requested cases, or those of the suite without a request, each once, in the order named.
 
-    A parameter that `asked` leaves free takes every value that it has in the suite's cases of that workload, or all its
-    values if the suite lacks the workload.
+    A parameter that a selector leaves free takes every value that it has in the suite's cases of that workload, or all
+    its values if the suite lacks the workload.
     """
     defaults = [parse_selector(text, workloads) for text in suite]
-    if not asked:
+    if not selectors:
         return _unique(case for selector in defaults for case in expand(selector, workloads[selector.workload]))
     cases: list[Case] = []
-    for text in asked:
+    for text in selectors:
         selector = parse_selector(text, workloads)
         workload = workloads[selector.workload]
         usual = [case for other in defaults if other.workload == workload.name for case in expand(other, workload)]

@@ -97,7 +97,7 @@ class Workers:
         slot.stream = stream = self._run.stream(version, slot.parts)
         place = WorkerPlace(
             run=self._plan.run,
-            results=self._run.place(version, slot.parts),
+            results=self._run.create_results_directory(version, slot.parts),
             log=self._run.logs / f"worker-{version}.log",
             own_workloads=self._own,
             large=self._plan.large,

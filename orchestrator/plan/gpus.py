@@ -20,30 +20,30 @@ NOT_WATCHED = (
 SPLIT = "is split (MIG), and TensorFlow gets one slice of it: figures are the slice's"
 
 
-def choose(names: Sequence[str], seen: Sequence[Gpu]) -> tuple[Gpu, ...]:
+def choose(names: Sequence[str], available: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """Return the named GPUs, given by index or UUID.
 
     Without names, return the first GPU: a run uses one GPU unless it asks for more.
     """
-    chosen = tuple(_find_gpu(name, seen) for name in names) or tuple(seen[:1])
+    chosen = tuple(_find_gpu(name, available) for name in names) or tuple(available[:1])
     if len(set(chosen)) < len(chosen):
         raise UsageError(f"--gpus {','.join(names)}: one GPU is named twice")
     return chosen
 
 
-def _find_gpu(name: str, seen: Sequence[Gpu]) -> Gpu:
-    if not seen:
+def _find_gpu(name: str, available: Sequence[Gpu]) -> Gpu:
+    if not available:
         raise UsageError(
             f"--gpus {name}: neither NVML nor nvidia-smi shows a GPU on this machine; see whether `nvidia-smi` works"
         )
     # A UUID may be cut short, as nvidia-smi itself takes it.
     matching = [
         gpu
-        for gpu in seen
+        for gpu in available
         if name == str(gpu.index) or (name.startswith("GPU-") and gpu.uuid and gpu.uuid.startswith(name))
     ]
     if len(matching) != 1:
-        there = "; ".join(f"{gpu.index}: {gpu.name} {gpu.uuid}" for gpu in seen)
+        there = "; ".join(f"{gpu.index}: {gpu.name} {gpu.uuid}" for gpu in available)
         why = "stands for several GPUs" if matching else "is no GPU of this machine"
         raise UsageError(f"--gpus: {name} {why}; there are {there}")
     return matching[0]
@@ -86,8 +86,8 @@ def again(keys: Sequence[str], versions: Sequence[Version]) -> Fitting:
 
 def _refusal(failing: Sequence[Match], versions: Sequence[Version], *, by_claims: bool) -> str:
     lines = ["--gpu: not every version can run here:", *(f"  {match}" for match in failing)]
-    gone = {match.version for match in failing}
-    others = [version.number for version in versions if version.number not in gone]
+    failing_versions = {match.version for match in failing}
+    others = [version.number for version in versions if version.number not in failing_versions]
     if by_claims:
         way = "Name claims about other versions"
     elif others:

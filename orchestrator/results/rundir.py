@@ -235,7 +235,7 @@ class RunDir:
             last[version] = max(last[version], part)
         return last
 
-    def place(self, version: str, part: int) -> Path:
+    def create_results_directory(self, version: str, part: int) -> Path:
         """Create a results folder for one worker, which will write its stream there."""
         directory = self.results / f"{version}-{part}"
         with self._writing(f"results/{directory.name}"):

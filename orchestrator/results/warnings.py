@@ -95,8 +95,8 @@ def compare_threads(plan: Plan, endings: Endings) -> list[str]:
     by_case: dict[str, dict[str, set[tuple[int, ...]]]] = defaultdict(dict)
     for (case, version), stated in endings.threads.items():
         by_case[case][version] = stated
-    asked = {plan.threads} if plan.threads else set()
-    odd = {case: stated for case, stated in by_case.items() if len(asked.union(*stated.values())) > 1}
+    requested = {plan.threads} if plan.threads else set()
+    odd = {case: stated for case, stated in by_case.items() if len(requested.union(*stated.values())) > 1}
     if not odd:
         return []
     case, by_version = next(iter(odd.items()))
