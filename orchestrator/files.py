@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from orchestrator.errors import UsageError
 
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Not blocking: a pipe in place of a file would be waited for without end.
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -31,18 +31,18 @@ LOG_END, LONGEST_LINE = 4096, 300
 class RefusedEntry(OSError):
     """An entry below the root that is not what it should be; `strerror` says what it is."""
 
-    def __init__(self, what: str, place: Path) -> None:
-        super().__init__(errno.EPERM, what, str(place))
+    def __init__(self, what: str, path: Path) -> None:
+        super().__init__(errno.EPERM, what, str(path))
 
 
 @contextmanager
-def folder(root: Path, *parts: str) -> Iterator[int]:
-    """Open a folder below the root and yield its descriptor."""
+def open_directory(root: Path, *parts: str) -> Iterator[int]:
+    """Open a directory below the root and yield its descriptor."""
     handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for depth, part in enumerate(parts, 1):
             try:
-                inner = os.open(part, FOLDER, dir_fd=handle)
+                inner = os.open(part, DIRECTORY, dir_fd=handle)
             except OSError as error:
                 raise _explain(error, root.joinpath(*parts[:depth])) from error
             os.close(handle)
@@ -52,51 +52,51 @@ def folder(root: Path, *parts: str) -> Iterator[int]:
         os.close(handle)
 
 
-def _explain(error: OSError, place: Path) -> OSError:
+def _explain(error: OSError, path: Path) -> OSError:
     """Return an error that names a symbolic link as the cause.
 
     The kernel's own error for a link depends on how it was opened.
     """
-    if error.errno in (errno.ELOOP, errno.ENOTDIR) and place.is_symlink():
-        return RefusedEntry("it is a symbolic link, and a run directory has none", place)
+    if error.errno in (errno.ELOOP, errno.ENOTDIR) and path.is_symlink():
+        return RefusedEntry("it is a symbolic link, and a run directory has none", path)
     return error
 
 
-def read(root: Path, place: Path, most: int, names: int | None = 1) -> bytes:
+def read(root: Path, path: Path, most: int, names: int | None = 1) -> bytes:
     """Return the content of a regular file of at most `most` bytes; raise OSError otherwise.
 
     The file must have exactly `names` names (hard links); with None, their number is not checked.
     """
-    *parents, name = place.relative_to(root).parts
-    with folder(root, *parents) as within:
+    *parents, name = path.relative_to(root).parts
+    with open_directory(root, *parents) as within:
         try:
             handle = os.open(name, READ, dir_fd=within)
         except OSError as error:
-            raise _explain(error, place) from error
-        found = os.fstat(handle)
-        wrong = "" if stat.S_ISREG(found.st_mode) else "it is not a regular file"
-        if names and found.st_nlink != names and not wrong:
+            raise _explain(error, path) from error
+        status = os.fstat(handle)
+        wrong = "" if stat.S_ISREG(status.st_mode) else "it is not a regular file"
+        if names and status.st_nlink != names and not wrong:
             wrong = "it has a second name (a hard link)"
         if wrong:
             os.close(handle)
-            raise RefusedEntry(wrong, place)
+            raise RefusedEntry(wrong, path)
         data = bytearray()
         with os.fdopen(handle, "rb") as file:
             while chunk := file.read(CHUNK_BYTES):
                 data += chunk
                 if len(data) > most:
-                    raise OSError(errno.EFBIG, f"it has more than {most / 2**20:.0f} MiB", str(place))
+                    raise OSError(errno.EFBIG, f"it has more than {most / 2**20:.0f} MiB", str(path))
     return bytes(data)
 
 
-def open_below(root: Path, place: Path, flags: int, mode: int = 0o600) -> int:
+def open_below(root: Path, path: Path, flags: int, mode: int = 0o600) -> int:
     """Open a file below the root and return its descriptor."""
-    *parents, name = place.relative_to(root).parts
-    with folder(root, *parents) as within:
+    *parents, name = path.relative_to(root).parts
+    with open_directory(root, *parents) as within:
         try:
             return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=within)
         except OSError as error:
-            raise _explain(error, place) from error
+            raise _explain(error, path) from error
 
 
 @contextmanager
@@ -107,7 +107,7 @@ def open_replacement(root: Path, path: Path, mode: int | None = None) -> Iterato
     """
     *parents, name = path.relative_to(root).parts
     partial = f".{name}.{secrets.token_hex(4)}"
-    with folder(root, *parents) as within:
+    with open_directory(root, *parents) as within:
         handle = os.open(partial, NEW, 0o666 if mode is None else 0o600, dir_fd=within)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -127,15 +127,15 @@ def replace(root: Path, path: Path, data: bytes, mode: int | None = None) -> Non
         file.write(data)
 
 
-def append(root: Path, place: Path, data: bytes) -> None:
+def append(root: Path, path: Path, data: bytes) -> None:
     """Append all of the data to a file, or none of it if that fails."""
-    handle = open_below(root, place, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    handle = open_below(root, path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         before = os.fstat(handle).st_size
         try:
             written = os.write(handle, data)
             if written < len(data):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(place))
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         except OSError:
             with suppress(OSError):
                 os.ftruncate(handle, before)
@@ -156,8 +156,8 @@ def read_last_line(log: Path) -> str:
 def open_up(root: Path) -> None:
     """Give the owner access to every folder below, whatever its permissions are."""
     with suppress(OSError):
-        for _, folders, _, within in os.fwalk(root):
-            for name in folders:
+        for _, directories, _, within in os.fwalk(root):
+            for name in directories:
                 with suppress(OSError):
                     inner = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=within)
                     try:
@@ -171,11 +171,11 @@ def strangers(root: Path, skip: tuple[str, ...] = ()) -> Iterator[Path]:
 
     Folders named in `skip`, directly under the root, are not searched.
     """
-    for inner, folders, files in os.walk(root):
+    for inner, directories, files in os.walk(root):
         here = Path(inner)
         if here == root:
-            folders[:] = [name for name in folders if name not in skip or (here / name).is_symlink()]
-        for name in sorted([*folders, *files]):
+            directories[:] = [name for name in directories if name not in skip or (here / name).is_symlink()]
+        for name in sorted([*directories, *files]):
             # A run that is going on writes and removes files meanwhile.
             with suppress(FileNotFoundError):
                 mode = (here / name).lstat().st_mode

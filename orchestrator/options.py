@@ -15,8 +15,8 @@ NIGHT_ROUNDS = 12
 PROFILED_CALLS, SHOWN_FUNCTIONS = 20, 15
 
 
-def check_cpus(asked: Collection[int] | None, usable: Collection[int]) -> None:
-    if absent := sorted(set(asked or ()) - set(usable)):
+def check_cpus(requested: Collection[int] | None, usable: Collection[int]) -> None:
+    if absent := sorted(set(requested or ()) - set(usable)):
         raise UsageError(
             f"--cpuset: CPU {', '.join(map(str, absent))} cannot be used here; "
             f"those that can are {', '.join(map(str, sorted(usable)))}"
@@ -29,9 +29,9 @@ class EngineOptions:
 
     gpu: bool = False
     gpu_request: GpuRequest = "runtime"
-    # As they were named; and, once they were found, what the names stand for. Without cards all that the engine gives.
+    # As they were named; and, once they were found, what the names stand for. Without any, all that the engine gives.
     gpus: tuple[str, ...] = ()
-    cards: tuple[Gpu, ...] = ()
+    chosen_gpus: tuple[Gpu, ...] = ()
     exclusive: bool = False
     force: bool = False
     base: str | None = None

@@ -23,17 +23,17 @@ def side_by_side(function: Callable[[Item], Result], items: Sequence[Item], at_o
     taking = threading.Lock()
     over = threading.Event()
 
-    def work(place: int | None) -> None:
-        while place is not None:
+    def work(index: int | None) -> None:
+        while index is not None:
             try:
-                results[place] = function(items[place])
+                results[index] = function(items[index])
             except BaseException as error:
-                errors[place] = error
+                errors[index] = error
                 over.set()
             with taking:
-                place = None if over.is_set() else next(waiting, None)
+                index = None if over.is_set() else next(waiting, None)
 
-    threads = [threading.Thread(target=work, args=(place,), daemon=True) for place in range(width)]
+    threads = [threading.Thread(target=work, args=(index,), daemon=True) for index in range(width)]
     try:
         for thread in threads:
             thread.start()
@@ -41,6 +41,6 @@ def side_by_side(function: Callable[[Item], Result], items: Sequence[Item], at_o
             thread.join()
     finally:
         over.set()
-    for place in sorted(errors):
-        raise errors[place]
-    return [results[place] for place in range(len(items))]
+    for index in sorted(errors):
+        raise errors[index]
+    return [results[index] for index in range(len(items))]

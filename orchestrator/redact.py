@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 # A login in an address. Of an index's address the path may be a token too.
 LOGIN = re.compile(r"(?<=://)[^/\s]+@")
-INDEX_ADDRESS = re.compile(r"(?P<place>\w+://[^/\s]*).*")
+INDEX_ADDRESS = re.compile(r"(?P<origin>\w+://[^/\s]*).*")
 SECRET_NAME = re.compile("INDEX|NOTIFY|PASS|TOKEN|SECRET|KEY|AUTH|CREDENTIAL", re.IGNORECASE)
 # Proxies are also written without a scheme; the path of a web address may be a token.
 SECRET_VALUE = re.compile(rf"{LOGIN.pattern}|^[^/\s:@]+:[^/\s@]+@|https?://[^/\s]+/\S")
@@ -29,8 +29,8 @@ NOTIFY, INDEX_URL = "--notify", "--index-url"
 
 def mask_url(url: str) -> str:
     """Return a URL without anything that could be a secret; in doubt, leave out the host as well."""
-    scheme, found, rest = url.strip().partition("://")
-    if not found or not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{1,15}", scheme):
+    scheme, separator, rest = url.strip().partition("://")
+    if not separator or not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{1,15}", scheme):
         return "…"
     scheme = scheme.lower()
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
@@ -50,7 +50,7 @@ def mask_notify(url: str) -> str:
 def mask_index(url: str) -> str:
     """Return the address of an index as it may be shown: without login and path."""
     match = INDEX_ADDRESS.fullmatch(mask_login(url))
-    return f"{match['place']}/..." if match else "..."
+    return f"{match['origin']}/..." if match else "..."
 
 
 def mask_login(text: str) -> str:
@@ -90,7 +90,7 @@ def without_secrets(words: Sequence[str]) -> CommandLine:
 
     These are the index's address, and every --notify that does more than name variables.
     """
-    kept: list[str] = []
+    remaining: list[str] = []
     notify: list[str] = []
     index_url = None
     for flag, value, written in _flags(words):
@@ -99,32 +99,32 @@ def without_secrets(words: Sequence[str]) -> CommandLine:
         elif flag == NOTIFY and not is_reference(value):
             notify.append(value)
         else:
-            kept += written
-    return CommandLine(tuple(kept), tuple(notify), index_url)
+            remaining += written
+    return CommandLine(tuple(remaining), tuple(notify), index_url)
 
 
 def redact_words(words: Sequence[str]) -> tuple[str, ...]:
     """Return a command line as it is kept and shown: without logins and tokens."""
-    kept: list[str] = []
+    redacted: list[str] = []
     for flag, value, written in _flags(words):
         if not flag:
-            kept.append(mask_login(value))
+            redacted.append(mask_login(value))
             continue
-        shown = mask_notify(value) if flag == NOTIFY else mask_index(value)
-        kept += [f"{flag}={shown}"] if len(written) == 1 else [flag, shown]
-    return tuple(kept)
+        masked = mask_notify(value) if flag == NOTIFY else mask_index(value)
+        redacted += [f"{flag}={masked}"] if len(written) == 1 else [flag, masked]
+    return tuple(redacted)
 
 
 def _flags(words: Sequence[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Yield flag, value and words of each flag that may hold a secret; yield any other word as a value."""
-    left = iter(words)
-    for word in left:
+    remaining = iter(words)
+    for word in remaining:
         flag, has_value, value = word.partition("=")
         if flag not in (NOTIFY, INDEX_URL):
             yield "", word, (word,)
         elif has_value:
             yield flag, value, (word,)
-        elif (following := next(left, None)) is not None:
+        elif (following := next(remaining, None)) is not None:
             yield flag, following, (word, following)
         else:
             yield "", word, (word,)

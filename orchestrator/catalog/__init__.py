@@ -34,12 +34,14 @@ def all_versions() -> tuple[Version, ...]:
     """Return every version of the tables, oldest first."""
     base = builtin_catalogue()
     digests = user_data.digests()
-    found = [_version(number, entry, base, LOCKS, digests) for number, entry in base.version.items()]
+    versions = [_version(number, entry, base, LOCKS, digests) for number, entry in base.version.items()]
     if user_data.table().exists():
         mine = table.read(user_data.table(), beside=base)
         both = Catalogue(python=base.python | mine.python, cuda=base.cuda | mine.cuda)
-        found += [_version(number, entry, both, user_data.locks(), digests) for number, entry in mine.version.items()]
-    return tuple(sorted(found, key=lambda version: Number(version.number)))
+        versions += [
+            _version(number, entry, both, user_data.locks(), digests) for number, entry in mine.version.items()
+        ]
+    return tuple(sorted(versions, key=lambda version: Number(version.number)))
 
 
 def reread() -> None:
@@ -79,15 +81,15 @@ def _version(number: str, entry: VersionTable, tables: Catalogue, locks: Path, d
 def _cuda(flavour: FlavourTable, tables: Catalogue) -> Cuda | None:
     if flavour.cuda is None:
         return None
-    known = tables.cuda[flavour.cuda]
+    entry = tables.cuda[flavour.cuda]
     return Cuda(
         number=flavour.cuda,
         cudnn=flavour.cudnn,
         compute=flavour.compute,
-        driver=known.driver,
-        jit_driver=known.jit_driver,
-        broken_from=known.broken_from,
-        broken=known.broken,
+        driver=entry.driver,
+        jit_driver=entry.jit_driver,
+        broken_from=entry.broken_from,
+        broken=entry.broken,
     )
 
 
@@ -110,18 +112,18 @@ def find(name: str) -> Version | None:
 
 def resolve(names: Sequence[str], fewest: int = 2) -> tuple[Version, ...]:
     """Return the named versions in the given order; the first is the baseline."""
-    found: dict[Version, None] = {}
+    versions: dict[Version, None] = {}
     for name in names:
         several = _several(name)
         if several is None:
             version = _require_version(name)
-            if version in found:
+            if version in versions:
                 raise UsageError(f"version {version.number} is named twice (as {name!r}); name each version once")
             several = (version,)
-        found.update(dict.fromkeys(several))
-    if len(found) < fewest:
+        versions.update(dict.fromkeys(several))
+    if len(versions) < fewest:
         raise UsageError("a comparison takes at least two versions, e.g. --versions 1.14,2.0")
-    return tuple(found)
+    return tuple(versions)
 
 
 def _several(name: str) -> Sequence[Version] | None:
@@ -144,16 +146,16 @@ def _several(name: str) -> Sequence[Version] | None:
 def _require_version(name: str) -> Version:
     version = find(name)
     if version is None:
-        known = [known for version in all_versions() for known in (version.number, *version.aliases)]
+        choices = [choice for version in all_versions() for choice in (version.number, *version.aliases)]
         raise UsageError(
-            f"unknown version {name!r}{did_you_mean(name, known)}; "
+            f"unknown version {name!r}{did_you_mean(name, choices)}; "
             "`tfcompare list versions` shows those that can be run"
         )
     return version
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.5)
     return f" (did you mean {near[0]}?)" if near else ""
 
 

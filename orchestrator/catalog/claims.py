@@ -59,20 +59,20 @@ class ClaimTable(_ClaimTable):
     holds: tuple[HoldsTable, ...] = ()
 
 
-def all_claims(workloads: dict[str, Workload], folder: Path = CLAIMS) -> dict[str, Claim]:
-    return {path.stem: read_claim(path, workloads) for path in sorted(folder.glob("*.toml"))}
+def all_claims(workloads: dict[str, Workload], directory: Path = CLAIMS) -> dict[str, Claim]:
+    return {path.stem: read_claim(path, workloads) for path in sorted(directory.glob("*.toml"))}
 
 
-def choose(names: Sequence[str], suite: str | None, known: dict[str, Claim]) -> tuple[Claim, ...]:
+def choose(names: Sequence[str], suite: str | None, by_name: dict[str, Claim]) -> tuple[Claim, ...]:
     """Return the named claims, or those of a suite, or all claims."""
     if suite is not None and suite not in SUITES:
         raise UsageError(f"--suite {suite!r}: claims come in the suites {' and '.join(SUITES)}")
     for name in names:
-        if name not in known:
+        if name not in by_name:
             raise UsageError(
-                f"unknown claim {name!r}{catalog.did_you_mean(name, known)}; `tfcompare list claims` shows them all"
+                f"unknown claim {name!r}{catalog.did_you_mean(name, by_name)}; `tfcompare list claims` shows them all"
             )
-    named = [known[name] for name in dict.fromkeys(names)] or list(known.values())
+    named = [by_name[name] for name in dict.fromkeys(names)] or list(by_name.values())
     chosen = tuple(claim for claim in named if suite in (None, claim.suite))
     if not chosen:
         raise NothingSelected(f"none of the claims named is in the suite {suite}")
@@ -90,9 +90,12 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
     if not table.contrasts and not table.holds:
         raise UsageError(f"{path}: a claim needs [[contrasts]] or [[holds]] that test it")
     try:
-        expectations = tuple(_expectation(one, workloads) for one in table.contrasts)
-        holds = tuple(Arm(_case(one.case, workloads), _version(one.version)) for one in table.holds)
-        named = (*(case for one in expectations for case in one.pair.cases), *(arm.case for arm in holds))
+        expectations = tuple(_expectation(contrast, workloads) for contrast in table.contrasts)
+        holds = tuple(Arm(_case(arm.case, workloads), _version(arm.version)) for arm in table.holds)
+        named = (
+            *(case for expectation in expectations for case in expectation.pair.cases),
+            *(arm.case for arm in holds),
+        )
         return Claim(
             name=path.stem,
             title=table.title,
@@ -145,10 +148,10 @@ def least(published: float | None) -> float:
 
 def _case(text: str, workloads: dict[str, Workload]) -> Case:
     selector = parse_selector(text, workloads)
-    found = expand(selector, workloads[selector.workload])
-    if len(found) != 1:
-        raise UsageError(f"{text} names {len(found)} cases: give every parameter one value")
-    return found[0]
+    cases = expand(selector, workloads[selector.workload])
+    if len(cases) != 1:
+        raise UsageError(f"{text} names {len(cases)} cases: give every parameter one value")
+    return cases[0]
 
 
 def _version(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Decides whether a version can run on a card, from the table of versions and before anything is built. Pure."""
+"""Decides whether a version can run on a GPU, from the table of versions and before anything is built. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,48 +10,48 @@ from packaging.version import Version as Number
 from orchestrator.catalog.version import Cuda, Version
 from orchestrator.machine.gpu import Gpu
 
-# unknown: the table or the card does not say enough; it is tried.
+# unknown: the table or the GPU does not say enough; it is tried.
 Fit = Literal["fine", "jit", "unsupported", "unknown"]
 
 
 @dataclass(frozen=True)
 class Match:
-    """One version on one card: how well they fit, why, and which version would fit instead."""
+    """One version on one GPU: how well they fit, why, and which version would fit instead."""
 
     version: str
-    card: str
+    gpu: str
     fit: Fit
     reason: str
     alternative: str = ""
 
     def __str__(self) -> str:
-        return f"{self.version} on {self.card}: {self.reason}" + (f"; {self.alternative}" if self.alternative else "")
+        return f"{self.version} on {self.gpu}: {self.reason}" + (f"; {self.alternative}" if self.alternative else "")
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """The cards of a run, how its versions fit them, and the notes for every report; empty on a CPU."""
+    """The GPUs of a run, how its versions fit them, and the notes for every report; empty on a CPU."""
 
-    cards: tuple[Gpu, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
     matches: tuple[Match, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def slow_starts(self) -> frozenset[str]:
-        """The versions without code for a card: at their first start, the driver compiles it or tries to."""
+        """The versions without code for a GPU: at their first start, the driver compiles it or tries to."""
         return frozenset(match.version for match in self.matches if match.fit in ("jit", "unsupported"))
 
 
-NO_CARDS = Fitting()
+NO_GPUS = Fitting()
 
 
-def judge(version: Version, card: Gpu, others: Iterable[Version]) -> Match:
-    """Judge how a version fits a card; an alternative is chosen from `others`."""
-    fit, reason = _fit(version, card)
+def judge(version: Version, gpu: Gpu, others: Iterable[Version]) -> Match:
+    """Judge how a version fits a GPU; an alternative is chosen from `others`."""
+    fit, reason = _fit(version, gpu)
     if fit != "unsupported":
-        return Match(version.number, card.title, fit, reason)
-    fine = [other.number for other in others if _fit(other, card)[0] == "fine"]
-    return Match(version.number, card.title, fit, reason, _alternative(version.number, fine))
+        return Match(version.number, gpu.title, fit, reason)
+    fine = [other.number for other in others if _fit(other, gpu)[0] == "fine"]
+    return Match(version.number, gpu.title, fit, reason, _alternative(version.number, fine))
 
 
 def _alternative(number: str, fine: list[str]) -> str:
@@ -66,18 +66,18 @@ def _rank(number: str) -> int:
     return major * 100 + minor
 
 
-def _fit(version: Version, card: Gpu) -> tuple[Fit, str]:
+def _fit(version: Version, gpu: Gpu) -> tuple[Fit, str]:
     flavours = version.on("gpu")
     if not flavours:
         return "unsupported", "the table of versions has no GPU flavour of it"
     cuda = next((flavour.cuda for flavour in flavours if flavour.cuda), None)
     if cuda is None:
         return "unknown", "the table of versions does not say what its GPU flavour was built for"
-    if _older(card.driver, cuda.driver):
-        return "unsupported", f"its CUDA {cuda.number} needs driver {cuda.driver} or newer, here is {card.driver}"
-    if card.capability is None:
+    if _older(gpu.driver, cuda.driver):
+        return "unsupported", f"its CUDA {cuda.number} needs driver {cuda.driver} or newer, here is {gpu.driver}"
+    if gpu.capability is None:
         return "unknown", "the card does not say what compute capability it has"
-    return _by_capability(cuda, card.capability, card.driver)
+    return _by_capability(cuda, gpu.capability, gpu.driver)
 
 
 def _by_capability(cuda: Cuda, capability: str, driver: str | None) -> tuple[Fit, str]:
@@ -86,7 +86,7 @@ def _by_capability(cuda: Cuda, capability: str, driver: str | None) -> tuple[Fit
     if cuda.broken_from and here >= Number(cuda.broken_from):
         return "unsupported", f"compute capability {capability} is known to fail with CUDA {cuda.number}: {cuda.broken}"
     # Code for a capability runs on all of its major version that are no older.
-    if any(one.major == here.major and one <= here for one in held):
+    if any(number.major == here.major and number <= here for number in held):
         return "fine", f"it holds code for compute capability {capability}"
     if here < held[-1]:
         # PTX of the last cannot be made into code for what is older.

@@ -17,19 +17,19 @@ def imports_of(path: Path) -> dict[str, Path]:
     """
     by_name = {name: file for name, file in pinned.files(path.parent) if name.endswith(".py")}
     index = _index(by_name)
-    found: set[str] = set()
+    visited: set[str] = set()
     waiting = [path.name]
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in visited:
             continue
-        found.add(name)
+        visited.add(name)
         tree = _parse(by_name.get(name, path))
         if _is_dynamic(tree):
-            found |= by_name.keys()
+            visited |= by_name.keys()
             break
         waiting += [other for module in _modules(tree) for other in index.get(module, ())]
-    return {name: by_name[name] for name in sorted(found) if name != path.name and name in by_name}
+    return {name: by_name[name] for name in sorted(visited) if name != path.name and name in by_name}
 
 
 def _index(names: Iterable[str]) -> Mapping[str, list[str]]:

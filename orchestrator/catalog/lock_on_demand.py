@@ -91,24 +91,24 @@ def resolve(lock: Lock, constraints: Path | None = None, options: Sequence[str] 
 
 
 def provide(
-    names: Sequence[str], say: Callable[[str], None], known: Mapping[str, str] | None = None
+    names: Sequence[str], say: Callable[[str], None], packages: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
     """Lock the named patches and nightlies that no table has, and return the names.
 
-    A nightly's name becomes its number. `known` holds the nightlies of the index, if it has been asked for them
+    A nightly's name becomes its number. `packages` holds the nightlies of the index, if it has been asked for them
     already.
     """
-    return tuple(_provide_one(name, say, known) for name in names)
+    return tuple(_provide_one(name, say, packages) for name in names)
 
 
-def _provide_one(name: str, say: Callable[[str], None], known: Mapping[str, str] | None) -> str:
+def _provide_one(name: str, say: Callable[[str], None], packages: Mapping[str, str] | None) -> str:
     if version := catalog.find(name):
         _touch_locks(version)
         return name
     if catalog.EXACT.fullmatch(name):
         _lock_patch(name, say)
     elif catalog.NIGHTLY.fullmatch(name):
-        return _lock_nightly(name, say, nightlies() if known is None else known)
+        return _lock_nightly(name, say, nightlies() if packages is None else packages)
     return name
 
 
@@ -135,28 +135,32 @@ def _lock_patch(number: str, say: Callable[[str], None]) -> None:
             f"Describe it in {user_data.table()}, like a version in {IMAGES / 'versions.toml'}"
         )
     say(f"{number}: locking it, as {release} is in the table")
-    said = ""
+    message = ""
     for python, keep_keras in product(_pythons(sibling.cpu), (True, False)):
         wanted = tuple(_requirements(sibling.cpu, number, python, keep_keras=keep_keras))
         try:
             text = _resolve(number, python, wanted)
         except Unresolved as error:
-            said = said or str(error)
+            message = message or str(error)
             if _is_final(str(error)):
                 break
             continue
         _keep(number, python, wanted, text, say)
         return
-    raise UsageError(_why_not(number, said))
+    raise UsageError(_why_not(number, message))
 
 
-def _is_final(said: str) -> bool:
+def _is_final(message: str) -> bool:
     """Return whether another Python or Keras would change nothing: the number is unknown, or the index fails."""
-    return _is_unknown(said) or "No solution found" not in said
+    return _is_unknown(message) or "No solution found" not in message
 
 
-def _is_unknown(said: str) -> bool:
-    return "no version of" in said or "there are no versions" in said or "not found in the package registry" in said
+def _is_unknown(message: str) -> bool:
+    return (
+        "no version of" in message
+        or "there are no versions" in message
+        or "not found in the package registry" in message
+    )
 
 
 def _pythons(flavour: FlavourTable) -> list[str]:
@@ -196,14 +200,14 @@ def _resolve(number: str, python: str, wanted: tuple[str, ...], options: Sequenc
     return resolve(lock, tools.path, options)
 
 
-def _why_not(number: str, said: str) -> str:
-    if _is_unknown(said):
+def _why_not(number: str, message: str) -> str:
+    if _is_unknown(message):
         near = catalog.find(catalog.minor(number))
         other = f"; its release is here as {near.number}" if near else ""
         return f"{number}: the index has no TensorFlow of that number for any Python here{other}"
-    if "no wheels" in said:
-        return f"{number}: the index has no wheel of it for any Python here:\n{said}"
-    return f"{number}: it cannot be locked:\n{said}\nCheck the network, or the index that uv is set to use"
+    if "no wheels" in message:
+        return f"{number}: the index has no wheel of it for any Python here:\n{message}"
+    return f"{number}: it cannot be locked:\n{message}\nCheck the network, or the index that uv is set to use"
 
 
 def _keep(number: str, python: str, wanted: tuple[str, ...], text: str, say: Callable[[str], None]) -> None:
@@ -266,14 +270,14 @@ def forget(version: Version) -> None:
 def _without(table: str, number: str) -> str:
     """Return the text of a table without one of its versions; text and comments written in between are kept."""
     heads = tuple(f"[version.{json.dumps(number)}{end}" for end in ("]", "."))
-    kept: list[str] = []
+    lines: list[str] = []
     waiting: list[str] = []
     inside = False
     for line in table.splitlines(keepends=True):
         if line.startswith("["):
             if line.startswith(heads):
-                while kept and not inside and not kept[-1].strip():
-                    kept.pop()
+                while lines and not inside and not lines[-1].strip():
+                    lines.pop()
                 inside, waiting = True, []
                 continue
             inside = False
@@ -283,20 +287,20 @@ def _without(table: str, number: str) -> str:
         elif inside:
             waiting = []
         else:
-            kept += [*waiting, line]
+            lines += [*waiting, line]
             waiting = []
-    return "".join([*kept, *waiting])
+    return "".join([*lines, *waiting])
 
 
-def _lock_nightly(name: str, say: Callable[[str], None], known: Mapping[str, str]) -> str:
-    package, number = nearest(name, known, say)
+def _lock_nightly(name: str, say: Callable[[str], None], packages: Mapping[str, str]) -> str:
+    package, number = nearest(name, packages, say)
     if version := catalog.find(number):
         _touch_locks(version)
         return number
     newest = catalog.releases()[-1]
     flavour = newest.on("cpu")[0]
     say(f"{number}: locking it, on Python {flavour.python.number}")
-    said = ""
+    message = ""
     # Not the pins of a release: a nightly comes with the Keras and the numpy of its own day.
     wanted = (f"{package}=={number}", f"pyarrow=={catalog.builtin_catalogue().python[flavour.python.number].pyarrow}")
     day = date_of(number)
@@ -305,12 +309,12 @@ def _lock_nightly(name: str, say: Callable[[str], None], known: Mapping[str, str
         try:
             text = _resolve(number, flavour.python.number, wanted, options)
         except Unresolved as error:
-            said = str(error)
+            message = str(error)
             continue
         _keep(number, flavour.python.number, wanted, text, say)
         return number
-    advice = "" if "No solution found" in said else "\nCheck the network, or the index that uv is set to use"
-    raise UsageError(f"{number}: this nightly cannot be locked:\n{said}{advice}")
+    advice = "" if "No solution found" in message else "\nCheck the network, or the index that uv is set to use"
+    raise UsageError(f"{number}: this nightly cannot be locked:\n{message}{advice}")
 
 
 def nightlies() -> dict[str, str]:
@@ -340,35 +344,35 @@ def _on_index(package: str, python: str) -> list[str]:
     return listed[1].replace(" ", "").split(",") if listed else []
 
 
-def _cause(said: str) -> str:
+def _cause(message: str) -> str:
     """Return the innermost message of the nested errors that pip shows."""
-    quoted = [one or other for one, other in re.findall(r"'([^']*)'|\"([^\"]*)\"", said)]
-    return re.sub(r"\[Errno -?\d+\] ", "", quoted[-1].rpartition(": ")[2]) if quoted else said
+    quoted = [single or double for single, double in re.findall(r"'([^']*)'|\"([^\"]*)\"", message)]
+    return re.sub(r"\[Errno -?\d+\] ", "", quoted[-1].rpartition(": ")[2]) if quoted else message
 
 
-def nearest(name: str, known: Mapping[str, str], say: Callable[[str], None]) -> tuple[str, str]:
+def nearest(name: str, packages: Mapping[str, str], say: Callable[[str], None]) -> tuple[str, str]:
     """Return (package, number) of the nightly that is meant.
 
     For a day without one, the nearest nightly before it is taken (the oldest if there is none), and a message says so.
     """
-    dated = {number: date_of(number) for number in known if re.search(r"\.dev\d{8}$", number)}
+    dated = {number: date_of(number) for number in packages if re.search(r"\.dev\d{8}$", number)}
     if not dated:
         raise UsageError(f"{name}: the index has no nightly for the newest release's Python")
     match = catalog.NIGHTLY.fullmatch(name)
     assert match is not None
-    if name in known:
-        return known[name], name
+    if name in packages:
+        return packages[name], name
     wanted = match["date"] or (date_of(name) if "dev" in name else "")
     if not wanted:
-        number = max(dated, key=lambda one: (dated[one], Number(one)))
-        return known[number], number
+        number = max(dated, key=lambda number: (dated[number], Number(number)))
+        return packages[number], number
     before = {number: day for number, day in dated.items() if day <= wanted}
     # Of two of one day, the later number.
     day = max(before.values()) if before else min(dated.values())
-    number = max((one for one in dated if dated[one] == day), key=Number)
+    number = max((number for number in dated if dated[number] == day), key=Number)
     if dated[number] != wanted:
         say(f"{name}: the index has none of that day; taking {number}")
-    return known[number], number
+    return packages[number], number
 
 
 def date_of(number: str) -> str:

@@ -42,25 +42,25 @@ def check(*paths: Path) -> None:
 
 
 def _pins(path: Path, text: str) -> list[Pin]:
-    found: list[Pin] = []
+    pins: list[Pin] = []
     pin: Pin | None = None
-    begun = 0
+    first_line = 0
     for number, line in enumerate([*text.splitlines(), ""], 1):
         stated = line.strip()
-        part, goes_on = (stated[:-1].strip(), True) if stated.endswith("\\") else (stated, False)
+        part, continues = (stated[:-1].strip(), True) if stated.endswith("\\") else (stated, False)
         if pin is None:
             if not part or part.startswith("#"):
                 continue
-            pin, begun = _begin_pin(path, number, part), number
+            pin, first_line = _begin_pin(path, number, part), number
         elif part:
             pin = Pin(pin.name, pin.number, pin.hashes + _hashes(path, number, part))
-        if goes_on:
+        if continues:
             continue
         if not pin.hashes:
-            raise UsageError(f"{path}, line {begun}: {pin.name} has no hash, so any file would do; lock it anew")
-        found.append(pin)
+            raise UsageError(f"{path}, line {first_line}: {pin.name} has no hash, so any file would do; lock it anew")
+        pins.append(pin)
         pin = None
-    return found
+    return pins
 
 
 def _begin_pin(path: Path, number: int, part: str) -> Pin:
@@ -71,7 +71,7 @@ def _begin_pin(path: Path, number: int, part: str) -> Pin:
 
 
 def _hashes(path: Path, number: int, part: str) -> tuple[str, ...]:
-    found = [(word, HASH.fullmatch(word)) for word in part.split()]
-    if wrong := [word for word, match in found if match is None]:
+    matches = [(word, HASH.fullmatch(word)) for word in part.split()]
+    if wrong := [word for word, match in matches if match is None]:
         raise UsageError(f"{path}, line {number}: {wrong[0]!r} is no hash: --hash=sha256: and 64 hexadecimal digits")
-    return tuple(match["digest"] for _, match in found if match)
+    return tuple(match["digest"] for _, match in matches if match)

@@ -16,49 +16,49 @@ MOST_FILES = 20_000
 OURS = {"begun.json", "plan.json", "profile.json", "bisect.json"}
 
 
-def files(folder: Path) -> Iterator[tuple[str, Path]]:
+def files(directory: Path) -> Iterator[tuple[str, Path]]:
     """Yield every file below a folder with its relative name.
 
     Hidden files, caches and what tfcompare writes are left out. Links are followed once.
     """
     seen: set[tuple[int, int]] = set()
-    for inner, folders, names in os.walk(folder, followlinks=True):
-        found = os.stat(inner)
-        if (found.st_dev, found.st_ino) in seen or (inner != str(folder) and OURS & set(names)):
-            folders.clear()
+    for inner, directories, names in os.walk(directory, followlinks=True):
+        status = os.stat(inner)
+        if (status.st_dev, status.st_ino) in seen or (inner != str(directory) and OURS & set(names)):
+            directories.clear()
             continue
-        seen.add((found.st_dev, found.st_ino))
-        folders[:] = sorted(name for name in folders if not (name.startswith(".") or name == "__pycache__"))
+        seen.add((status.st_dev, status.st_ino))
+        directories[:] = sorted(name for name in directories if not (name.startswith(".") or name == "__pycache__"))
         for name in sorted(names):
             path = Path(inner, name)
             if not name.startswith(".") and path.is_file():
-                yield path.relative_to(folder).as_posix(), path
+                yield path.relative_to(directory).as_posix(), path
 
 
-def divide(folder: Path) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ...]]:
+def divide(directory: Path) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ...]]:
     """Return the files of a workload folder to copy, and those that are not copied.
 
     The latter are large files or, if there are many, whole folders of data. Raises UsageError.
     """
-    found = dict(files(folder))
-    if len(found) > MOST_FILES:
-        raise UsageError(f"--workloads {folder}: it holds more than {MOST_FILES} files; keep data in another folder")
-    beyond = _beyond(found)
+    paths = dict(files(directory))
+    if len(paths) > MOST_FILES:
+        raise UsageError(f"--workloads {directory}: it holds more than {MOST_FILES} files; keep data in another folder")
+    beyond = _beyond(paths)
     if len(beyond) > MOST_LARGE:
-        with_code = {_top(name) for name in found if name.endswith(".py")}
+        with_code = {_top(name) for name in paths if name.endswith(".py")}
         beyond = {name if _top(name) in with_code else _top(name) for name in beyond}
     if len(beyond) > MOST_LARGE:
         raise UsageError(
-            f"--workloads {folder}: {len(beyond)} files exceed {MOST_BYTES_EACH // 10**6} MB each or "
+            f"--workloads {directory}: {len(beyond)} files exceed {MOST_BYTES_EACH // 10**6} MB each or "
             f"{MOST_BYTES // 10**6} MB together, and at most {MOST_LARGE} may; put data into a subfolder without code"
         )
-    small = [(name, path) for name, path in found.items() if name not in beyond and _top(name) not in beyond]
-    return small, tuple(describe(name, folder / name) for name in sorted(beyond))
+    small = [(name, path) for name, path in paths.items() if name not in beyond and _top(name) not in beyond]
+    return small, tuple(describe(name, directory / name) for name in sorted(beyond))
 
 
-def _beyond(found: Mapping[str, Path]) -> set[str]:
+def _beyond(paths: Mapping[str, Path]) -> set[str]:
     """Return the files that are too large, or exceed the total. Code counts first, then the smallest files."""
-    sizes = sorted((not name.endswith(".py"), path.stat().st_size, name) for name, path in found.items())
+    sizes = sorted((not name.endswith(".py"), path.stat().st_size, name) for name, path in paths.items())
     beyond, total = set(), 0
     for _, size, name in sizes:
         if size > MOST_BYTES_EACH or total + size > MOST_BYTES:
@@ -73,24 +73,24 @@ def _top(name: str) -> str:
     return name.partition("/")[0]
 
 
-def pin(folder: Path, copy: Path) -> tuple[LargeFile, ...]:
+def pin(directory: Path, copy: Path) -> tuple[LargeFile, ...]:
     """Copy a workload folder; an empty file or folder marks the place of what is too large. Raises UsageError."""
     try:
-        small, large = divide(folder)
-        for name, source in (*small, *((one.name, Path(one.path)) for one in large)):
-            place = copy / name
-            place.parent.mkdir(parents=True, exist_ok=True)
+        small, large = divide(directory)
+        for name, source in (*small, *((file.name, Path(file.path)) for file in large)):
+            target = copy / name
+            target.parent.mkdir(parents=True, exist_ok=True)
             if source.is_dir():
-                place.mkdir()
-            elif any(name == one.name for one in large):
-                place.touch()
+                target.mkdir()
+            elif any(name == file.name for file in large):
+                target.touch()
             else:
-                shutil.copyfile(source, place)
+                shutil.copyfile(source, target)
         # Workers may run as another user; other people do not get past the run directory.
         for path in (copy, *copy.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
     except OSError as error:
-        raise _unusable(folder, error) from error
+        raise _unusable(directory, error) from error
     return large
 
 
@@ -103,42 +103,43 @@ def notes_on(large: Sequence[LargeFile]) -> list[str]:
     ]
 
 
-def _unusable(folder: Path, error: OSError) -> UsageError:
-    return UsageError(f"--workloads {folder}: {error.filename or 'copying it'}: {error.strerror}")
+def _unusable(directory: Path, error: OSError) -> UsageError:
+    return UsageError(f"--workloads {directory}: {error.filename or 'copying it'}: {error.strerror}")
 
 
 def describe(name: str, path: Path) -> LargeFile:
     """Return the size and the last change of a file, or of a folder with all that is in it."""
-    found = [one.stat() for one in ([path, *(file for _, file in files(path))] if path.is_dir() else [path])]
+    contents = [path, *(file for _, file in files(path))] if path.is_dir() else [path]
+    statuses = [item.stat() for item in contents]
     return LargeFile(
         name=name,
         path=str(path.resolve()),
-        bytes=sum(one.st_size for one in found[path.is_dir() :]),
-        modified_ns=max(one.st_mtime_ns for one in found),
+        bytes=sum(status.st_size for status in statuses[path.is_dir() :]),
+        modified_ns=max(status.st_mtime_ns for status in statuses),
     )
 
 
 def changes_of(large: Sequence[LargeFile]) -> list[str]:
     """Return the large files that have changed since the run began."""
 
-    def same(one: LargeFile) -> bool:
+    def same(file: LargeFile) -> bool:
         try:
-            return describe(one.name, Path(one.path)) == one
+            return describe(file.name, Path(file.path)) == file
         except OSError:
             return False
 
-    return [one.path for one in large if not same(one)]
+    return [file.path for file in large if not same(file)]
 
 
-def stage_copy(copy: Path, large: Sequence[LargeFile], folder: Path) -> Path:
+def stage_copy(copy: Path, large: Sequence[LargeFile], directory: Path) -> Path:
     """Create the copy as a process without mounts needs it: with links to the large files in their places."""
-    stage = folder / "workloads"
+    stage = directory / "workloads"
     try:
         shutil.copytree(copy, stage)
-        for one in large:
-            place = stage / one.name
-            place.rmdir() if place.is_dir() else place.unlink()
-            place.symlink_to(one.path)
+        for file in large:
+            target = stage / file.name
+            target.rmdir() if target.is_dir() else target.unlink()
+            target.symlink_to(file.path)
     except OSError as error:
         raise _unusable(copy, error) from error
     return stage

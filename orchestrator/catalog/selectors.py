@@ -34,21 +34,21 @@ def parse_selector(text: str, workloads: dict[str, Workload]) -> Selector:
         raise UsageError(
             f"unknown workload {name!r}{did_you_mean(name, workloads)}; `tfcompare list workloads` shows all"
         )
-    known = workloads[name].params
+    params = workloads[name].params
     values: dict[str, tuple[str, ...]] = {}
     for part in filter(None, (match["params"] or "").split(",")):
         param, equals, choice = (piece.strip() for piece in part.partition("="))
-        if not equals or param not in known:
+        if not equals or param not in params:
             raise UsageError(
-                f"{text}: {name} has no parameter {param!r}{did_you_mean(param, known)}; "
-                f"it has {', '.join(known) or 'none'}"
+                f"{text}: {name} has no parameter {param!r}{did_you_mean(param, params)}; "
+                f"it has {', '.join(params) or 'none'}"
             )
         values[param] = tuple(value.strip() for value in choice.split("|"))
         for value in values[param]:
-            if value not in known[param]:
+            if value not in params[param]:
                 raise UsageError(
-                    f"{text}: {param} cannot be {value!r}{did_you_mean(value, known[param])}; "
-                    f"it can be {', '.join(known[param])}"
+                    f"{text}: {param} cannot be {value!r}{did_you_mean(value, params[param])}; "
+                    f"it can be {', '.join(params[param])}"
                 )
     return Selector(name, values)
 
@@ -64,17 +64,17 @@ def expand(selector: Selector, workload: Workload) -> list[Case]:
     ]
 
 
-def select_cases(asked: Sequence[str], suite: Sequence[str], workloads: dict[str, Workload]) -> tuple[Case, ...]:
+def select_cases(selectors: Sequence[str], suite: Sequence[str], workloads: dict[str, Workload]) -> tuple[Case, ...]:
     """Return the requested cases, or those of the suite without a request, each once, in the order named.
 
-    A parameter that `asked` leaves free takes every value that it has in the suite's cases of that workload, or all its
-    values if the suite lacks the workload.
+    A parameter that a selector leaves free takes every value that it has in the suite's cases of that workload, or all
+    its values if the suite lacks the workload.
     """
     defaults = [parse_selector(text, workloads) for text in suite]
-    if not asked:
+    if not selectors:
         return _unique(case for selector in defaults for case in expand(selector, workloads[selector.workload]))
     cases: list[Case] = []
-    for text in asked:
+    for text in selectors:
         selector = parse_selector(text, workloads)
         workload = workloads[selector.workload]
         usual = [case for other in defaults if other.workload == workload.name for case in expand(other, workload)]

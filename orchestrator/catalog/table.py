@@ -95,23 +95,23 @@ def read(path: Path, beside: Catalogue | None = None) -> Catalogue:
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not TOML, which is UTF-8: {error}") from error
     try:
-        found = Catalogue.model_validate(tomllib.loads(text))
+        catalogue = Catalogue.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: not TOML: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = tuple(str(part) for part in first["loc"])
-        said = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{path}, {place(text, where)}: {said}") from error
-    for where, wrong in _inconsistencies(found, beside or Catalogue()):
-        raise UsageError(f"{path}, {place(text, where)}: {wrong}")
-    return found
+        message = first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{path}, {format_position(text, where)}: {message}") from error
+    for where, wrong in _inconsistencies(catalogue, beside or Catalogue()):
+        raise UsageError(f"{path}, {format_position(text, where)}: {wrong}")
+    return catalogue
 
 
-def _inconsistencies(found: Catalogue, beside: Catalogue) -> Iterator[tuple[tuple[str, ...], str]]:
-    pythons, cudas = beside.python | found.python, beside.cuda | found.cuda
-    owner = {name: number for number, one in beside.version.items() for name in (number, *one.aliases)}
-    for number, version in found.version.items():
+def _inconsistencies(catalogue: Catalogue, beside: Catalogue) -> Iterator[tuple[tuple[str, ...], str]]:
+    pythons, cudas = beside.python | catalogue.python, beside.cuda | catalogue.cuda
+    owner = {name: number for number, version in beside.version.items() for name in (number, *version.aliases)}
+    for number, version in catalogue.version.items():
         if number in owner:
             yield ("version", number), f"the version {number} is in both tables"
         for name in (number, *version.aliases):
@@ -129,7 +129,7 @@ def _inconsistencies(found: Catalogue, beside: Catalogue) -> Iterator[tuple[tupl
                 yield where, "a GPU flavour needs `cuda` and `compute`: without them no card can be judged"
 
 
-def place(text: str, where: tuple[str, ...]) -> str:
+def format_position(text: str, where: tuple[str, ...]) -> str:
     """Return a readable position in a table: the line, and the keys that lead to it."""
     return f"line {line_of(text, where)} ({'.'.join(where)})"
 

@@ -17,7 +17,7 @@ from orchestrator.errors import UsageError
 REMEDY = "TFCOMPARE_DATA names another folder"
 
 
-def folder() -> Path:
+def directory() -> Path:
     base = os.environ.get("TFCOMPARE_DATA") or os.environ.get("XDG_DATA_HOME")
     return Path(base or home("TFCOMPARE_DATA") / ".local" / "share") / "tfcompare"
 
@@ -34,15 +34,15 @@ def home(variable: str) -> Path:
 
 
 def table() -> Path:
-    return folder() / "versions.toml"
+    return directory() / "versions.toml"
 
 
 def locks() -> Path:
-    return folder() / "locks"
+    return directory() / "locks"
 
 
 def digests_file() -> Path:
-    return folder() / "digests.toml"
+    return directory() / "digests.toml"
 
 
 def digests() -> dict[str, str]:
@@ -56,10 +56,10 @@ def digests() -> dict[str, str]:
         raise UsageError(f"{path}: {error}; remove it and run `tfcompare images lock` again") from error
 
 
-def write_digests(found: Mapping[str, str]) -> Path:
+def write_digests(new_digests: Mapping[str, str]) -> Path:
     with changing():
-        known = {**digests(), **found}
-        lines = [f"{json.dumps(image)} = {json.dumps(known[image])}\n" for image in sorted(known)]
+        merged = {**digests(), **new_digests}
+        lines = [f"{json.dumps(image)} = {json.dumps(merged[image])}\n" for image in sorted(merged)]
         return write(digests_file(), "# Written by: tfcompare images lock\n" + "".join(lines))
 
 
@@ -69,7 +69,7 @@ def changing() -> Iterator[None]:
 
     Without the lock, what another run writes in between would be lost.
     """
-    path = folder() / ".lock"
+    path = directory() / ".lock"
     with files.writing(path, REMEDY):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = path.open("w")

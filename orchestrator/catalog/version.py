@@ -20,8 +20,8 @@ class Python:
 class Cuda:
     """What a GPU flavour was built for.
 
-    Holds the compute capabilities that it has code for, the last also as PTX, from which newer cards can make their own
-    code; the oldest drivers that run it and that read its PTX; and the cards that fail with it nevertheless.
+    Holds the compute capabilities that it has code for, the last also as PTX, from which newer GPUs can make their own
+    code; the oldest drivers that run it and that read its PTX; and the GPUs that fail with it nevertheless.
     """
 
     number: str

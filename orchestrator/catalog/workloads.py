@@ -26,23 +26,23 @@ DEFAULT = "quick"
 
 def all_workloads(own: Path | None = None) -> dict[str, Workload]:
     """Return the built-in workloads and those of a user's own folder, by name."""
-    found = {path.stem: read_workload(path, builtin=True) for path in _files(BUILTIN)}
+    workloads = {path.stem: read_workload(path, builtin=True) for path in _files(BUILTIN)}
     if own is None:
-        return found
+        return workloads
     if not own.is_dir():
         raise UsageError(f"--workloads {own}: no such folder")
     mine = _files(own)
     if not mine:
         raise UsageError(f"--workloads {own}: the folder holds no workload file (*.py)")
     for path in mine:
-        if path.stem in found:
+        if path.stem in workloads:
             raise UsageError(f"{path}: {path.stem!r} is a built-in workload's name; rename the file")
-        found[path.stem] = read_workload(path, builtin=False)
-    return found
+        workloads[path.stem] = read_workload(path, builtin=False)
+    return workloads
 
 
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
+def _files(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.glob("*.py") if not path.name.startswith("_"))
 
 
 def read_workload(path: Path, *, builtin: bool) -> Workload:

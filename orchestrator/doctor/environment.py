@@ -146,13 +146,13 @@ def _cards(setup: Setup) -> Iterator[DoctorFinding]:
     for match in setup.matches:
         if match.fit == "unsupported":
             yield DoctorFinding(
-                f"{match.version} on GPU", "problem" if setup.gpu else "note", f"{match.card}: {match.reason}",
+                f"{match.version} on GPU", "problem" if setup.gpu else "note", f"{match.gpu}: {match.reason}",
                 match.alternative,
             )  # fmt: skip
         elif match.fit == "jit":
-            yield DoctorFinding(f"{match.version} on GPU", "note", f"{match.card}: {match.reason}")
+            yield DoctorFinding(f"{match.version} on GPU", "note", f"{match.gpu}: {match.reason}")
         else:
-            yield DoctorFinding(f"{match.version} on GPU", "fine", f"{match.card}: {match.reason}")
+            yield DoctorFinding(f"{match.version} on GPU", "fine", f"{match.gpu}: {match.reason}")
 
 
 def _disk(setup: Setup) -> Iterator[DoctorFinding]:

@@ -26,7 +26,7 @@ class Export:
     module: str
     # The file or folder in the run directory that `write` writes to by default; a text goes to stdout.
     usual_name: str = ""
-    is_folder: bool = False
+    is_directory: bool = False
     # The flat table that it holds unless another is asked for; its function takes that as its last argument.
     table: str = ""
 
@@ -39,10 +39,10 @@ EXPORTS: dict[str, Export] = {
         Export(name="json", module=".json"),
         Export(name="markdown", module=".markdown"),
         Export(name="junit", module=".junit"),
-        Export(name="pyperf", module=".pyperf", usual_name="pyperf", is_folder=True),
+        Export(name="pyperf", module=".pyperf", usual_name="pyperf", is_directory=True),
         Export(name="bencher", module=".bencher"),
         Export(name="github-benchmark", module=".github_benchmark"),
-        Export(name="asv", module=".asv", usual_name="asv", is_folder=True),
+        Export(name="asv", module=".asv", usual_name="asv", is_directory=True),
         Export(name="openmetrics", module=".openmetrics"),
     )
 }
@@ -70,7 +70,7 @@ def check(to: str, table: str | None = None, output: Path | None = None) -> None
         raise UsageError(f"--table goes with --to {' or '.join(tabled)}; leave it out with --to {to}")
     if table is not None and table not in TABLES:
         raise UsageError(f"no table {table!r}{did_you_mean(table, TABLES)}; it is {', '.join(TABLES)}")
-    if output and not EXPORTS[to].is_folder:
+    if output and not EXPORTS[to].is_directory:
         output_file.check(output)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.exports.common import python_of, quartiles, steady_ns
 from orchestrator.exports.escape import file_name, key
-from orchestrator.exports.files import new_folder, write_json
+from orchestrator.exports.files import new_directory, write_json
 from orchestrator.model import ArmKey, ArmResult, Case, number_of
 from orchestrator.results.run import Run
 from orchestrator.stats.paired import Estimate
@@ -41,14 +41,14 @@ class Benchmark:
         return list(self.parameters.values())
 
 
-def write(run: Run, folder: Path) -> tuple[Path, ...]:
-    new_folder(folder)
+def write(run: Run, directory: Path) -> tuple[Path, ...]:
+    new_directory(directory)
     machine = _machine(run)
     benchmarks = [_benchmark(run, workload) for workload in dict.fromkeys(case.workload for case in run.plan.cases)]
-    own = new_folder(folder / machine["machine"])
-    listed = {one.name: _describe_benchmark(one, run.plan.timeout_s) for one in benchmarks}
+    own = new_directory(directory / machine["machine"])
+    listed = {benchmark.name: _describe_benchmark(benchmark, run.plan.timeout_s) for benchmark in benchmarks}
     files = [
-        write_json(folder / "benchmarks.json", {**listed, "version": BENCHMARKS_FORMAT}),
+        write_json(directory / "benchmarks.json", {**listed, "version": BENCHMARKS_FORMAT}),
         write_json(own / "machine.json", {**machine, "version": MACHINE_FORMAT}),
     ]
     for version in run.plan.versions:
@@ -77,12 +77,12 @@ def _benchmark(run: Run, workload: str) -> Benchmark:
         parameters = {"case": [repr(case.label) for case in cases]}
         placed: tuple[Case | None, ...] = tuple(cases)
     else:
-        at = {tuple(repr(dict(case.params).get(name)) for name in parameters): case for case in cases}
-        placed = tuple(at.get(combination) for combination in product(*parameters.values()))
+        by_values = {tuple(repr(dict(case.params).get(name)) for name in parameters): case for case in cases}
+        placed = tuple(by_values.get(combination) for combination in product(*parameters.values()))
     # The benchmark's name is not the workload's alone: `version` would be taken for the format's.
     name = key(f"tfcompare.{workload}")
-    told = run.manifest.sources.get(workload) or repr(sorted(parameters.items()))
-    return Benchmark(name, hashlib.sha256(told.encode()).hexdigest(), parameters, placed)
+    source = run.manifest.sources.get(workload) or repr(sorted(parameters.items()))
+    return Benchmark(name, hashlib.sha256(source.encode()).hexdigest(), parameters, placed)
 
 
 def _parameters(cases: Sequence[Case]) -> Parameters:
@@ -120,7 +120,7 @@ def _result(run: Run, version: str, machine: dict[str, str], benchmarks: Sequenc
         "requirements": {"tensorflow": tensorflow},
         "env_vars": {},
         "result_columns": list(COLUMNS),
-        "results": {one.name: _row(one, version, arms, times, moment) for one in benchmarks},
+        "results": {benchmark.name: _row(benchmark, version, arms, times, moment) for benchmark in benchmarks},
         "durations": {},
         "version": RESULTS_FORMAT,
     }
@@ -138,11 +138,11 @@ def _row(
     benchmark: Benchmark, version: str, arms: dict[ArmKey, ArmResult], times: dict[ArmKey, list[float]], moment: int
 ) -> list[Any]:
     """Return the columns in the order of COLUMNS; what was not measured is null in all of them."""
-    found = [arms.get(ArmKey(case.label, version)) if case else None for case in benchmark.cases]
-    results = [None if arm is None or arm.median_ms is None else arm.median_ms / 1e3 for arm in found]
-    samples = [[max(ns, 1.0) / 1e9 for ns in times.get(arm.key, ())] if arm and arm.rounds else None for arm in found]
-    stats = [_stats(one) if one else {} for one in samples]
-    columns = [[one.get(name) for one in stats] for name in STATS]
+    row = [arms.get(ArmKey(case.label, version)) if case else None for case in benchmark.cases]
+    results = [None if arm is None or arm.median_ms is None else arm.median_ms / 1e3 for arm in row]
+    samples = [[max(ns, 1.0) / 1e9 for ns in times.get(arm.key, ())] if arm and arm.rounds else None for arm in row]
+    stats = [_stats(seconds) if seconds else {} for seconds in samples]
+    columns = [[values.get(name) for values in stats] for name in STATS]
     return [results, benchmark.values, benchmark.digest, moment, None, *columns, samples]
 
 
@@ -152,9 +152,9 @@ def _stats(seconds: Sequence[float]) -> dict[str, float]:
     asv's interval at 99 % is computed from them on the log scale, and is not that of any ratio.
     """
     low, high = quartiles(seconds)
-    known: dict[str, float] = {"q_25": low, "q_75": high, "number": 1, "repeat": len(seconds)}
+    stats: dict[str, float] = {"q_25": low, "q_75": high, "number": 1, "repeat": len(seconds)}
     if len(seconds) > 1:
-        found = Estimate(tuple(math.log(one) for one in seconds))
-        width = found.half_width(0.01)
-        known |= {"ci_99_a": math.exp(found.theta - width), "ci_99_b": math.exp(found.theta + width)}
-    return known
+        estimate = Estimate(tuple(math.log(value) for value in seconds))
+        width = estimate.half_width(0.01)
+        stats |= {"ci_99_a": math.exp(estimate.theta - width), "ci_99_b": math.exp(estimate.theta + width)}
+    return stats

@@ -13,14 +13,14 @@ Metric = dict[str, float]
 
 
 def render(run: Run) -> str:
-    times, found = steady_ns(run), by_candidate(run.contrasts)
+    times, contrasts = steady_ns(run), by_candidate(run.contrasts)
     benchmarks: dict[str, dict[str, Metric]] = {}
     for arm in run.arms:
         if arm.median_ms is None:
             continue
         name = arm.key
         measures = {"latency": _latency(arm.median_ms, times.get(name, []))}
-        contrast = found.get(name)
+        contrast = contrasts.get(name)
         if contrast and contrast.ratio is not None:
             measures["ratio"] = _metric(contrast.ratio, contrast.ci_low, contrast.ci_high)
         benchmarks[key(" ".join(name), LONGEST_NAME)] = measures

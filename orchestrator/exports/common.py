@@ -12,10 +12,10 @@ from orchestrator.results.run import Run
 
 def steady_ns(run: Run) -> dict[ArmKey, list[float]]:
     """Return the steady time per step of each replicate that counts, by arm and in the order of its rounds."""
-    found: dict[ArmKey, list[float]] = defaultdict(list)
-    for one in sorted(run.replicates, key=lambda replicate: replicate.round):
-        found[one.arm].append(one.steady_ns)
-    return dict(found)
+    times: dict[ArmKey, list[float]] = defaultdict(list)
+    for replicate in sorted(run.replicates, key=lambda replicate: replicate.round):
+        times[replicate.arm].append(replicate.steady_ns)
+    return dict(times)
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float]:
@@ -31,13 +31,13 @@ def verdict(contrast: Contrast) -> str:
 
 def describe_contrast(contrast: Contrast) -> str:
     """Describe a contrast as in `slower 3.84x (3.46-4.27) against 1.14.0`, and give the reason if there is one."""
-    known = f" {ratio(contrast.ratio)} ({interval(contrast)})" if contrast.ratio is not None else ""
+    figures = f" {ratio(contrast.ratio)} ({interval(contrast)})" if contrast.ratio is not None else ""
     why = f": {contrast.reason}" if contrast.reason else ""
-    return f"{verdict(contrast)}{known} against {contrast.pair.arms[0].version}{why}"
+    return f"{verdict(contrast)}{figures} against {contrast.pair.arms[0].version}{why}"
 
 
 def python_of(run: Run, version: str) -> str | None:
     """Return the Python that a version's worker reported or, if none started, the one of its environment."""
     facts = run.manifest.environments.get(version)
-    known = run.manifest.workers.get(version, {}).get("python") or (facts.python if facts else None)
-    return str(known) if known else None
+    python = run.manifest.workers.get(version, {}).get("python") or (facts.python if facts else None)
+    return str(python) if python else None

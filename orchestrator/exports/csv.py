@@ -11,8 +11,8 @@ FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
 def render(run: Run, table: str) -> str:
-    found = run.to_arrow(table)
-    columns = {escape_unprintable(name): _escape_column(found[name]) for name in found.column_names}
+    data = run.to_arrow(table)
+    columns = {escape_unprintable(name): _escape_column(data[name]) for name in data.column_names}
     sink = pa.BufferOutputStream()
     pyarrow.csv.write_csv(pa.table(columns), sink)
     return str(sink.getvalue().to_pybytes(), "utf-8").rstrip("\n")
@@ -23,12 +23,12 @@ def _escape_column(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     coded = pa.types.is_dictionary(column.type)
     if not coded and not pa.types.is_string(column.type):
         return column
-    whole = column.combine_chunks()
-    whole = whole if coded else whole.dictionary_encode()
-    words = pa.array([_cell(word) for word in whole.dictionary.to_pylist()], pa.string())
-    return words.take(whole.indices)
+    combined = column.combine_chunks()
+    combined = combined if coded else combined.dictionary_encode()
+    words = pa.array([_cell(word) for word in combined.dictionary.to_pylist()], pa.string())
+    return words.take(combined.indices)
 
 
 def _cell(word: str) -> str:
-    shown = escape_unprintable(word)
-    return f"'{shown}" if shown.startswith(FORMULA) else shown
+    escaped = escape_unprintable(word)
+    return f"'{escaped}" if escaped.startswith(FORMULA) else escaped

@@ -13,10 +13,10 @@ def key(text: str, most: int = 1000) -> str:
 
     If the text had to be changed or cut, a digest of all of it keeps the name unique.
     """
-    shown = escape_unprintable(text).strip()
-    if shown == text and len(text.encode()) <= most:
+    escaped = escape_unprintable(text).strip()
+    if escaped == text and len(text.encode()) <= most:
         return text
-    cut = shown.encode()[: most - CHANGED_DIGITS - 1].decode(errors="ignore")
+    cut = escaped.encode()[: most - CHANGED_DIGITS - 1].decode(errors="ignore")
     return f"{cut}~{_digest(text)}"
 
 

@@ -22,14 +22,14 @@ def write_json(path: Path, value: dict[str, Any]) -> Path:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[BinaryIO]:
+def open_output(path: Path) -> Iterator[BinaryIO]:
     """Yield a temporary file, which becomes the file when everything is written."""
     output_file.check(path)
     with output_file.writing(path), files.open_atomically(path) as file:
         yield file
 
 
-def new_folder(path: Path) -> Path:
+def new_directory(path: Path) -> Path:
     with output_file.writing(path):
         if path.is_dir() and any(path.iterdir()):
             raise UsageError(f"{path} is not empty; remove it, or name another folder with --output")

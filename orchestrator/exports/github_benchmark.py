@@ -14,22 +14,22 @@ UNTABLED = str.maketrans("`|", "'/")
 
 
 def render(run: Run) -> str:
-    times, found = steady_ns(run), by_candidate(run.contrasts)
+    times, contrasts = steady_ns(run), by_candidate(run.contrasts)
     entries = []
     for arm in run.arms:
         if arm.median_ms is None:
             continue
         name = arm.key
-        contrast = found.get(name)
-        said = [describe_contrast(contrast)] if contrast else []
-        said += [f"died: {arm.reason}"] if arm.outcome == "died" else []
+        contrast = contrasts.get(name)
+        lines = [describe_contrast(contrast)] if contrast else []
+        lines += [f"died: {arm.reason}"] if arm.outcome == "died" else []
         entries.append(
             {
                 "name": key(" ".join(name)).translate(UNTABLED),
                 "unit": "ms/step",
                 "value": arm.median_ms,
                 **_range(times.get(name, ())),
-                "extra": "\n".join(escape_unprintable(line) for line in (*said, f"tfcompare run {run.plan.run}")),
+                "extra": "\n".join(escape_unprintable(line) for line in (*lines, f"tfcompare run {run.plan.run}")),
             }
         )
     return json.dumps(entries, indent=2, allow_nan=False)

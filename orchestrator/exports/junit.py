@@ -37,7 +37,11 @@ def _tests(comparison: Comparison, version: str) -> Iterable[Element]:
     everywhere would be missing.
     """
     arms = {arm.key: arm for arm in comparison.arms}
-    own = [one for one in comparison.contrasts if one.pair.kind == "version" and one.pair.candidate == version]
+    own = [
+        contrast
+        for contrast in comparison.contrasts
+        if contrast.pair.kind == "version" and contrast.pair.candidate == version
+    ]
     for contrast in own:
         yield _build_contrast_test(comparison, contrast, arms[contrast.pair.arms[1]])
     about = {contrast.pair.arms[1] for contrast in own}
@@ -55,13 +59,13 @@ def _build_contrast_test(comparison: Comparison, contrast: Contrast, arm: ArmRes
     baseline = pair.arms[0].version
     name += "" if baseline == comparison.plan.versions[0] else f" against {baseline}"
     test = _test(arm, name)
-    said = describe_contrast(contrast)
+    message = describe_contrast(contrast)
     if contrast.verdict == "slower":
-        _add_result(test, "failure", said, kind="slower")
+        _add_result(test, "failure", message, kind="slower")
     elif contrast.verdict == "inconclusive":
-        _add_result(test, "skipped", said)
+        _add_result(test, "skipped", message)
     else:
-        _add_output(test, [said])
+        _add_output(test, [message])
     return test
 
 
@@ -84,10 +88,10 @@ def _test(arm: ArmResult, name: str) -> Element:
 
 def _add_result(test: Element, tag: str, text: str, kind: str = "") -> None:
     """Add a result as an attribute and as text, because some viewers show the one and some the other."""
-    found = SubElement(test, tag, message=escape_unprintable(text))
+    element = SubElement(test, tag, message=escape_unprintable(text))
     if kind:
-        found.set("type", kind)
-    found.text = escape_unprintable(text)
+        element.set("type", kind)
+    element.text = escape_unprintable(text)
 
 
 def _add_output(parent: Element, lines: Iterable[str]) -> None:

@@ -49,10 +49,10 @@ def code(text: str) -> str:
 
     If even code between backticks would not be safe, every special character is written as a number.
     """
-    shown = clip(escape_unprintable(text).strip(), LONGEST_TEXT)
-    if not re.search(r"[`|\\]", shown):
-        return f"`{shown}`" if shown else ""
-    return f"<code>{re.sub(r'[^A-Za-z0-9 ]', _as_number, shown)}</code>"
+    clipped = clip(escape_unprintable(text).strip(), LONGEST_TEXT)
+    if not re.search(r"[`|\\]", clipped):
+        return f"`{clipped}`" if clipped else ""
+    return f"<code>{re.sub(r'[^A-Za-z0-9 ]', _as_number, clipped)}</code>"
 
 
 def _as_number(sign: re.Match[str]) -> str:
@@ -64,11 +64,12 @@ def _headlines(comparison: Comparison) -> Iterable[str]:
     if comparison.plan.claims:
         yield f"- {summary(judge_planned_claims(comparison))}"
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for one in comparison.contrasts:
-        if one.pair.kind == "version":
-            counts.setdefault((one.pair.candidate, one.pair.baseline), Counter())[one.verdict] += 1
+    for contrast in comparison.contrasts:
+        pair = contrast.pair
+        if pair.kind == "version":
+            counts.setdefault((pair.candidate, pair.baseline), Counter())[contrast.verdict] += 1
     for (candidate, baseline), count in counts.items():
-        verdicts = ", ".join(f"{count[one]} {one}" for one in MARKS if count[one])
+        verdicts = ", ".join(f"{count[name]} {name}" for name in MARKS if count[name])
         yield f"- {code(candidate)} against {code(baseline)}: {verdicts}."
 
 
@@ -83,14 +84,16 @@ def _first_warning(warnings: Sequence[str]) -> str:
 def _table_of_changes(comparison: Comparison) -> str:
     arms = {arm.key: arm for arm in comparison.arms}
     changed = [
-        one for one in comparison.contrasts if one.pair.kind == "version" and one.verdict in ("slower", "faster")
+        contrast
+        for contrast in comparison.contrasts
+        if contrast.pair.kind == "version" and contrast.verdict in ("slower", "faster")
     ]
-    changed.sort(key=lambda one: abs(math.log(one.ratio or 1.0)), reverse=True)
+    changed.sort(key=lambda contrast: abs(math.log(contrast.ratio or 1.0)), reverse=True)
     if not changed:
         return "Nothing is shown to be slower or faster."
-    table = _table(CHANGED, (_change(one, arms[one.pair.arms[1]]) for one in changed[:MOST_ROWS]))
-    left = len(changed) - MOST_ROWS
-    return f"{table}\n\n{left} more are slower or faster, by less: below." if left > 0 else table
+    table = _table(CHANGED, (_change(contrast, arms[contrast.pair.arms[1]]) for contrast in changed[:MOST_ROWS]))
+    remaining = len(changed) - MOST_ROWS
+    return f"{table}\n\n{remaining} more are slower or faster, by less: below." if remaining > 0 else table
 
 
 def _change(contrast: Contrast, arm: ArmResult) -> tuple[str, ...]:
@@ -100,8 +103,14 @@ def _change(contrast: Contrast, arm: ArmResult) -> tuple[str, ...]:
 
 
 def _contrast(contrast: Contrast) -> tuple[str, ...]:
-    known = _format_ratio_cells(contrast)
-    return code(subject_of(contrast.pair)), *known, str(contrast.rounds), _verdict(contrast), code(contrast.reason)
+    ratio_cells = _format_ratio_cells(contrast)
+    return (
+        code(subject_of(contrast.pair)),
+        *ratio_cells,
+        str(contrast.rounds),
+        _verdict(contrast),
+        code(contrast.reason),
+    )
 
 
 def _format_ratio_cells(contrast: Contrast) -> tuple[str, str]:
@@ -131,9 +140,9 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _lines(lines: Iterable[str]) -> str:
     """Join as many lines as there is room for, and add how many are left out."""
     every = list(lines)
-    room, shown = ROOM, 0
-    while shown < len(every) and len(every[shown]) < room:
-        room -= len(every[shown]) + 1
-        shown += 1
-    left = [f"\n{len(every) - shown} more: see another format."] if shown < len(every) else []
-    return "\n".join(every[:shown] + left)
+    room, count = ROOM, 0
+    while count < len(every) and len(every[count]) < room:
+        room -= len(every[count]) + 1
+        count += 1
+    more = [f"\n{len(every) - count} more: see another format."] if count < len(every) else []
+    return "\n".join(every[:count] + more)

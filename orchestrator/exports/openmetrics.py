@@ -32,8 +32,8 @@ class Family:
 
     def choose(self, labels: Labels, name: str, states: Iterable[str], state: str) -> None:
         """Add one sample per state, so that none vanishes when the state changes."""
-        for one in states:
-            self.add({**labels, name: one}, int(one == state))
+        for choice in states:
+            self.add({**labels, name: choice}, int(choice == state))
 
     def lines(self) -> list[str]:
         head = [f"# TYPE {self.name} gauge", f"# HELP {self.name} {self.help}"]
@@ -82,18 +82,18 @@ def _of_contrasts(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Family, ..
     high = Family("tfcompare_ratio_high", "Upper end of the ratio's interval.")
     late = Family("tfcompare_exploratory", "1 if rounds were added after the error was spent.")
     verdict = Family("tfcompare_verdict", "As tfcompare judged it; compute none from the other metrics.")
-    for one in contrasts:
-        pair = one.pair.flat
+    for contrast in contrasts:
+        pair = contrast.pair.flat
         labels = {
             "kind": pair.kind, "workload": pair.workload, "case": pair.case.label if pair.case else "",
             "version": pair.version or "", "baseline": pair.baseline, "candidate": pair.candidate,
             "metric": pair.metric, "margin": f"{plan.margin if pair.margin is None else pair.margin:g}",
         }  # fmt: skip
-        ratio.add(labels, one.ratio)
-        low.add(labels, one.ci_low)
-        high.add(labels, one.ci_high)
-        late.add(labels, int(one.exploratory))
-        verdict.choose(labels, "verdict", get_args(VerdictName), one.verdict)
+        ratio.add(labels, contrast.ratio)
+        low.add(labels, contrast.ci_low)
+        high.add(labels, contrast.ci_high)
+        late.add(labels, int(contrast.exploratory))
+        verdict.choose(labels, "verdict", get_args(VerdictName), contrast.verdict)
     return ratio, low, high, late, verdict
 
 

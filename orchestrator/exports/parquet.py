@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from orchestrator import contract
-from orchestrator.exports.files import whole
+from orchestrator.exports.files import open_output
 from orchestrator.results import tables
 from orchestrator.results.run import Run
 from orchestrator.results.rundir import RunDir
@@ -18,10 +18,10 @@ def write(run: Run, path: Path, table: str) -> tuple[Path, ...]:
         schema = contract.arrow_schema(pa)
         parts = tables.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates)
     else:
-        found = run.to_arrow(table)
-        schema, parts = found.schema, iter([found])
+        data = run.to_arrow(table)
+        schema, parts = data.schema, iter([data])
     marked = schema.with_metadata({**(schema.metadata or {}), **_metadata(run)})
-    with whole(path) as file, pyarrow.parquet.ParquetWriter(file, marked, compression="zstd") as writer:
+    with open_output(path) as file, pyarrow.parquet.ParquetWriter(file, marked, compression="zstd") as writer:
         for part in parts:
             writer.write_table(part.replace_schema_metadata(marked.metadata))
     return (path,)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports.common import describe_contrast, python_of
 from orchestrator.exports.escape import file_name, key
-from orchestrator.exports.files import new_folder, write_json
+from orchestrator.exports.files import new_directory, write_json
 from orchestrator.model import ArmKey, Contrast, number_of
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results import tables
@@ -40,15 +40,15 @@ class TimedReplicate:
     steps: Any
 
 
-def write(run: Run, folder: Path) -> tuple[Path, ...]:
+def write(run: Run, directory: Path) -> tuple[Path, ...]:
     """Write one file for each version that has a time."""
     timed = {arm.key for arm in run.arms if arm.median_ms is not None}
     if not timed and run.comparison.broken:
         raise ContractBroken("\n".join(run.comparison.broken))
     if not timed:
         raise UsageError(f"run {run.plan.run} has no time in any version; there is nothing to write for pyperf")
-    new_folder(folder)
-    calls, found = _calls(run), by_candidate(run.contrasts)
+    new_directory(directory)
+    calls, contrasts = _calls(run), by_candidate(run.contrasts)
     files = []
     for version in run.plan.versions:
         names = [arm.key for arm in run.arms if arm.version == version and arm.key in timed]
@@ -56,22 +56,22 @@ def write(run: Run, folder: Path) -> tuple[Path, ...]:
             suite = {
                 "version": FORMAT,
                 "metadata": _about_version(run, version),
-                "benchmarks": [_benchmark(name, calls[name], found.get(name)) for name in names],
+                "benchmarks": [_benchmark(name, calls[name], contrasts.get(name)) for name in names],
             }
-            files.append(write_json(folder / f"{file_name(version)}.json", suite))
+            files.append(write_json(directory / f"{file_name(version)}.json", suite))
     return tuple(files)
 
 
 def _calls(run: Run) -> dict[ArmKey, list[TimedReplicate]]:
-    known = {(one.version, one.number): one for one in run.replicates}
-    found: dict[ArmKey, list[TimedReplicate]] = defaultdict(list)
+    replicates = {(replicate.version, replicate.number): replicate for replicate in run.replicates}
+    by_arm: dict[ArmKey, list[TimedReplicate]] = defaultdict(list)
     for table in tables.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates):
-        for calls in _by_replicate(table, known):
-            found[calls.replicate.arm].append(calls)
-    return found
+        for calls in _by_replicate(table, replicates):
+            by_arm[calls.replicate.arm].append(calls)
+    return by_arm
 
 
-def _by_replicate(table: pa.Table, known: dict[tuple[str, int], Replicate]) -> Iterator[TimedReplicate]:
+def _by_replicate(table: pa.Table, replicates: dict[tuple[str, int], Replicate]) -> Iterator[TimedReplicate]:
     if table.num_rows == 0:
         return
     ordered = table.sort_by([("replicate", "ascending"), ("ordinal", "ascending")]).combine_chunks()
@@ -82,7 +82,7 @@ def _by_replicate(table: pa.Table, known: dict[tuple[str, int], Replicate]) -> I
     seconds = np.maximum(ordered["wall_ns"].to_numpy() / steps, 1.0) / 1e9
     numbers, starts = np.unique(ordered["replicate"].to_numpy(), return_index=True)
     for number, begin, end in zip(numbers, starts, [*starts[1:], len(steps)], strict=True):
-        replicate = known.get((ordered["version"][begin].as_py(), int(number)))
+        replicate = replicates.get((ordered["version"][begin].as_py(), int(number)))
         if replicate:
             yield TimedReplicate(replicate, phases[begin:end], seconds[begin:end], steps[begin:end])
 
@@ -98,7 +98,10 @@ def _benchmark(name: ArmKey, calls: Sequence[TimedReplicate], contrast: Contrast
             tfcompare_ci_high=contrast.ci_high,
             tfcompare_told=describe_contrast(contrast),
         )
-    return {"metadata": about, "runs": [_run(one) for one in sorted(calls, key=lambda one: one.replicate.round)]}
+    return {
+        "metadata": about,
+        "runs": [_run(timed) for timed in sorted(calls, key=lambda timed: timed.replicate.round)],
+    }
 
 
 def _run(calls: TimedReplicate) -> dict[str, Any]:
@@ -113,7 +116,7 @@ def _run(calls: TimedReplicate) -> dict[str, Any]:
         tfcompare_replicate=replicate.number,
     )
     warmups = zip(calls.steps[before].tolist(), calls.seconds[before].tolist(), strict=True)
-    return {"metadata": about, "warmups": [list(one) for one in warmups], "values": calls.seconds[steady].tolist()}
+    return {"metadata": about, "warmups": [list(pair) for pair in warmups], "values": calls.seconds[steady].tolist()}
 
 
 def _about_version(run: Run, version: str) -> Metadata:

@@ -10,4 +10,4 @@ VARIABLE = "TFCOMPARE_HISTORY"
 
 def place(asked: Path | None) -> Path:
     named = asked or os.environ.get(VARIABLE)
-    return (Path(named) if named else user_data.folder() / "history").absolute()
+    return (Path(named) if named else user_data.directory() / "history").absolute()

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from orchestrator.machine import nvidia_smi
-from orchestrator.model import CardSpan
+from orchestrator.model import GpuSpan
 
 # The driver's bits. An idle GPU, application clocks and display clocks are left out: those are how it was set up.
 REASONS = {
@@ -108,15 +108,15 @@ def read_gpus(nvml: Any = None, only: Collection[str] = (), *, brief: bool = Fal
     return tuple(_reading(nvml, index, handle, brief) for index, handle in _gpus_to_read(nvml, frozenset(only)))
 
 
-def spans(readings: Iterable[GpuReading]) -> tuple[CardSpan, ...]:
+def spans(readings: Iterable[GpuReading]) -> tuple[GpuSpan, ...]:
     """Summarise several readings, GPU by GPU."""
     by_index = groupby(sorted(readings, key=lambda reading: reading.index), key=lambda reading: reading.index)
     return tuple(_span(index, tuple(group)) for index, group in by_index)
 
 
-def _span(index: int, readings: tuple[GpuReading, ...]) -> CardSpan:
+def _span(index: int, readings: tuple[GpuReading, ...]) -> GpuSpan:
     clocks = [reading.sm_mhz for reading in readings if reading.sm_mhz is not None]
-    return CardSpan(
+    return GpuSpan(
         index=index,
         sm_mhz_min=min(clocks, default=None),
         sm_mhz_max=max(clocks, default=None),

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 
 from orchestrator.machine.gpu import Gpu, GpuReading, disturbance, gpus, read_gpus, spans
-from orchestrator.model import CardSpan
+from orchestrator.model import GpuSpan
 
 Facts = dict[str, str | int | float | None]
 
@@ -318,7 +318,7 @@ class Witness:
             return cause
         return disturbance((*self.before, *self.looks), read_gpus(only=self.gpus), own_pids=None)
 
-    def spans(self) -> tuple[CardSpan, ...]:
+    def spans(self) -> tuple[GpuSpan, ...]:
         return spans(self.looks)
 
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from orchestrator import contract
 from orchestrator.catalog import pinned
 from orchestrator.catalog import workloads as suites
-from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
+from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
 from orchestrator.catalog.lock_on_demand import provide
 from orchestrator.catalog.version import Version
 from orchestrator.engines import ENGINES, Engine, Environment
@@ -47,7 +47,7 @@ class PreparedRun:
     environments: dict[str, Environment]
     directory: RunDir
     own_workloads: Path | None = None
-    fitting: Fitting = NO_CARDS
+    fitting: Fitting = NO_GPUS
     failures: tuple[EnvironmentFailed, ...] = ()
 
 

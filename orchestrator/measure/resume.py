@@ -223,7 +223,9 @@ def _make_engine(options: EngineOptions, plan: Plan, fitting: Fitting) -> Engine
     if plan.engine not in ENGINES:
         raise UsageError(f"{plan.run} was measured on the engine {plan.engine!r}, which this tfcompare does not have")
     limits = replace(options, cpus=plan.cpus, memory_mb=plan.memory_mb)
-    return ENGINES[plan.engine].make(replace(limits, gpu=plan.device == "gpu", gpus=plan.gpus, cards=fitting.cards))
+    return ENGINES[plan.engine].make(
+        replace(limits, gpu=plan.device == "gpu", gpus=plan.gpus, chosen_gpus=fitting.gpus)
+    )
 
 
 def _prepare_again(

@@ -97,7 +97,7 @@ class Workers:
         slot.stream = stream = self._run.stream(version, slot.parts)
         paths = WorkerPaths(
             run=self._plan.run,
-            results=self._run.place(version, slot.parts),
+            results=self._run.create_results_directory(version, slot.parts),
             log=self._run.logs / f"worker-{version}.log",
             own_workloads=self._own,
             large=self._plan.large,
@@ -150,7 +150,7 @@ class Workers:
         version = number_of(client.version)
         slow = version in self._fitting.slow_starts
         seen = client.gpus(SLOW_START_TIMEOUT_S if slow else START_TIMEOUT_S)
-        if wrong := misfit(self._fitting.cards, seen):
+        if wrong := misfit(self._fitting.gpus, seen):
             raise EngineUnavailable(
                 f"--gpu: TensorFlow {client.version} {wrong}. Check `nvidia-smi` on this machine, see whether "
                 "`tfcompare doctor --gpu` finds something, try another --gpu-request, or leave --gpu out"

@@ -84,7 +84,7 @@ def holder(folder: Path | None = None, name: str = NIGHT) -> Holder | None:
 
 def _path(folder: Path | None, name: str) -> Path:
     # A home may be shared by machines, and so may its locks.
-    return (folder or user_data.folder()) / f"{name}-{socket.gethostname()}.lock"
+    return (folder or user_data.directory()) / f"{name}-{socket.gethostname()}.lock"
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from orchestrator import catalog
-from orchestrator.catalog.gpu_support import NO_CARDS, Fitting, Match, judge
+from orchestrator.catalog.gpu_support import NO_GPUS, Fitting, Match, judge
 from orchestrator.catalog.version import Version
 from orchestrator.errors import UsageError
 from orchestrator.machine.gpu import Gpu, GpuReading, gpus, read_gpus
@@ -20,30 +20,30 @@ NOT_WATCHED = (
 SPLIT = "is split (MIG), and TensorFlow gets one slice of it: figures are the slice's"
 
 
-def choose(names: Sequence[str], seen: Sequence[Gpu]) -> tuple[Gpu, ...]:
-    """Return the named cards, given by index or UUID.
+def choose(names: Sequence[str], available: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    """Return the named GPUs, given by index or UUID.
 
-    Without names, return the first card: a run uses one card unless it asks for more.
+    Without names, return the first GPU: a run uses one GPU unless it asks for more.
     """
-    found = tuple(_find_gpu(name, seen) for name in names) or tuple(seen[:1])
-    if len(set(found)) < len(found):
+    chosen = tuple(_find_gpu(name, available) for name in names) or tuple(available[:1])
+    if len(set(chosen)) < len(chosen):
         raise UsageError(f"--gpus {','.join(names)}: one GPU is named twice")
-    return found
+    return chosen
 
 
-def _find_gpu(name: str, seen: Sequence[Gpu]) -> Gpu:
-    if not seen:
+def _find_gpu(name: str, available: Sequence[Gpu]) -> Gpu:
+    if not available:
         raise UsageError(
             f"--gpus {name}: neither NVML nor nvidia-smi shows a GPU on this machine; see whether `nvidia-smi` works"
         )
     # A UUID may be cut short, as nvidia-smi itself takes it.
     matching = [
-        card
-        for card in seen
-        if name == str(card.index) or (name.startswith("GPU-") and card.uuid and card.uuid.startswith(name))
+        gpu
+        for gpu in available
+        if name == str(gpu.index) or (name.startswith("GPU-") and gpu.uuid and gpu.uuid.startswith(name))
     ]
     if len(matching) != 1:
-        there = "; ".join(f"{card.index}: {card.name} {card.uuid}" for card in seen)
+        there = "; ".join(f"{gpu.index}: {gpu.name} {gpu.uuid}" for gpu in available)
         why = "stands for several GPUs" if matching else "is no GPU of this machine"
         raise UsageError(f"--gpus: {name} {why}; there are {there}")
     return matching[0]
@@ -54,40 +54,40 @@ def fit(
     find: Callable[[], tuple[Gpu, ...]] = gpus,
     read: Callable[[], tuple[GpuReading, ...]] = read_gpus,
 ) -> PlannedRun:
-    """Return the planned run with the cards chosen and each version judged.
+    """Return the planned run with its GPUs chosen and each version judged.
 
-    Raises UsageError for a version that is known to fail on one of the cards, unless --force was given.
+    Raises UsageError for a version that is known to fail on one of the GPUs, unless --force was given.
     """
-    options, places = planned.options, planned.options.environments
-    if not places.gpu:
+    options, environments = planned.options, planned.options.environments
+    if not environments.gpu:
         return planned
-    cards = choose(places.gpus, find())
-    matches = tuple(judge(version, card, catalog.releases()) for version in planned.versions for card in cards)
+    chosen = choose(environments.gpus, find())
+    matches = tuple(judge(version, gpu, catalog.releases()) for version in planned.versions for gpu in chosen)
     failing = [match for match in matches if match.fit == "unsupported"]
-    if failing and not places.force:
+    if failing and not environments.force:
         raise UsageError(_refusal(failing, planned.versions, by_claims=bool(options.claims)))
-    notes = (*_about(cards, watched=bool(read())), *(note for match in matches if (note := _note(match))))
-    keys = tuple(card.key for card in cards)
+    notes = (*_about(chosen, watched=bool(read())), *(note for match in matches if (note := _note(match))))
+    keys = tuple(gpu.key for gpu in chosen)
     return replace(
         planned,
-        options=replace(options, environments=replace(places, gpus=keys, cards=cards)),
+        options=replace(options, environments=replace(environments, gpus=keys, chosen_gpus=chosen)),
         plan=replace(planned.plan, gpus=keys),
-        fitting=Fitting(cards, matches, notes),
+        fitting=Fitting(chosen, matches, notes),
     )
 
 
 def again(keys: Sequence[str], versions: Sequence[Version]) -> Fitting:
-    """Return the cards of a run that continues, without notes: they were shown when the run began."""
+    """Return the GPUs of a run that continues, without notes: they were shown when the run began."""
     if not keys:
-        return NO_CARDS
-    cards = choose(keys, gpus())
-    return Fitting(cards, tuple(judge(version, card, ()) for version in versions for card in cards))
+        return NO_GPUS
+    chosen = choose(keys, gpus())
+    return Fitting(chosen, tuple(judge(version, gpu, ()) for version in versions for gpu in chosen))
 
 
 def _refusal(failing: Sequence[Match], versions: Sequence[Version], *, by_claims: bool) -> str:
     lines = ["--gpu: not every version can run here:", *(f"  {match}" for match in failing)]
-    gone = {match.version for match in failing}
-    others = [version.number for version in versions if version.number not in gone]
+    failing_versions = {match.version for match in failing}
+    others = [version.number for version in versions if version.number not in failing_versions]
     if by_claims:
         way = "Name claims about other versions"
     elif others:
@@ -97,10 +97,10 @@ def _refusal(failing: Sequence[Match], versions: Sequence[Version], *, by_claims
     return "\n".join([*lines, f"{way}, or measure them all the same with --force"])
 
 
-def _about(cards: Sequence[Gpu], *, watched: bool) -> list[str]:
-    if not cards:
+def _about(chosen: Sequence[Gpu], *, watched: bool) -> list[str]:
+    if not chosen:
         return [NOT_SEEN]
-    return [*([] if watched else [NOT_WATCHED]), *(f"{card.title} {SPLIT}" for card in cards if card.mig)]
+    return [*([] if watched else [NOT_WATCHED]), *(f"{gpu.title} {SPLIT}" for gpu in chosen if gpu.mig)]
 
 
 def _note(match: Match) -> str:

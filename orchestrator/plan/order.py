@@ -16,21 +16,21 @@ def group_linked(cases: Sequence[Case], pairs: Iterable[Pair]) -> tuple[tuple[Ca
     """
     groups = {case.label: [case] for case in cases}
     for pair in pairs:
-        one, other = (groups.get(label) for label, _ in pair.arms)
-        if one is not None and other is not None and one is not other:
-            one.extend(other)
-            groups.update((case.label, one) for case in other)
+        group, other = (groups.get(label) for label, _ in pair.arms)
+        if group is not None and other is not None and group is not other:
+            group.extend(other)
+            groups.update((case.label, group) for case in other)
     return tuple(tuple(group) for group in {id(group): group for group in groups.values()}.values())
 
 
 def alternating(order: Sequence[Item], bursts: Callable[[Item], int]) -> list[Item]:
     """Spread each item's bursts evenly over the visit; items with equally many bursts go back and forth."""
-    places = [
-        ((number + 0.5) / bursts(item), place if number % 2 == 0 else -place, item)
-        for place, item in enumerate(order)
+    slots = [
+        ((number + 0.5) / bursts(item), position if number % 2 == 0 else -position, item)
+        for position, item in enumerate(order)
         for number in range(bursts(item))
     ]
-    return [item for _, _, item in sorted(places, key=lambda entry: entry[:2])]
+    return [item for _, _, item in sorted(slots, key=lambda entry: entry[:2])]
 
 
 def round_order(items: Sequence[Item], seed: int, case: str, round_number: int) -> list[Item]:

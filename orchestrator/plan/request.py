@@ -9,7 +9,7 @@ from pathlib import Path
 from orchestrator import catalog
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.claims import BUDGETS_S, cases_of
-from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
+from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
 from orchestrator.catalog.selectors import MARGIN, select_cases
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import Suite
@@ -54,7 +54,7 @@ class PlannedRun:
     versions: tuple[Version, ...]
     workloads: dict[str, Workload]
     plan: Plan
-    fitting: Fitting = NO_CARDS
+    fitting: Fitting = NO_GPUS
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def make_plan(options: RunOptions, fewest: int = 2) -> PlannedRun:
         seed=secrets.randbelow(2**31) if options.seed is None else options.seed,
         threads=options.threads,
         timeout_s=options.timeout_s,
-        # A container each: whatever holds the card ends with it, before the next begins.
+        # A container each: whatever holds the GPU ends with it, before the next begins.
         isolation="container" if options.environments.exclusive else options.isolation,
         exclusive=options.environments.exclusive,
         cpus=options.environments.cpus,
@@ -111,7 +111,9 @@ def make_plan(options: RunOptions, fewest: int = 2) -> PlannedRun:
 
 
 def _check_threads(versions: tuple[Version, ...]) -> None:
-    if deaf := [one.number for one in versions if tuple(map(int, catalog.minor(one.number).split("."))) < (1, 14)]:
+    if deaf := [
+        version.number for version in versions if tuple(map(int, catalog.minor(version.number).split("."))) < (1, 14)
+    ]:
         raise UsageError(
             f"--threads has no effect in TensorFlow {', '.join(deaf)}; leave that version out, or limit the CPUs of "
             "all versions with --cpuset instead"

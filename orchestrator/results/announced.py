@@ -27,7 +27,7 @@ class Announced:
     _seen: set[tuple[str, int]] = field(default_factory=set)
 
     def __call__(self, read: ReadStream) -> tuple[frozenset[int], tuple[str, ...]]:
-        kept: set[int] = set()
+        admitted: set[int] = set()
         unknown: list[int] = []
         self._seen.update((read.stream.version, number) for number in read.idle)
         for replicate in read.replicates:
@@ -40,9 +40,9 @@ class Announced:
                     f"{read.stream.version} again"
                 )
             elif end and end.outcome == "measured":
-                kept.add(replicate.number)
+                admitted.add(replicate.number)
                 self._seen.add((replicate.version, replicate.number))
-        return frozenset(kept), tuple(self._notes(read, unknown))
+        return frozenset(admitted), tuple(self._notes(read, unknown))
 
     def missing(self, unread: Container[tuple[str, int]]) -> list[str]:
         """Return one line per version about measured replicates that are in no stream.
@@ -92,12 +92,12 @@ def of_journal(plan: Plan, entries: Iterable[Entry]) -> Announced | None:
 
     Returns None if the journal belongs to no measurement: then there is nothing to check streams against.
     """
-    known = list(entries)
-    ends = {(entry.version, entry.replicate): entry for entry in known if isinstance(entry, Ended)}
-    if not ends and not any(isinstance(entry, Machine) for entry in known):
+    journal = list(entries)
+    ends = {(entry.version, entry.replicate): entry for entry in journal if isinstance(entry, Ended)}
+    if not ends and not any(isinstance(entry, Machine) for entry in journal):
         return None
     arms = frozenset(arm.key for arm in plan.arms())
-    return Announced(arms, ends, _was_cut(known))
+    return Announced(arms, ends, _was_cut(journal))
 
 
 def _was_cut(entries: Sequence[Entry]) -> bool:

@@ -41,7 +41,7 @@ class ClaimResult:
         """The reason why the claim was not simply reproduced."""
         if not self.findings:
             return "" if self.answer == "needs a GPU" else "it is said of a CPU: run it without --gpu"
-        return next((one.reason for one in self.findings if one.answer == self.answer), "")
+        return next((finding.reason for finding in self.findings if finding.answer == self.answer), "")
 
 
 def judge_claims(comparison: Comparison, claims: Sequence[Claim]) -> tuple[ClaimResult, ...]:
@@ -53,7 +53,7 @@ def judge_claims(comparison: Comparison, claims: Sequence[Claim]) -> tuple[Claim
             judged.append(ClaimResult(claim, "needs a GPU" if "gpu" in claim.devices else "inconclusive", ()))
             continue
         findings = (
-            *(_effect(one, contrasts[one.pair]) for one in claim.expectations),
+            *(_effect(expectation, contrasts[expectation.pair]) for expectation in claim.expectations),
             *(_holds(arms[arm]) for arm in claim.holds),
         )
         judged.append(ClaimResult(claim, _all(findings), findings))

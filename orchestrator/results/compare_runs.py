@@ -82,7 +82,7 @@ def find_changes(earlier: Run, later: Run) -> Changes:
         raise UsageError(_nothing_in_common(earlier, later, rewritten))
     estimates = [_estimates(run, common) for run in (earlier, later)]
     margin = max(earlier.plan.margin, later.plan.margin)
-    found = [
+    changes = [
         _change(old[pair], new[pair], before, after, margin)
         for pair, before, after in zip(common, *estimates, strict=True)
     ]
@@ -90,15 +90,15 @@ def find_changes(earlier: Run, later: Run) -> Changes:
         earlier=earlier,
         later=later,
         margin=margin,
-        changes=_by_chance(found),
+        changes=_by_chance(changes),
         differences=differences(earlier, later),
         left_out=_describe_left_out(old, new, rewritten),
     )
 
 
 def _estimates(run: Run, pairs: list[Pair]) -> list[Estimate | None]:
-    known = samples(run.plan, run.replicates)
-    return [estimate(*(known.get((*name, pair.metric), {}) for name in pair.arms)) for pair in pairs]
+    by_arm = samples(run.plan, run.replicates)
+    return [estimate(*(by_arm.get((*name, pair.metric), {}) for name in pair.arms)) for pair in pairs]
 
 
 def _change(
@@ -125,21 +125,21 @@ def _change(
     ), across
 
 
-def _by_chance(found: list[tuple[RatioChange, Across | None]]) -> tuple[RatioChange, ...]:
+def _by_chance(changes: list[tuple[RatioChange, Across | None]]) -> tuple[RatioChange, ...]:
     """Mark changes as inconclusive if chance alone could explain them.
 
     Among many contrasts, some differ by chance (Benjamini and Hochberg).
     """
-    raw = [across.p for _, across in found if across]
+    raw = [across.p for _, across in changes if across]
     adjusted = iter(of_many(raw))
-    changes = []
-    for change, across in found:
+    checked = []
+    for change, across in changes:
         chance = next(adjusted) if across else 1.0
         if change.verdict in ("slower", "faster") and chance > FALSE_DISCOVERIES:
             reason = f"one of {len(raw)} contrasts: so many would show such a change by chance"
             change = replace(change, verdict="inconclusive", reason=reason)
-        changes.append(change)
-    return tuple(changes)
+        checked.append(change)
+    return tuple(checked)
 
 
 def differences(earlier: Run, later: Run) -> tuple[Difference, ...]:
@@ -154,7 +154,7 @@ def differences(earlier: Run, later: Run) -> tuple[Difference, ...]:
 
 def _setting(run: Run) -> dict[str, str]:
     plan, manifest = run.plan, run.manifest
-    found: dict[str, object] = {
+    settings: dict[str, object] = {
         "tfcompare": manifest.tool,
         "tfcompare's worker": manifest.sources.get(WORKER, "")[:SHORT] or None,
         "engine": plan.engine,
@@ -166,9 +166,9 @@ def _setting(run: Run) -> dict[str, str]:
         **{f"host {name}": value for name, value in manifest.host.items() if name not in MOVING},
     }
     for version, facts in manifest.environments.items():
-        found |= {f"{version} environment": facts.identity, f"{version} lock": facts.lock}
-        found |= {f"{version} {name}": value for name, value in manifest.workers.get(version, {}).items()}
-    return {name: str(value) for name, value in found.items() if value is not None}
+        settings |= {f"{version} environment": facts.identity, f"{version} lock": facts.lock}
+        settings |= {f"{version} {name}": value for name, value in manifest.workers.get(version, {}).items()}
+    return {name: str(value) for name, value in settings.items() if value is not None}
 
 
 def _rewritten(earlier: Run, later: Run) -> set[str]:
@@ -180,13 +180,13 @@ def _rewritten(earlier: Run, later: Run) -> set[str]:
 def _describe_left_out(
     old: Mapping[Pair, Contrast], new: Mapping[Pair, Contrast], rewritten: set[str]
 ) -> tuple[str, ...]:
-    told = []
+    lines = []
     if rewritten:
-        told.append(f"left out, for their source has changed between the runs: {', '.join(sorted(rewritten))}")
+        lines.append(f"left out, for their source has changed between the runs: {', '.join(sorted(rewritten))}")
     for which, own, other in (("earlier", old, new), ("later", new, old)):
         if missing := [pair for pair in own if pair not in other and pair.workload not in rewritten]:
-            told.append(f"left out, for only the {which} run has them: {len(missing)} contrasts")
-    return tuple(told)
+            lines.append(f"left out, for only the {which} run has them: {len(missing)} contrasts")
+    return tuple(lines)
 
 
 def _nothing_in_common(earlier: Run, later: Run, rewritten: set[str]) -> str:

@@ -38,8 +38,8 @@ def find_error(
     if failures:
         return EnvironmentFailed("\n".join(join_failures(failures)))
     if died := [arm for arm in arms if arm.outcome == "died"]:
-        told = [f"{arm.version} {arm.case.label}: {arm.reason}" for arm in died]
-        return ArmsDied(f"{len(told)} of {len(arms)} arms died:\n" + "\n".join(told))
+        lines = [f"{arm.version} {arm.case.label}: {arm.reason}" for arm in died]
+        return ArmsDied(f"{len(lines)} of {len(arms)} arms died:\n" + "\n".join(lines))
     if all(arm.outcome == "refused" for arm in arms):
         reasons = sorted({arm.reason for arm in arms})
         return NothingSelected("no version can run what was selected:\n" + "\n".join(reasons))

@@ -115,10 +115,10 @@ def read_replicates(stream: Stream, run: str) -> ReadStream:
     """Read a stream, check every value and summarise its replicates; raise ContractBroken for a wrong one."""
     table, cut = read_stream(stream.path, stream.root, live=stream.live)
     table, idle = _without_idle(check(stream.path, table, run, stream.version or None))
-    found = summarise(stream.path, table)
+    summaries = summarise(stream.path, table)
     numbers, counts = np.unique(figures(table, "replicate"), return_counts=True)
     rows = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
-    return ReadStream(stream, table, tuple(found), rows, cut, idle)
+    return ReadStream(stream, table, tuple(summaries), rows, cut, idle)
 
 
 def _without_idle(table: pa.Table) -> tuple[pa.Table, frozenset[int]]:
@@ -141,11 +141,11 @@ def admit_rows(read: ReadStream, admit: Admit | None) -> tuple[ReadStream, tuple
     """Return the part of a stream that counts, and why the rest does not."""
     if admit is None:
         return read, ()
-    kept, notes = admit(read)
-    if len(kept) == len(read.replicates):
+    admitted, notes = admit(read)
+    if len(admitted) == len(read.replicates):
         return read, notes
-    mask = np.isin(figures(read.table, "replicate"), np.fromiter(kept, np.int64, len(kept)))
-    counted = tuple(replicate for replicate in read.replicates if replicate.number in kept)
+    mask = np.isin(figures(read.table, "replicate"), np.fromiter(admitted, np.int64, len(admitted)))
+    counted = tuple(replicate for replicate in read.replicates if replicate.number in admitted)
     return replace(read, table=read.table.filter(pa.array(mask)), replicates=counted), notes
 
 
@@ -217,9 +217,9 @@ class Rows:
     def single(self, phase: str) -> Any:
         """Return the time of the only call of a phase, by replicate; 0 if there was none."""
         chosen = self.phase(phase)
-        found = np.zeros(len(self.numbers))
-        found[self.group[chosen]] = self.step_ns[chosen]
-        return found
+        times = np.zeros(len(self.numbers))
+        times[self.group[chosen]] = self.step_ns[chosen]
+        return times
 
 
 def _one_of_each(path: Path, rows: Rows) -> None:
@@ -257,16 +257,16 @@ def _steady(rows: Rows, steady: Any) -> tuple[Any, Any]:
     return medians, rises
 
 
-def _values(found: Any) -> Iterable[Any]:
+def _values(column: Any) -> Iterable[Any]:
     """Convert a column to Python values in the fastest way: a run has tens of thousands of replicates."""
-    if isinstance(found, np.ndarray):
-        return list(found.tolist())
-    if found.null_count == len(found):
-        return [None] * len(found)
-    if found.null_count:
-        return list(found.to_pylist())
-    one = found.combine_chunks()
-    if pa.types.is_dictionary(one.type):
-        words = one.dictionary.to_pylist()
-        return [words[code] for code in as_numpy(one.indices).tolist()]
-    return list(as_numpy(one).tolist())
+    if isinstance(column, np.ndarray):
+        return list(column.tolist())
+    if column.null_count == len(column):
+        return [None] * len(column)
+    if column.null_count:
+        return list(column.to_pylist())
+    combined = column.combine_chunks()
+    if pa.types.is_dictionary(combined.type):
+        words = combined.dictionary.to_pylist()
+        return [words[code] for code in as_numpy(combined.indices).tolist()]
+    return list(as_numpy(combined).tolist())

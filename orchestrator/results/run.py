@@ -73,5 +73,5 @@ def load_run(path: str | Path, also: Callable[[pa.Table], None] | None = None) -
     them in memory.
     """
     directory = RunDir.open(Path(path))
-    found = gather(directory, also)
-    return Run(directory.path, judge(found), found.replicates)
+    contents = gather(directory, also)
+    return Run(directory.path, judge(contents), contents.replicates)

@@ -79,8 +79,8 @@ class RunDir:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             # Also where it was there before: workers leave files here that nobody else should reach.
             path.chmod(0o700)
-            for folder in (run.results, run.settled, run.logs):
-                folder.mkdir()
+            for directory in (run.results, run.settled, run.logs):
+                directory.mkdir()
             begun = Begun(datetime.now(UTC).replace(microsecond=0), tuple(command))
             files.replace(path, path / "begun.json", BEGUN.dump_json(begun, indent=1) + b"\n")
         return run
@@ -158,11 +158,11 @@ class RunDir:
         if not self.journal.exists():
             return
         data = self._content("journal.jsonl")
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
+        end = data.rfind(b"\n") + 1
+        if end < len(data):
             handle = files.open_below(self.path, self.journal, os.O_WRONLY)
             try:
-                os.truncate(handle, whole)
+                os.truncate(handle, end)
             finally:
                 os.close(handle)
 
@@ -227,7 +227,7 @@ class RunDir:
 
     def parts(self) -> Counter[str]:
         """Return the number of each version's last worker; the next worker gets the next number."""
-        names = [NAMED.fullmatch(name) for folder in (self.settled, self.results) for name in _names(folder)]
+        names = [NAMED.fullmatch(name) for directory in (self.settled, self.results) for name in _names(directory)]
         used = [(named["version"], int(named["part"])) for named in names if named]
         used += [(entry.version, entry.part or 0) for entry in self.entries() if isinstance(entry, Ended | Discarded)]
         last: Counter[str] = Counter()
@@ -235,12 +235,12 @@ class RunDir:
             last[version] = max(last[version], part)
         return last
 
-    def place(self, version: str, part: int) -> Path:
+    def create_results_directory(self, version: str, part: int) -> Path:
         """Create a results folder for one worker, which will write its stream there."""
-        folder = self.results / f"{version}-{part}"
-        with self._writing(f"results/{folder.name}"):
-            folder.mkdir(mode=0o700)
-        return folder
+        directory = self.results / f"{version}-{part}"
+        with self._writing(f"results/{directory.name}"):
+            directory.mkdir(mode=0o700)
+        return directory
 
     def stream(self, version: str, part: int) -> Stream:
         """Return the stream in a worker's results folder."""
@@ -252,8 +252,8 @@ class RunDir:
         If that fails, for example on a full disk, or if the stream cannot be read, it stays where it is and is read
         from there.
         """
-        folder = stream.path.parent
-        names = _names(folder)
+        directory = stream.path.parent
+        names = _names(directory)
         try:
             if stream.path.name in names:
                 self._keep(stream)
@@ -261,7 +261,7 @@ class RunDir:
                 self._discard(stream, _join_names(others), of_stream=False)
         except (OSError, UsageError):
             return
-        _remove(folder)
+        _remove(directory)
 
     def _keep(self, stream: Stream) -> None:
         try:
@@ -270,28 +270,28 @@ class RunDir:
             self._discard(stream, f"{stream.path} is not used: {refused.strerror}", of_stream=True)
             return
         self.settled.mkdir(exist_ok=True)
-        kept = self.settled / f"{stream.path.parent.name}.arrow"
-        files.replace(self.path, kept, compact_stream(stream.path, data), 0o600)
+        copy = self.settled / f"{stream.path.parent.name}.arrow"
+        files.replace(self.path, copy, compact_stream(stream.path, data), 0o600)
 
     def _discard(self, stream: Stream, what: str, *, of_stream: bool) -> None:
         self.record(Discarded(version=stream.version, part=stream.part, what=what, stream=of_stream))
 
     def streams(self) -> list[Stream]:
         """Return one stream per worker; if it was taken out of its folder, the copy that no worker could reach."""
-        found: dict[tuple[str, int, str], Stream] = {}
+        by_worker: dict[tuple[str, int, str], Stream] = {}
         for stream in self._find_streams():
-            found.setdefault((stream.version, stream.part, "" if stream.version else stream.name), stream)
-        return sorted(found.values())
+            by_worker.setdefault((stream.version, stream.part, "" if stream.version else stream.name), stream)
+        return sorted(by_worker.values())
 
     def _find_streams(self) -> Iterator[Stream]:
-        for folder in (self.settled, self.results):
-            for name in _names(folder):
+        for directory in (self.settled, self.results):
+            for name in _names(directory):
                 # What a host that was killed had not finished writing.
                 if name.startswith("."):
                     continue
                 named = NAMED.fullmatch(name)
                 version, part = (named["version"], int(named["part"])) if named else ("", 0)
-                file = folder / name if ".arrow" in name else folder / name / STREAM
+                file = directory / name if ".arrow" in name else directory / name / STREAM
                 if os.path.lexists(file):
                     yield Stream(version, part, file, self.path, live=not name.endswith(".arrow"))
 
@@ -303,20 +303,20 @@ def refuse_strangers(path: Path) -> None:
         raise UsageError(f"{stranger} is {kind}; a run directory must not contain any. Remove it and try again")
 
 
-def _names(folder: Path) -> list[str]:
+def _names(directory: Path) -> list[str]:
     with suppress(OSError):
-        if not folder.is_symlink():
-            return sorted(os.listdir(folder))
+        if not directory.is_symlink():
+            return sorted(os.listdir(directory))
     return []
 
 
 def _join_names(names: list[str]) -> str:
-    shown = [name.encode("utf-8", "replace").decode()[:LONGEST_NAME] for name in names[:MOST_NAMED]]
+    clipped = [name.encode("utf-8", "replace").decode()[:LONGEST_NAME] for name in names[:MOST_NAMED]]
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"{', '.join(shown)}{more}"
+    return f"{', '.join(clipped)}{more}"
 
 
-def _remove(folder: Path) -> None:
+def _remove(directory: Path) -> None:
     """Remove a folder that a worker wrote to, whatever permissions it left behind."""
-    files.open_up(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    files.open_up(directory)
+    shutil.rmtree(directory, ignore_errors=True)

@@ -137,14 +137,14 @@ def _read_batches(path: Path, data: bytes, expected: pa.Schema) -> tuple[pa.Tabl
                 return pa.Table.from_batches(batches, expected), True
 
 
-def _check_schema(path: Path, found: pa.Schema, expected: pa.Schema) -> None:
-    fingerprint = (found.metadata or {}).get(contract.FINGERPRINT_KEY, b"none").decode("ascii", "replace")
+def _check_schema(path: Path, actual: pa.Schema, expected: pa.Schema) -> None:
+    fingerprint = (actual.metadata or {}).get(contract.FINGERPRINT_KEY, b"none").decode("ascii", "replace")
     if fingerprint not in contract.READABLE:
         raise ContractBroken(
             f"{path} was written under contract {fingerprint}, this tfcompare reads {contract.FINGERPRINT}; "
             "read it with the tfcompare that wrote it (see the run's manifest.json), or run again"
         )
-    if not found.equals(expected):
+    if not actual.equals(expected):
         raise ContractBroken(f"{path} carries other columns than its contract says; run its version again")
 
 
@@ -193,10 +193,10 @@ def _outside(array: pa.ChunkedArray, lowest: int, highest: int) -> Any:
     return (values < lowest) | (values > highest)
 
 
-def _unknown(table: pa.Table, name: str, known: Collection[str]) -> Any:
+def _unknown(table: pa.Table, name: str, allowed: Collection[str]) -> Any:
     """Return which rows have another label; this is decided once per distinct label, not once per row."""
     words, codes = labels(table, name)
-    return np.array([word not in known for word in words])[codes]
+    return np.array([word not in allowed for word in words])[codes]
 
 
 def labels(table: pa.Table, name: str) -> tuple[list[str | None], Any]:
@@ -229,9 +229,9 @@ def as_numpy(array: pa.Array) -> Any:
     return np.from_dlpack(array)
 
 
-def as_arrow(places: Any) -> pa.Array:
+def as_arrow(numbers: Any) -> pa.Array:
     """Convert whole numbers back to Arrow in an equally short way."""
-    return pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places.astype(np.int64))])
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers.astype(np.int64))])
 
 
 def _explain(row: dict[str, Any], run: str, version: str | None) -> str:

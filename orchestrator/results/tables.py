@@ -55,29 +55,29 @@ def contrasts(comparison: Comparison) -> pa.Table:
 
     Contrasts within a version have no case, only the parameters that both of their cases share.
     """
-    rows = [{name: _of_contrast(one, name) for name in CONTRAST.names} for one in comparison.contrasts]
-    pairs = [one.pair.flat for one in comparison.contrasts]
+    rows = [{name: _of_contrast(contrast, name) for name in CONTRAST.names} for contrast in comparison.contrasts]
+    pairs = [contrast.pair.flat for contrast in comparison.contrasts]
     names = [(pair.workload, pair.case.label if pair.case else None, pair.params) for pair in pairs]
     return _table(names, rows, CONTRAST)
 
 
-def replicates(plan: Plan, found: Sequence[Replicate]) -> pa.Table:
+def replicates(plan: Plan, replicates: Sequence[Replicate]) -> pa.Table:
     """Return one row per valid replicate."""
     cases = {case.label: (case.workload, case.label, case.params) for case in plan.cases}
-    rows = [{"replicate": one.number, **one._asdict()} for one in found]
+    rows = [{"replicate": replicate.number, **replicate._asdict()} for replicate in replicates]
     # Without a journal, streams may hold cases that the plan does not have.
-    return _table([cases.get(one.case, (None, one.case, ())) for one in found], rows, REPLICATE)
+    return _table([cases.get(replicate.case, (None, replicate.case, ())) for replicate in replicates], rows, REPLICATE)
 
 
-def calls(run: RunDir, plan: Plan, found: Sequence[Replicate]) -> pa.Table:
+def calls(run: RunDir, plan: Plan, replicates: Sequence[Replicate]) -> pa.Table:
     """Return one row per timed call of each valid replicate, with the columns of the contract."""
     schema = contract.arrow_schema(pa)
-    return pa.concat_tables([schema.empty_table(), *streams_of_calls(run, plan, found)]).unify_dictionaries()
+    return pa.concat_tables([schema.empty_table(), *streams_of_calls(run, plan, replicates)]).unify_dictionaries()
 
 
-def streams_of_calls(run: RunDir, plan: Plan, found: Iterable[Replicate]) -> Iterator[pa.Table]:
+def streams_of_calls(run: RunDir, plan: Plan, replicates: Iterable[Replicate]) -> Iterator[pa.Table]:
     """Yield the timed calls stream by stream, since together they may be too large to hold in memory."""
-    numbers = pa.array(sorted({one.number for one in found}), pa.int32())
+    numbers = pa.array(sorted({replicate.number for replicate in replicates}), pa.int32())
     admit = of_journal(plan, run.entries())
     for stream in run.streams():
         try:
@@ -94,10 +94,12 @@ def _of_arm(arm: ArmResult, name: str) -> Any:
     return arm.reason or None if name == "reason" else getattr(arm, name)
 
 
-def _of_contrast(one: Contrast, name: str) -> Any:
+def _of_contrast(contrast: Contrast, name: str) -> Any:
     if name == "reason":
-        return one.reason or None
-    return getattr(one.pair.flat if name in ("kind", "version", "baseline", "candidate", "metric") else one, name)
+        return contrast.reason or None
+    return getattr(
+        contrast.pair.flat if name in ("kind", "version", "baseline", "candidate", "metric") else contrast, name
+    )
 
 
 def _table(
@@ -111,7 +113,10 @@ def _table(
     columns = {
         "workload": pa.array([workload for workload, _, _ in names], TEXT),
         "case": pa.array([label for _, label, _ in names], TEXT),
-        **{f"param_{one}": pa.array([dict(params).get(one) for _, _, params in names], TEXT) for one in parameters},
+        **{
+            f"param_{parameter}": pa.array([dict(params).get(parameter) for _, _, params in names], TEXT)
+            for parameter in parameters
+        },
         **{field.name: pa.array([row[field.name] for row in rows], field.type) for field in schema},
     }
     return pa.table(columns)

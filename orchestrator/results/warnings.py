@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from statistics import median
 
-from orchestrator.model import CardSpan, Contrast, Manifest, Plan, Watched, is_control
+from orchestrator.model import Contrast, GpuSpan, Manifest, Plan, Watched, is_control
 from orchestrator.results.endings import Endings
 
 # From this share of the contrasts on, those that noise leaves open say more of the machine than of the versions.
@@ -19,18 +19,20 @@ ENOUGH_ROUNDS = 5
 
 def check_control(contrasts: Sequence[Contrast]) -> list[str]:
     """Warn about this machine if the baseline differs from itself; this warning comes before all others."""
-    own = [one for one in contrasts if one.pair.kind == "version" and is_control(one.pair.candidate)]
+    own = [
+        contrast for contrast in contrasts if contrast.pair.kind == "version" and is_control(contrast.pair.candidate)
+    ]
     if not own:
         return []
-    failed = [one for one in own if one.verdict in ("slower", "faster")]
+    failed = [contrast for contrast in own if contrast.verdict in ("slower", "faster")]
     if failed:
-        worst = max(failed, key=lambda one: abs(math.log(one.ratio or 1.0)))
+        worst = max(failed, key=lambda contrast: abs(math.log(contrast.ratio or 1.0)))
         baseline, _ = worst.pair.arms
         return [
             f"THE CONTROL ARM FAILED in {len(failed)} of {len(own)} cases: {baseline.version} against itself is "
             f"{worst.verdict} ({worst.ratio:.2f}x in {baseline.case}); believe no difference of that size"
         ]
-    open_ = [one for one in own if one.verdict != "same"]
+    open_ = [contrast for contrast in own if contrast.verdict != "same"]
     if open_:
         return [f"the control arm is not shown to be the same in {len(open_)} of {len(own)} cases: a noisy machine"]
     return []
@@ -42,9 +44,12 @@ def check_noise(plan: Plan, contrasts: Sequence[Contrast]) -> list[str]:
     The warning comes before the verdicts.
     """
     timed = [
-        (one.mde, one.ci_low, one.ci_high)
-        for one in contrasts
-        if one.rounds >= ENOUGH_ROUNDS and one.mde is not None and one.ci_low is not None and one.ci_high is not None
+        (contrast.mde, contrast.ci_low, contrast.ci_high)
+        for contrast in contrasts
+        if contrast.rounds >= ENOUGH_ROUNDS
+        and contrast.mde is not None
+        and contrast.ci_low is not None
+        and contrast.ci_high is not None
     ]
     hidden = [mde for mde, low, high in timed if mde > plan.margin and low <= 1 <= high]
     if len(timed) < FEWEST_TO_TELL_NOISE or len(hidden) < len(timed) * NOISY_SHARE:
@@ -69,11 +74,11 @@ def check_run(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
         if not entry.stream
     ]
     warnings += compare_threads(plan, endings)
-    kept = [entry.cause for entry in endings.disturbed if not entry.redone]
     if endings.disturbed:
+        repeated = sum(entry.redone for entry in endings.disturbed)
         warnings.append(
             f"others used the machine in {len(endings.disturbed)} visits of a case (e.g. "
-            f"{endings.disturbed[0].cause}); {len(endings.disturbed) - len(kept)} were redone, {len(kept)} kept"
+            f"{endings.disturbed[0].cause}); {repeated} were redone, {len(endings.disturbed) - repeated} kept"
         )
     pythons = {
         version: str(manifest.workers.get(version, {}).get("python", facts.python))
@@ -90,14 +95,14 @@ def compare_threads(plan: Plan, endings: Endings) -> list[str]:
     by_case: dict[str, dict[str, set[tuple[int, ...]]]] = defaultdict(dict)
     for (case, version), stated in endings.threads.items():
         by_case[case][version] = stated
-    asked = {plan.threads} if plan.threads else set()
-    odd = {case: stated for case, stated in by_case.items() if len(asked.union(*stated.values())) > 1}
+    requested = {plan.threads} if plan.threads else set()
+    odd = {case: stated for case, stated in by_case.items() if len(requested.union(*stated.values())) > 1}
     if not odd:
         return []
     case, by_version = next(iter(odd.items()))
     counts = "; ".join(
-        f"{version}: {' or '.join(','.join(map(str, one)) for one in sorted(found))}"
-        for version, found in by_version.items()
+        f"{version}: {' or '.join(','.join(map(str, threads)) for threads in sorted(stated))}"
+        for version, stated in by_version.items()
     )
     wish = f", --threads {','.join(map(str, plan.threads))} was asked for" if plan.threads else ""
     return [
@@ -108,35 +113,35 @@ def compare_threads(plan: Plan, endings: Endings) -> list[str]:
 
 def _join_versions(pythons: Mapping[str, str]) -> str:
     """List versions with their Pythons; three or more neighbours that share a Python become a range."""
-    told: list[str] = []
+    parts: list[str] = []
     for python, group in groupby(pythons, key=pythons.__getitem__):
         versions = list(group)
-        whom = [f"{versions[0]} to {versions[-1]}"] if len(versions) > 2 else versions
-        told += [f"{one} on {python}" for one in whom]
-    return ", ".join(told)
+        names = [f"{versions[0]} to {versions[-1]}"] if len(versions) > 2 else versions
+        parts += [f"{name} on {python}" for name in names]
+    return ", ".join(parts)
 
 
 def _clocks(watched: Sequence[Watched]) -> list[str]:
     """Return one note per GPU whose clock was not steady.
 
-    A ratio is formed within a round, but a card that cools down between two arms still affects it.
+    A ratio is formed within a round, but a GPU that cools down between two arms still affects it.
     """
-    by_card: dict[int, list[CardSpan]] = defaultdict(list)
+    by_gpu: dict[int, list[GpuSpan]] = defaultdict(list)
     for visit in watched:
-        for card in visit.cards:
-            by_card[card.index].append(card)
-    return [told for index, seen in sorted(by_card.items()) if (told := _clock(index, seen))]
+        for span in visit.cards:
+            by_gpu[span.index].append(span)
+    return [note for index, spans in sorted(by_gpu.items()) if (note := _clock(index, spans))]
 
 
-def _clock(index: int, visits: Sequence[CardSpan]) -> str:
-    slowest = min((card.sm_mhz_min for card in visits if card.sm_mhz_min is not None), default=None)
-    fastest = max((card.sm_mhz_max for card in visits if card.sm_mhz_max is not None), default=None)
+def _clock(index: int, spans: Sequence[GpuSpan]) -> str:
+    slowest = min((span.sm_mhz_min for span in spans if span.sm_mhz_min is not None), default=None)
+    fastest = max((span.sm_mhz_max for span in spans if span.sm_mhz_max is not None), default=None)
     if slowest is None or fastest is None or slowest >= fastest * STEADY_CLOCK:
         return ""
-    hottest = max((card.temperature_c for card in visits if card.temperature_c is not None), default=None)
+    hottest = max((span.temperature_c for span in spans if span.temperature_c is not None), default=None)
     heat = f", up to {hottest} C" if hottest is not None else ""
-    reasons = Counter(reason for card in visits for reason in card.throttled)
-    held = "".join(f", {reason} in {count} of {len(visits)} visits" for reason, count in reasons.most_common())
+    reasons = Counter(reason for span in spans for reason in span.throttled)
+    held = "".join(f", {reason} in {count} of {len(spans)} visits" for reason, count in reasons.most_common())
     return (
         f"GPU {index} ran at {slowest} to {fastest} MHz after its bursts{heat}{held}; "
         "`nvidia-smi --lock-gpu-clocks` keeps it still"

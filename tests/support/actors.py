@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from orchestrator import contract
-from orchestrator.catalog.gpu_support import NO_CARDS, Fitting
+from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
 from orchestrator.engines import ENGINES, Engine, Started, WorkerPaths
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.errors import EnvironmentFailed
@@ -192,7 +192,7 @@ class Play:
     comparison: Comparison
 
 
-def play(folder: Path, plan: Plan, stage: Stage, fitting: Fitting = NO_CARDS, **loop: Any) -> Play:
+def play(folder: Path, plan: Plan, stage: Stage, fitting: Fitting = NO_GPUS, **loop: Any) -> Play:
     """A whole run, from the workers' start to the judged comparison."""
     run = run_directory(folder / "run", plan)
     environments = {

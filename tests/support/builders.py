@@ -204,7 +204,7 @@ def write_stream(path: Path | Stream, batches: Iterable[list[Row]], schema: pa.S
     """A stream as `write_rows` writes it; in a run directory its replicates are journaled as measured, too."""
     batches = list(batches)
     if isinstance(path, Stream):
-        RunDir(path.root).place(path.version, path.part)
+        RunDir(path.root).create_results_directory(path.version, path.part)
         path = path.path
     for batch in batches:
         journal(path, batch)

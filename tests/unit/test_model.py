@@ -1,6 +1,7 @@
 """The types that the modules pass to each other."""
 
-from orchestrator.model import Arm, ArmKey, Ended, control_of, is_control, number_of
+from orchestrator import model
+from orchestrator.model import Arm, ArmKey, Ended, control_of, is_control, number_of, params_label, params_text
 from tests.support import builders
 from tests.support.builders import NEW, OLD
 
@@ -30,3 +31,14 @@ def test_the_control_arm_is_named_after_the_version_that_it_runs():
     assert control_of("2.13.0") == "2.13.0+control"
     assert [is_control(version) for version in ("2.13.0", "2.13.0+control")] == [False, True]
     assert {number_of(version) for version in ("2.13.0", "2.13.0+control")} == {"2.13.0"}
+
+
+def test_parameters_are_written_as_a_label_and_as_text_that_can_be_wrapped():
+    params = (("mode", "graph"), ("model", "small"))
+    assert (params_label(params), params_text(params)) == ("[mode=graph,model=small]", "mode=graph model=small")
+    assert (params_label(()), params_text(())) == ("", "")
+    assert EAGER.params_text == "mode=eager"
+
+
+def test_every_public_name_exists():
+    assert [name for name in model.__all__ if not hasattr(model, name)] == []

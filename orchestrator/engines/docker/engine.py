@@ -112,7 +112,7 @@ class DockerEnvironment:
             results=paths.results,
             gpu=self.options.gpu_request if self.options.gpu else None,
             devices=self.devices,
-            jit=nvidia.jit_directory(self.facts.identity, self.options.cards) if self.options.gpu else None,
+            jit=nvidia.jit_directory(self.facts.identity, self.options.chosen_gpus) if self.options.gpu else None,
             cpus=self.options.cpus,
             memory_mb=self.options.memory_mb,
         )
@@ -145,7 +145,7 @@ class DockerEngine:
             self._options.check_limits(limits.find_cpus(info["NCPU"]), info["MemTotal"] // 2**20)
             container.reap(client)
             if self._options.gpu:
-                nvidia.check(client, self._options.gpu_request, self._options.cards, info)
+                nvidia.check(client, self._options.gpu_request, self._options.chosen_gpus, info)
         return f"Docker {info['ServerVersion']} on {info['OperatingSystem']}"
 
     def outlook(self, version: Version) -> Outlook:
@@ -195,7 +195,7 @@ class DockerEngine:
         options = self._options
         if not options.gpu:
             return (), {}
-        devices = nvidia.names(options.gpu_request, options.cards, client.info())
+        devices = nvidia.names(options.gpu_request, options.chosen_gpus, client.info())
         return devices, {"gpu_request": options.gpu_request, "gpus": ", ".join(devices) or "all"}
 
     def _source(self, log: BuildLog) -> image.Source:

@@ -56,7 +56,7 @@ class Recipe:
 
 def builder() -> str:
     """Return a name for this user and their data directory; it is a hash, since a pushed image carries its labels."""
-    directory = os.path.realpath(user_data.folder())
+    directory = os.path.realpath(user_data.directory())
     return f"{os.getuid()}-{hashlib.sha256(directory.encode()).hexdigest()[:12]}"
 
 

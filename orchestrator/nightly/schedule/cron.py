@@ -30,11 +30,11 @@ class Cron:
 
     @property
     def script(self) -> Path:
-        return user_data.folder() / "nightly.sh"
+        return user_data.directory() / "nightly.sh"
 
     @property
     def begun(self) -> Path:
-        return user_data.folder() / "nightly.begun"
+        return user_data.directory() / "nightly.begun"
 
     @property
     def place(self) -> str:

@@ -20,7 +20,7 @@ ON_TIME = timedelta(minutes=10)
 
 
 def marker_file() -> Path:
-    return user_data.folder() / "serve.begun"
+    return user_data.directory() / "serve.begun"
 
 
 def serve(

@@ -209,7 +209,7 @@ def test_device_request_names_its_gpus_and_cdi_names_them_in_its_own_way(
 
 
 def on_cards(environment: DockerEnvironment, *cards: Gpu) -> DockerEnvironment:
-    options = replace(environment.options, cards=cards)
+    options = replace(environment.options, chosen_gpus=cards)
     return replace(environment, options=options, devices=tuple(card.key for card in cards))
 
 
@@ -302,7 +302,7 @@ def test_versions_hold_the_gpu_in_turn_where_that_is_asked_for(
     most: int,
 ) -> None:
     """Real containers of the runtime named nvidia; they measure on the CPU, for there is nothing else here."""
-    places = EngineOptions(gpu=True, exclusive=exclusive, base=docker_base, cards=(V100,))
+    places = EngineOptions(gpu=True, exclusive=exclusive, base=docker_base, chosen_gpus=(V100,))
     options = RunOptions(
         versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",), rounds=2, environments=places
     )

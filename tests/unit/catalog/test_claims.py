@@ -1,18 +1,14 @@
 """A claim file is read strictly: what it says becomes pairs of arms, and a slip is told with file and key."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from orchestrator.catalog import claims
 from orchestrator.catalog.workloads import all_workloads
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import Claim, Plan
-from orchestrator.options import EngineOptions
-from orchestrator.plan.request import RunOptions, make_plan
+from orchestrator.model import Claim
 from tests.support.builders import workload
 
 KNOWN = {"power": workload(params={"style": ("eager", "function")})}
@@ -119,38 +115,6 @@ def test_every_claim_that_comes_with_tfcompare_can_be_read():
         assert claim.title
         assert not claim.title.endswith(".")
         assert claim.statement.endswith(".")
-
-
-def planned(*names: str, gpu: bool = False, **changes: Any) -> Plan:
-    chosen = claims.choose(names, None, BUILTIN)
-    return make_plan(RunOptions(claims=chosen, environments=EngineOptions(gpu=gpu), **changes)).plan
-
-
-def test_only_the_arms_that_a_claim_names_are_planned():
-    plan = planned("predict-after-compile", "eager-train-loops")
-    assert plan.versions == ("1.14.0", "2.0.0")
-    assert len(plan.arms()) == 2 + 2 * 2
-    assert len(plan.pairs) == 1 + 2
-
-
-def test_what_needs_a_gpu_is_kept_and_not_measured():
-    plan = planned("predict-after-compile", "xla-on-gpu")
-    assert [claim.name for claim in plan.claims] == ["predict-after-compile", "xla-on-gpu"]
-    assert {case.workload for case in plan.cases} == {"predict"}
-    with pytest.raises(NothingSelected, match="said of this device"):
-        planned("xla-on-gpu")
-    assert {case.workload for case in planned("xla-on-gpu", gpu=True).cases} == {"forward"}
-
-
-def test_a_pair_that_two_claims_share_is_asked_for_once():
-    both = [replace(BUILTIN["predict-after-compile"], name=name) for name in ("one", "other")]
-    assert len(make_plan(RunOptions(claims=tuple(both))).plan.pairs) == 1
-
-
-def test_claims_have_an_early_look_that_shares_the_error():
-    plan = planned("predict-after-compile")
-    assert (plan.looks, plan.alpha) == ((3, 6, 10, 15, 20), 0.05)
-    assert planned("predict-after-compile", rounds=4).looks == (4,)
 
 
 def test_claims_are_chosen_by_name_and_suite():

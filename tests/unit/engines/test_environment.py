@@ -43,7 +43,7 @@ def test_what_must_be_equal_in_every_version_is_set_and_not_taken_over(monkeypat
 
 
 @pytest.mark.parametrize(
-    ("variable", "folder"), [("TFCOMPARE_CACHE", cache), ("TFCOMPARE_DATA", user_data.folder)], ids=["cache", "data"]
+    ("variable", "folder"), [("TFCOMPARE_CACHE", cache), ("TFCOMPARE_DATA", user_data.directory)], ids=["cache", "data"]
 )
 def test_a_user_without_a_home_learns_what_to_set(monkeypatch: pytest.MonkeyPatch, variable: str, folder):
     def home() -> Path:

@@ -11,7 +11,7 @@ import pynvml
 import pytest
 
 from orchestrator.machine.gpu import REASONS, GpuReading, disturbance, gpus, read_gpus, spans
-from orchestrator.model import CardSpan
+from orchestrator.model import GpuSpan
 from tests.support.nvidia import MadeUpDriver
 
 HAS_DRIVER = Path("/proc/driver/nvidia/version").exists()
@@ -110,11 +110,11 @@ def test_readings_of_a_visit_come_to_a_span_a_card() -> None:
     hot = replace(QUIET, sm_mhz=1410, temperature_c=83, power_w=700, throttled=("power cap", "thermal slowdown"))
     other = replace(QUIET, index=1, sm_mhz=None, temperature_c=None, power_w=None, throttled=None)
     assert spans([QUIET, other, hot, replace(QUIET, sm_mhz=1755, throttled=("power cap",)), other]) == (
-        CardSpan(
+        GpuSpan(
             index=0, sm_mhz_min=1410, sm_mhz_max=1980, temperature_c=83, power_w=700,
             throttled=("power cap", "thermal slowdown"),
         ),
-        CardSpan(index=1, sm_mhz_min=None, sm_mhz_max=None, temperature_c=None, power_w=None, throttled=()),
+        GpuSpan(index=1, sm_mhz_min=None, sm_mhz_max=None, temperature_c=None, power_w=None, throttled=()),
     )  # fmt: skip
     assert spans([]) == ()
 

@@ -1,4 +1,4 @@
-"""Where Pythons are missing, one message names the versions, and a command says what can be compared instead."""
+"""Where Pythons are missing, a command says what can be compared instead."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -224,7 +224,7 @@ def test_more_rounds_are_measured_on_the_same_gpus(tmp_path: Path, theatre: Thea
     run.write_plan(resume.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
     theatre.stage.gpus = [{"name": "NVIDIA H100", "capability": "9.0"}]
     more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
-    assert (theatre.options.gpu, theatre.options.gpus, theatre.options.cards) == (True, ("GPU-1",), CARDS[1:])
+    assert (theatre.options.gpu, theatre.options.gpus, theatre.options.chosen_gpus) == (True, ("GPU-1",), CARDS[1:])
 
 
 def test_gpus_that_are_gone_end_it(tmp_path: Path, theatre: Theatre, monkeypatch: pytest.MonkeyPatch):

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.machine.gpu import Gpu, GpuReading
 from orchestrator.measure import rounds
-from orchestrator.model import CardSpan, Disturbed, Watched
+from orchestrator.model import Disturbed, GpuSpan, Watched
 from tests.support.actors import Part, Stage, play
 from tests.support.builders import NEW, OLD, case, plan
 
@@ -37,7 +37,7 @@ def test_where_only_one_process_may_hold_the_gpu_none_meets_another(tmp_path: Pa
     """Not even at the start, where all workers are tried; and everything is measured as ever."""
     stage = Stage(gpus=SEEN)
     asked = on_gpu(A, B, looks=(2,), seed=0, isolation="container", exclusive=True)
-    played = play(tmp_path, asked, stage, Fitting(cards=(CARD,)))
+    played = play(tmp_path, asked, stage, Fitting(gpus=(CARD,)))
     assert most_at_once(stage) == 1
     assert stage.forks == [False] * (2 + 2 * 2 * 3)
     assert [arm.rounds for arm in played.comparison.arms] == [2] * 4
@@ -59,21 +59,21 @@ def rows_of(played) -> list[dict]:
 
 def test_without_that_workers_share_the_gpu(tmp_path: Path):
     stage = Stage(gpus=SEEN)
-    play(tmp_path, on_gpu(A, looks=(2,)), stage, Fitting(cards=(CARD,)))
+    play(tmp_path, on_gpu(A, looks=(2,)), stage, Fitting(gpus=(CARD,)))
     assert most_at_once(stage) == 2
 
 
 def test_a_death_where_one_process_holds_the_gpu_leaves_it_to_the_next(tmp_path: Path):
     stage = Stage({("a", NEW): Part(takes_its_worker_along=("burst", 1))}, gpus=SEEN)
     asked = on_gpu(A, B, looks=(2,), isolation="container", exclusive=True)
-    played = play(tmp_path, asked, stage, Fitting(cards=(CARD,)))
+    played = play(tmp_path, asked, stage, Fitting(gpus=(CARD,)))
     assert most_at_once(stage) == 1
     outcomes = {(arm.case.label, arm.version): arm.outcome for arm in played.comparison.arms}
     assert outcomes == {("a", OLD): "measured", ("a", NEW): "died", ("b", OLD): "measured", ("b", NEW): "measured"}
 
 
 def jit(*versions: str) -> Fitting:
-    return Fitting(cards=(CARD,), matches=tuple(Match(version, CARD.title, "jit", "PTX only") for version in versions))
+    return Fitting(gpus=(CARD,), matches=tuple(Match(version, CARD.title, "jit", "PTX only") for version in versions))
 
 
 def test_a_version_whose_code_the_driver_makes_is_opened_once_before_the_pilot(tmp_path: Path):
@@ -127,13 +127,13 @@ def hot(monkeypatch: pytest.MonkeyPatch) -> list[GpuReading]:
 
 def test_a_visit_with_one_throttled_burst_is_redone_and_every_visit_is_in_the_journal(tmp_path: Path, hot):
     hot += [COOL, replace(COOL, sm_mhz=900, temperature_c=90, throttled=("thermal slowdown",))]
-    played = play(tmp_path, on_gpu(A, looks=(5,)), Stage(gpus=SEEN), Fitting(cards=(CARD,)))
+    played = play(tmp_path, on_gpu(A, looks=(5,)), Stage(gpus=SEEN), Fitting(gpus=(CARD,)))
     (disturbed,) = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
     assert (disturbed.round, disturbed.redone, disturbed.cause) == (1, True, "GPU 0 was throttled (thermal slowdown)")
     watched = [entry for entry in played.run.entries() if isinstance(entry, Watched)]
     assert [(entry.round, entry.cases) for entry in watched] == [(number, ("a",)) for number in (1, 1, 2, 3, 4, 5)]
     assert watched[0].cards == (
-        CardSpan(
+        GpuSpan(
             index=0, sm_mhz_min=900, sm_mhz_max=1980, temperature_c=90, power_w=122, throttled=("thermal slowdown",)
         ),
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.catalog.gpu_support import NO_CARDS, Fitting, Match
+from orchestrator.catalog.gpu_support import NO_GPUS, Fitting, Match
 from orchestrator.machine.host import Meanwhile, Reading, Witness
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.resume import read_past
@@ -43,7 +43,7 @@ class Rig:
         self.stub = stub.write(folder / "stub")
         self.run = RunDir(folder / "run")
 
-    def measure(self, asked: Plan, fitting: Fitting = NO_CARDS) -> Comparison:
+    def measure(self, asked: Plan, fitting: Fitting = NO_GPUS) -> Comparison:
         self.run = run_directory(self.run.path, asked)
         environments = {
             version: Environment(

@@ -72,13 +72,13 @@ def workers(folder: Path, stage: Stage, fitting: Fitting, *versions: str, **chan
 def test_a_worker_that_sees_another_gpu_ends_the_run_before_it_begins(tmp_path: Path):
     stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
     with pytest.raises(EngineUnavailable, match=r"^--gpu: TensorFlow 1\.0\.0 sees Tesla T4 .* was asked for\. Check"):
-        workers(tmp_path, stage, Fitting(cards=(A100,)), OLD).start_all()
+        workers(tmp_path, stage, Fitting(gpus=(A100,)), OLD).start_all()
     assert stage.doors == [("in", OLD), ("out", OLD)]
 
 
 def test_workers_that_see_what_was_asked_for_are_ready(tmp_path: Path):
     stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
-    made = workers(tmp_path, stage, Fitting(cards=(T4,)), OLD, NEW)
+    made = workers(tmp_path, stage, Fitting(gpus=(T4,)), OLD, NEW)
     assert set(made.start_all()) == {OLD, NEW}
     made.stop()
 
@@ -91,7 +91,7 @@ def test_a_version_without_code_for_the_card_is_given_time_and_so_is_its_control
         return [SEES_A100]
 
     monkeypatch.setattr(WorkerClient, "gpus", gpus)
-    fitting = Fitting(cards=(A100,), matches=(Match(OLD, "", "unsupported", ""), Match(NEW, "", "fine", "")))
+    fitting = Fitting(gpus=(A100,), matches=(Match(OLD, "", "unsupported", ""), Match(NEW, "", "fine", "")))
     made = workers(tmp_path, Stage(), fitting, OLD, control_of(OLD), NEW)
     made.start_all()
     made.stop()
@@ -141,7 +141,7 @@ def test_no_more_workers_start_at_once_than_there_are_cpus_for_them(tmp_path: Pa
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2, 3, 4})
     versions = [f"{number}.0.0" for number in range(9)]
     stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
-    made = workers(tmp_path, stage, Fitting(cards=(T4,)), *versions)
+    made = workers(tmp_path, stage, Fitting(gpus=(T4,)), *versions)
     made.start_all()
     made.kill()
     assert widths == [5]

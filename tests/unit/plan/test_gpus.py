@@ -57,7 +57,7 @@ def fitted(*names: str, seen=ALL, read=(READING,), gpus: tuple[str, ...] = (), f
 def test_cards_that_were_chosen_are_in_the_plan_and_in_what_the_engine_gets():
     asked = fitted("1.14", "2.0", gpus=("GPU-4d6a-11",))
     assert asked.plan.gpus == asked.options.environments.gpus == ("GPU-4d6a-11",)
-    assert asked.options.environments.cards == asked.fitting.cards == (V100,)
+    assert asked.options.environments.chosen_gpus == asked.fitting.gpus == (V100,)
     assert [(match.version, match.fit) for match in asked.fitting.matches] == [("1.14.0", "fine"), ("2.0.0", "fine")]
     assert asked.fitting.notes == ()
 
@@ -108,7 +108,7 @@ def test_code_that_the_driver_makes_is_told_in_every_report():
 
 def test_no_card_and_nobody_who_watches_it_are_told():
     asked = fitted("1.14", "2.0", seen=())
-    assert (asked.fitting, asked.options.environments.cards) == (Fitting(notes=(NOT_SEEN,)), ())
+    assert (asked.fitting, asked.options.environments.chosen_gpus) == (Fitting(notes=(NOT_SEEN,)), ())
     assert asked.plan.gpus == ()
     assert fitted("1.14", "2.0", read=()).fitting.notes == (NOT_WATCHED,)
 
@@ -131,7 +131,7 @@ def test_a_run_that_goes_on_takes_the_cards_of_its_plan(monkeypatch: pytest.Monk
     monkeypatch.setattr(cards, "gpus", lambda: ALL)
     asked = fitted("2.13", "2.16", gpus=("2",))
     found = again(asked.plan.gpus, asked.versions)
-    assert found.cards == (H100,)
+    assert found.gpus == (H100,)
     assert found.slow_starts == {"2.13.0"}
     assert again((), asked.versions) == Fitting()
 

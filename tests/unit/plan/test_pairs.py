@@ -1,116 +1,22 @@
-"""What is asked becomes cases, pairs and orders, always the same ones."""
+"""Cases become pairs, always the same ones; more rounds take the looks that are left."""
 
 import pytest
 
-from orchestrator.catalog.selectors import parse_selector, select_cases
-from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import Case, CasePair
-from orchestrator.plan.pairs import looks_left, plan_pairs
-from tests.support.builders import case, workload
+from orchestrator.model import CasePair
+from orchestrator.plan.pairs import in_order, looks_left, neighbour_pairs, plan_pairs
+from tests.support.builders import arm, case, plan, workload
 
-TRAIN = workload(
-    "train",
-    params={"loop": ("batch", "fit"), "mode": ("graph", "eager"), "size": ("small", "large", "huge")},
-    contrasts={"mode": "eager"},
-    exclude=({"loop": "batch", "size": "huge"},),
-)
-PLAIN = workload("plain", params={})
-WORKLOADS = {"train": TRAIN, "plain": PLAIN}
-SUITE = ("train[size=small]", "plain")
-
-
-def labels(cases: tuple[Case, ...]) -> list[str]:
-    return [one.label for one in cases]
-
-
-def select(*asked: str, suite: tuple[str, ...] = SUITE) -> list[str]:
-    return labels(select_cases(asked, suite, WORKLOADS))
-
-
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("train", {}),
-        ("train[]", {}),
-        ("  train[mode=eager]  ", {"mode": ("eager",)}),
-        ("train[mode=eager|graph,size=small]", {"mode": ("eager", "graph"), "size": ("small",)}),
-        ("train[ mode = eager | graph , size = small ]", {"mode": ("eager", "graph"), "size": ("small",)}),
-    ],
-)
-def test_a_selector_is_a_workload_and_some_of_its_values(text: str, values: dict):
-    parsed = parse_selector(text, WORKLOADS)
-    assert (parsed.workload, parsed.values) == ("train", values)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "'' is no case selection; write name"),
-        ("train[mode=eager", "is no case selection"),
-        ("train[mode=eager]x", "is no case selection"),
-        ("train mode=eager", "is no case selection"),
-        ("trane", r"unknown workload 'trane' \(did you mean train\?\)"),
-        ("train[mod=eager]", r"train has no parameter 'mod' \(did you mean mode\?\); it has loop, mode, size"),
-        ("train[eager]", "train has no parameter 'eager'"),
-        ("train[mode]", "train has no parameter 'mode'"),
-        ("plain[mode=eager]", "plain has no parameter 'mode'; it has none"),
-        ("train[mode=eagr]", r"mode cannot be 'eagr' \(did you mean eager\?\); it can be graph, eager"),
-        ("train[mode=]", "mode cannot be ''; it can be graph, eager"),
-        ("train[mode=eager|]", "mode cannot be ''"),
-    ],
-)
-def test_a_bad_selector_is_refused_with_what_it_can_be(text: str, words: str):
-    with pytest.raises(UsageError, match=words):
-        parse_selector(text, WORKLOADS)
-
-
-def test_nothing_asked_is_the_whole_suite_in_its_order():
-    assert select() == [
-        "train[loop=batch,mode=graph,size=small]",
-        "train[loop=batch,mode=eager,size=small]",
-        "train[loop=fit,mode=graph,size=small]",
-        "train[loop=fit,mode=eager,size=small]",
-        "plain",
-    ]
-
-
-def test_a_parameter_that_is_left_free_takes_the_suites_values():
-    assert select("train[mode=eager]") == [
-        "train[loop=batch,mode=eager,size=small]",
-        "train[loop=fit,mode=eager,size=small]",
-    ]
-
-
-def test_a_value_that_is_named_need_not_be_in_the_suite():
-    assert select("train[loop=fit,mode=eager,size=large|huge]") == [
-        "train[loop=fit,mode=eager,size=large]",
-        "train[loop=fit,mode=eager,size=huge]",
-    ]
-
-
-def test_a_workload_that_the_suite_lacks_takes_all_its_values_but_the_excluded():
-    found = select("train", suite=("plain",))
-    assert len(found) == 2 * 2 * 3 - 2
-    assert not [label for label in found if "loop=batch" in label and "size=huge" in label]
-
-
-def test_cases_stand_once_in_the_order_named():
-    assert select("plain", "train[loop=fit,mode=eager]", "train[loop=fit]", "plain") == [
-        "plain",
-        "train[loop=fit,mode=eager,size=small]",
-        "train[loop=fit,mode=graph,size=small]",
-    ]
-
-
-def test_an_excluded_combination_that_is_named_is_said_to_be_nothing():
-    with pytest.raises(NothingSelected, match=r"train\[loop=batch,size=huge\]: train leaves that combination"):
-        select("train[loop=batch,size=huge]")
+WORKLOADS = {
+    "train": workload("train", params={"loop": (), "mode": ("graph", "eager"), "size": ()}, contrasts={"mode": "eager"})
+}
+GRAPH, EAGER = (case("train", loop="fit", mode=mode, size="small") for mode in ("graph", "eager"))
+POWER = case("power")
+LOOKS = (6, 10, 15, 20)
 
 
 def test_each_version_is_paired_with_the_first_and_each_case_with_its_baseline_in_every_version():
-    cases = select_cases(["train[loop=fit]"], SUITE, WORKLOADS)
-    graph, eager = (one.label for one in cases)
-    pairs = plan_pairs(cases, ("1.0.0", "2.0.0", "3.0.0"), WORKLOADS)
+    graph, eager = GRAPH.label, EAGER.label
+    pairs = plan_pairs([GRAPH, EAGER], ("1.0.0", "2.0.0", "3.0.0"), WORKLOADS)
     assert [pair.arms for pair in pairs] == [
         ((graph, "1.0.0"), (graph, "2.0.0")),
         ((graph, "1.0.0"), (graph, "3.0.0")),
@@ -123,25 +29,32 @@ def test_each_version_is_paired_with_the_first_and_each_case_with_its_baseline_i
 
 
 def test_a_pair_of_cases_names_what_both_share():
-    cases = select_cases(["train[loop=fit]"], SUITE, WORKLOADS)
-    graph, eager = cases
-    pair = plan_pairs(cases, ("1.0.0", "2.0.0"), WORKLOADS)[-1]
-    assert pair == CasePair(version="2.0.0", baseline=eager, candidate=graph)
+    pair = plan_pairs([GRAPH, EAGER], ("1.0.0", "2.0.0"), WORKLOADS)[-1]
+    assert pair == CasePair(version="2.0.0", baseline=EAGER, candidate=GRAPH)
     assert pair.params == (("loop", "fit"), ("size", "small"))
     assert pair.apart == ((("mode", "eager"),), (("mode", "graph"),))
 
 
 def test_a_case_whose_baseline_is_not_measured_is_paired_with_nothing():
-    cases = select_cases(["train[loop=fit,mode=graph]"], SUITE, WORKLOADS)
-    assert [pair.kind for pair in plan_pairs(cases, ("1.0.0", "2.0.0"), WORKLOADS)] == ["version"]
+    assert [pair.kind for pair in plan_pairs([GRAPH], ("1.0.0", "2.0.0"), WORKLOADS)] == ["version"]
 
 
-def test_a_case_is_written_as_it_is_selected():
-    assert case("train", loop="fit", mode="eager").label == "train[loop=fit,mode=eager]"
-    assert case("plain").label == "plain"
-    assert select(case("train", loop="fit", mode="eager", size="large").label) == [
-        "train[loop=fit,mode=eager,size=large]"
-    ]
+def test_the_order_is_that_of_the_versions_wherever_the_baseline_stands():
+    assert in_order(("2.13.0", "1.14.0", "2.2.3", "2.10.1", "2.13.0+control")) == (
+        "1.14.0",
+        "2.2.3",
+        "2.10.1",
+        "2.13.0",
+    )
+    assert in_order(("b", "a")) == ("b", "a")
+    asked = plan((POWER,), ("2.13.0", "1.14.0", "2.2.3"))
+    pairs = neighbour_pairs(asked, [arm(POWER, version) for version in asked.versions])
+    assert [(one.baseline, one.candidate) for one in pairs] == [("1.14.0", "2.2.3"), ("2.2.3", "2.13.0")]
+
+
+def test_two_versions_and_runs_of_claims_have_no_neighbours():
+    asked = plan((POWER,), ("1.14.0", "2.0.0"))
+    assert neighbour_pairs(asked, [arm(POWER, version) for version in asked.versions]) == ()
 
 
 @pytest.mark.parametrize(
@@ -158,4 +71,4 @@ def test_a_case_is_written_as_it_is_selected():
     ],
 )
 def test_a_look_where_none_was_planned_takes_the_place_of_the_next(taken, rounds: int, left):
-    assert looks_left((6, 10, 15, 20), taken, rounds) == left
+    assert looks_left(LOOKS, taken, rounds) == left

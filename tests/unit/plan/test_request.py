@@ -1,15 +1,22 @@
-"""What is asked becomes a plan, and a mistake in it an error."""
+"""What is asked for becomes a plan, or a message before any work starts."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from orchestrator.errors import UsageError
+from orchestrator.catalog import claims
+from orchestrator.catalog.workloads import all_workloads
+from orchestrator.errors import NothingSelected, UsageError
+from orchestrator.model import Plan
+from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, make_plan
 
+BUILTIN = claims.all_claims(all_workloads())
 VERSIONS = ("1.14", "2.0")
 SMOKE = RunOptions(versions=VERSIONS, suite="smoke", selected=("power[style=eager]",))
+OWN = ["sums[size=1]", "sums[size=2]", "words"]
 
 
 def test_a_plan_holds_what_was_asked_and_the_usual_for_the_rest():
@@ -36,9 +43,6 @@ def mine(tmp_path: Path) -> Path:
     (folder / "sums.py").write_text("PARAMS = {'size': ('1', '2')}\ndef build(tf, params): return lambda: 1\n")
     (folder / "words.py").write_text("def build(tf, params): return lambda: 1\n")
     return folder
-
-
-OWN = ["sums[size=1]", "sums[size=2]", "words"]
 
 
 def test_a_folder_of_workloads_is_measured_whole_and_named_in_the_plan(mine: Path):
@@ -86,3 +90,35 @@ def test_two_runs_of_one_second_have_two_names_and_two_seeds():
 
 def test_only_the_workloads_that_are_measured_are_kept():
     assert set(make_plan(SMOKE).workloads) == {"power"}
+
+
+def planned(*names: str, gpu: bool = False, **changes: Any) -> Plan:
+    chosen = claims.choose(names, None, BUILTIN)
+    return make_plan(RunOptions(claims=chosen, environments=EngineOptions(gpu=gpu), **changes)).plan
+
+
+def test_only_the_arms_that_a_claim_names_are_planned():
+    plan = planned("predict-after-compile", "eager-train-loops")
+    assert plan.versions == ("1.14.0", "2.0.0")
+    assert len(plan.arms()) == 2 + 2 * 2
+    assert len(plan.pairs) == 1 + 2
+
+
+def test_what_needs_a_gpu_is_kept_and_not_measured():
+    plan = planned("predict-after-compile", "xla-on-gpu")
+    assert [claim.name for claim in plan.claims] == ["predict-after-compile", "xla-on-gpu"]
+    assert {case.workload for case in plan.cases} == {"predict"}
+    with pytest.raises(NothingSelected, match="said of this device"):
+        planned("xla-on-gpu")
+    assert {case.workload for case in planned("xla-on-gpu", gpu=True).cases} == {"forward"}
+
+
+def test_a_pair_that_two_claims_share_is_asked_for_once():
+    both = [replace(BUILTIN["predict-after-compile"], name=name) for name in ("one", "other")]
+    assert len(make_plan(RunOptions(claims=tuple(both))).plan.pairs) == 1
+
+
+def test_claims_have_an_early_look_that_shares_the_error():
+    plan = planned("predict-after-compile")
+    assert (plan.looks, plan.alpha) == ((3, 6, 10, 15, 20), 0.05)
+    assert planned("predict-after-compile", rounds=4).looks == (4,)

@@ -12,7 +12,6 @@ from rich.cells import cell_len
 
 from orchestrator.cli.show import ReportChoice
 from orchestrator.model import Case, Comparison
-from orchestrator.plan.pairs import in_order, neighbour_pairs
 from orchestrator.reports import html, trend
 from orchestrator.reports.html.escape import escape_value as shown_text
 from orchestrator.results.comparison import judge_run
@@ -77,24 +76,6 @@ def test_where_the_baseline_has_no_time_the_oldest_that_has_one_takes_its_place(
     found = trend.as_object(measured)["trends"][1]["versions"]
     assert [one["verdict"] for one in found[2:5]] == ["same", "faster", "faster"]
     assert "ratios are to 1.14.0: 1.13.2 has no time." in text(measured)
-
-
-def test_the_order_is_that_of_the_versions_wherever_the_baseline_stands():
-    assert in_order(("2.13.0", "1.14.0", "2.2.3", "2.10.1", "2.13.0+control")) == (
-        "1.14.0",
-        "2.2.3",
-        "2.10.1",
-        "2.13.0",
-    )
-    assert in_order(("b", "a")) == ("b", "a")
-    asked = plan((POWER,), ("2.13.0", "1.14.0", "2.2.3"))
-    pairs = neighbour_pairs(asked, [arm(POWER, version) for version in asked.versions])
-    assert [(one.baseline, one.candidate) for one in pairs] == [("1.14.0", "2.2.3"), ("2.2.3", "2.13.0")]
-
-
-def test_two_versions_and_runs_of_claims_have_no_neighbours():
-    asked = plan((POWER,), ("1.14.0", "2.0.0"))
-    assert neighbour_pairs(asked, [arm(POWER, version) for version in asked.versions]) == ()
 
 
 def test_a_run_of_many_versions_is_shown_as_a_trend_and_one_of_few_as_verdicts(capsys, directory, measured: Comparison):

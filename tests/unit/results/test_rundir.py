@@ -228,7 +228,7 @@ def test_a_whole_line_that_is_no_entry_is_told(run: RunDir, line: str):
 def test_a_stream_leaves_its_workers_folder_once_the_worker_has_ended(run: RunDir):
     first, second = run.stream("2.0.0", 1), run.stream("2.0.0", 2)
     for stream in (first, second):
-        run.place(stream.version, stream.part)
+        run.create_results_directory(stream.version, stream.part)
         stream.path.touch()
     run.settle(second)
     assert [(stream.name, stream.live) for stream in run.streams()] == [
@@ -240,13 +240,13 @@ def test_a_stream_leaves_its_workers_folder_once_the_worker_has_ended(run: RunDi
 
 
 def test_a_folder_that_a_killed_host_left_empty_is_not_used_again(run: RunDir):
-    run.place("2.0.0", 3)
+    run.create_results_directory("2.0.0", 3)
     assert run.parts()["2.0.0"] == 3
     assert run.streams() == []
 
 
 def test_a_worker_that_wrote_no_stream_leaves_nothing(run: RunDir):
-    run.place("2.0.0", 1)
+    run.create_results_directory("2.0.0", 1)
     run.settle(run.stream("2.0.0", 1))
     assert (run.streams(), list(run.results.iterdir()), list(run.entries())) == ([], [], [])
 
@@ -314,7 +314,7 @@ def test_what_is_measured_into_has_its_journal_mended_before_anything_is_appende
 
 def left(run: RunDir, leave: Callable[[Path], object]) -> list[Discarded]:
     """What is journaled of a worker that left this."""
-    leave(run.place("2.0.0", 1))
+    leave(run.create_results_directory("2.0.0", 1))
     run.settle(run.stream("2.0.0", 1))
     assert list(run.results.iterdir()) == []
     return [entry for entry in run.entries() if isinstance(entry, Discarded)]
@@ -354,7 +354,7 @@ def test_files_that_do_not_belong_into_a_results_folder_are_removed_and_reported
 
 
 def test_a_stream_that_a_killed_host_left_behind_is_read_where_it_is(run: RunDir, tmp_path: Path):
-    folder = run.place("2.0.0", 1)
+    folder = run.create_results_directory("2.0.0", 1)
     victim = write_stream(tmp_path / "victim.arrow", [rows()])
     (folder / "stream.arrow").symlink_to(victim)
     run.write_plan(plan())
@@ -364,7 +364,7 @@ def test_a_stream_that_a_killed_host_left_behind_is_read_where_it_is(run: RunDir
 
 
 def test_a_stream_that_cannot_be_taken_out_stays_where_it_is(run: RunDir, monkeypatch: pytest.MonkeyPatch):
-    folder = run.place("2.0.0", 1)
+    folder = run.create_results_directory("2.0.0", 1)
     write_stream(folder / "stream.arrow", [rows()])
 
     def full(*arguments: object) -> None:
@@ -393,7 +393,7 @@ def test_what_a_killed_host_had_not_finished_writing_is_no_stream(run: RunDir):
 
 
 def test_a_stream_that_cannot_be_read_for_a_moment_is_not_removed(run: RunDir, monkeypatch: pytest.MonkeyPatch):
-    write_stream(run.place("2.0.0", 1) / "stream.arrow", [rows()])
+    write_stream(run.create_results_directory("2.0.0", 1) / "stream.arrow", [rows()])
 
     def fails(*arguments: object, **options: object) -> bytes:
         raise OSError(5, "Input/output error")

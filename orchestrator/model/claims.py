@@ -1,0 +1,54 @@
+"""Published statements, and the results that they expect of pairs."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from orchestrator.model.cases import ArmKey
+from orchestrator.model.pairs import Cases, Pair
+from orchestrator.model.strict import STRICT
+
+Effect = Literal["slower", "faster", "more", "less", "same"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """One statement of a claim: the result that it expects of a pair.
+
+    `published` is the ratio given by the source, as slower or faster. The pair's margin says how much of it must be
+    observed.
+    """
+
+    __pydantic_config__ = STRICT
+
+    pair: Pair
+    effect: Effect
+    published: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A published statement and what tests it: expectations, the headline first, and arms that check themselves."""
+
+    __pydantic_config__ = STRICT
+
+    name: str
+    title: str
+    source: str
+    statement: str
+    suite: str
+    devices: tuple[str, ...]
+    withdrawn: bool
+    # Every case that it names; runs of earlier releases have only their labels.
+    cases: Cases = ()
+    expectations: tuple[Expectation, ...]
+    holds: tuple[ArmKey, ...]
+
+    @property
+    def arms(self) -> tuple[ArmKey, ...]:
+        """The names of everything that must be measured."""
+        named = [arm for expectation in self.expectations for arm in expectation.pair.arms]
+        return tuple(dict.fromkeys((*named, *self.holds)))
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(version for _, version in self.arms))

@@ -1,0 +1,93 @@
+"""A judged run: its arms with their results, and the contrasts between them."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from orchestrator.model.cases import ArmKey, Case
+from orchestrator.model.pairs import Pair
+from orchestrator.model.plan import Manifest, Plan
+
+VerdictName = Literal["faster", "slower", "same", "inconclusive"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """The trend of calls that do not settle.
+
+    `rise` is how the later half of a replicate's calls differs from the earlier half, as a log ratio of medians.
+    """
+
+    rise: float
+
+    def __str__(self) -> str:
+        return f"no steady state: later calls take {math.expm1(self.rise):+.1%} against earlier ones"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmResult:
+    """A case in a version, and its result."""
+
+    case: Case
+    version: str
+    outcome: Literal["measured", "refused", "died"]
+    reason: str = ""
+    # Whether it died because its workload found a statement to be false.
+    refuted: bool = False
+    rounds: int = 0
+    median_ms: float | None = None
+    first_ms: float | None = None
+    second_ms: float | None = None
+    build_s: float | None = None
+    train_s: float | None = None
+    import_s: float | None = None
+    peak_rss_mb: float | None = None
+    traces: int | None = None
+    checksum: str | None = None
+    drift: Drift | None = None
+
+    @property
+    def key(self) -> ArmKey:
+        return ArmKey(self.case.label, self.version)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contrast:
+    """The ratio between two arms, paired by round, and whether to believe it."""
+
+    pair: Pair
+    ratio: float | None
+    ci_low: float | None
+    ci_high: float | None
+    rounds: int
+    verdict: VerdictName
+    reason: str
+    mde: float | None
+    seed_percent: float | None
+    second_ratio: float | None = None
+    sign_flip_p: float | None = None
+    exploratory: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A judged run, from which every report is drawn."""
+
+    plan: Plan
+    manifest: Manifest
+    arms: tuple[ArmResult, ...]
+    contrasts: tuple[Contrast, ...]
+    warnings: tuple[str, ...]
+    broken: tuple[str, ...] = ()
+    # Each version against the one before it, where there are three or more.
+    neighbours: tuple[Contrast, ...] = ()
+    # Of a case whose baseline has no time, each version against the oldest that has one.
+    references: tuple[Contrast, ...] = ()
+
+    @property
+    def died(self) -> tuple[ArmResult, ...]:
+        return tuple(arm for arm in self.arms if arm.outcome == "died")
+
+    @property
+    def slower(self) -> tuple[Contrast, ...]:
+        return tuple(contrast for contrast in self.contrasts if contrast.verdict == "slower")

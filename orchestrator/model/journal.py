@@ -1,0 +1,184 @@
+"""The lines of a run's journal.jsonl."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from orchestrator.model.cases import ArmKey
+from orchestrator.model.strict import STRICT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibrated:
+    """The amount of work in each replicate of a case, equal for all arms."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["calibrated"] = "calibrated"
+    case: str
+    warmup: int
+    bursts: int
+    calls: int
+
+
+# How a replicate ends whose worker died in the hands of another one.
+BESIDE = "beside"
+# How a replicate ends whose workload found a statement to be false; older journals have RAISED and the exception.
+ASSERTED, RAISED = "asserted", "raised"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """The end of one replicate."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["ended"] = "ended"
+    version: str
+    case: str
+    round: int
+    replicate: int
+    outcome: Literal["measured", "refused", "died"]
+    how: str = ""
+    reason: str = ""
+    log: str = ""
+    # Which worker of its version closed it, and how many rows that worker then announced; older runs say neither.
+    part: int | None = None
+    rows: int | None = None
+    # Inter-op and intra-op threads as TensorFlow states them, 0 where it chooses; None where it did not say.
+    threads: tuple[int, ...] | None = None
+
+    @property
+    def arm(self) -> ArmKey:
+        return ArmKey(self.case, self.version)
+
+    @property
+    def closes_arm(self) -> bool:
+        """Whether the replicate's arm is not measured any further."""
+        return self.outcome != "measured" and self.how != BESIDE
+
+    @property
+    def refutes(self) -> bool:
+        """Whether the workload found a statement to be false."""
+        return self.how == ASSERTED or (self.how == RAISED and self.reason.startswith("AssertionError"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Discarded:
+    """Something in a worker's results folder that is not the stream of its results; it was not kept.
+
+    `stream` means that it was in the place of the stream.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["discarded"] = "discarded"
+    version: str
+    part: int
+    what: str
+    stream: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disturbed:
+    """A round of a case during which other processes, the machine or a GPU's clock disturbed the measurement.
+
+    Its replicates count unless the round was repeated.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["disturbed"] = "disturbed"
+    case: str
+    round: int
+    replicates: tuple[int, ...]
+    cause: str
+    redone: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuSpan:
+    """A GPU over several readings.
+
+    Holds its slowest and fastest clock, its highest temperature and power, and every reason why its clock was held
+    back.
+    """
+
+    __pydantic_config__ = STRICT
+
+    index: int
+    sm_mhz_min: int | None
+    sm_mhz_max: int | None
+    temperature_c: int | None
+    power_w: int | None
+    throttled: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watched:
+    """The readings of the GPUs during one visit of some cases, taken after each burst."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["watched"] = "watched"
+    cases: tuple[str, ...]
+    round: int
+    cards: tuple[GpuSpan, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lost:
+    """A version that drops out of the run, with all its unfinished arms."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["lost"] = "lost"
+    version: str
+    stage: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extended:
+    """More rounds for a run that had ended, with a separate seed for their order.
+
+    Looks are counted from the run's first round. Exploratory rounds are those after the error was spent.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["extended"] = "extended"
+    created: datetime
+    command: tuple[str, ...]
+    seed: int
+    first_round: int
+    looks: tuple[int, ...]
+    budget_s: float | None
+    exploratory: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """The machine's changing readings, taken when a measurement begins and when it ends."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["machine"] = "machine"
+    when: Literal["begin", "end"]
+    readings: dict[str, str | int | float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """The end of a run, and how long it measured once the workers were up; a run without one was cut short."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["finished"] = "finished"
+    how: str
+    seconds: float
+    # Whether it may have ended in the middle of a replicate.
+    cut: bool = False
+
+
+Entry = Calibrated | Ended | Discarded | Disturbed | Watched | Lost | Extended | Machine | Finished

@@ -1,0 +1,176 @@
+"""The pairs of arms whose ratio is requested, and how pydantic reads and writes them."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from orchestrator.model.cases import ArmKey, Case, Params
+from orchestrator.model.strict import STRICT
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationInfo
+
+ContrastKind = Literal["version", "case"]
+# What of a replicate a contrast compares: its steady calls, unless a claim is about something else.
+Metric = Literal["steady", "first", "build", "peak_rss", "traces"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlatPair:
+    """A pair of either kind as files and tables have it: cases by label, and null for what only the other kind has."""
+
+    __pydantic_config__ = STRICT
+
+    kind: ContrastKind
+    version: str | None
+    baseline: str
+    candidate: str
+    case: Case | None
+    workload: str
+    params: Params
+    metric: Metric = "steady"
+    margin: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionPair:
+    """Two versions of one case whose ratio is requested; its margin is the plan's unless the pair has its own."""
+
+    kind: ClassVar[Literal["version"]] = "version"
+
+    case: Case
+    baseline: str
+    candidate: str
+    metric: Metric = "steady"
+    margin: float | None = None
+
+    @property
+    def across(self) -> bool:
+        """Whether the pair compares the steady times of two versions, the main subject of a comparison."""
+        return self.metric == "steady"
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        return (self.case,)
+
+    @property
+    def arms(self) -> tuple[ArmKey, ArmKey]:
+        """The names of the baseline and of the candidate."""
+        return ArmKey(self.case.label, self.baseline), ArmKey(self.case.label, self.candidate)
+
+    @property
+    def workload(self) -> str:
+        return self.case.workload
+
+    @property
+    def params(self) -> Params:
+        return self.case.params
+
+    @property
+    def flat(self) -> FlatPair:
+        return FlatPair(
+            kind=self.kind, version=None, baseline=self.baseline, candidate=self.candidate, case=self.case,
+            workload=self.workload, params=self.params, metric=self.metric, margin=self.margin,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class CasePair:
+    """Two cases in one version whose ratio is requested; its margin is the plan's unless the pair has its own."""
+
+    kind: ClassVar[Literal["case"]] = "case"
+    across: ClassVar[bool] = False
+
+    version: str
+    baseline: Case
+    candidate: Case
+    metric: Metric = "steady"
+    margin: float | None = None
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        return self.baseline, self.candidate
+
+    @property
+    def arms(self) -> tuple[ArmKey, ArmKey]:
+        """The names of the baseline and of the candidate."""
+        return ArmKey(self.baseline.label, self.version), ArmKey(self.candidate.label, self.version)
+
+    @property
+    def workload(self) -> str:
+        return self.candidate.workload
+
+    @property
+    def params(self) -> Params:
+        """The parameters that both cases share."""
+        return tuple(item for item in self.candidate.params if item in self.baseline.params)
+
+    @property
+    def apart(self) -> tuple[Params, Params]:
+        """The parameters that only the baseline has, and those that only the candidate has."""
+        old, new = self.baseline.params, self.candidate.params
+        return tuple(item for item in old if item not in new), tuple(item for item in new if item not in old)
+
+    @property
+    def flat(self) -> FlatPair:
+        return FlatPair(
+            kind=self.kind, version=self.version, baseline=self.baseline.label, candidate=self.candidate.label,
+            case=None, workload=self.workload, params=self.params, metric=self.metric, margin=self.margin,
+        )  # fmt: skip
+
+
+@cache
+def _flat_pairs() -> "TypeAdapter[FlatPair]":
+    from pydantic import TypeAdapter  # Only files need it, and it takes long to import.
+
+    return TypeAdapter(FlatPair)
+
+
+def _remember_cases(cases: tuple[Case, ...], info: "ValidationInfo") -> tuple[Case, ...]:
+    """Keep the cases in the context: a file's pairs of cases, which follow, name their cases by label."""
+    if info.context is not None:
+        info.context.update((case.label, case) for case in cases)
+    return cases
+
+
+def _read_pair(value: object, info: "ValidationInfo") -> VersionPair | CasePair:
+    flat, by_label = _flat_pairs().validate_python(value), info.context or {}
+    if flat.case is not None and flat.version is None:
+        return VersionPair(
+            case=flat.case, baseline=flat.baseline, candidate=flat.candidate, metric=flat.metric, margin=flat.margin
+        )
+    if flat.case is None and flat.version is not None:
+        # A label may be all that a run of an earlier release has of a case: one that only a claim about another device
+        # names, which the run did not measure.
+        baseline, candidate = (by_label.get(label) or Case(label, ()) for label in (flat.baseline, flat.candidate))
+        return CasePair(
+            version=flat.version, baseline=baseline, candidate=candidate, metric=flat.metric, margin=flat.margin
+        )
+    raise ValueError("a pair has either a case, for two versions of it, or a version, for two cases in it")
+
+
+class _CasesOfFile:
+    """How pydantic reads cases; it asks when it reads the first file, so nothing else has to import it."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.with_info_after_validator_function(_remember_cases, handler(source))
+
+
+class _PairOfFile:
+    """How pydantic reads and writes pairs: in the form of a FlatPair."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        written = core_schema.plain_serializer_function_ser_schema(
+            lambda pair: pair.flat, return_schema=handler.generate_schema(FlatPair)
+        )
+        return core_schema.with_info_plain_validator_function(_read_pair, serialization=written)
+
+
+Cases = Annotated[tuple[Case, ...], _CasesOfFile]
+Pair = Annotated[VersionPair | CasePair, _PairOfFile]

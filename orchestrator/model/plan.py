@@ -1,0 +1,100 @@
+"""What a run will do, and what it is made with: plan.json and manifest.json."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from orchestrator.model.cases import Arm
+from orchestrator.model.claims import Claim
+from orchestrator.model.pairs import Cases, Pair
+from orchestrator.model.strict import STRICT
+
+GpuRequest = Literal["runtime", "device", "cdi"]
+# Whether a replicate is forked from a resident worker, or has a process or a container of its own.
+Isolation = Literal["fork", "process", "container"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargeFile:
+    """A file of a workload folder, or a folder of data in it, that is too large to copy.
+
+    It is used where it is, and recognised by size and time.
+    """
+
+    __pydantic_config__ = STRICT
+
+    name: str
+    path: str
+    bytes: int
+    modified_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run will do, fixed before its first measurement. With claims, only the arms that they name."""
+
+    __pydantic_config__ = STRICT
+
+    run: str
+    created: datetime
+    suite: str
+    engine: str
+    device: str
+    versions: tuple[str, ...]
+    cases: Cases
+    pairs: tuple[Pair, ...]
+    looks: tuple[int, ...]
+    alpha: float
+    margin: float
+    budget_s: float | None
+    seed: int
+    threads: tuple[int, int] | None
+    timeout_s: float
+    isolation: Isolation = "fork"
+    cpus: tuple[int, ...] | None = None
+    memory_mb: int | None = None
+    claims: tuple[Claim, ...] = ()
+    # By UUID; with device gpu and none named, all that the engine gives. Exclusive: one process at a time holds them.
+    gpus: tuple[str, ...] = ()
+    exclusive: bool = False
+    # Of the user's own workload folder, what was not copied into the run directory.
+    large: tuple[LargeFile, ...] = ()
+
+    def arms(self) -> tuple[Arm, ...]:
+        """Return the arms to measure.
+
+        These are all cases in all versions or, with claims, the arms of those that this device can test.
+        """
+        named = {arm for claim in self.claims if self.device in claim.devices for arm in claim.arms}
+        every = (Arm(case, version) for case in self.cases for version in self.versions)
+        return tuple(arm for arm in every if not self.claims or arm.key in named)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentFacts:
+    """The environment in which a version was measured."""
+
+    __pydantic_config__ = STRICT
+
+    version: str
+    kind: str
+    identity: str
+    lock: str
+    python: str
+    details: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a run was made with: tool, machine, sources and environments. `notes` are shown in every report."""
+
+    __pydantic_config__ = STRICT
+
+    tool: str
+    contract: str
+    command: tuple[str, ...]
+    host: dict[str, str | int | float | None]
+    sources: dict[str, str]
+    environments: dict[str, EnvironmentFacts]
+    workers: dict[str, dict[str, str | bool | None]]
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,77 @@
+"""The journal says how each arm ended, and what later rounds change about it."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from orchestrator.model import BESIDE, ArmKey, Discarded, Disturbed, Ended, Entry, Extended, Finished, Lost
+from orchestrator.results.endings import Endings, read_endings
+from tests.support.builders import NEW, OLD, plan, run_directory
+
+END = Finished(how="", seconds=1.0)
+
+
+@pytest.fixture
+def read(tmp_path: Path):
+    def from_entries(*entries: Entry) -> Endings:
+        run = run_directory(tmp_path / "run", plan())
+        for entry in entries:
+            run.record(entry)
+        return read_endings(run)
+
+    return from_entries
+
+
+def ended(outcome: str, **changes) -> Ended:
+    return Ended(version=NEW, case="a", round=1, replicate=1, outcome=outcome, **changes)
+
+
+def extended(first_round: int, *, exploratory: bool) -> Extended:
+    return Extended(
+        created=datetime(2026, 1, 2, tzinfo=UTC), command=(), seed=1, first_round=first_round, looks=(), budget_s=None,
+        exploratory=exploratory,
+    )  # fmt: skip
+
+
+def test_an_arm_is_refused_or_dead_unless_it_died_in_the_hands_of_another(read):
+    died = ended("died", how="signal", reason="killed")
+    endings = read(ended("refused", reason="no such op"), died, ended("died", how=BESIDE))
+    assert endings.refused == {ArmKey("a", NEW): "no such op"}
+    assert endings.died == {ArmKey("a", NEW): died}
+
+
+def test_a_version_that_is_measured_again_is_no_longer_lost(read):
+    losses = [Lost(version=version, stage="worker", reason="it died 3 times") for version in (OLD, NEW)]
+    assert read(*losses, ended("measured")).lost == {OLD: "worker: it died 3 times"}
+
+
+def test_more_rounds_take_back_the_end_and_the_first_exploratory_round_stays(read):
+    entries = (END, extended(21, exploratory=True), END, extended(25, exploratory=True))
+    endings = read(*entries)
+    assert (endings.finished, endings.exploratory_from) == (None, 21)
+
+
+def test_more_rounds_within_the_error_are_not_exploratory(read):
+    assert read(END, extended(7, exploratory=False), END) == Endings(finished=END)
+
+
+def test_only_the_replicates_of_a_repeated_round_are_left_out(read):
+    rounds = [
+        Disturbed(case="a", round=number, replicates=(number,), cause="others", redone=number == 2) for number in (1, 2)
+    ]
+    endings = read(*rounds)
+    assert (endings.redone, endings.disturbed) == ({2}, rounds)
+
+
+def test_a_stream_that_was_no_file_is_broken_and_not_read(read):
+    entries = [
+        Discarded(version=version, part=1, what=f"found in {version}", stream=version == NEW) for version in (OLD, NEW)
+    ]
+    endings = read(*entries)
+    assert (endings.broken, endings.unread) == ((f"found in {NEW}",), {(NEW, 1)})
+
+
+def test_the_journal_keeps_what_tensorflow_states_of_its_threads(read):
+    entries = [ended("measured", threads=threads) for threads in ((1, 2), (0, 0), None, ())]
+    assert read(*entries).threads == {ArmKey("a", NEW): {(1, 2), (0, 0)}}

@@ -1,0 +1,100 @@
+"""The rows of each replicate become one summary, however they lie in their stream."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from orchestrator import contract
+from orchestrator.results import replicates
+from orchestrator.results.replicates import Loaded
+from orchestrator.results.streams import Stream
+from tests.support.builders import MS, NEW, RUN, case, rows, write_stream
+
+
+def load(*paths: Path) -> Loaded:
+    return replicates.load([Stream.at(path) for path in paths], RUN)
+
+
+def test_a_stream_becomes_one_summary_a_replicate(tmp_path: Path):
+    first, second = rows(replicate=1), rows(case(style="eager"), replicate=2, round=3, steady=(4 * MS, 2 * MS, 9 * MS))
+    loaded = load(write_stream(tmp_path / "a.arrow", [first, second]))
+    assert loaded.problems == loaded.broken == ()
+    assert [found.case for found in loaded.replicates] == ["power", "power[style=eager]"]
+    found = loaded.replicates[1]
+    assert (found.version, found.round, found.build_ns, found.first_ns) == (NEW, 3, 500 * MS, 50 * MS)
+    assert found.steady_ns == 4 * MS
+    assert {name: getattr(found, name) for name in contract.REPLICATE_FIELDS} == {
+        name: second[0][name] for name in contract.REPLICATE_FIELDS
+    }
+
+
+@pytest.mark.parametrize(
+    ("steady", "median"), [((3,), 3), ((5, 1), 3), ((9, 1, 2), 2), ((1, 2, 3, 100), 2.5), ((7, 7, 7, 7), 7)]
+)
+def test_the_median_of_the_steady_calls_alone(tmp_path: Path, steady: tuple[int, ...], median: float):
+    (found,) = load(write_stream(tmp_path / "a.arrow", [rows(steady=steady)])).replicates
+    assert found.steady_ns == median
+
+
+def test_times_are_told_a_step_where_a_call_holds_several(tmp_path: Path):
+    """Build is of the whole; first and steady calls are divided."""
+    (found,) = load(write_stream(tmp_path / "a.arrow", [rows(steady=(100, 300), steps=50)])).replicates
+    assert (found.build_ns, found.first_ns, found.steady_ns) == (500 * MS, MS, 4)
+
+
+def test_calls_of_several_replicates_are_never_pooled(tmp_path: Path):
+    """Not even when their rows lie in one batch, or a replicate's number comes back in another stream."""
+    one = write_stream(tmp_path / "a.arrow", [rows(replicate=2, steady=(10,)) + rows(replicate=1, steady=(30,))])
+    other = write_stream(tmp_path / "b.arrow", [rows(replicate=1, steady=(50,))])
+    loaded = load(one, other)
+    assert [(found.number, found.steady_ns) for found in loaded.replicates] == [(2, 10), (1, 30), (1, 50)]
+
+
+def test_a_replicate_without_a_steady_call_is_reported_and_costs_no_other(tmp_path: Path):
+    stream = write_stream(tmp_path / "a.arrow", [rows(replicate=5, steady=()), rows(replicate=6)])
+    loaded = load(stream)
+    assert [replicate.number for replicate in loaded.replicates] == [6]
+    assert loaded.problems == ("a.arrow: replicates without a steady call do not count: 5",)
+    assert loaded.broken == ()
+
+
+def test_a_broken_stream_does_not_lose_the_others(tmp_path: Path):
+    good = write_stream(tmp_path / "a.arrow", [rows(replicate=1)])
+    text = tmp_path / "b.arrow"
+    text.write_text("hello")
+    foreign = write_stream(tmp_path / "c.arrow", [rows(run="other")])
+    last = write_stream(tmp_path / "d.arrow", [rows(replicate=9)])
+    loaded = load(good, text, foreign, last)
+    assert [found.number for found in loaded.replicates] == [1, 9]
+    assert [str(path) in words for path, words in zip((text, foreign), loaded.broken, strict=True)] == [True, True]
+
+
+def test_what_is_not_said_row_by_row_is_said_all_the_same(tmp_path: Path):
+    """The fields of a replicate that are null in every row, in some, and labels that come late in the stream."""
+    batches = [rows(case(style=name), replicate=number) for number, name in enumerate("abc", 1)]
+    for batch in batches:
+        batch[0]["psi_us"] = None
+    batches[1][0] |= {"traces": None, "checksum": None}
+    batches[2][0] |= {"traces": 7, "checksum": "ffffff"}
+    loaded = load(write_stream(tmp_path / "a.arrow", batches))
+    assert [(one.case, one.psi_us, one.traces, one.checksum) for one in loaded.replicates] == [
+        ("power[style=a]", None, 1, "abcdef"),
+        ("power[style=b]", None, None, None),
+        ("power[style=c]", None, 7, "ffffff"),
+    ]
+
+
+def test_rows_in_disorder_are_put_in_the_order_of_calls(tmp_path: Path):
+    """The later half is that of the calls, wherever their rows stand."""
+    batch = rows(steady=(8 * MS, 8 * MS, 2 * MS, 2 * MS))
+    (found,) = load(write_stream(tmp_path / "a.arrow", [batch[::-1]])).replicates
+    assert found.rise == pytest.approx(math.log(2 / 8))
+    assert (found.first_ns, found.second_ns, found.build_ns) == (50 * MS, 20 * MS, 500 * MS)
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "no build row"), (2, "several build rows")])
+def test_a_replicate_has_one_build_row(tmp_path: Path, count: int, words: str):
+    build, *others = rows(replicate=5)
+    stream = write_stream(tmp_path / "a.arrow", [[build] * count + others])
+    assert load(stream).broken == (f"{stream}: replicate 5 has {words}; run its version again",)
