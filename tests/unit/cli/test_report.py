@@ -7,7 +7,8 @@ from typing import get_args
 import pytest
 
 from orchestrator import reports
-from orchestrator.cli import history, options, report, schedule
+from orchestrator.cli import options, report, schedule
+from orchestrator.cli.history import query
 from orchestrator.history import sql_output
 from orchestrator.nightly.schedule import units
 from orchestrator.results import tables
@@ -111,7 +112,7 @@ def test_two_runs_are_compared_by_their_ratios(monkeypatch, capsys, run: Path):
 def test_the_choices_of_the_flags_are_what_is_registered():
     assert report.FLAT_TABLES == tables.TABLES
     assert options.REPORT_FORMATS == reports.FORMATS
-    assert history.QUERY_FORMATS == sql_output.FORMATS
+    assert query.QUERY_FORMATS == sql_output.FORMATS
     assert get_args(units.Missed) == schedule.MISSED
 
 
