@@ -143,7 +143,7 @@ def test_every_command_that_prepares_versions_can_forbid_downloads(words: str):
 def test_a_night_passes_on_that_downloads_are_forbidden():
     command = get_group(nightly.app).commands["run"]
     context = command.make_context("run", ["--versions", "1.14,2.0", "--no-python-downloads"])
-    assert nightly.flags_as_given(context) == ("--no-python-downloads",)
+    assert nightly.run.flags_as_given(context) == ("--no-python-downloads",)
 
 
 def test_downloads_are_allowed_unless_the_flag_is_given():

@@ -89,14 +89,14 @@ def test_the_engines_of_the_flag_are_those_that_there_are():
     assert described(COMMANDS["run"], "engine")[8] == "|".join((AUTO, *ENGINES))
 
 
-@pytest.mark.parametrize("names", [run.WITH_MORE, bisect.WITH_RESUME, nightly.PASSED])
+@pytest.mark.parametrize("names", [run.WITH_MORE, bisect.WITH_RESUME, nightly.run.PASSED])
 def test_a_rule_names_flags_that_its_command_has(names: frozenset[str]):
-    name = {run.WITH_MORE: "run", bisect.WITH_RESUME: "bisect", nightly.PASSED: "nightly run"}[names]
+    name = {run.WITH_MORE: "run", bisect.WITH_RESUME: "bisect", nightly.run.PASSED: "nightly run"}[names]
     assert names <= {param.name for param in COMMANDS[name].params}
 
 
 def test_what_a_night_passes_on_is_a_flag_of_run():
-    for flag in nightly.PASSED:
+    for flag in nightly.run.PASSED:
         assert described(COMMANDS["run"], flag) == described(COMMANDS["nightly run"], flag)
 
 
@@ -104,7 +104,7 @@ def test_a_night_passes_on_what_was_given_and_no_address_of_an_index(monkeypatch
     monkeypatch.setenv("TFCOMPARE_BASE", "mine")
     words = ["--versions", "1.14,2.0", "--engine", "venv", "--gpus", "0,1", "--force", "--index-url", "http://u:p@h/s"]
     context = COMMANDS["nightly run"].make_context("run", words)
-    assert sorted(nightly.flags_as_given(context)) == sorted(["--engine", "venv", "--gpus", "0,1", "--force"])
+    assert sorted(nightly.run.flags_as_given(context)) == sorted(["--engine", "venv", "--gpus", "0,1", "--force"])
 
 
 @pytest.mark.parametrize(

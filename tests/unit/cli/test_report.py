@@ -7,8 +7,9 @@ from typing import get_args
 import pytest
 
 from orchestrator import reports
-from orchestrator.cli import options, report, schedule
+from orchestrator.cli import options, report
 from orchestrator.cli.history import query
+from orchestrator.cli.nightly import schedule
 from orchestrator.history import sql_output
 from orchestrator.nightly.schedule import units
 from orchestrator.results import tables
