@@ -30,7 +30,7 @@ lint: .venv/dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/vermin --quiet --no-tips --violations --target=3.6- workloads images/check.py
+	$(BIN)/vermin --quiet --no-tips --violations --target=3.6- workloads images/compose_check.py
 	$(BIN)/python tools/lock.py --check
 	$(BIN)/python tools/docs.py --check
 
