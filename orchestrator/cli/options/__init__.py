@@ -5,7 +5,7 @@ honour all of them: where a command needs only some of them, the group is split,
 smaller.
 """
 
-from orchestrator.cli.options.convert import check_options, engine_options, run_options
+from orchestrator.cli.options.convert import engine_options, run_options
 from orchestrator.cli.options.declare import Group, choice, find_given_flags, names_of, refuse_others, with_options
 from orchestrator.cli.options.installation import (
     INDEX_VARIABLE,
@@ -58,7 +58,6 @@ __all__ = [
     "SelectionFlags",
     "SourcesFlags",
     "VerbosityFlags",
-    "check_options",
     "choice",
     "engine_options",
     "find_given_flags",

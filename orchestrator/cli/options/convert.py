@@ -1,7 +1,5 @@
 """Turns groups of flags into the options of environments and runs."""
 
-import dataclasses
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from orchestrator.cli import parse
@@ -53,16 +51,3 @@ def run_options(
         budget_s=parse.budget(budget),
         **more,
     )
-
-
-def check_options(options: "RunOptions", say: Callable[[str], None]) -> "RunOptions":
-    """Return the options with their versions locked, after a check against what exists.
-
-    A run checks the same; here a user's mistake does not wait for the import of what measures.
-    """
-    from orchestrator.catalog.lock_on_demand import provide
-    from orchestrator.plan.request import make_plan
-
-    options = dataclasses.replace(options, versions=provide(options.versions, say))
-    make_plan(options)
-    return options
