@@ -125,12 +125,14 @@ def run(
         return
     if versions is None:
         raise UsageError("--versions is missing: name them, the baseline first, e.g. --versions 1.14,2.0,2.13")
+    names = parse.names(versions)
+    parse.check_versions(names)
     options = run_options(
         machine,
         gpu,
         installation,
         measuring.budget,
-        versions=parse.names(versions),
+        versions=names,
         suite=selection.suite,
         selected=tuple(selection.workload or ()),
         own_workloads=selection.workloads,

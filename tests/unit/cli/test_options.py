@@ -23,7 +23,8 @@ OWN = {
 
 
 def commands(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    for name, command in group.commands.items():
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         full = f"{path} {name}".strip()
         if hasattr(command, "commands"):
             yield from commands(command, full)
