@@ -8,7 +8,7 @@ import pytest
 from typer.main import get_group
 
 from orchestrator.cli import bisect, main, nightly, options, run
-from orchestrator.cli.options import Group
+from orchestrator.cli.options import GpuFlags, Group, InstallationFlags, MachineFlags, engine_options
 from orchestrator.engines import AUTO, ENGINES
 from tests.support.commands import called
 
@@ -125,3 +125,16 @@ def test_a_night_passes_on_what_was_given_and_no_address_of_an_index(monkeypatch
 def test_a_wrong_value_is_refused_with_the_possible_ones(monkeypatch, capsys, argv: list[str], words: str):
     assert called(monkeypatch, *argv) == 2
     assert words in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("words", ["run", "reproduce", "profile", "bisect", "nightly run", "doctor"])
+def test_every_command_that_prepares_versions_can_forbid_downloads(words: str):
+    command = get_group(main.app)
+    for word in words.split():
+        command = command.get_command(None, word)
+    assert "--no-python-downloads" in [flag for param in command.params for flag in param.opts]
+
+
+def test_downloads_are_allowed_unless_the_flag_is_given():
+    assert engine_options(MachineFlags(), GpuFlags(), InstallationFlags()).python_downloads
+    assert not engine_options(MachineFlags(), GpuFlags(), InstallationFlags(no_python_downloads=True)).python_downloads

@@ -5,8 +5,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from typer.main import get_group
 
-from orchestrator.cli.nightly.run import ending
+from orchestrator.cli import nightly
+from orchestrator.cli.nightly.run import ending, flags_as_given
 from orchestrator.errors import ArmsDied, EnvironmentFailed, FoundSlower, TfCompareError
 from orchestrator.history.model import Night, Told
 
@@ -45,3 +47,9 @@ def test_only_a_new_alarm_of_something_slower_is_code_1():
     assert isinstance(ending(told(1, opened=(alarm("faster"), alarm("slower")))), FoundSlower)
     assert isinstance(ending(told(1, opened=(alarm("faster"),))), EnvironmentFailed)
     assert ending(told(0, opened=(alarm("faster"),))) is None
+
+
+def test_a_night_passes_on_that_downloads_are_forbidden():
+    command = get_group(nightly.app).commands["run"]
+    context = command.make_context("run", ["--versions", "1.14,2.0", "--no-python-downloads"])
+    assert flags_as_given(context) == ("--no-python-downloads",)
