@@ -30,9 +30,9 @@ lint: .venv/dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/vermin --quiet --no-tips --violations --target=3.6- workloads images/check.py
+	$(BIN)/vermin --quiet --no-tips --violations --target=3.6- workloads images/compose_check.py
 	$(BIN)/python tools/lock.py --check
-	$(BIN)/python tools/docs.py --check
+	$(BIN)/python -m tools.docs --check
 
 # Measures tfcompare itself and writes docs/benchmarks.md; let nothing else run meanwhile.
 bench: .venv/dev
@@ -45,7 +45,7 @@ locks: .venv/dev
 # Builds and runs every version of the table here, which takes hours and tens of gigabytes; goes on where it was.
 verify-versions: .venv/dev
 	$(BIN)/python tools/verify_versions.py $(ARGS)
-	$(BIN)/python tools/docs.py
+	$(BIN)/python -m tools.docs
 
 .venv/made:
 	@test -n "$(PYTHON)" || { echo "tfcompare needs Python 3.11 or newer with venv: install one, or name it: make PYTHON=..."; exit 2; }

@@ -57,7 +57,7 @@ UNMEASURED = tuple(
         "venv_in_use",
         "venv_index",
         "schedule",
-        "inventory",
+        "image_inventory",
         "downloaded_pythons",
         "locking",
         "doctor",

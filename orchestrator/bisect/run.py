@@ -33,6 +33,7 @@ from orchestrator.measure import prepare_run
 from orchestrator.measure import run as running
 from orchestrator.measure.conduct import Done
 from orchestrator.model import Case
+from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import RunOptions, suite_of
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
@@ -253,7 +254,7 @@ def obstacle_to(options: RunOptions, number: str, directory: RunDir, view: View)
     A problem that is found here costs only that version, and no round.
     """
     try:
-        planned = prepare_run.plan_run(replace(options, versions=(number,)), view.say, fewest=1)
+        planned = plan_run(replace(options, versions=(number,)), view.say, fewest=1)
     except UsageError as error:
         return error
     options = planned.options

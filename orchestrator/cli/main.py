@@ -7,24 +7,14 @@ import errno
 import signal
 import sys
 from collections.abc import Callable
-from typing import Annotated, NoReturn
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_group
 
-from orchestrator.cli import (
-    bisect,
-    compare,
-    crash,
-    doctor,
-    history,
-    images,
-    list,
-    nightly,
-    profile,
-    report,
-    reproduce,
-    run,
-)
+from orchestrator.cli import crash
 from orchestrator.cli.talk import say
 from orchestrator.errors import Interrupted, TfCompareError, UsageError
 from orchestrator.terminal import std_streams
@@ -32,7 +22,45 @@ from orchestrator.terminal import std_streams
 # Never a bug, whoever writes.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
+# The module of each command, in the order of help.
+COMMANDS = {
+    "run": "run",
+    "reproduce": "reproduce",
+    "profile": "profile",
+    "bisect": "bisect",
+    "nightly": "nightly",
+    "history": "history",
+    "report": "report",
+    "export": "report",
+    "compare": "compare",
+    "images": "images",
+    "list": "list",
+    "doctor": "doctor",
+}
+
+
+class Commands(TyperGroup):
+    """A group that imports the module of a command when the command is asked for; only help asks for all."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        # What typer suggests for a mistyped name.
+        self.commands: Any = dict.fromkeys(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        if self.commands[cmd_name] is None:
+            group = get_group(import_module(f"orchestrator.cli.{COMMANDS[cmd_name]}").app)
+            # A module holds commands by name, or is itself a group of commands, such as `images`.
+            command = group.commands.get(cmd_name, group)
+            command.name = cmd_name
+            self.commands[cmd_name] = command
+        return self.commands[cmd_name]
+
+
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -65,24 +93,6 @@ def tfcompare(
     ] = False,
 ) -> None:
     """Take the flags that come before a command."""
-
-
-# Each module imports at its top what describes its flags, and in its functions what they need: whatever is called, even
-# --help, imports all of them.
-for commands, name in (
-    (run.app, None),
-    (reproduce.app, None),
-    (profile.app, None),
-    (bisect.app, None),
-    (nightly.app, "nightly"),
-    (history.app, "history"),
-    (report.app, None),
-    (compare.app, None),
-    (images.app, "images"),
-    (list.app, None),
-    (doctor.app, None),
-):
-    app.add_typer(commands, name=name)
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:

@@ -22,7 +22,6 @@ from orchestrator.cli.options import (
     RunDirectoryFlags,
     SelectionFlags,
     VerbosityFlags,
-    check_options,
     choice,
     engine_options,
     names_of,
@@ -126,12 +125,14 @@ def run(
         return
     if versions is None:
         raise UsageError("--versions is missing: name them, the baseline first, e.g. --versions 1.14,2.0,2.13")
+    names = parse.names(versions)
+    parse.check_versions(names)
     options = run_options(
         machine,
         gpu,
         installation,
         measuring.budget,
-        versions=parse.names(versions),
+        versions=names,
         suite=selection.suite,
         selected=tuple(selection.workload or ()),
         own_workloads=selection.workloads,
@@ -155,18 +156,19 @@ def run_and_show(
     *,
     dry_run: bool,
 ) -> None:
+    from orchestrator.plan.planning import plan_run
+
+    # A mistake of the user ends here, and does not wait for the import of what measures.
+    planned = plan_run(options, verbosity.say)
+    how = _choose_report(report, arrangement)
+    from orchestrator.measure.run import forecast, run_planned
     from orchestrator.terminal.progress import view
 
-    options = check_options(options, verbosity.say)
-    how = _choose_report(report, arrangement)
-    from orchestrator.measure.run import forecast
-    from orchestrator.measure.run import run as run_comparison
-
     if dry_run:
-        print("\n".join(forecast(options, verbosity.say)))
+        print("\n".join(forecast(planned, verbosity.say)))
         return
     with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
-        done = run_comparison(options, watching)
+        done = run_planned(planned, watching)
     _finish(done, how, alarm.fail_on, verbosity.quiet)
 
 

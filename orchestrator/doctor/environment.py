@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator import catalog
 from orchestrator.catalog.gpu_support import Match, judge
 from orchestrator.catalog.version import Version
-from orchestrator.doctor.finding import DoctorFinding
+from orchestrator.doctor import DoctorFinding
 from orchestrator.engines import CPU_GB, ENGINES, GPU_GB, Engine, Outlook
 from orchestrator.errors import EngineUnavailable
 from orchestrator.machine.gpu import Gpu, gpus

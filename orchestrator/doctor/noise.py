@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from orchestrator.catalog.selectors import MARGIN
+from orchestrator.doctor import STYLES, DoctorFinding, Level
 from orchestrator.doctor.aa_probe import Neighbour, Probe, measure
-from orchestrator.doctor.finding import STYLES, DoctorFinding, Level
 from orchestrator.machine.host import MOST_FOREIGN, MOST_STEAL, Facts, host_facts, moment
 from orchestrator.plan.pairs import ALPHA, LOOKS
 from orchestrator.stats.paired import Estimate

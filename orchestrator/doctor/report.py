@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.doctor import STYLES, DoctorFinding
 from orchestrator.doctor import environment as setups
-from orchestrator.doctor.finding import STYLES, DoctorFinding
 from orchestrator.doctor.noise import (
     BUDGETED,
     FIRST_LOOK,

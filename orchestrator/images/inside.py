@@ -1,4 +1,4 @@
-"""The report of workloads/inventory.py from inside an image.
+"""The report of workloads/image_inventory.py from inside an image.
 
 The image may be anyone's, and its answer may be anything.
 """

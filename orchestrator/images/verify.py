@@ -23,7 +23,7 @@ from orchestrator.engines.worker.channel import ChannelClosed, ChannelTimeout
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.images.inside import Files, Imported, Inside, NoInventory, parse
 
-SCRIPT = "inventory.py"
+SCRIPT = "image_inventory.py"
 # Gigabytes are read, and TensorFlow is imported, perhaps from a cold disk.
 TIMEOUT_S = 900
 # From 2.1 on `tensorflow` carries CUDA, and what is without it has another name.
@@ -75,7 +75,7 @@ def verify(
 
 
 def look(client: docker.DockerClient, image_id: str, number: str) -> Inside | str:
-    """Return what workloads/inventory.py reports from inside an image, or why it could not."""
+    """Return what workloads/image_inventory.py reports from inside an image, or why it could not."""
     with _make_folder() as folder:
         # Beside what the image may write to, and not in it: it could put a link there.
         log, results = Path(folder) / "log", Path(folder) / "results"

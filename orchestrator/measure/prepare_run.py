@@ -1,4 +1,4 @@
-"""What a run, a profile and a search prepare: the plan, the engine, the run directory, workloads and environments."""
+"""What a run, a profile and a search prepare: the engine, the run directory, workloads and environments."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -11,7 +11,6 @@ from orchestrator import contract
 from orchestrator.catalog import pinned
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
-from orchestrator.catalog.lock_on_demand import provide
 from orchestrator.catalog.version import Version
 from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.engines.choose import choose_engine, find_candidates
@@ -20,8 +19,7 @@ from orchestrator.machine.host import host_facts
 from orchestrator.measure import alternative
 from orchestrator.measure.prepare import ReadyEnvironment, make_ready
 from orchestrator.model import Lost, Manifest, Plan, is_control, number_of
-from orchestrator.plan.gpus import fit
-from orchestrator.plan.request import PlannedRun, RunOptions, make_plan
+from orchestrator.plan.request import PlannedRun
 from orchestrator.results import exit_error
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View
@@ -49,11 +47,6 @@ class PreparedRun:
     own_workloads: Path | None = None
     fitting: Fitting = NO_GPUS
     failures: tuple[EnvironmentFailed, ...] = ()
-
-
-def plan_run(options: RunOptions, say: Callable[[str], None], fewest: int = 2) -> PlannedRun:
-    """Lock versions that no table has, check the options, and judge each version by the GPUs."""
-    return fit(make_plan(replace(options, versions=provide(options.versions, say)), fewest))
 
 
 @contextmanager

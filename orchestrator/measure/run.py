@@ -9,16 +9,20 @@ from orchestrator.engines.choose import choose_engine
 from orchestrator.measure.alternative import can_compare
 from orchestrator.measure.conduct import Done, conduct
 from orchestrator.measure.outline import outline
-from orchestrator.measure.prepare_run import make_manifest, open_run, pin_workloads, plan_run, prepare_environments
+from orchestrator.measure.prepare_run import make_manifest, open_run, pin_workloads, prepare_environments
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.rounds import first_rounds
-from orchestrator.plan.request import RunOptions
+from orchestrator.plan.planning import plan_run
+from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.terminal.progress import View
 
 
 def run(options: RunOptions, view: View) -> Done:
     """Plan a run, make its versions ready, measure, and judge what was measured."""
-    planned = plan_run(options, view.say)
+    return run_planned(plan_run(options, view.say), view)
+
+
+def run_planned(planned: PlannedRun, view: View) -> Done:
     with open_run(planned, Path("runs") / planned.plan.run, view) as opened:
         view.say(outline(planned.plan))
         for note in planned.fitting.notes:
@@ -31,10 +35,10 @@ def run(options: RunOptions, view: View) -> Done:
         return conduct(prepared, first_rounds(prepared.plan), Progress(), view)
 
 
-def forecast(options: RunOptions, say: Callable[[str], None]) -> list[str]:
+def forecast(planned: PlannedRun, say: Callable[[str], None]) -> list[str]:
     """Describe in lines what a run would do; nothing is built, installed or measured."""
-    planned = plan_run(options, say)
-    _, engine = choose_engine(options.engine, options.isolation, planned.options.environments, say)
+    options = planned.options
+    _, engine = choose_engine(options.engine, options.isolation, options.environments, say)
     lines = [outline(planned.plan), *(f"  {match}" for match in planned.fitting.matches)]
     lines += [f"  {version.number}: {engine.outlook(version)}" for version in planned.versions]
     lines += [f"  {case.label}" for case in planned.plan.cases]

@@ -16,12 +16,12 @@ from orchestrator.measure.prepare_run import (
     make_manifest,
     open_run,
     pin_workloads,
-    plan_run,
     prepare_environments,
 )
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Workers
 from orchestrator.model import Case, Lost
 from orchestrator.options import PROFILED_CALLS, SHOWN_FUNCTIONS
+from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.profiling.flamegraph import collapse, speedscope
 from orchestrator.profiling.model import Heading, Profile, Profiled, ProfiledArm, stem

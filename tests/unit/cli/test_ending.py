@@ -98,7 +98,7 @@ def test_an_unexpected_error_is_one_line_and_a_traceback_that_only_its_owner_rea
 def test_a_crash_report_holds_no_secrets(tfcompare, tmp_path):
     env = breaking(
         tmp_path,
-        "import sys, orchestrator.measure.run as run\ndef forecast(options, say):\n"
+        "import sys, orchestrator.measure.run as run\ndef forecast(planned, say):\n"
         "    import os\n"
         "    told = sys.argv[1:] + [os.environ['TFCOMPARE_NOTIFY'], 'ftp://me:hunter1@else.where/']\n"
         "    raise RuntimeError(' '.join(told))\nrun.forecast = forecast\n",

@@ -8,7 +8,7 @@ import pytest
 from typer.main import get_group
 
 from orchestrator.cli import bisect, main, nightly, options, run
-from orchestrator.cli.options import Group
+from orchestrator.cli.options import GpuFlags, Group, InstallationFlags, MachineFlags, engine_options
 from orchestrator.engines import AUTO, ENGINES
 from tests.support.commands import called
 
@@ -23,7 +23,8 @@ OWN = {
 
 
 def commands(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    for name, command in group.commands.items():
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         full = f"{path} {name}".strip()
         if hasattr(command, "commands"):
             yield from commands(command, full)
@@ -89,14 +90,14 @@ def test_the_engines_of_the_flag_are_those_that_there_are():
     assert described(COMMANDS["run"], "engine")[8] == "|".join((AUTO, *ENGINES))
 
 
-@pytest.mark.parametrize("names", [run.WITH_MORE, bisect.WITH_RESUME, nightly.PASSED])
+@pytest.mark.parametrize("names", [run.WITH_MORE, bisect.WITH_RESUME, nightly.run.PASSED])
 def test_a_rule_names_flags_that_its_command_has(names: frozenset[str]):
-    name = {run.WITH_MORE: "run", bisect.WITH_RESUME: "bisect", nightly.PASSED: "nightly run"}[names]
+    name = {run.WITH_MORE: "run", bisect.WITH_RESUME: "bisect", nightly.run.PASSED: "nightly run"}[names]
     assert names <= {param.name for param in COMMANDS[name].params}
 
 
 def test_what_a_night_passes_on_is_a_flag_of_run():
-    for flag in nightly.PASSED:
+    for flag in nightly.run.PASSED:
         assert described(COMMANDS["run"], flag) == described(COMMANDS["nightly run"], flag)
 
 
@@ -104,7 +105,7 @@ def test_a_night_passes_on_what_was_given_and_no_address_of_an_index(monkeypatch
     monkeypatch.setenv("TFCOMPARE_BASE", "mine")
     words = ["--versions", "1.14,2.0", "--engine", "venv", "--gpus", "0,1", "--force", "--index-url", "http://u:p@h/s"]
     context = COMMANDS["nightly run"].make_context("run", words)
-    assert sorted(nightly.flags_as_given(context)) == sorted(["--engine", "venv", "--gpus", "0,1", "--force"])
+    assert sorted(nightly.run.flags_as_given(context)) == sorted(["--engine", "venv", "--gpus", "0,1", "--force"])
 
 
 @pytest.mark.parametrize(
@@ -124,3 +125,16 @@ def test_a_night_passes_on_what_was_given_and_no_address_of_an_index(monkeypatch
 def test_a_wrong_value_is_refused_with_the_possible_ones(monkeypatch, capsys, argv: list[str], words: str):
     assert called(monkeypatch, *argv) == 2
     assert words in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("words", ["run", "reproduce", "profile", "bisect", "nightly run", "doctor"])
+def test_every_command_that_prepares_versions_can_forbid_downloads(words: str):
+    command = get_group(main.app)
+    for word in words.split():
+        command = command.get_command(None, word)
+    assert "--no-python-downloads" in [flag for param in command.params for flag in param.opts]
+
+
+def test_downloads_are_allowed_unless_the_flag_is_given():
+    assert engine_options(MachineFlags(), GpuFlags(), InstallationFlags()).python_downloads
+    assert not engine_options(MachineFlags(), GpuFlags(), InstallationFlags(no_python_downloads=True)).python_downloads

@@ -7,7 +7,9 @@ from typing import get_args
 import pytest
 
 from orchestrator import reports
-from orchestrator.cli import history, options, report, schedule
+from orchestrator.cli import options, report
+from orchestrator.cli.history import query
+from orchestrator.cli.nightly import schedule
 from orchestrator.history import sql_output
 from orchestrator.nightly.schedule import units
 from orchestrator.results import tables
@@ -101,17 +103,10 @@ def test_a_broken_stream_is_exported_without_and_ends_with_7(monkeypatch, capsys
     assert "is no Arrow stream" in streams.err
 
 
-def test_two_runs_are_compared_by_their_ratios(monkeypatch, capsys, run: Path):
-    assert called(monkeypatch, "compare", str(run), str(run)) == 0
-    assert "2 ratios in both: 2 same." in capsys.readouterr().out
-    assert called(monkeypatch, "compare", str(run), str(run), "--format", "json", "--fail-on", "slower") == 0
-    assert json.loads(capsys.readouterr().out)["schema"] == "tfcompare.changes/1"
-
-
 def test_the_choices_of_the_flags_are_what_is_registered():
     assert report.FLAT_TABLES == tables.TABLES
     assert options.REPORT_FORMATS == reports.FORMATS
-    assert history.QUERY_FORMATS == sql_output.FORMATS
+    assert query.QUERY_FORMATS == sql_output.FORMATS
     assert get_args(units.Missed) == schedule.MISSED
 
 

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from orchestrator.cli import main
+
 HEAVY = ("altair", "docker", "duckdb", "jinja2", "numpy", "pandas", "pyarrow", "scipy")
 CALLS = {
     "help": (["--help"], 0, "Is my TensorFlow"),
@@ -52,6 +54,17 @@ def test_what_measures_nothing_imports_nothing_of_what_measures(argv: list[str],
 @pytest.mark.parametrize("argv", [["--help"], ["--version"]])
 def test_help_and_version_do_without_validation(argv: list[str]):
     assert call(argv, ("pydantic",))[2] == []
+
+
+@pytest.mark.parametrize(("argv", "code"), [(["list", "versions"], 0), (["list", "versionz"], 2), (["imagse"], 2)])
+def test_a_call_imports_no_module_of_another_command(argv: list[str], code: int):
+    others = tuple(f"orchestrator.cli.{module}" for module in main.COMMANDS.values() if module != argv[0])
+    left, _, imported = call(argv, others)
+    assert (left, imported) == (code, [])
+
+
+def test_an_unknown_version_is_refused_before_anything_is_planned():
+    assert call(["run", "--versions", "1.14,2.130"], ("orchestrator.plan.request",))[2] == []
 
 
 def test_the_version_names_the_tool_its_contract_and_its_python():

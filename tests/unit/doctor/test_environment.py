@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.catalog.gpu_support import Match
+from orchestrator.doctor import DoctorFinding
 from orchestrator.doctor.environment import CPU_GB, Setup, Way, as_object, findings
-from orchestrator.doctor.finding import DoctorFinding
 from orchestrator.engines import Outlook
 from orchestrator.errors import EngineUnavailable
 from orchestrator.machine.gpu import Gpu

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cli import nightly
+from orchestrator.cli.nightly.run import ending
 from orchestrator.errors import ContractBroken, Interrupted, UsageError
 from orchestrator.history.alarms.steps import CONFIRM_TIMES
 from orchestrator.history.model import Night, Point, Told
@@ -338,7 +338,7 @@ def test_whatever_ends_a_night_is_recorded_and_reported(
     monkeypatch.setattr(nights, step, fail)
     told, _ = said(options)
     assert told.failure is error
-    assert nightly.ending(told) is error
+    assert ending(told) is error
     assert told.happened
     assert kept(options) == [told.night]
     assert (told.night.outcome, told.night.exit_code) == ("failed", code)

@@ -19,7 +19,7 @@ from apprise.plugins import N_MGR
 from apprise.plugins.custom_json import NotifyJSON
 from typer.testing import CliRunner
 
-from orchestrator.cli import notify as cli_notify
+from orchestrator.cli.nightly import notify as notify_commands
 from orchestrator.errors import UsageError
 from orchestrator.history.model import Told
 from orchestrator.nightly import notify
@@ -484,7 +484,7 @@ def test_a_trial_reaches_everybody(server: Place, mailbox: Place) -> None:
 
 
 def test_the_command_tells_who_was_reached(server: Place) -> None:
-    done = CliRunner().invoke(cli_notify.app, ["--notify", f"json://127.0.0.1:{server.port}/{SECRET}"])
+    done = CliRunner().invoke(notify_commands.app, ["--notify", f"json://127.0.0.1:{server.port}/{SECRET}"])
     assert (done.exit_code, done.stderr) == (0, "told json://127.0.0.1/…\n")
     assert len(server.got) == 1
 
@@ -494,8 +494,8 @@ def test_the_command_fails_where_somebody_is_not_reached_or_nobody_is_named(
 ) -> None:
     server.answers = [404]
     monkeypatch.setenv("TFCOMPARE_NOTIFY", f"json://127.0.0.1:{server.port}/")
-    failed = CliRunner().invoke(cli_notify.app, [])
+    failed = CliRunner().invoke(notify_commands.app, [])
     assert isinstance(failed.exception, UsageError)
     assert "it answered 404: is the address right?" in str(failed.exception)
     monkeypatch.delenv("TFCOMPARE_NOTIFY")
-    assert "nobody to tell" in str(CliRunner().invoke(cli_notify.app, []).exception)
+    assert "nobody to tell" in str(CliRunner().invoke(notify_commands.app, []).exception)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from orchestrator import redact
-from orchestrator.cli.schedule import SERVE
+from orchestrator.cli.nightly.schedule import SERVE
 from orchestrator.engines.environment import worker_variables
 from orchestrator.nightly import lock, night
 from orchestrator.nightly.schedule import serve as serving

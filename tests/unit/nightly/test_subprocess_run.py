@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from orchestrator.catalog import lock_on_demand
-from orchestrator.cli import schedule
+from orchestrator.cli.nightly import schedule
 from orchestrator.engines.venv import engine as venv
 from orchestrator.engines.venv import interpreters
 from orchestrator.errors import UsageError

@@ -306,7 +306,7 @@ def test_a_version_without_code_for_the_card_may_take_longer_in_its_first_profil
 
     monkeypatch.setattr(WorkerClient, "profile", profile)
     jit = Fitting(matches=(Match("1.14.0", "", "jit", ""),))
-    monkeypatch.setattr("orchestrator.measure.prepare_run.fit", lambda planned: replace(planned, fitting=jit))
+    monkeypatch.setattr("orchestrator.plan.planning.fit", lambda planned: replace(planned, fitting=jit))
     story.profile(changed(options, selected=("ending[how=refuses]", "fine")), Quiet())
     assert [timeout_s for version, timeout_s in given if version == "1.14.0"] == [7200.0, 7200.0, 600.0]
     assert {timeout_s for version, timeout_s in given if version == "2.0.0"} == {600.0}

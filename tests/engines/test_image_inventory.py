@@ -23,7 +23,7 @@ def test_its_own_tests_pass_under_every_python_of_the_table(number: str) -> None
     found = interpreters.find(number)
     if found is None:
         pytest.skip(f"no Python {number}: {interpreters.missing((number,))}")
-    argv = [found.path, "-W", "error", "-m", "unittest", "tests.workloads.test_inventory"]
+    argv = [found.path, "-W", "error", "-m", "unittest", "tests.workloads.test_image_inventory"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "\nOK" in done.stderr
@@ -35,7 +35,7 @@ def test_a_real_environment_is_as_its_lock_says(number: str, tmp_path: Path) -> 
     facts = VenvEngine(EngineOptions()).prepare(version, BuildLog(tmp_path / "log", lambda line: None)).facts
     [flavour] = [one for one in version.on("cpu") if facts.python.startswith(one.python.number + ".")]
     python = Path(facts.details["path"]) / "bin" / "python"
-    done = subprocess.run([python, WORKLOADS / "inventory.py"], capture_output=True, text=True, check=True)
+    done = subprocess.run([python, WORKLOADS / "image_inventory.py"], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     locked = pins(flavour)
     assert found["distributions"] == locked

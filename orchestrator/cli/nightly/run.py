@@ -1,4 +1,4 @@
-"""`tfcompare nightly run`, next to the commands for its schedule and its notifications."""
+"""`tfcompare nightly run`: one night is measured and judged."""
 
 import os
 import socket
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.cli import notify as cli_notify
-from orchestrator.cli import parse, schedule
+from orchestrator.cli import parse
 from orchestrator.cli.options import (
     INDEX_VARIABLE,
     BudgetFlags,
@@ -57,12 +56,7 @@ RUN_ENDINGS = {
     )
 }
 
-app = typer.Typer(
-    help="Measure every night, keep what came out, and raise an alarm only when something really changed.",
-    no_args_is_help=True,
-)
-app.add_typer(schedule.app)
-app.add_typer(cli_notify.app)
+app = typer.Typer()
 
 
 @app.command("run")

@@ -8,9 +8,9 @@ import sys
 import tempfile
 import unittest
 
-from workloads import inventory
+from workloads import image_inventory
 
-SCRIPT = os.path.abspath(inventory.__file__)
+SCRIPT = os.path.abspath(image_inventory.__file__)
 NUMPY = "__version__ = '1.2.3'\n"
 # As the real one does: it prints, and its answers are functions in modules.
 TENSORFLOW = """
@@ -51,13 +51,13 @@ class Folder(unittest.TestCase):
             write(self.path(path), text)
         info = "{}-{}.dist-info".format(name.replace("-", "_"), number)
         write(self.path(info, "METADATA"), "Name: {}\nVersion: {}\n\nName: not a header\n".format(name, number))
-        lines = ["{},sha256={},1".format(path, inventory.digest_of(self.path(path))) for path in files]
+        lines = ["{},sha256={},1".format(path, image_inventory.digest_of(self.path(path))) for path in files]
         lines += record or []
         write(self.path(info, "RECORD"), "\n".join(lines + [info + "/RECORD,,"]) + "\n")
 
     def check(self):
-        records = [record for _, _, record in inventory.distributions(self.folder) if record]
-        return inventory.check(self.folder, records)
+        records = [record for _, _, record in image_inventory.distributions(self.folder) if record]
+        return image_inventory.check(self.folder, records)
 
     def named(self, what):
         found = self.check()[what]
@@ -69,17 +69,17 @@ class Distributions(Folder):
     def test_each_is_told_by_the_name_that_indexes_compare(self):
         self.install("Some_Thing.Else", "1.0", {"some.py": ""})
         self.install("six", "1.17.0", {"six.py": ""})
-        found = [(name, number) for name, number, _ in inventory.distributions(self.folder)]
+        found = [(name, number) for name, number, _ in image_inventory.distributions(self.folder)]
         self.assertEqual(sorted(found), [("six", "1.17.0"), ("some-thing-else", "1.0")])
 
     def test_one_without_metadata_is_told_by_its_folder(self):
         os.makedirs(self.path("six-1.17.0.dist-info"))
-        self.assertEqual(list(inventory.distributions(self.folder)), [("six", "1.17.0", None)])
+        self.assertEqual(list(image_inventory.distributions(self.folder)), [("six", "1.17.0", None)])
 
     def test_an_egg_has_no_record(self):
         write(self.path("old-1.0-py3.7.egg-info"), "Name: old\nVersion: 1.0\n")
         write(self.path("new-2.0.egg-info", "PKG-INFO"), "Name: new\nVersion: 2.0\n")
-        self.assertEqual(sorted(inventory.distributions(self.folder)), [("new", "2.0", None), ("old", "1.0", None)])
+        self.assertEqual(sorted(image_inventory.distributions(self.folder)), [("new", "2.0", None), ("old", "1.0", None)])
 
 
 class Files(Folder):
@@ -95,7 +95,7 @@ class Files(Folder):
                 write(self.path(path), text)
                 record = self.path("{}-{}.dist-info".format(name, number), "RECORD")
                 with open(record, "a") as rows:
-                    rows.write('"{}",sha256={},1\n'.format(path, inventory.digest_of(self.path(path))))
+                    rows.write('"{}",sha256={},1\n'.format(path, image_inventory.digest_of(self.path(path))))
 
     def test_a_folder_as_it_was_installed_is_whole(self):
         found = self.check()
@@ -127,7 +127,7 @@ class Files(Folder):
 
     def test_a_program_that_pip_moved_into_the_folder_is_found_there(self):
         write(self.path("bin", "pip"), "#!python")
-        digest = inventory.digest_of(self.path("bin", "pip"))
+        digest = image_inventory.digest_of(self.path("bin", "pip"))
         self.install("pip", "24.0", {}, ["../../bin/pip,sha256={},8".format(digest)])
         self.assertEqual((self.named("missing"), self.named("changed")), ([], []))
         write(self.path("bin", "pip"), "#!other")
@@ -139,7 +139,7 @@ class Files(Folder):
         shutil.rmtree(self.path("many"))
         found = self.check()["missing"]
         self.assertEqual((found["count"], found["first"][0]), (30, os.path.join("many", "000.py")))
-        self.assertEqual(len(found["first"]), inventory.MOST_NAMED)
+        self.assertEqual(len(found["first"]), image_inventory.MOST_NAMED)
 
 
 class Script(Folder):
@@ -160,7 +160,7 @@ class Script(Folder):
         self.assertIn("hello from TensorFlow", said)
         self.assertIn("and from its C++", said)
         self.assertEqual(found["python"].split(".")[:2], [str(part) for part in sys.version_info[:2]])
-        self.assertEqual([entry["folder"] for entry in found["files"]], inventory.folders())
+        self.assertEqual([entry["folder"] for entry in found["files"]], image_inventory.folders())
 
     def test_an_old_tensorflow_tells_its_cuda_elsewhere(self):
         write(self.path("tensorflow", "__init__.py"), BEFORE_BUILD_INFO)

@@ -78,3 +78,13 @@ def test_a_folder_that_cannot_be_written_is_told_by_its_path(monkeypatch):
 def test_the_commands_are_known_without_the_client_of_the_engine():
     code = "import orchestrator.cli.images.common, sys; sys.exit('docker' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_builds_images_waits_for_nothing_of_what_measures_and_draws():
+    """With nothing to do it takes less than a second, and each of these takes a part of one to import."""
+    code = (
+        "import sys, orchestrator.cli.main, orchestrator.cli.images.build, orchestrator.images.build\n"
+        "print([name for name in ('altair', 'numpy', 'pyarrow', 'scipy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

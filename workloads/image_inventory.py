@@ -1,8 +1,8 @@
 """What is installed in an environment, and whether its files are still those that were installed.
 
-Run by path (`python .../workloads/inventory.py`) inside a version's image; prints one JSON object. Standard library only,
-and no import of a package in this process: one that is missing or broken is a finding, and must not end the search for
-others.
+Run by path (`python .../workloads/image_inventory.py`) inside a version's image; prints one JSON object. Standard
+library only, and no import of a package in this process: one that is missing or broken is a finding, and must not end
+the search for others.
 """
 import base64
 import csv

@@ -1,20 +1,11 @@
-"""Write the pages of docs/ that repeat what other files state; `--check` reports pages that are out of date."""
+"""docs/claims.md: what has been said about TensorFlow's speed, and the contrasts that test it."""
 
-import argparse
-import ast
 from collections.abc import Iterable
-from pathlib import Path
-
-from gpu_page import gpu_page
-from versions_page import versions_page
 
 from orchestrator.catalog import claims, workloads
-from orchestrator.catalog.selectors import expand, parse_selector
-from orchestrator.model import Claim, Expectation, Workload
+from orchestrator.model import Claim, Expectation
 from orchestrator.reports.claims import format_expected, subject_of
-
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-WRITTEN = "<!-- Written by `python tools/docs.py`; change the files that it reads. -->"
+from tools.docs import WRITTEN
 
 CLAIMS_HEAD = """# Claims
 
@@ -51,48 +42,6 @@ with `metric = "peak_rss"` or `"traces"` it is `more`, `less` or `same`; `first`
 """
 
 
-def workloads_page() -> str:
-    known = workloads.all_workloads()
-    named = {
-        name: {parse_selector(text, known).workload for text in suite.cases}
-        for name, suite in workloads.all_suites().items()
-    }
-    lines = [
-        "# Workloads",
-        WRITTEN,
-        "",
-        "What TensorFlow is made to do, a file each in `workloads/suite/`. How to write one:",
-        "[a workload of your own](own-workload.md).",
-        "",
-        "| workload | what it does | cases | suites |",
-        "|---|---|---|---|",
-    ]
-    for workload in known.values():
-        cases = len(expand(parse_selector(workload.name, known), workload))
-        listed = ", ".join(suite for suite, names in named.items() if workload.name in names)
-        lines.append(f"| [`{workload.name}`](#{workload.name}) | {workload.summary} | {cases} | {listed} |")
-    for workload in known.values():
-        lines += ["", *_workload(workload)]
-    return "\n".join(lines) + "\n"
-
-
-def _workload(workload: Workload) -> list[str]:
-    docstring = ast.get_docstring(ast.parse(workload.path.read_text())) or ""
-    lines = [f"## {workload.name}", "", workload.summary]
-    if rest := docstring.partition("\n")[2].strip("\n"):
-        lines += ["", "```text", rest, "```"]
-    if workload.params:
-        lines += ["", "| parameter | values |", "|---|---|"]
-        for name, values in workload.params.items():
-            lines.append(f"| `{name}` | {', '.join(f'`{value}`' for value in values)} |")
-    for name, base in workload.contrasts.items():
-        lines += ["", f"Inside each version, every `{name}` is compared with `{base}`."]
-    if workload.exclude:
-        told = "; ".join(", ".join(f"`{name}={value}`" for name, value in rule.items()) for rule in workload.exclude)
-        lines += ["", f"Left out: {told}."]
-    return lines
-
-
 def claims_page() -> str:
     known = claims.all_claims(workloads.all_workloads())
     example = (claims.CLAIMS / "predict-after-compile.toml").read_text()
@@ -122,34 +71,3 @@ def _tests(expectations: Iterable[Expectation]) -> list[str]:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-PAGES = {
-    "workloads.md": workloads_page,
-    "claims.md": claims_page,
-    "versions.md": lambda: versions_page(WRITTEN),
-    "gpu.md": lambda: gpu_page((DOCS / "gpu.md").read_text()),
-}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="only say which pages are stale; exit 1 if any is")
-    checking = parser.parse_args().check
-    stale = [name for name, page in PAGES.items() if not _is_current(name, page())]
-    for name in stale:
-        if checking:
-            print(f"docs/{name} is stale: run python tools/docs.py")
-        else:
-            (DOCS / name).write_text(PAGES[name]())
-            print(f"docs/{name}")
-    raise SystemExit(1 if stale and checking else 0)
-
-
-def _is_current(name: str, text: str) -> bool:
-    path = DOCS / name
-    return path.is_file() and path.read_text() == text
-
-
-if __name__ == "__main__":
-    main()

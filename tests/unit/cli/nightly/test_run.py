@@ -5,8 +5,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from typer.main import get_group
 
 from orchestrator.cli import nightly
+from orchestrator.cli.nightly.run import ending, flags_as_given
 from orchestrator.errors import ArmsDied, EnvironmentFailed, FoundSlower, TfCompareError
 from orchestrator.history.model import Night, Told
 
@@ -23,18 +25,18 @@ def told(exit_code: int, outcome: Any = "measured", **more: Any) -> Told:
 @pytest.mark.parametrize("outcome", ["measured", "failed"])
 @pytest.mark.parametrize("code", [1, 70, 99, -9, 137])
 def test_a_run_that_crashed_is_a_failure_and_no_alarm(code: int, outcome: str):
-    found = nightly.ending(told(code, outcome, warnings=("the night ended with exit code 1: Traceback",)))
+    found = ending(told(code, outcome, warnings=("the night ended with exit code 1: Traceback",)))
     assert type(found) is EnvironmentFailed
     assert "Traceback" in str(found)
 
 
 def test_a_run_that_ended_in_a_known_way_ends_the_night_in_the_same():
-    assert nightly.ending(told(0)) is None
+    assert ending(told(0)) is None
     for code in (2, 3, 4, 5, 6, 7, 130):
-        found = nightly.ending(told(code))
+        found = ending(told(code))
         assert isinstance(found, TfCompareError)
         assert found.exit_code == code
-    assert isinstance(nightly.ending(told(0, "hung")), ArmsDied)
+    assert isinstance(ending(told(0, "hung")), ArmsDied)
 
 
 def alarm(direction: str) -> Any:
@@ -42,6 +44,12 @@ def alarm(direction: str) -> Any:
 
 
 def test_only_a_new_alarm_of_something_slower_is_code_1():
-    assert isinstance(nightly.ending(told(1, opened=(alarm("faster"), alarm("slower")))), FoundSlower)
-    assert isinstance(nightly.ending(told(1, opened=(alarm("faster"),))), EnvironmentFailed)
-    assert nightly.ending(told(0, opened=(alarm("faster"),))) is None
+    assert isinstance(ending(told(1, opened=(alarm("faster"), alarm("slower")))), FoundSlower)
+    assert isinstance(ending(told(1, opened=(alarm("faster"),))), EnvironmentFailed)
+    assert ending(told(0, opened=(alarm("faster"),))) is None
+
+
+def test_a_night_passes_on_that_downloads_are_forbidden():
+    command = get_group(nightly.app).commands["run"]
+    context = command.make_context("run", ["--versions", "1.14,2.0", "--no-python-downloads"])
+    assert flags_as_given(context) == ("--no-python-downloads",)

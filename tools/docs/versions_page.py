@@ -5,6 +5,7 @@ import json
 from orchestrator import catalog
 from orchestrator.bundled import IMAGES
 from orchestrator.catalog.version import Flavour, Version
+from tools.docs import WRITTEN
 
 RECORD = IMAGES / "verified.json"
 
@@ -43,10 +44,10 @@ without a digest is one that nobody has verified; `tfcompare images lock` asks i
 """
 
 
-def versions_page(written: str) -> str:
+def versions_page() -> str:
     record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     versions = [version for version in catalog.all_versions() if version.number in catalog.builtin_catalogue().version]
-    lines = [HEAD.replace("{written}", written).rstrip("\n")]
+    lines = [HEAD.replace("{written}", WRITTEN).rstrip("\n")]
     lines += [_cpu(version, flavour, record) for version in versions for flavour in version.on("cpu")]
     lines.append(GPU_HEAD.rstrip("\n"))
     lines += [_gpu(version, flavour) for version in versions for flavour in version.on("gpu")]

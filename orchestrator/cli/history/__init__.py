@@ -1,0 +1,14 @@
+"""The commands of `tfcompare history`, in the order of its help."""
+
+import typer
+
+from orchestrator.cli.history import alarms, import_run, query, show, site
+from orchestrator.cli.history.group import CaseOrCommand
+
+app = typer.Typer(
+    cls=CaseOrCommand,
+    help=show.HISTORY,
+    subcommand_metavar="| COMMAND [ARGS]...",
+)
+for command in (show, query, import_run, alarms, site):
+    app.add_typer(command.app)

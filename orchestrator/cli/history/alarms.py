@@ -1,0 +1,108 @@
+"""`tfcompare history alarms | known | mute | unmute`: alarms, and what the user says about them."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestrator.cli.history.common import open_store, parse_day, read_alarms, warn
+from orchestrator.cli.options import FormatFlags, HistoryFlags, with_options
+from orchestrator.cli.talk import say
+
+if TYPE_CHECKING:
+    from orchestrator.history.model import Alarm, Event
+    from orchestrator.history.store import Store
+
+AlarmId = Annotated[
+    str, typer.Argument(help="The alarm, or the beginning of its id.", metavar="ID", show_default=False)
+]
+Note = Annotated[str, typer.Option("--note", help="Why, for whoever reads it next.", show_default=False)]
+Until = Annotated[str | None, typer.Option("--until", help="The last day of it, e.g. 2026-12-31.", metavar="DATE")]
+
+app = typer.Typer()
+
+
+@app.command("alarms")
+@with_options
+def list_alarms(
+    history: HistoryFlags,
+    output: FormatFlags,
+    every: Annotated[bool, typer.Option("--all", help="Those that recovered, too.")] = False,
+) -> None:
+    """List alarms: size, first bad night, what changed then, the commands to reproduce and bisect."""
+    from orchestrator.history import json as objects
+    from orchestrator.history.alarms import state as states
+    from orchestrator.history.terminal import alarms, plot
+
+    known, warnings = read_alarms(open_store(history))
+    warn(warnings)
+    if output.format == "json":
+        shown = [alarm for alarm in known if every or states.is_open(alarm)]
+        print(json.dumps(objects.as_object((), shown, warnings), indent=2))
+    else:
+        plot.say(alarms.render_alarms(known, whole=every))
+
+
+@app.command("known")
+@with_options
+def know(id: AlarmId, note: Note, history: HistoryFlags) -> None:
+    """Say that an alarm is known, and why; nights list it with this note until it recovers.
+
+    [bold]Examples[/bold]
+
+      tfcompare history known 3f9a12 --note 'new allocator, wanted'
+    """
+    from orchestrator.history.alarms import user_actions
+
+    store, alarm, _ = _alarm(history, id)
+    store.record(user_actions.say(alarm, "known", note, _now()))
+    say(f"alarm {alarm.id} is known: {note}")
+
+
+@app.command("mute")
+@with_options
+def mute(id: AlarmId, note: Note, history: HistoryFlags, until: Until = None) -> None:
+    """Say nothing more of an alarm, for good or until a day.
+
+    [bold]Examples[/bold]
+
+      tfcompare history mute 3f9a12 --note 'fix is in review' --until 2026-12-31
+    """
+    last = parse_day("--until", until)
+    from orchestrator.history.alarms import user_actions
+
+    store, alarm, _ = _alarm(history, id)
+    store.record(user_actions.say(alarm, "muted", note, _now(), last))
+    say(f"alarm {alarm.id} is muted{f' until {last}' if last else ''}: {note}")
+
+
+@app.command("unmute")
+@with_options
+def unmute(
+    history: HistoryFlags,
+    id: AlarmId,
+    note: Annotated[str, typer.Option("--note", help="Why, in place of the note that it has.")] = "",
+) -> None:
+    """Take back that an alarm is muted or known: it is again what the nights made of it."""
+    from orchestrator.history.alarms import user_actions
+
+    store, alarm, events = _alarm(history, id)
+    moved = user_actions.take_back(alarm, events, note, _now())
+    store.record(moved)
+    say(f"alarm {alarm.id} is {moved.state} again")
+
+
+def _alarm(history: HistoryFlags, id: str) -> "tuple[Store, Alarm, Sequence[Event]]":
+    from orchestrator.history.alarms import state as states
+    from orchestrator.history.alarms import user_actions
+
+    store = open_store(history)
+    events, warnings = store.events()
+    warn(warnings)
+    return store, user_actions.find(states.current(events), id), events
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,85 @@
+"""`tfcompare history import`: a run becomes a night of the history."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from os import W_OK, access
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.history.common import open_store, parse_day
+from orchestrator.cli.options import HistoryFlags, with_options
+from orchestrator.cli.talk import say
+from orchestrator.errors import ContractBroken, NothingSelected, UsageError
+
+app = typer.Typer()
+
+
+@app.command("import")
+@with_options
+def import_run(
+    history: HistoryFlags,
+    run: Annotated[Path, typer.Argument(help="A run directory.", metavar="RUN", show_default=False)],
+    night: Annotated[
+        str | None,
+        typer.Option("--night", help="Of which night it is, if not of the day it began.", metavar="DATE"),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name",
+            help="Under which name a version is followed, e.g. 2.22.0.dev20261121=nightly; repeatable.",
+            metavar="BUILD=NAME",
+        ),
+    ] = None,
+) -> None:
+    """Add the comparisons of a run to the history as a separate night. The run directory stays where it is.
+
+    [bold]Examples[/bold]
+
+      tfcompare history import runs/first
+
+      tfcompare history import runs/tuesday --night 2026-11-17 --name 2.22.0.dev20261117=nightly
+    """
+    from orchestrator.history.points import of_run
+    from orchestrator.results.run import load_run
+    from orchestrator.results.rundir import RunDir
+
+    day = parse_day("--night", night)
+    store = open_store(history)
+    directory = RunDir.open(run)
+    # One that is still being measured would be in with what it has now, and never with the rest.
+    with directory.hold() if access(run, W_OK) else nullcontext():
+        loaded = load_run(run)
+    if loaded.comparison.broken:
+        raise ContractBroken(
+            f"{run} is not imported, for what is in the history stays there: {'; '.join(loaded.comparison.broken)}"
+        )
+    plan = loaded.plan
+    if plan.run in store.list_runs():
+        raise UsageError(f"run {plan.run} is in the history {store.path} already; nothing was added")
+    points = of_run(loaded, "screen", day, _names(name or (), plan.versions))
+    if not points:
+        raise NothingSelected(
+            f"{run} has no contrast of a version with {plan.versions[0]}, its first one: a history is made of those"
+        )
+    path = store.append(points)
+    timed = sum(point.effect is not None for point in points)
+    say(f"{len(points)} contrasts, {timed} of them with a time, are the night of {points[0].night} now: {path}")
+
+
+def _names(given: Sequence[str], versions: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        build, _, name = text.partition("=")
+        if not build or not name:
+            raise UsageError(f"--name {text!r}: a version of the run and its name, e.g. 2.22.0.dev20261121=nightly")
+        if build not in versions[1:]:
+            from orchestrator.catalog import did_you_mean
+
+            raise UsageError(
+                f"--name {text!r}: the run compares {', '.join(versions[1:])}{did_you_mean(build, versions[1:])}"
+            )
+        found[build] = name
+    return found

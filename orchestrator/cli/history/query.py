@@ -1,0 +1,61 @@
+"""`tfcompare history query`: the history in SQL."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.history.common import open_store, warn
+from orchestrator.cli.options import FormatFlags, HistoryFlags, choice, with_options
+from orchestrator.cli.talk import say
+from orchestrator.terminal.text import print_table
+
+# What `sql_output` writes, and a test holds equal; it imports pyarrow.
+QUERY_FORMATS = ("table", "csv", "json", "parquet")
+
+app = typer.Typer()
+
+
+@app.command("query")
+@with_options
+def query_history(
+    history: HistoryFlags,
+    sql: Annotated[
+        str | None, typer.Argument(help="One SELECT; without it, what there is to ask for.", metavar="SQL")
+    ] = None,
+    format: Annotated[
+        str, choice("--format", "format", QUERY_FORMATS, "What is written.", rich_help_panel=FormatFlags.panel)
+    ] = "table",
+    output: Annotated[str | None, typer.Option("--output", help="A file, or - for stdout.", show_default=False)] = None,
+) -> None:
+    """Ask the history in SQL; without a query, say which views and columns there are.
+
+    [bold]Examples[/bold]
+
+      tfcompare history query
+
+      tfcompare history query 'SELECT night, version, ratio FROM series ORDER BY night'
+
+      tfcompare history query 'SELECT * FROM points' --format parquet --output points.parquet
+    """
+    from orchestrator.history import sql as query
+    from orchestrator.history import sql_output
+    from orchestrator.history.terminal import plot
+
+    if sql is None:
+        plot.say(query.listing())
+        return
+    path = None if output in (None, "-") else Path(output or "")
+    sql_output.check(format, path)
+    store = open_store(history)
+    read = store.read()
+    events, more = store.events()
+    warn((*read.warnings, *more))
+    found = query.query(sql, read, events)
+    if path:
+        sql_output.write(found, format, path)
+        say(f"written: {path}")
+    elif format == "table":
+        print_table(lambda width: sql_output.table(found))
+    else:
+        print(sql_output.text(found, format), end="")

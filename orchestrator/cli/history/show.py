@@ -1,0 +1,125 @@
+"""`tfcompare history [CASE]`: all series and alarms, or one case night by night."""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orchestrator.cli import parse
+from orchestrator.cli.history.common import open_store, parse_day, read_alarms, warn
+from orchestrator.cli.history.group import SHOW
+from orchestrator.cli.options import FORMATS, FormatFlags, HistoryFlags, choice, with_options
+from orchestrator.cli.talk import say
+from orchestrator.errors import NothingSelected
+from orchestrator.terminal.text import print_table
+
+if TYPE_CHECKING:
+    from orchestrator.history.store import Store
+
+EMPTY = (
+    "there is nothing in the history {path} yet: `tfcompare nightly run --versions 2.13,nightly` measures a first "
+    "night, `tfcompare history import RUN` adds a run that is there, --history DIR looks elsewhere"
+)
+HISTORY = r"""Show what the nights measured: all series and alarms, or one case night by night, as a table and a plot.
+
+[bold]Examples[/bold]
+
+  tfcompare history
+
+  tfcompare history 'predict\[model=tiny]' --version nightly --last 60
+
+  tfcompare history train_loop --since 2026-09-01 --format csv > nights.csv
+"""
+
+app = typer.Typer()
+
+
+@app.command(SHOW, help=HISTORY, hidden=True)
+@with_options
+def show(
+    context: typer.Context,
+    history: HistoryFlags,
+    case: Annotated[
+        str | None, typer.Argument(help="A case, a workload, or a part of a case's name.", metavar="CASE")
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option("--last", min=1, help="Only so many nights, the newest.", show_default=False)
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="Only nights from this one on, e.g. 2026-11-01.", metavar="DATE")
+    ] = None,
+    version: Annotated[
+        str | None, typer.Option("--version", help="Only these versions, e.g. 2.13,nightly.", show_default=False)
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option("--host", help="Only these hosts, by the beginning of their names.")
+    ] = None,
+    engine: Annotated[str | None, typer.Option("--engine", help="Only docker, or only venv.")] = None,
+    device: Annotated[str | None, typer.Option("--device", help="Only cpu, or only gpu.")] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Every night and every series, the control arm and those that ended, too.")
+    ] = False,
+    format: Annotated[
+        str,
+        choice(
+            "--format", "format", (*FORMATS, "csv"), "What is printed on stdout.", rich_help_panel=FormatFlags.panel
+        ),
+    ] = "table",
+) -> None:
+    # What draws and judges: the commands that only say something need none of it.
+    from orchestrator.history import json as objects
+    from orchestrator.history import select
+    from orchestrator.history.alarms import steps
+    from orchestrator.history.terminal import tables as show
+
+    asked = select.SeriesSelection(
+        case=case,
+        versions=parse.names(version or ""),
+        hosts=parse.names(host or ""),
+        engines=parse.names(engine or ""),
+        devices=parse.names(device or ""),
+        last=last,
+        since=parse_day("--since", since),
+        whole=every,
+    )
+    store = open_store(history)
+    read = store.read()
+    known, more = read_alarms(store)
+    warnings = (*read.warnings, *more)
+    warn(warnings)
+    if not read.table.num_rows:
+        if case:
+            raise NothingSelected(EMPTY.format(path=store.path))
+        _empty(store, format, warnings)
+        return
+    picked = select.pick(read.table, asked, _commands(context))
+    one_case = len(picked.cases) == 1
+    listed = objects.build_shown_series(picked, known, steps.changes if one_case else None)
+    if format == "json":
+        shown = {one.series.key for one in listed}
+        about = [alarm for alarm in known if alarm.key in shown]
+        print(json.dumps(objects.as_object(listed, about, warnings), indent=2))
+    elif format == "csv":
+        print(objects.as_csv(listed), end="")
+    elif one_case:
+        print_table(lambda width: show.detail(listed, width, whole=every))
+    else:
+        print_table(lambda width: show.overview(picked, listed, known, width))
+
+
+def _empty(store: "Store", format: str, warnings: Sequence[str]) -> None:
+    from orchestrator.history import json as objects
+
+    if format == "json":
+        print(json.dumps(objects.as_object((), (), warnings), indent=2))
+    elif format == "csv":
+        print(objects.as_csv(()), end="")
+    else:
+        say(EMPTY.format(path=store.path))
+
+
+def _commands(context: typer.Context) -> list[str]:
+    assert context.parent is not None
+    group: Any = context.parent.command
+    return [name for name in group.commands if name != SHOW]

@@ -1,0 +1,39 @@
+"""`tfcompare history site`: the history as static pages."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.history.common import open_store, warn
+from orchestrator.cli.options import HistoryFlags, with_options
+from orchestrator.cli.talk import say
+
+app = typer.Typer()
+
+
+@app.command("site")
+@with_options
+def write_site(
+    history: HistoryFlags,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder of the pages; one that holds them is renewed.", show_default=False)
+    ],
+    runs_url: Annotated[
+        str | None,
+        typer.Option(
+            "--runs-url", help="Where run directories are published, if not beside the history.", metavar="URL"
+        ),
+    ] = None,
+) -> None:
+    """Write the history as static pages, with a feed of its alarms; they open without a server.
+
+    [bold]Examples[/bold]
+
+      tfcompare history site --out public
+    """
+    from orchestrator.history import site
+
+    built = site.build(open_store(history), out, runs_url=runs_url)
+    warn(built.warnings)
+    say(f"written: {built.index} ({built.pages} pages, {built.cases} cases, {built.series} series)")

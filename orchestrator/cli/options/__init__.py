@@ -1,0 +1,68 @@
+"""The flags that several commands share, in groups; a command names the groups that it takes.
+
+Each flag is declared once, in the module of its topic. A command that takes a group offers all of its flags, and has to
+honour all of them: where a command needs only some of them, the group is split, and the larger one inherits from the
+smaller.
+"""
+
+from orchestrator.cli.options.convert import engine_options, run_options
+from orchestrator.cli.options.declare import Group, choice, find_given_flags, names_of, refuse_others, with_options
+from orchestrator.cli.options.installation import (
+    INDEX_VARIABLE,
+    BaseFlags,
+    DownloadsFlags,
+    InstallationFlags,
+    SourcesFlags,
+)
+from orchestrator.cli.options.machine import GpuFlags, MachineFlags, MeasuringGpuFlags, OnGpuFlags
+from orchestrator.cli.options.measuring import BudgetFlags, MarginFlags, MeasuringFlags, SeedFlags
+from orchestrator.cli.options.nightly import HistoryFlags, NotifyFlags
+from orchestrator.cli.options.output import (
+    FORMATS,
+    REPORT_FORMATS,
+    ArrangementFlags,
+    FailOnFlags,
+    FormatFlags,
+    QuietFlags,
+    ReportFormatFlags,
+    RunDirectoryFlags,
+    VerbosityFlags,
+)
+from orchestrator.cli.options.selection import OwnWorkloadsFlags, SelectionFlags
+
+__all__ = [
+    "FORMATS",
+    "INDEX_VARIABLE",
+    "REPORT_FORMATS",
+    "ArrangementFlags",
+    "BaseFlags",
+    "BudgetFlags",
+    "DownloadsFlags",
+    "FailOnFlags",
+    "FormatFlags",
+    "GpuFlags",
+    "Group",
+    "HistoryFlags",
+    "InstallationFlags",
+    "MachineFlags",
+    "MarginFlags",
+    "MeasuringFlags",
+    "MeasuringGpuFlags",
+    "NotifyFlags",
+    "OnGpuFlags",
+    "OwnWorkloadsFlags",
+    "QuietFlags",
+    "ReportFormatFlags",
+    "RunDirectoryFlags",
+    "SeedFlags",
+    "SelectionFlags",
+    "SourcesFlags",
+    "VerbosityFlags",
+    "choice",
+    "engine_options",
+    "find_given_flags",
+    "names_of",
+    "refuse_others",
+    "run_options",
+    "with_options",
+]

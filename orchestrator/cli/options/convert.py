@@ -1,0 +1,53 @@
+"""Turns groups of flags into the options of environments and runs."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+from orchestrator.cli import parse
+from orchestrator.cli.options.installation import InstallationFlags
+from orchestrator.cli.options.machine import GpuFlags, MachineFlags
+from orchestrator.errors import UsageError
+from orchestrator.model import GpuRequest
+from orchestrator.options import EngineOptions
+
+if TYPE_CHECKING:
+    from orchestrator.plan.request import RunOptions
+
+
+def engine_options(machine: MachineFlags, gpu: GpuFlags, installation: InstallationFlags) -> EngineOptions:
+    """Return the settings for environments; naming a GPU, or how to hold it, implies --gpu."""
+    gpus = parse.names(gpu.gpus) if gpu.gpus is not None else ()
+    if gpu.gpus is not None and not gpus:
+        raise UsageError(f"--gpus {gpu.gpus!r}: indices or UUIDs, e.g. 0,1; `nvidia-smi -L` lists them")
+    on_gpu = gpu.gpu or bool(gpus) or gpu.exclusive
+    if gpu.force and not on_gpu:
+        raise UsageError("--force is about versions that fail on a GPU: it goes with --gpu")
+    return EngineOptions(
+        gpu=on_gpu,
+        gpu_request=cast(GpuRequest, gpu.gpu_request),
+        gpus=gpus,
+        exclusive=gpu.exclusive,
+        force=gpu.force,
+        base=installation.base,
+        ca_bundle=installation.ca_bundle,
+        index_url=installation.index_url,
+        wheelhouse=installation.wheelhouse,
+        python_downloads=not installation.no_python_downloads,
+        cpus=parse.cpus(machine.cpuset) if machine.cpuset else None,
+        memory_mb=parse.memory_mb(machine.memory) if machine.memory else None,
+    )
+
+
+def run_options(
+    machine: MachineFlags, gpu: GpuFlags, installation: InstallationFlags, budget: str | None = None, **more: Any
+) -> "RunOptions":
+    """Return the options of a run; `more` are those that only some commands have."""
+    from orchestrator.plan.request import RunOptions
+
+    return RunOptions(
+        engine=machine.engine,
+        environments=engine_options(machine, gpu, installation),
+        threads=parse.threads(machine.threads) if machine.threads else None,
+        timeout_s=parse.seconds("--timeout", machine.timeout),
+        budget_s=parse.budget(budget),
+        **more,
+    )

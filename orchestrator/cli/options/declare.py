@@ -1,0 +1,86 @@
+"""Declares flags in groups, and offers a command the flags of the groups that it takes."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Collection
+from functools import wraps
+from typing import Any, ClassVar, cast, get_type_hints
+
+import typer
+
+from orchestrator.cli import parse
+from orchestrator.errors import UsageError
+
+
+def choice(flag: str, noun: str, known: Collection[str], help: str, *, first: Collection[str] = (), **more: Any) -> Any:
+    """Declare a flag with a fixed set of values, which --help lists and a refusal names."""
+
+    def parse_choice(text: str) -> str:
+        # A registry may have got an entry since this flag was declared.
+        return parse.one_of(flag, noun, text, (*first, *known))
+
+    return typer.Option(flag, parser=parse_choice, metavar="|".join((*first, *known)), help=help, **more)
+
+
+class Group:
+    """A group of flags; --help shows the flags of each panel together."""
+
+    panel: ClassVar[str]
+
+
+def names_of(*groups: type[Group]) -> frozenset[str]:
+    """Return the names of the groups' flags, as a command's parameters have them."""
+    return frozenset(field.name for group in groups for field in dataclasses.fields(cast(Any, group)))
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Offer the flags of each group that annotates a parameter, and hand the command one object per group."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Group)}
+
+    @wraps(command)
+    def call(**values: Any) -> None:
+        objects = {
+            name: group(**{flag: values.pop(flag) for flag in names_of(group)}) for name, group in groups.items()
+        }
+        command(**objects, **values)
+
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name in groups:
+            parameters += _flags(groups[parameter.name])
+        else:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(parameter.replace(kind=kind, annotation=hints[parameter.name]))
+    described = cast(Any, call)
+    described.__signature__ = inspect.Signature(parameters)
+    described.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    described.groups = tuple(groups.values())
+    return call
+
+
+def _flags(group: type[Group]) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    flags = []
+    for field in dataclasses.fields(cast(Any, group)):
+        # A group has one panel, and its flags belong to no other.
+        hints[field.name].__metadata__[0].rich_help_panel = group.panel
+        kind = inspect.Parameter.KEYWORD_ONLY
+        flags.append(inspect.Parameter(field.name, kind, default=field.default, annotation=hints[field.name]))
+    return flags
+
+
+def find_given_flags(context: typer.Context) -> dict[str, tuple[str, Any]]:
+    """Return the flags on the command line, each by its parameter's name with its value; not those of variables."""
+    return {
+        str(param.name): (max(param.opts, key=len), context.params[str(param.name)])
+        for param in context.command.params
+        if param.name in context.params
+        and getattr(context.get_parameter_source(str(param.name)), "name", "") == "COMMANDLINE"
+    }
+
+
+def refuse_others(context: typer.Context, allowed: Collection[str], what: str, instead: str) -> None:
+    """Raise UsageError for the flags on the command line that cannot go with what the user continues."""
+    if others := [flag for name, (flag, _) in find_given_flags(context).items() if name not in allowed]:
+        raise UsageError(f"{what}: leave {', '.join(others)} out, or {instead}")

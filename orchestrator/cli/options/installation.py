@@ -1,0 +1,69 @@
+"""Flags for the sources that versions are installed from."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.options.declare import Group
+
+INDEX_VARIABLE = "TFCOMPARE_INDEX_URL"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseFlags(Group):
+    panel = "Installation"
+
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--base", envvar="TFCOMPARE_BASE", help="Base image in place of the pinned one; {python} becomes e.g. 3.7."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourcesFlags(BaseFlags):
+    ca_bundle: Annotated[
+        Path | None,
+        typer.Option("--ca-bundle", envvar="TFCOMPARE_CA_BUNDLE", help="Certificates to trust while installing."),
+    ] = None
+    index_url: Annotated[
+        str | None,
+        typer.Option(
+            "--index-url",
+            envvar=INDEX_VARIABLE,
+            help="Package index to install from, in place of the usual one; a login in it stays out of images and "
+            "logs.",
+            metavar="URL",
+        ),
+    ] = dataclasses.field(default=None, repr=False)
+    wheelhouse: Annotated[
+        Path | None,
+        typer.Option(
+            "--wheelhouse",
+            envvar="TFCOMPARE_WHEELHOUSE",
+            help="Folder of wheels to install from; without --index-url from nothing else.",
+            metavar="DIR",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DownloadsFlags(Group):
+    panel = "Installation"
+
+    no_python_downloads: Annotated[
+        bool,
+        typer.Option(
+            "--no-python-downloads",
+            help="Never download a Python that this machine lacks; UV_PYTHON_DOWNLOADS=never does the same.",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstallationFlags(DownloadsFlags, SourcesFlags):
+    pass

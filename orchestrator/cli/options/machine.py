@@ -1,0 +1,77 @@
+"""Flags for the place where versions run: engine, CPUs, memory and GPUs."""
+
+from dataclasses import dataclass
+from typing import Annotated, get_args
+
+import typer
+
+from orchestrator.cli.options.declare import Group, choice
+from orchestrator.engines import AUTO, ENGINES
+from orchestrator.model import GpuRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineFlags(Group):
+    panel = "Machine"
+
+    engine: Annotated[
+        str,
+        choice(
+            "--engine",
+            "engine",
+            ENGINES,
+            "Where versions are installed and run; auto takes the first ready.",
+            first=(AUTO,),
+        ),
+    ] = AUTO
+    threads: Annotated[
+        str | None, typer.Option("--threads", help="TensorFlow's threads for every version: inter,intra.")
+    ] = None
+    cpuset: Annotated[str | None, typer.Option("--cpuset", help="CPUs that every version runs on, e.g. 0,2-3.")] = None
+    memory: Annotated[str | None, typer.Option("--memory", help="Memory that every version may use, e.g. 4g.")] = None
+    timeout: Annotated[str, typer.Option("--timeout", help="Longest that one step of a case may take.")] = "10m"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnGpuFlags(Group):
+    panel = "GPU"
+
+    gpu: Annotated[bool, typer.Option("--gpu", help="Measure on the GPU, through Docker's NVIDIA runtime.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuFlags(OnGpuFlags):
+    gpus: Annotated[
+        str | None, typer.Option("--gpus", help="GPUs to measure on, by index or UUID, e.g. 0,1; implies --gpu.")
+    ] = None
+    gpu_request: Annotated[
+        str,
+        choice(
+            "--gpu-request",
+            "request",
+            get_args(GpuRequest),
+            "How Docker is asked for the GPU: runtime is the one named nvidia.",
+        ),
+    ] = "runtime"
+    force: Annotated[bool, typer.Option("--force", help="Also measure versions known to fail on this GPU.")] = False
+
+    @property
+    def exclusive(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuringGpuFlags(GpuFlags):
+    """The flags of a command that measures; a profile takes one version at a time anyway."""
+
+    gpu_exclusive: Annotated[
+        bool,
+        typer.Option(
+            "--gpu-exclusive",
+            help="One process at a time on the GPU: versions in turn, one container per replicate.",
+        ),
+    ] = False
+
+    @property
+    def exclusive(self) -> bool:
+        return self.gpu_exclusive

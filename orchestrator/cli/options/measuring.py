@@ -1,0 +1,40 @@
+"""Flags that say how long to measure, and how large a difference matters."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.options.declare import Group
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginFlags(Group):
+    panel = "Measuring"
+
+    margin: Annotated[float, typer.Option("--margin", help="What counts as a difference, in percent.")] = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetFlags(Group):
+    panel = "Measuring"
+
+    budget: Annotated[str | None, typer.Option("--budget", help="Time for the measuring, e.g. 90s or 10m.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedFlags(Group):
+    panel = "Measuring"
+
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", min=0, max=2**31 - 1, help="Seed of orders and data; random if not given."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuringFlags(SeedFlags, BudgetFlags):
+    rounds: Annotated[int | None, typer.Option("--rounds", min=2, max=1000, help="Run exactly this many rounds.")] = (
+        None
+    )
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False

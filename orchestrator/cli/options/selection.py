@@ -1,0 +1,39 @@
+"""Flags that select what is measured."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.options.declare import Group
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnWorkloadsFlags(Group):
+    panel = "Selection"
+
+    workloads: Annotated[
+        Path | None,
+        typer.Option(
+            "--workloads",
+            help="Folder with workload files of your own. All are measured unless cases or a suite are named.",
+            metavar="DIR",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionFlags(OwnWorkloadsFlags):
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            "--suite",
+            help="Suite of cases: smoke, quick, seed or full. Default: quick, or all of --workloads.",
+            show_default=False,
+        ),
+    ] = None
+    workload: Annotated[
+        list[str] | None,
+        typer.Option("--workload", help="Cases instead of the whole suite: name\\[param=value,...]; repeatable."),
+    ] = None

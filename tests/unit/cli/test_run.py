@@ -1,0 +1,97 @@
+"""The flags of `tfcompare run` are read strictly: a refusal is an exit code and one line with what to write instead."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.support.commands import called
+
+BAD_CALLS = {
+    "an unknown version": (["--versions", "1.14,2.130"], 2, "did you mean 2.13"),
+    "a version that is nearly another": (["--versions", "1.41,2.0"], 2, "did you mean 1.15?"),
+    "one version": (["--versions", "2.0"], 2, "at least two versions"),
+    "a version by two names": (["--versions", "2.0,2.0.0"], 2, "named twice"),
+    "an unknown suite": (["--suite", "smoek"], 2, "did you mean smoke?"),
+    "an unknown workload": (["--workload", "powr"], 2, "did you mean power?"),
+    "an unknown value": (["--workload", "predict[state=compile]"], 2, "did you mean compiled?"),
+    "an unknown parameter": (["--workload", "predict[stat=compiled]"], 2, "did you mean state?"),
+    "an excluded case": (["--workload", "train_loop[model=large,data=small]"], 3, "leaves that combination"),
+    "an unknown format": (["--format", "jsno"], 2, "did you mean json?"),
+    "a margin of nothing": (["--margin", "0"], 2, "--margin 0"),
+    "a margin of everything": (["--margin", "100"], 2, "--margin 100"),
+    "an unknown alarm": (["--fail-on", "faster"], 2, "it is slower"),
+    "a bad duration": (["--budget", "soon"], 2, "--budget 'soon': a duration"),
+    "bad threads": (["--threads", "two"], 2, "--threads 'two': two numbers"),
+    "an unknown engine": (["--engine", "podman", "--dry-run"], 2, "unknown engine 'podman'"),
+    "an unknown request": (["--gpu-request", "cuda"], 2, "it is runtime, device, cdi"),
+    "no GPU's name": (["--gpus", ","], 2, "--gpus ',': indices or UUIDs"),
+    "a GPU that is not there": (["--gpus", "4095"], 2, "4095"),
+    "force without a GPU": (["--force"], 2, "it goes with --gpu"),
+    "forks on a GPU that one process holds": (
+        ["--gpu-exclusive", "--isolation", "process", "--dry-run"],
+        4,
+        "--gpu needs the docker engine",
+    ),
+    "a folder that is not there": (["--workloads", "no/such/folder"], 2, "no such folder"),
+    "one round": (["--rounds", "1"], 2, "--rounds"),
+    "a margin that is no number": (["--margin", "nan"], 2, "--margin nan"),
+    "a budget of years": (["--budget", "9999h"], 2, "at most 30 days"),
+    "a seed below zero": (["--seed", "-1"], 2, "--seed"),
+    "a seed too large": (["--seed", "2147483648"], 2, "--seed"),
+    "a bad set of CPUs": (["--cpuset", "3-1"], 2, "--cpuset '3-1': numbers of CPUs"),
+    "CPUs that are not there": (["--cpuset", "4095", "--engine", "venv", "--dry-run"], 2, "--cpuset: CPU 4095 cannot"),
+    "too little memory": (["--memory", "10m"], 2, "at least 512m"),
+    "more memory than there is": (
+        ["--memory", "999999g", "--engine", "venv", "--dry-run"],
+        2,
+        "--memory: 1023998976 MB",
+    ),
+    "an unknown isolation": (["--isolation", "vm"], 2, "it is fork, process, container"),
+    "a container without docker": (["--isolation", "container", "--engine", "venv", "--dry-run"], 2, "--engine docker"),
+    "an unknown column": (["--columns", "tmie"], 2, "did you mean time?"),
+    "columns of no table": (["--columns", "time", "--format", "json"], 2, "--columns goes with --format table"),
+    "more of nothing": (["--more", "nowhere"], 2, "leave --versions out"),
+    "a flag that does not exist": (["--round", "1"], 2, "No such option"),
+}
+
+
+@pytest.mark.parametrize(("flags", "code", "words"), BAD_CALLS.values(), ids=BAD_CALLS)
+def test_a_bad_call_ends_before_any_work(monkeypatch, capsys, tmp_path, flags: list[str], code: int, words: str):
+    monkeypatch.chdir(tmp_path)
+    versions = [] if "--versions" in flags else ["--versions", "1.14,2.0"]
+    assert called(monkeypatch, "run", *versions, *flags) == code
+    streams = capsys.readouterr()
+    assert words in streams.err
+    assert streams.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_workloads_is_what_a_dry_run_lists(monkeypatch, capsys, tmp_path):
+    (tmp_path / "words.py").write_text("def build(tf, params): return lambda: 1\n")
+    flags = ("--versions", "2.0,2.13", "--engine", "venv", "--workloads", str(tmp_path), "--dry-run")
+    assert called(monkeypatch, "run", *flags) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == "  words"
+    assert "1 cases x 2 versions" in out
+
+
+def test_the_example_of_the_readme_is_a_workload_and_its_command_selects_it(monkeypatch, capsys, tmp_path):
+    page = (ROOT / "README.md").read_text()
+    [(path, source)] = re.findall(r"```python\n# (\S+)\n(.*?)```", page, re.DOTALL)
+    command = re.search(r"^    \.venv/bin/tfcompare (run .*?--workloads mine)", page, re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / path).parent.mkdir()
+    (tmp_path / path).write_text(source)
+    assert called(monkeypatch, *command[1].split(), "--engine", "venv", "--dry-run") == 0
+    out = capsys.readouterr().out
+    assert "1 cases x 2 versions" in out
+    assert out.splitlines()[-1] == f"  {Path(path).stem}"
+
+
+def test_versions_are_needed_but_to_go_on_with_a_run(monkeypatch, capsys, tmp_path):
+    assert called(monkeypatch, "run") == 2
+    assert "--versions is missing" in capsys.readouterr().err
+    assert called(monkeypatch, "run", "--more", str(tmp_path)) == 2
+    assert "holds no run" in capsys.readouterr().err

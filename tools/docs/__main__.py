@@ -1,0 +1,41 @@
+"""Write the pages of docs/ that repeat what other files state; `--check` reports pages that are out of date."""
+
+import argparse
+from pathlib import Path
+
+from tools.docs.claims_page import claims_page
+from tools.docs.gpu_page import gpu_page
+from tools.docs.versions_page import versions_page
+from tools.docs.workloads_page import workloads_page
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+PAGES = {
+    "workloads.md": workloads_page,
+    "claims.md": claims_page,
+    "versions.md": versions_page,
+    "gpu.md": lambda: gpu_page((DOCS / "gpu.md").read_text()),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="only say which pages are stale; exit 1 if any is")
+    checking = parser.parse_args().check
+    stale = [name for name, page in PAGES.items() if not _is_current(name, page())]
+    for name in stale:
+        if checking:
+            print(f"docs/{name} is stale: run python -m tools.docs")
+        else:
+            (DOCS / name).write_text(PAGES[name]())
+            print(f"docs/{name}")
+    raise SystemExit(1 if stale and checking else 0)
+
+
+def _is_current(name: str, text: str) -> bool:
+    path = DOCS / name
+    return path.is_file() and path.read_text() == text
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""docs/workloads.md: what TensorFlow is made to do, with the parameters of each workload."""
+
+import ast
+
+from orchestrator.catalog import workloads
+from orchestrator.catalog.selectors import expand, parse_selector
+from orchestrator.model import Workload
+from tools.docs import WRITTEN
+
+
+def workloads_page() -> str:
+    known = workloads.all_workloads()
+    named = {
+        name: {parse_selector(text, known).workload for text in suite.cases}
+        for name, suite in workloads.all_suites().items()
+    }
+    lines = [
+        "# Workloads",
+        WRITTEN,
+        "",
+        "What TensorFlow is made to do, a file each in `workloads/suite/`. How to write one:",
+        "[a workload of your own](own-workload.md).",
+        "",
+        "| workload | what it does | cases | suites |",
+        "|---|---|---|---|",
+    ]
+    for workload in known.values():
+        cases = len(expand(parse_selector(workload.name, known), workload))
+        listed = ", ".join(suite for suite, names in named.items() if workload.name in names)
+        lines.append(f"| [`{workload.name}`](#{workload.name}) | {workload.summary} | {cases} | {listed} |")
+    for workload in known.values():
+        lines += ["", *_workload(workload)]
+    return "\n".join(lines) + "\n"
+
+
+def _workload(workload: Workload) -> list[str]:
+    docstring = ast.get_docstring(ast.parse(workload.path.read_text())) or ""
+    lines = [f"## {workload.name}", "", workload.summary]
+    if rest := docstring.partition("\n")[2].strip("\n"):
+        lines += ["", "```text", rest, "```"]
+    if workload.params:
+        lines += ["", "| parameter | values |", "|---|---|"]
+        for name, values in workload.params.items():
+            lines.append(f"| `{name}` | {', '.join(f'`{value}`' for value in values)} |")
+    for name, base in workload.contrasts.items():
+        lines += ["", f"Inside each version, every `{name}` is compared with `{base}`."]
+    if workload.exclude:
+        told = "; ".join(", ".join(f"`{name}={value}`" for name, value in rule.items()) for rule in workload.exclude)
+        lines += ["", f"Left out: {told}."]
+    return lines
