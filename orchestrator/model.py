@@ -52,7 +52,7 @@ class Case:
     @property
     def params_text(self) -> str:
         """The parameters with spaces between them, so that they can be wrapped there."""
-        return " ".join(f"{name}={value}" for name, value in self.params)
+        return params_text(self.params)
 
 
 class ArmKey(NamedTuple):
@@ -94,6 +94,10 @@ def number_of(version: str) -> str:
 
 def params_label(params: Params) -> str:
     return "[" + ",".join(f"{name}={value}" for name, value in params) + "]" if params else ""
+
+
+def params_text(params: Params) -> str:
+    return " ".join(f"{name}={value}" for name, value in params)
 
 
 @dataclass(frozen=True, kw_only=True)

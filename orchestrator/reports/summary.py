@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from orchestrator.model import ArmKey, Case, CasePair, Comparison, Contrast, VerdictName, is_control
+from orchestrator.model import ArmKey, Case, CasePair, Comparison, Contrast, VerdictName, is_control, params_text
 from orchestrator.reports.columns import ratio
 from orchestrator.terminal.text import clip
 
@@ -60,7 +60,7 @@ def split_params(cases: Iterable[Case]) -> tuple[str, str, dict[Case, str]]:
     """Return the parameters that all cases share, the names of the others, and each case's own values."""
     listed = list(dict.fromkeys(cases))
     shared = set(listed[0].params).intersection(*(case.params for case in listed))
-    common = " ".join(f"{name}={value}" for name, value in listed[0].params if (name, value) in shared)
+    common = params_text(tuple(param for param in listed[0].params if param in shared))
     names = " ".join(name for name, value in listed[0].params if (name, value) not in shared)
     own = {case: " ".join(value for name, value in case.params if (name, value) not in shared) for case in listed}
     return clip(common, LONGEST), clip(names, LONGEST), {case: clip(one, LONGEST) for case, one in own.items()}

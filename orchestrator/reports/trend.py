@@ -98,9 +98,8 @@ def _grid(case: Case, of_case: Sequence[TrendPoint], width: int, notes: Notes) -
     widths = [max(len(headers[at]), *(len(str(row[at])) for row in rows)) for at in range(len(headers)) if at != place]
     scale = RatioScale.over(map(_span, of_case), cells_for(width, widths))
     headers[place] = scale.header()
-    params = " ".join(f"{key}={value}" for key, value in case.params)
     title = safe_text(case.workload, style="bold").append_text(
-        safe_text(f"  {params}" if params else "", style="not bold dim")
+        safe_text(f"  {case.params_text}" if case.params else "", style="not bold dim")
     )
     right = (False, True, True, *([True] if width >= WIDE else []), False, False, False)
     grid = Grid(title=title, headers=headers, right=right, narrowest=NARROWEST)

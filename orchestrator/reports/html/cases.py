@@ -12,7 +12,7 @@ from orchestrator.plan.pairs import TREND_FROM, in_order
 from orchestrator.reports.columns import MEASURES, duration, interval, ratio
 from orchestrator.reports.html.calls import Course
 from orchestrator.reports.html.escape import escape_value, round_figure
-from orchestrator.reports.html.rows import Names, TableCell, TableColumn, TableRow, arm_row, params
+from orchestrator.reports.html.rows import Names, TableCell, TableColumn, TableRow, arm_row
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.replicates import Replicate
 
@@ -113,7 +113,7 @@ def _section(comparison: Comparison, found: CaseResults, names: Names) -> CaseSe
         anchor=names.anchors[found.case.label],
         workload=escape_value(found.case.workload),
         name=names.own[found.case],
-        label=escape_value(params(found.case.params)),
+        label=escape_value(found.case.params_text),
         rows=tuple(_with_range(row, of_arm) for row, of_arm in zip(rows, found.replicates, strict=True)),
         plots=tuple(
             plot

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, Params, VersionPair
+from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, VersionPair, params_text
 from orchestrator.reports.columns import MARKS, MEASURES, duration, interval, ratio
 from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.reports.summary import by_candidate
@@ -97,15 +97,11 @@ class Names:
                 # Of a workload with one case nothing sets it apart: it is called by all it has.
                 hidden = tuple(one for one in case.params if one in common) if len(alike) > 1 else ()
                 own[case] = (
-                    escape_value(params(tuple(one for one in case.params if one not in hidden))) or "no parameters"
+                    escape_value(params_text(tuple(one for one in case.params if one not in hidden))) or "no parameters"
                 )
-                shared[case] = escape_value(params(hidden))
+                shared[case] = escape_value(params_text(hidden))
         anchors = {case.label: f"case-{number}" for number, case in enumerate(listed)}
         return cls({case.label: case for case in listed}, own, shared, anchors)
-
-
-def params(of: Params) -> str:
-    return " ".join(f"{name}={value}" for name, value in of)
 
 
 def arm_rows(comparison: Comparison, names: Names) -> list[TableRow]:
@@ -201,8 +197,8 @@ def describe_pair(pair: Pair, names: Names) -> str:
     """Return what distinguishes two cases and what they share or, for versions, the case."""
     if isinstance(pair, VersionPair):
         return f"{names.own.get(pair.case, escape_value(pair.case.label))} against {escape_value(pair.baseline)}"
-    old, new = map(params, pair.apart)
-    shared = params(pair.params)
+    old, new = map(params_text, pair.apart)
+    shared = params_text(pair.params)
     return escape_value(f"{new} against {old}" + (f" ({shared})" if shared else ""))
 
 
