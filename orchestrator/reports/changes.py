@@ -7,12 +7,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.model import VerdictName
+from orchestrator.reports.case_names import differences as names_of_pairs
+from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import MARKS, MEASURES, NARROW_BAR_CELLS, STYLES, Notes, axis, bar, interval, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import pair_object, run_object
-from orchestrator.reports.summary import short_names
 from orchestrator.reports.table import below
-from orchestrator.reports.table import differences as names_of_pairs
 from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange
 from orchestrator.terminal.text import safe_text
 

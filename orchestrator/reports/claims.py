@@ -13,9 +13,9 @@ from rich.text import Text
 from orchestrator.errors import UsageError
 from orchestrator.model import Comparison, Contrast, Expectation, Pair, VersionPair, params_label
 from orchestrator.reports import table
+from orchestrator.reports.case_names import set_against
 from orchestrator.reports.columns import MEASURES, Notes, interval, ratio
 from orchestrator.reports.json import run_object
-from orchestrator.reports.summary import set_against
 from orchestrator.results.claims import Answer, ClaimCheck, ClaimResult, judge_claims
 from orchestrator.terminal.text import render_plain, safe_text
 

@@ -1,15 +1,12 @@
-"""A summary with one sentence per version, and the short names that distinguish cases."""
+"""A summary with one sentence per version."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from orchestrator.model import ArmKey, Case, CasePair, Comparison, Contrast, VerdictName, is_control, params_text
+from orchestrator.model import ArmKey, Comparison, Contrast, VerdictName, is_control
+from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import ratio
-from orchestrator.terminal.text import clip
-
-# Of a case's name, in characters: a workload may have a parameter that holds a whole text.
-LONGEST = 240
 
 
 def sentences(comparison: Comparison) -> tuple[str, ...]:
@@ -20,12 +17,6 @@ def sentences(comparison: Comparison) -> tuple[str, ...]:
         for version in comparison.plan.versions[1:]
         if not is_control(version)
     )
-
-
-def set_against(pair: CasePair) -> str:
-    """Return the values by which two cases differ, the candidate's first."""
-    base, own = (" ".join(value for _, value in params) for params in pair.apart)
-    return f"{own} v {base}"
 
 
 def of_version(comparison: Comparison, candidate: str) -> list[Contrast]:
@@ -39,31 +30,6 @@ def by_candidate(contrasts: Iterable[Contrast]) -> dict[ArmKey, Contrast]:
         if one.pair.across:
             found.setdefault(one.pair.arms[1], one)
     return found
-
-
-def short_names(cases: Iterable[Case]) -> Mapping[str, str]:
-    """Return the short name of each case by label.
-
-    It consists of the workload and those parameter values that the workload's cases do not share.
-    """
-    by_workload: dict[str, list[Case]] = {}
-    for case in dict.fromkeys(cases):
-        by_workload.setdefault(case.workload, []).append(case)
-    return {
-        case.label: " ".join(part for part in (workload, own) if part)
-        for workload, of_workload in by_workload.items()
-        for case, own in split_params(of_workload)[2].items()
-    }
-
-
-def split_params(cases: Iterable[Case]) -> tuple[str, str, dict[Case, str]]:
-    """Return the parameters that all cases share, the names of the others, and each case's own values."""
-    listed = list(dict.fromkeys(cases))
-    shared = set(listed[0].params).intersection(*(case.params for case in listed))
-    common = params_text(tuple(param for param in listed[0].params if param in shared))
-    names = " ".join(name for name, value in listed[0].params if (name, value) not in shared)
-    own = {case: " ".join(value for name, value in case.params if (name, value) not in shared) for case in listed}
-    return clip(common, LONGEST), clip(names, LONGEST), {case: clip(one, LONGEST) for case, one in own.items()}
 
 
 def _sentence(candidate: str, baseline: str, own: Sequence[Contrast], names: Mapping[str, str]) -> str:
