@@ -1,8 +1,8 @@
 """Short names of cases, and of pairs of cases: what sets them apart from the others of their workload."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from orchestrator.model import Case, CasePair, Contrast, params_text
+from orchestrator.model import Case, CasePair, Contrast, Params, params_text
 from orchestrator.terminal.text import clip
 
 # Of a case's name, in characters: a workload may have a parameter that holds a whole text.
@@ -14,24 +14,35 @@ def short_names(cases: Iterable[Case]) -> Mapping[str, str]:
 
     It consists of the workload and those parameter values that the workload's cases do not share.
     """
-    by_workload: dict[str, list[Case]] = {}
-    for case in dict.fromkeys(cases):
-        by_workload.setdefault(case.workload, []).append(case)
     return {
         case.label: " ".join(part for part in (workload, own) if part)
-        for workload, of_workload in by_workload.items()
+        for workload, of_workload in by_workload(cases).items()
         for case, own in split_params(of_workload)[2].items()
     }
 
 
+def by_workload(cases: Iterable[Case]) -> Mapping[str, Sequence[Case]]:
+    """Return the cases of each workload, each case once."""
+    groups: dict[str, list[Case]] = {}
+    for case in dict.fromkeys(cases):
+        groups.setdefault(case.workload, []).append(case)
+    return groups
+
+
 def split_params(cases: Iterable[Case]) -> tuple[str, str, dict[Case, str]]:
-    """Return the parameters that all cases share, the names of the others, and each case's own values."""
-    listed = list(dict.fromkeys(cases))
-    shared = set(listed[0].params).intersection(*(case.params for case in listed))
-    common = params_text(tuple(param for param in listed[0].params if param in shared))
-    names = " ".join(name for name, value in listed[0].params if (name, value) not in shared)
-    own = {case: " ".join(value for name, value in case.params if (name, value) not in shared) for case in listed}
-    return clip(common, LONGEST), clip(names, LONGEST), {case: clip(one, LONGEST) for case, one in own.items()}
+    """Return the parameters that all cases share, the names of the others, and each case's own values, all as text."""
+    shared, own = separate_params(cases)
+    names = " ".join(name for name, _ in next(iter(own.values())))
+    values = {case: clip(" ".join(value for _, value in params), LONGEST) for case, params in own.items()}
+    return clip(params_text(shared), LONGEST), clip(names, LONGEST), values
+
+
+def separate_params(cases: Iterable[Case]) -> tuple[Params, Mapping[Case, Params]]:
+    """Return the parameters that all cases of a workload share, and each case's own parameters."""
+    distinct = tuple(dict.fromkeys(cases))
+    common = set(distinct[0].params).intersection(*(case.params for case in distinct))
+    shared = tuple(param for param in distinct[0].params if param in common)
+    return shared, {case: tuple(param for param in case.params if param not in common) for case in distinct}
 
 
 def set_against(pair: CasePair) -> str:

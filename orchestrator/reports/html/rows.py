@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, VersionPair, params_text
+from orchestrator.reports.case_names import by_workload, separate_params
 from orchestrator.reports.columns import MARKS, MEASURES, duration, interval, ratio
 from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.reports.summary import by_candidate
@@ -87,21 +88,19 @@ class Names:
 
     @classmethod
     def of(cls, cases: Iterable[Case]) -> "Names":
-        listed = list(dict.fromkeys(cases))
+        distinct = tuple(dict.fromkeys(cases))
         own: dict[Case, str] = {}
         shared: dict[Case, str] = {}
-        for workload in dict.fromkeys(case.workload for case in listed):
-            alike = [case for case in listed if case.workload == workload]
-            common = set(alike[0].params).intersection(*(case.params for case in alike))
-            for case in alike:
-                # Of a workload with one case nothing sets it apart: it is called by all it has.
-                hidden = tuple(one for one in case.params if one in common) if len(alike) > 1 else ()
-                own[case] = (
-                    escape_value(params_text(tuple(one for one in case.params if one not in hidden))) or "no parameters"
-                )
-                shared[case] = escape_value(params_text(hidden))
-        anchors = {case.label: f"case-{number}" for number, case in enumerate(listed)}
-        return cls({case.label: case for case in listed}, own, shared, anchors)
+        for of_workload in by_workload(distinct).values():
+            common, rest = separate_params(of_workload)
+            if len(of_workload) == 1:
+                # Nothing sets a workload's only case apart, so all its parameters name it.
+                common, rest = (), {of_workload[0]: of_workload[0].params}
+            for case, params in rest.items():
+                own[case] = escape_value(params_text(params)) or "no parameters"
+                shared[case] = escape_value(params_text(common))
+        anchors = {case.label: f"case-{number}" for number, case in enumerate(distinct)}
+        return cls({case.label: case for case in distinct}, own, shared, anchors)
 
 
 def arm_rows(comparison: Comparison, names: Names) -> list[TableRow]:
