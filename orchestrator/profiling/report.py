@@ -26,7 +26,7 @@ from orchestrator.profiling.align import (
     value,
 )
 from orchestrator.profiling.model import Profile, Profiled, ProfiledArm, stem
-from orchestrator.reports.columns import duration
+from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import render_plain, safe_text
 
 SCHEMA = "tfcompare.profile/1"
@@ -149,10 +149,10 @@ def _split_table(one: Compared) -> Table:
     for version, profile, parts in zip(one.versions, one.profiles, one.splits, strict=True):
         table.add_row(
             safe_text(version),
-            duration(parts.build_ns / 1e6),
+            format_time(parts.build_ns / 1e6),
             _share(parts.train_ms, parts),
             _share(parts.other_ms, parts),
-            duration(parts.step_ms),
+            format_time(parts.step_ms),
             # Less than one is the machine's noise.
             f"{max(1.0, profile.longer):.1f}x",
         )
@@ -214,7 +214,7 @@ class Columns:
 
 
 def _share(milliseconds: float, parts: Split) -> str:
-    return f"{duration(max(milliseconds, 0.0))} {milliseconds / (parts.step_ms or 1.0):4.0%}"
+    return f"{format_time(max(milliseconds, 0.0))} {milliseconds / (parts.step_ms or 1.0):4.0%}"
 
 
 def _legend(profiled: Profiled) -> Iterable[str]:

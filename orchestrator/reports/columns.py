@@ -11,6 +11,7 @@ from rich.text import Text
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.model import ArmResult, Contrast, Drift, Metric, VerdictName
+from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import clip, safe_text
 
 STYLES: dict[VerdictName, str] = {"slower": "bold red", "faster": "bold green", "same": "", "inconclusive": "yellow"}
@@ -88,13 +89,6 @@ class Column:
     justify: JustifyMethod = "right"
 
 
-def duration(milliseconds: float) -> str:
-    units = (("h", 3.6e6), ("min", 6e4), ("s", 1e3), ("ms", 1.0), ("µs", 1e-3))
-    unit, factor = next((one for one in units if milliseconds >= one[1]), units[-1])
-    value = milliseconds / factor
-    return f"{value:.0f} {unit}" if value >= 99.95 else f"{value:#.3g} {unit}"
-
-
 def ratio(value: float) -> str:
     """Format a ratio with two or three figures, as many as such a measurement justifies."""
     if value < 0.1:
@@ -103,7 +97,7 @@ def ratio(value: float) -> str:
 
 
 def _seconds(seconds: float) -> str:
-    return duration(seconds * 1e3)
+    return format_time(seconds * 1e3)
 
 
 def _of_arm(take: Callable[[ArmResult], float | None], told: Callable[[float], str]) -> Cell:
@@ -123,7 +117,7 @@ def _of_contrast(take: Callable[[Contrast], float | None], told: Callable[[float
 
 
 def _time(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
-    return "" if arm.median_ms is None else notes.drifting(arm) + duration(arm.median_ms)
+    return "" if arm.median_ms is None else notes.drifting(arm) + format_time(arm.median_ms)
 
 
 class Bounded(Protocol):
@@ -196,11 +190,11 @@ COLUMNS: Mapping[str, Column] = {
         ),
         Column(
             name="first", header="first", of="arm", since=PHASES_FROM,
-            cell=_of_arm(lambda arm: arm.first_ms, duration), meaning="the first call, per step",
+            cell=_of_arm(lambda arm: arm.first_ms, format_time), meaning="the first call, per step",
         ),
         Column(
             name="second", header="second", of="arm", since=PHASES_FROM,
-            cell=_of_arm(lambda arm: arm.second_ms, duration), meaning="the second call, per step",
+            cell=_of_arm(lambda arm: arm.second_ms, format_time), meaning="the second call, per step",
         ),
         Column(name="time", header="time", of="arm", since=0, cell=_time, meaning="steady state, per step"),
         Column(

@@ -11,11 +11,12 @@ from rich.text import Text
 from orchestrator.model import ArmResult, Case, Comparison, Contrast
 from orchestrator.plan.pairs import in_order
 from orchestrator.reports import table
-from orchestrator.reports.columns import MARKS, STYLES, Notes, duration, interval, ratio
+from orchestrator.reports.columns import MARKS, STYLES, Notes, interval, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import run_object
 from orchestrator.reports.ratio_plot import RatioScale, cells_for
 from orchestrator.reports.summary import by_candidate
+from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.trend/1"
@@ -112,7 +113,7 @@ def _cells(point: TrendPoint, notes: Notes) -> tuple[str | Text, ...]:
     arm, contrast = point.arm, point.contrast
     if arm.median_ms is None:
         return arm.version, "", "", "", "", f"{arm.outcome}{notes.mark(arm.reason)}", ""
-    time = notes.drifting(arm) + duration(arm.median_ms)
+    time = notes.drifting(arm) + format_time(arm.median_ms)
     if contrast is None or point.at_one:
         late = f"died{notes.mark(arm.reason)}" if arm.outcome == "died" else ""
         return arm.version, time, "", "", "", late, _step(point)

@@ -9,12 +9,13 @@ from typing import Any
 
 from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast, VersionPair
 from orchestrator.plan.pairs import TREND_FROM, in_order
-from orchestrator.reports.columns import MEASURES, duration, interval, ratio
+from orchestrator.reports.columns import MEASURES, interval, ratio
 from orchestrator.reports.html.calls import Course
 from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.reports.html.rows import Names, TableCell, TableColumn, TableRow, arm_row
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.replicates import Replicate
+from orchestrator.terminal.durations import format_time
 
 COLUMNS = (
     TableColumn("version", "Version"),
@@ -129,7 +130,7 @@ def _section(comparison: Comparison, found: CaseResults, names: Names) -> CaseSe
 def _with_range(row: TableRow, replicates: Sequence[Replicate]) -> TableRow:
     times = [one.steady_ns / 1e6 for one in replicates]
     cell = (
-        TableCell(f"{duration(min(times))} – {duration(max(times))}", round_figure(min(times)))
+        TableCell(f"{format_time(min(times))} – {format_time(max(times))}", round_figure(min(times)))
         if times
         else TableCell()
     )
@@ -148,7 +149,7 @@ def _trend(comparison: Comparison, found: CaseResults) -> tuple[Plot, ...]:
         f"{one.pair.arms[1].version} against {one.pair.arms[0].version}: {ratio(one.ratio or 1.0)}, {one.verdict}"
         for one in steps
     ]
-    times = [f"{arm.version}: {duration(arm.median_ms)}" for arm in found.arms if arm.median_ms is not None]
+    times = [f"{arm.version}: {format_time(arm.median_ms)}" for arm in found.arms if arm.median_ms is not None]
     return (
         Plot(
             kind="trend",
@@ -177,8 +178,8 @@ def _spread(found: CaseResults) -> Plot | None:
         times = [one.steady_ns / 1e6 for one in replicates]
         if times:
             told.append(
-                f"{arm.version}: {len(times)} replicates from {duration(min(times))} to {duration(max(times))}, "
-                f"median {duration(median(times))}"
+                f"{arm.version}: {len(times)} replicates from {format_time(min(times))} to {format_time(max(times))}, "
+                f"median {format_time(median(times))}"
             )
     if not told:
         return None
@@ -241,7 +242,7 @@ def _course(found: CaseResults) -> Plot | None:
 def _phases(found: CaseResults) -> Plot | None:
     told = []
     for arm in found.arms:
-        times = [f"{name} {duration(value)}" for name, value in _phase_times(arm).items() if value is not None]
+        times = [f"{name} {format_time(value)}" for name, value in _phase_times(arm).items() if value is not None]
         if times:
             told.append(f"{arm.version}: {', '.join(times)}")
     if not told:

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, VersionPair, params_text
 from orchestrator.reports.case_names import by_workload, separate_params
-from orchestrator.reports.columns import MARKS, MEASURES, duration, interval, ratio
+from orchestrator.reports.columns import MARKS, MEASURES, interval, ratio
 from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.reports.summary import by_candidate
+from orchestrator.terminal.durations import format_time
 
 # What stands in a verdict's place where there is none, with its mark.
 OTHERS = {"baseline": "·", "refused": "–", "died": "✕", "not compared": "·"}
@@ -211,4 +212,4 @@ def build_ratio_cells(contrast: Contrast | None) -> dict[str, TableCell]:
 
 
 def time_cell(milliseconds: float | None) -> TableCell:
-    return TableCell() if milliseconds is None else TableCell(duration(milliseconds), round_figure(milliseconds, 6))
+    return TableCell() if milliseconds is None else TableCell(format_time(milliseconds), round_figure(milliseconds, 6))
