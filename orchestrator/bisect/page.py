@@ -7,12 +7,11 @@ from typing import Any
 import jinja2
 import vl_convert
 
-from orchestrator.bisect.joined_ratios import join_ratios
-from orchestrator.bisect.report import facts, path_steps
+from orchestrator.bisect.report import PathRow, facts, path_rows
 from orchestrator.bisect.search import Found
-from orchestrator.bisect.state import State
-from orchestrator.bisect.wording import conclusions, share
-from orchestrator.reports.columns import MARKS, interval, ratio
+from orchestrator.bisect.state import State, Step
+from orchestrator.bisect.wording import conclusions
+from orchestrator.reports.columns import MARKS
 from orchestrator.reports.html import charts, document
 from orchestrator.reports.html.assets import asset, policy
 from orchestrator.reports.html.escape import escape_value, round_figure
@@ -77,63 +76,24 @@ def render(known: State, found: Found) -> str:
 
 def _plot(known: State, found: Found) -> str:
     """Draw the plot here, because pages on paper or in mail run no script."""
-    places = join_ratios(known.question.good, known.findings)
     trend: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
-    for version, part in path_steps(found):
-        at = places.get(version)
-        row: dict[str, Any] = {"version": escape_value(version)}
-        if at:
-            row |= {"ratio": round_figure(at.ratio), "low": round_figure(at.ci_low), "high": round_figure(at.ci_high)}
-            row["verdict"] = part.finding.verdict if part and part.finding else "same"
-        trend.append(row)
-        if part and part.finding and part.finding.changed:
-            steps.append(
-                {
-                    "version": escape_value(version),
-                    "before": escape_value(part.earlier),
-                    "verdict": part.finding.verdict,
-                }
-            )
+    for row in path_rows(known, found):
+        version = escape_value(row.version)
+        values: dict[str, Any] = {"version": version}
+        if row.joined:
+            figures = (row.joined.ratio, row.joined.ci_low, row.joined.ci_high)
+            values |= dict(zip(("ratio", "low", "high"), map(round_figure, figures), strict=True))
+            values["verdict"] = row.finding.verdict if row.finding else "same"
+        trend.append(values)
+        if row.part and row.finding and row.finding.changed:
+            steps.append({"version": version, "before": escape_value(row.part.earlier), "verdict": row.finding.verdict})
     spec = charts.trend().properties(width=WIDTH_PX).configure(**charts.CONFIG).to_dict()
     spec["datasets"] = {"trend": trend, "steps": steps, "one": [{"ratio": 1}]}
     return str(vl_convert.vegalite_to_svg(spec, vl_version=document.vega_lite()))
 
 
 def _tables(known: State, found: Found) -> list[Table]:
-    places = join_ratios(known.question.good, known.findings)
-    way, steps = [], []
-    for version, part in path_steps(found):
-        at, finding = places.get(version), part.finding if part else None
-        of = share(part, found.whole) if part else None
-        figures = (ratio(at.ratio), interval(at) if at.over else "") if at else ("", "")
-        step = (ratio(finding.ratio) if finding and finding.ratio else "", interval(finding) if finding else "")
-        word = f"{MARKS[finding.verdict]} {finding.verdict}" if finding else ""
-        between = ", ".join(part.inside) if part else ""
-        way.append(
-            PageLine(
-                tuple(
-                    map(
-                        escape_value,
-                        (
-                            version,
-                            *figures,
-                            *step,
-                            word,
-                            f"{of:.0%}" if of is not None and finding and finding.changed else "",
-                            between,
-                        ),
-                    )
-                ),
-                finding.verdict if finding else "",
-            )
-        )
-    for number, done in enumerate(known.steps, 1):
-        told = [f"{one.later} against {one.earlier}: {one.verdict}" for one in done.findings]
-        told += [f"{one.version}: {one.reason}" for one in done.skipped]
-        took = f"{done.seconds:.0f} s"
-        cells = (str(number), " ".join(done.versions), done.kind, took, "; ".join(told), done.run or "")
-        steps.append(PageLine(tuple(map(escape_value, cells))))
     return [
         Table(
             "Versions visited",
@@ -148,8 +108,42 @@ def _tables(known: State, found: Found) -> list[Table]:
                 "Between, not visited",
             ),
             (1, 2, 3, 4, 6),
-            tuple(way),
+            tuple(map(_version_line, path_rows(known, found))),
             judged=5,
         ),
-        Table("Steps", ("Step", "Versions", "Kind", "Took", "Told", "Run"), (3,), tuple(steps)),
+        Table(
+            "Steps",
+            ("Step", "Versions", "Kind", "Took", "Told", "Run"),
+            (3,),
+            tuple(_step_line(number, step) for number, step in enumerate(known.steps, 1)),
+        ),
     ]
+
+
+def _version_line(row: PathRow) -> PageLine:
+    verdict = row.finding.verdict if row.finding else ""
+    cells = (
+        row.version,
+        row.ratio_text,
+        row.interval_text,
+        row.step_ratio_text,
+        row.step_interval_text,
+        f"{MARKS[row.finding.verdict]} {verdict}" if row.finding else "",
+        row.share_text,
+        ", ".join(row.skipped_over),
+    )
+    return PageLine(tuple(map(escape_value, cells)), verdict)
+
+
+def _step_line(number: int, step: Step) -> PageLine:
+    results = [f"{finding.later} against {finding.earlier}: {finding.verdict}" for finding in step.findings]
+    results += [f"{skipped.version}: {skipped.reason}" for skipped in step.skipped]
+    cells = (
+        str(number),
+        " ".join(step.versions),
+        step.kind,
+        f"{step.seconds:.0f} s",
+        "; ".join(results),
+        step.run or "",
+    )
+    return PageLine(tuple(map(escape_value, cells)))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -11,16 +12,14 @@ from orchestrator.bisect.joined_ratios import Joined, join_ratios
 from orchestrator.bisect.search import BisectFinding, Found, PathPart
 from orchestrator.bisect.state import State
 from orchestrator.bisect.wording import conclusions, share
-from orchestrator.model import VerdictName
 from orchestrator.plan.pairs import ALPHA
 from orchestrator.reports.columns import MARKS, STYLES, Notes, interval, ratio
 from orchestrator.reports.grid import Grid
-from orchestrator.reports.ratio_plot import RatioScale, cells_for
+from orchestrator.reports.ratio_table import RatioColumn, RatioPoint, ratio_table
 from orchestrator.reports.table import below
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.bisect/1"
-NARROWEST = 8
 WIDE = 100
 LEGEND = (
     "plot: ratio to {first} with its interval on a log scale, joined over the runs between them · step: against the "
@@ -68,50 +67,98 @@ def took(known: State) -> str:
     return f"{steps} step{'s' if steps != 1 else ''} in {seconds / 60:.1f} min"
 
 
-def path_steps(found: Found) -> list[tuple[str, PathPart | None]]:
-    """Return the versions on the path, each with the part that leads to it."""
-    return [(found.parts[0].earlier, None), *((part.later, part) for part in found.parts)]
+@dataclass(frozen=True)
+class PathRow:
+    """A version on the path, with its ratio to the first version and, except for the first, the part that leads to it.
+
+    `share` is the part's share of the whole change.
+    """
+
+    version: str
+    joined: Joined | None
+    part: PathPart | None
+    share: float | None
+
+    @property
+    def finding(self) -> BisectFinding | None:
+        return self.part.finding if self.part else None
+
+    @property
+    def ratio_text(self) -> str:
+        return ratio(self.joined.ratio) if self.joined else ""
+
+    @property
+    def interval_text(self) -> str:
+        return interval(self.joined) if self.joined and self.joined.over else ""
+
+    @property
+    def step_ratio_text(self) -> str:
+        return ratio(self.finding.ratio) if self.finding and self.finding.ratio else ""
+
+    @property
+    def step_interval_text(self) -> str:
+        return interval(self.finding) if self.finding else ""
+
+    @property
+    def share_text(self) -> str:
+        return f"{self.share:.0%}" if self.share is not None and self.finding and self.finding.changed else ""
+
+    @property
+    def skipped_over(self) -> tuple[str, ...]:
+        """The versions between this one and the one before it on the path."""
+        return self.part.inside if self.part else ()
+
+
+def path_rows(known: State, found: Found) -> list[PathRow]:
+    ratios = join_ratios(known.question.good, known.findings)
+    first = found.parts[0].earlier
+    return [
+        PathRow(first, ratios.get(first), None, None),
+        *(PathRow(part.later, ratios.get(part.later), part, share(part, found.whole)) for part in found.parts),
+    ]
 
 
 def _way(known: State, found: Found, width: int, notes: Notes) -> Grid:
-    places = join_ratios(known.question.good, known.findings)
-    rows = [_row(version, part, places.get(version), found, notes) for version, part in path_steps(found)]
-    headers = ["version", "ratio", "interval", "", "step", "interval", "verdict", "share", "between"]
-    right = [False, True, True, False, True, True, False, True, True]
-    dropped = [2, 5] if width < WIDE else []
-    if not any(str(row[8]) for row in rows):
-        dropped.append(8)
-    keep = [at for at in range(len(headers)) if at not in dropped]
-    widths = [max(len(headers[at]), *(len(str(row[at])) for row in rows)) for at in keep if at != 3]
-    scale = RatioScale.over([(one.ratio, one.ci_low, one.ci_high) for one in places.values()], cells_for(width, widths))
-    headers[3] = scale.header()
-    grid = Grid(
-        title=safe_text("the way", style="bold"),
-        headers=[headers[at] for at in keep],
-        right=[right[at] for at in keep],
-        narrowest=NARROWEST,
+    rows = path_rows(known, found)
+    visited = join_ratios(known.question.good, known.findings).values()
+    changed = found.whole is not None and found.whole.changed
+    between = RatioColumn[PathRow](header="between", cell=lambda row: str(len(row.skipped_over) or ""), right=True)
+    return ratio_table(
+        safe_text("the way", style="bold"),
+        rows,
+        width,
+        before=(
+            RatioColumn(header="version", cell=lambda row: row.version),
+            RatioColumn(header="ratio", cell=lambda row: row.ratio_text, right=True),
+            RatioColumn(header="interval", cell=lambda row: row.interval_text, right=True, since=WIDE),
+        ),
+        point=_ratio_point,
+        after=(
+            RatioColumn(header="step", cell=lambda row: row.step_ratio_text, right=True),
+            RatioColumn(header="interval", cell=lambda row: row.step_interval_text, right=True, since=WIDE),
+            RatioColumn(header="verdict", cell=lambda row: _verdict(row.part, notes)),
+            RatioColumn(header="share", cell=lambda row: row.share_text if changed else "", right=True),
+            *([between] if any(row.skipped_over for row in rows) else []),
+        ),
+        # Not every version that was visited is on the path.
+        also=[(joined.ratio, joined.ci_low, joined.ci_high) for joined in visited],
     )
-    for (version, part), row in zip(path_steps(found), rows, strict=True):
-        verdict = _verdict_at(part, version == known.question.good)
-        cells = [*row[:3], _plot(places.get(version), verdict, scale), *row[4:]]
-        grid.add(*(cells[at] for at in keep))
-    return grid
 
 
-def _row(version: str, part: PathPart | None, at: Joined | None, found: Found, notes: Notes) -> list[str | Text]:
-    where: list[str | Text] = [version, ratio(at.ratio) if at else "", interval(at) if at and at.over else "", ""]
+def _ratio_point(row: PathRow) -> RatioPoint:
+    if row.joined is None:
+        return RatioPoint()
+    verdict = row.finding.verdict if row.finding else None
+    if not row.joined.over:
+        return RatioPoint(row.joined.ratio, verdict=verdict)
+    return RatioPoint(row.joined.ratio, row.joined.ci_low, row.joined.ci_high, verdict)
+
+
+def _verdict(part: PathPart | None, notes: Notes) -> Text:
     if part is None or part.finding is None:
-        return [*where, "", "", "", "", str(len(part.inside)) if part and part.inside else ""]
-    finding, of = part.finding, share(part, found.whole)
-    verdict = Text(f"{MARKS[finding.verdict]} {finding.verdict}{notes.mark(_why(part))}", style=STYLES[finding.verdict])
-    return [
-        *where,
-        ratio(finding.ratio) if finding.ratio else "",
-        interval(finding),
-        verdict,
-        f"{of:.0%}" if of is not None and finding.changed and found.whole and found.whole.changed else "",
-        str(len(part.inside)) if part.inside else "",
-    ]
+        return Text()
+    verdict = part.finding.verdict
+    return Text(f"{MARKS[verdict]} {verdict}{notes.mark(_why(part))}", style=STYLES[verdict])
 
 
 KINDS = {
@@ -124,17 +171,6 @@ KINDS = {
 def _why(part: PathPart) -> str:
     reason = part.finding.reason if part.finding else ""
     return "; ".join(told for told in (reason, KINDS.get(part.kind, "")) if told)
-
-
-def _verdict_at(part: PathPart | None, first: bool) -> VerdictName | None:
-    return None if first or part is None or part.finding is None else part.finding.verdict
-
-
-def _plot(at: Joined | None, verdict: VerdictName | None, scale: RatioScale) -> Text:
-    if at is None:
-        return Text(scale.line(None, None, None))
-    low, high = (at.ci_low, at.ci_high) if at.over else (None, None)
-    return Text(scale.line(at.ratio, low, high, verdict), style=STYLES[verdict] if verdict else "")
 
 
 def as_object(known: State, found: Found) -> dict[str, Any]:

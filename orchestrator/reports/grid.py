@@ -87,6 +87,11 @@ class Grid:
         yield Segment(f"{pending.rstrip()}\n")
 
 
+def format_title(name: str, params: str) -> Text:
+    """Return the title of a table: a workload or the like, and the parameters that its rows share."""
+    return safe_text(name, style="bold").append_text(safe_text(f"  {params}" if params else "", style="not bold dim"))
+
+
 def _flowing(rows: Iterable[Sequence[str | Text] | None], width: int) -> Iterator[Sequence[str | Text]]:
     """Yield the lines of the rows.
 

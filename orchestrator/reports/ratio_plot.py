@@ -12,7 +12,8 @@ LEAST = math.log(1.1)
 FEWEST_CELLS, MOST_CELLS = 12, 40
 ONE, WHISKER, POINT, CUT_LOW, CUT_HIGH = "│", "─", "●", "◂", "▸"
 
-Spans = Iterable[tuple[float | None, float | None, float | None]]
+# A ratio and the bounds of its interval.
+Span = tuple[float | None, float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class RatioScale:
     cells: int
 
     @classmethod
-    def over(cls, spans: Spans, cells: int) -> "RatioScale":
+    def over(cls, spans: Iterable[Span], cells: int) -> "RatioScale":
         """Return a scale with room for every ratio, and for 1.
 
         Intervals that are far wider than the range of the ratios are cut off.

@@ -11,7 +11,7 @@ from orchestrator.model import ArmResult, Comparison, Contrast
 from orchestrator.reports.case_names import differences, split_params
 from orchestrator.reports.columns import LONGEST, Column, Notes, choose, legend
 from orchestrator.reports.filter_sort import Arrangement
-from orchestrator.reports.grid import Grid
+from orchestrator.reports.grid import Grid, format_title
 from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.terminal.text import clip, render_plain, safe_text
 
@@ -98,9 +98,7 @@ def _fit(draw: Callable[[Sequence[Column]], Grid], columns: Sequence[Column], wi
 
 def _frame(title: str, shared: str, names: Sequence[str], columns: Sequence[Column]) -> Grid:
     return Grid(
-        title=safe_text(title, style="bold").append_text(
-            safe_text(f"  {shared}" if shared else "", style="not bold dim")
-        ),
+        title=format_title(title, shared),
         headers=(*names, *(column.header for column in columns)),
         right=(*(False for _ in names), *(column.justify == "right" for column in columns)),
         narrowest=NARROWEST_NAME,
