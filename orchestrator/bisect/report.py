@@ -13,7 +13,7 @@ from orchestrator.bisect.search import BisectFinding, Found, PathPart
 from orchestrator.bisect.state import State
 from orchestrator.bisect.wording import conclusions, share
 from orchestrator.plan.pairs import ALPHA
-from orchestrator.reports.columns import MARKS, STYLES, Notes, interval, ratio
+from orchestrator.reports.columns import Notes, format_verdict, interval, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.ratio_table import RatioColumn, RatioPoint, ratio_table
 from orchestrator.reports.table import below
@@ -157,8 +157,7 @@ def _ratio_point(row: PathRow) -> RatioPoint:
 def _verdict(part: PathPart | None, notes: Notes) -> Text:
     if part is None or part.finding is None:
         return Text()
-    verdict = part.finding.verdict
-    return Text(f"{MARKS[verdict]} {verdict}{notes.mark(_why(part))}", style=STYLES[verdict])
+    return format_verdict(part.finding.verdict, _why(part), notes)
 
 
 KINDS = {

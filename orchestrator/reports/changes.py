@@ -6,10 +6,20 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import VerdictName
 from orchestrator.reports.case_names import differences as names_of_pairs
 from orchestrator.reports.case_names import short_names
-from orchestrator.reports.columns import MARKS, MEASURES, NARROW_BAR_CELLS, STYLES, Notes, axis, bar, interval, ratio
+from orchestrator.reports.columns import (
+    MARKS,
+    MEASURES,
+    NARROW_BAR_CELLS,
+    STYLES,
+    Notes,
+    axis,
+    bar,
+    format_verdict,
+    interval,
+    ratio,
+)
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import pair_object, run_object
 from orchestrator.reports.table import below
@@ -75,7 +85,7 @@ def _ratios(title: str, named: Iterable[tuple[str, RatioChange]], notes: Notes) 
             *("" if value is None else ratio(value) for value in told),
             interval(change),
             _picture(change),
-            _verdict(change.verdict, change.reason, notes),
+            format_verdict(change.verdict, change.reason, notes),
         )
     return grid
 
@@ -99,10 +109,6 @@ def names(found: Changes) -> list[str]:
 
 def _picture(change: RatioChange) -> Text:
     return Text(bar(change.ratio, change.verdict, NARROW_BAR_CELLS), STYLES[change.verdict]) if change.ratio else Text()
-
-
-def _verdict(verdict: VerdictName, reason: str, notes: Notes) -> Text:
-    return Text(f"{MARKS[verdict]} {verdict}{notes.mark(reason)}", style=STYLES[verdict])
 
 
 def as_object(found: Changes) -> dict[str, Any]:

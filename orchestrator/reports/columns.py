@@ -172,11 +172,12 @@ def _verdict(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> Text:
     """
     if contrast is None:
         return Text(f"died{notes.mark(arm.reason)}" if arm.outcome == "died" else "")
-    star = notes.star() if contrast.exploratory else ""
-    return Text(
-        f"{MARKS[contrast.verdict]} {contrast.verdict}{star}{notes.mark(contrast.reason)}",
-        style=STYLES[contrast.verdict],
-    )
+    return format_verdict(contrast.verdict, contrast.reason, notes, exploratory=contrast.exploratory)
+
+
+def format_verdict(verdict: VerdictName, reason: str, notes: Notes, *, exploratory: bool = False) -> Text:
+    star = notes.star() if exploratory else ""
+    return Text(f"{MARKS[verdict]} {verdict}{star}{notes.mark(reason)}", style=STYLES[verdict])
 
 
 PHASES_FROM, SEED_FROM = 130, 100
