@@ -8,7 +8,7 @@ import jinja2
 import vl_convert
 
 from orchestrator.bisect.report import PathRow, facts, path_rows
-from orchestrator.bisect.search import Found
+from orchestrator.bisect.search import SearchResult
 from orchestrator.bisect.state import State, Step
 from orchestrator.bisect.wording import conclusions
 from orchestrator.reports.columns import MARKS
@@ -38,13 +38,13 @@ class Table:
     judged: int = -1
 
 
-def write(known: State, found: Found, folder: Path) -> Path:
-    path = folder / PAGE
-    output_file.write(path, render(known, found), "--out", within=True)
+def write(state: State, result: SearchResult, directory: Path) -> Path:
+    path = directory / PAGE
+    output_file.write(path, render(state, result), "--out", within=True)
     return path
 
 
-def render(known: State, found: Found) -> str:
+def render(state: State, result: SearchResult) -> str:
     style = asset("page.css")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -53,32 +53,32 @@ def render(known: State, found: Found) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    question = known.question
+    question = state.question
     steps = f"{question.good} to {question.bad}"
     return environment.get_template("page.html.j2").render(
         policy=policy(style),
         style=style,
-        title=escape_value(f"{known.case.workload} from {steps}"),
-        case=escape_value(known.case.label),
-        created=known.created,
-        facts=escape_value(facts(known)),
-        conclusions=[escape_value(line) for line in conclusions(known, found)],
+        title=escape_value(f"{state.case.workload} from {steps}"),
+        case=escape_value(state.case.label),
+        created=state.created,
+        facts=escape_value(facts(state)),
+        conclusions=[escape_value(line) for line in conclusions(state, result)],
         notes=[
-            *(escape_value(f"{one.version} was left out: {one.reason}") for one in known.skipped.values()),
-            *map(escape_value, known.notes),
+            *(escape_value(f"{skipped.version} was left out: {skipped.reason}") for skipped in state.skipped.values()),
+            *map(escape_value, state.notes),
         ],
         first=escape_value(question.good),
-        plot=_plot(known, found) if found.whole else "",
-        label=escape_value(" ".join(conclusions(known, found))),
-        tables=_tables(known, found),
+        plot=_plot(state, result) if result.overall else "",
+        label=escape_value(" ".join(conclusions(state, result))),
+        tables=_tables(state, result),
     )
 
 
-def _plot(known: State, found: Found) -> str:
+def _plot(state: State, result: SearchResult) -> str:
     """Draw the plot here, because pages on paper or in mail run no script."""
     trend: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
-    for row in path_rows(known, found):
+    for row in path_rows(state, result):
         version = escape_value(row.version)
         values: dict[str, Any] = {"version": version}
         if row.joined:
@@ -93,13 +93,13 @@ def _plot(known: State, found: Found) -> str:
     return str(vl_convert.vegalite_to_svg(spec, vl_version=document.vega_lite()))
 
 
-def _tables(known: State, found: Found) -> list[Table]:
+def _tables(state: State, result: SearchResult) -> list[Table]:
     return [
         Table(
             "Versions visited",
             (
                 "Version",
-                f"Ratio to {escape_value(known.question.good)}",
+                f"Ratio to {escape_value(state.question.good)}",
                 "Interval",
                 "Step",
                 "Interval",
@@ -108,14 +108,14 @@ def _tables(known: State, found: Found) -> list[Table]:
                 "Between, not visited",
             ),
             (1, 2, 3, 4, 6),
-            tuple(map(_version_line, path_rows(known, found))),
+            tuple(map(_version_line, path_rows(state, result))),
             judged=5,
         ),
         Table(
             "Steps",
             ("Step", "Versions", "Kind", "Took", "Told", "Run"),
             (3,),
-            tuple(_step_line(number, step) for number, step in enumerate(known.steps, 1)),
+            tuple(_step_line(number, step) for number, step in enumerate(state.steps, 1)),
         ),
     ]
 

@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.bisect.joined_ratios import Joined, join_ratios
-from orchestrator.bisect.search import BisectFinding, Found, PathPart
+from orchestrator.bisect.joined_ratios import JoinedRatio, join_ratios
+from orchestrator.bisect.search import BisectFinding, PathPart, SearchResult
 from orchestrator.bisect.state import State
 from orchestrator.bisect.wording import conclusions, share
 from orchestrator.plan.pairs import ALPHA
@@ -27,43 +27,44 @@ LEGEND = (
 )
 
 
-def layout(known: State, found: Found, width: int) -> RenderableType:
+def layout(state: State, result: SearchResult, width: int) -> RenderableType:
     notes = Notes()
-    parts: list[RenderableType] = [_head(known)]
-    for place, line in enumerate(conclusions(known, found)):
-        parts.append(safe_text(line, style="bold" if place == 0 else ""))
-    if found.whole is not None:
-        parts += [Text(), _way(known, found, width, notes)]
-    left_out = known.skipped.values()
-    if left_out or known.notes:
+    parts: list[RenderableType] = [_head(state)]
+    for index, line in enumerate(conclusions(state, result)):
+        parts.append(safe_text(line, style="bold" if index == 0 else ""))
+    if result.overall is not None:
+        parts += [Text(), _way(state, result, width, notes)]
+    left_out = state.skipped.values()
+    if left_out or state.notes:
         parts.append(Text())
-    told = [f"{one.version} was left out: {one.reason.partition(chr(10))[0]}" for one in left_out]
-    parts += [safe_text(line, style="yellow") for line in told]
-    parts += [safe_text(note, style="yellow") for note in known.notes]
+    for skipped in left_out:
+        reason = skipped.reason.partition("\n")[0]
+        parts.append(safe_text(f"{skipped.version} was left out: {reason}", style="yellow"))
+    parts += [safe_text(note, style="yellow") for note in state.notes]
     return Group(*parts, *below(notes.lines(ALPHA)))
 
 
-def _head(known: State) -> Text:
+def _head(state: State) -> Text:
     lines = (
-        safe_text(f"tfcompare bisect {known.case.label}", style="bold"),
-        safe_text(facts(known), style="dim"),
-        safe_text(LEGEND.format(first=known.question.good), style="dim"),
+        safe_text(f"tfcompare bisect {state.case.label}", style="bold"),
+        safe_text(facts(state), style="dim"),
+        safe_text(LEGEND.format(first=state.question.good), style="dim"),
     )
     return Text("\n").join(lines)
 
 
-def facts(known: State) -> str:
+def facts(state: State) -> str:
     """Return where and how the search was measured, in one line."""
-    host, run = known.host, known.question.run
+    host, run = state.host, state.question.run
     device = "gpu" if run.environments.gpu else "cpu"
     machine = f"{host.get('cpu')}, {host.get('usable_cores')} cores"
-    told = (known.engine, device, machine, f"margin {run.margin:.0%}", took(known))
-    return " · ".join(str(one) for one in told if one)
+    parts = (state.engine, device, machine, f"margin {run.margin:.0%}", took(state))
+    return " · ".join(str(part) for part in parts if part)
 
 
-def took(known: State) -> str:
-    steps = len(known.measured)
-    seconds = sum(step.seconds for step in known.steps)
+def took(state: State) -> str:
+    steps = len(state.measured)
+    seconds = sum(step.seconds for step in state.steps)
     return f"{steps} step{'s' if steps != 1 else ''} in {seconds / 60:.1f} min"
 
 
@@ -75,7 +76,7 @@ class PathRow:
     """
 
     version: str
-    joined: Joined | None
+    joined: JoinedRatio | None
     part: PathPart | None
     share: float | None
 
@@ -109,19 +110,19 @@ class PathRow:
         return self.part.inside if self.part else ()
 
 
-def path_rows(known: State, found: Found) -> list[PathRow]:
-    ratios = join_ratios(known.question.good, known.findings)
-    first = found.parts[0].earlier
+def path_rows(state: State, result: SearchResult) -> list[PathRow]:
+    ratios = join_ratios(state.question.good, state.findings)
+    first = result.parts[0].earlier
     return [
         PathRow(first, ratios.get(first), None, None),
-        *(PathRow(part.later, ratios.get(part.later), part, share(part, found.whole)) for part in found.parts),
+        *(PathRow(part.later, ratios.get(part.later), part, share(part, result.overall)) for part in result.parts),
     ]
 
 
-def _way(known: State, found: Found, width: int, notes: Notes) -> Grid:
-    rows = path_rows(known, found)
-    visited = join_ratios(known.question.good, known.findings).values()
-    changed = found.whole is not None and found.whole.changed
+def _way(state: State, result: SearchResult, width: int, notes: Notes) -> Grid:
+    rows = path_rows(state, result)
+    visited = join_ratios(state.question.good, state.findings).values()
+    changed = result.overall is not None and result.overall.changed
     between = RatioColumn[PathRow](header="between", cell=lambda row: str(len(row.skipped_over) or ""), right=True)
     return ratio_table(
         safe_text("the way", style="bold"),
@@ -169,35 +170,43 @@ KINDS = {
 
 def _why(part: PathPart) -> str:
     reason = part.finding.reason if part.finding else ""
-    return "; ".join(told for told in (reason, KINDS.get(part.kind, "")) if told)
+    return "; ".join(filter(None, (reason, KINDS.get(part.kind, ""))))
 
 
-def as_object(known: State, found: Found) -> dict[str, Any]:
+def as_object(state: State, result: SearchResult) -> dict[str, Any]:
     """Return the `tfcompare.bisect/1` object, which is part of the interface."""
-    places = join_ratios(known.question.good, known.findings)
+    ratios = join_ratios(state.question.good, state.findings)
     return {
         "schema": SCHEMA,
-        "created": known.created.isoformat(),
-        "workload": known.case.workload,
-        "params": dict(known.case.params),
-        "good": known.question.good,
-        "bad": known.question.bad,
-        "engine": known.engine,
-        "device": "gpu" if known.question.run.environments.gpu else "cpu",
-        "margin": known.question.run.margin,
-        "host": known.host,
-        "finished": not found.wanted,
-        "conclusions": list(conclusions(known, found)),
-        "whole": _finding_object(found.whole) if found.whole else None,
+        "created": state.created.isoformat(),
+        "workload": state.case.workload,
+        "params": dict(state.case.params),
+        "good": state.question.good,
+        "bad": state.question.bad,
+        "engine": state.engine,
+        "device": "gpu" if state.question.run.environments.gpu else "cpu",
+        "margin": state.question.run.margin,
+        "host": state.host,
+        "finished": not result.wanted,
+        "conclusions": list(conclusions(state, result)),
+        "whole": _finding_object(result.overall) if result.overall else None,
         "changes": [
-            _part_object(part, found.whole) for part in found.parts if part.finding is not None and part.finding.changed
+            _part_object(part, result.overall)
+            for part in result.parts
+            if part.finding is not None and part.finding.changed
         ],
-        "way": [_part_object(part, found.whole) for part in found.parts],
+        "way": [_part_object(part, result.overall) for part in result.parts],
         "versions": [
-            {"version": version, "ratio": at.ratio, "ci_low": at.ci_low, "ci_high": at.ci_high, "runs": at.over}
-            for version, at in _order_of_versions(known.candidates, places)
+            {
+                "version": version,
+                "ratio": joined.ratio,
+                "ci_low": joined.ci_low,
+                "ci_high": joined.ci_high,
+                "runs": joined.over,
+            }
+            for version, joined in _order_of_versions(state.candidates, ratios)
         ],
-        "left_out": [{"version": one.version, "reason": one.reason} for one in known.skipped.values()],
+        "left_out": [{"version": skipped.version, "reason": skipped.reason} for skipped in state.skipped.values()],
         "steps": [
             {
                 "kind": step.kind,
@@ -206,14 +215,14 @@ def as_object(known: State, found: Found) -> dict[str, Any]:
                 "seconds": round(step.seconds, 1),
                 "findings": [_finding_object(finding) for finding in step.findings],
             }
-            for step in known.steps
+            for step in state.steps
         ],
-        "notes": list(known.notes),
+        "notes": list(state.notes),
     }
 
 
-def _order_of_versions(candidates: Sequence[str], places: dict[str, Joined]) -> list[tuple[str, Joined]]:
-    return [(version, places[version]) for version in candidates if version in places]
+def _order_of_versions(candidates: Sequence[str], ratios: dict[str, JoinedRatio]) -> list[tuple[str, JoinedRatio]]:
+    return [(version, ratios[version]) for version in candidates if version in ratios]
 
 
 def _finding_object(finding: BisectFinding) -> dict[str, Any]:
@@ -229,8 +238,8 @@ def _finding_object(finding: BisectFinding) -> dict[str, Any]:
     }
 
 
-def _part_object(part: PathPart, whole: BisectFinding | None) -> dict[str, Any]:
-    of = share(part, whole)
+def _part_object(part: PathPart, overall: BisectFinding | None) -> dict[str, Any]:
+    of = share(part, overall)
     return {
         "earlier": part.earlier,
         "later": part.later,
