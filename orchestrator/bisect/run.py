@@ -200,44 +200,62 @@ def _add_nightlies(state: State, result: SearchResult, view: View, hands: Hands)
 
 
 def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hands) -> State:
+    """Return the state after one more step: a run, or a version that cannot be made ready."""
     number = len(state.measured) + 1
     view.say(announce_step(state, wanted, number))
     options = replace(state.question.run, engine=state.engine or state.question.run.engine)
     begun = time.monotonic()
-    if len(wanted.versions) > 2:
-        obstacle = (hands.obstacle or obstacle_to)(options, wanted.versions[1], RunDir(directory), view)
-        if obstacle:
-            view.say(f"{wanted.versions[1]} is left out: {obstacle.headline}")
-            left_out = Skipped(version=wanted.versions[1], reason=str(obstacle), environment=True)
-            step = Step(
-                kind=wanted.kind, versions=wanted.versions, run=None, seconds=time.monotonic() - begun,
-                skipped=(left_out,),
-            )  # fmt: skip
-            return replace(state, steps=(*state.steps, step))
+    if unready := _skip_middle(directory, wanted, options, view, hands):
+        step = Step(
+            kind=wanted.kind,
+            versions=wanted.versions,
+            run=None,
+            seconds=time.monotonic() - begun,
+            skipped=(unready,),
+        )
+        return replace(state, steps=(*state.steps, step))
     path = _free(directory / "steps", number)
     done = hands.measure(replace(how(options, wanted), versions=order(wanted), out=path), view)
-    if isinstance(done.error, Interrupted | EngineUnavailable | ContractBroken):
-        raise done.error
-    if (measured := done.comparison.manifest.sources) and measured != state.sources:
-        raise UsageError(
-            f"the workload was changed during the search; old and new times do not mix. {path} holds the last run; "
-            "start a new search"
-        )
+    _check_run(done, path, state)
     late = versions_out_of_time(RunDir(done.path))
     if wanted.kind == "ends" and (lost := end_lost(done.comparison, wanted, late)):
         raise done.error if isinstance(done.error, EnvironmentFailed) else lost
-    findings, skipped = learn(done.comparison, wanted, late)
-    for unmeasured in skipped:
-        view.say(f"{unmeasured.version} is left out: {unmeasured.reason}")
+    findings, unmeasured = learn(done.comparison, wanted, late)
+    for skipped in unmeasured:
+        view.say(f"{skipped.version} is left out: {skipped.reason}")
     step = Step(
         kind=wanted.kind,
         versions=wanted.versions,
         run=str(done.path.relative_to(directory)) if done.path.is_relative_to(directory) else str(done.path),
         seconds=time.monotonic() - begun,
         findings=findings,
-        skipped=skipped,
+        skipped=unmeasured,
     )
     return replace(state, engine=done.comparison.plan.engine, steps=(*state.steps, step))
+
+
+def _skip_middle(directory: Path, wanted: Wanted, options: RunOptions, view: View, hands: Hands) -> Skipped | None:
+    """Return why the version in the middle cannot be made ready, or None."""
+    if len(wanted.versions) < 3:
+        return None
+    middle = wanted.versions[1]
+    obstacle = (hands.obstacle or obstacle_to)(options, middle, RunDir(directory), view)
+    if obstacle is None:
+        return None
+    view.say(f"{middle} is left out: {obstacle.headline}")
+    return Skipped(version=middle, reason=str(obstacle), environment=True)
+
+
+def _check_run(done: Done, path: Path, state: State) -> None:
+    """Raise an error if the search cannot continue after this run."""
+    if isinstance(done.error, Interrupted | EngineUnavailable | ContractBroken):
+        raise done.error
+    sources_of_run = done.comparison.manifest.sources
+    if sources_of_run and sources_of_run != state.sources:
+        raise UsageError(
+            f"the workload was changed during the search; old and new times do not mix. {path} holds the last run; "
+            "start a new search"
+        )
 
 
 def how(options: RunOptions, wanted: Wanted) -> RunOptions:
