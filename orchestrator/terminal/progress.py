@@ -122,9 +122,9 @@ class Animated(Plain):
 
 
 def _one_line(text: str) -> Text:
-    shown = safe_text(text)
-    shown.overflow, shown.no_wrap = "ellipsis", True
-    return shown
+    line = safe_text(text)
+    line.overflow, line.no_wrap = "ellipsis", True
+    return line
 
 
 def view(console: Console, *, quiet: bool, verbose: bool) -> View:

@@ -36,9 +36,9 @@ def clip(text: str, most: int) -> str:
     """Shorten a text that is too long to be read to its head, its tail and its length."""
     if len(text) <= most:
         return text
-    told = f" … ({len(text)} characters) … "
-    tail = max((most - len(told)) // 4, 0)
-    return f"{text[: max(most - len(told) - tail, 1)]}{told}{text[len(text) - tail :]}"
+    note = f" … ({len(text)} characters) … "
+    tail = max((most - len(note)) // 4, 0)
+    return f"{text[: max(most - len(note) - tail, 1)]}{note}{text[len(text) - tail :]}"
 
 
 def render_plain(layout: Callable[[int], RenderableType]) -> str:
