@@ -1,7 +1,6 @@
 """The report of a search: the answer, the path with one line per visited version, and the steps; also as an object."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ from rich.text import Text
 
 from orchestrator.bisect.joined_ratios import JoinedRatio, join_ratios
 from orchestrator.bisect.search import BisectFinding, PathPart, SearchResult
-from orchestrator.bisect.state import State
+from orchestrator.bisect.state import State, Step
 from orchestrator.bisect.wording import conclusions, share
 from orchestrator.plan.pairs import ALPHA
 from orchestrator.reports.columns import Notes, format_verdict, interval, ratio
@@ -196,33 +195,31 @@ def as_object(state: State, result: SearchResult) -> dict[str, Any]:
             if part.finding is not None and part.finding.changed
         ],
         "way": [_part_object(part, result.overall) for part in result.parts],
-        "versions": [
-            {
-                "version": version,
-                "ratio": joined.ratio,
-                "ci_low": joined.ci_low,
-                "ci_high": joined.ci_high,
-                "runs": joined.over,
-            }
-            for version, joined in _order_of_versions(state.candidates, ratios)
-        ],
+        "versions": [_version_object(version, ratios[version]) for version in state.candidates if version in ratios],
         "left_out": [{"version": skipped.version, "reason": skipped.reason} for skipped in state.skipped.values()],
-        "steps": [
-            {
-                "kind": step.kind,
-                "versions": list(step.versions),
-                "run": step.run,
-                "seconds": round(step.seconds, 1),
-                "findings": [_finding_object(finding) for finding in step.findings],
-            }
-            for step in state.steps
-        ],
+        "steps": [_step_object(step) for step in state.steps],
         "notes": list(state.notes),
     }
 
 
-def _order_of_versions(candidates: Sequence[str], ratios: dict[str, JoinedRatio]) -> list[tuple[str, JoinedRatio]]:
-    return [(version, ratios[version]) for version in candidates if version in ratios]
+def _version_object(version: str, joined: JoinedRatio) -> dict[str, Any]:
+    return {
+        "version": version,
+        "ratio": joined.ratio,
+        "ci_low": joined.ci_low,
+        "ci_high": joined.ci_high,
+        "runs": joined.over,
+    }
+
+
+def _step_object(step: Step) -> dict[str, Any]:
+    return {
+        "kind": step.kind,
+        "versions": list(step.versions),
+        "run": step.run,
+        "seconds": round(step.seconds, 1),
+        "findings": [_finding_object(finding) for finding in step.findings],
+    }
 
 
 def _finding_object(finding: BisectFinding) -> dict[str, Any]:
