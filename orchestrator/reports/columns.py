@@ -56,19 +56,21 @@ class Notes:
         return STAR
 
     def lines(self, alpha: float) -> list[Text]:
-        told = [
+        lines = [
             safe_text(f"({number}) {clip(reason, LONGEST)}", style="dim") for reason, number in self._numbers.items()
         ]
-        told += [safe_text(f"{WAVE} {clip(arm, LONGEST)}: {drift}", style="dim") for arm, drift in self._drifts.items()]
+        lines += [
+            safe_text(f"{WAVE} {clip(arm, LONGEST)}: {drift}", style="dim") for arm, drift in self._drifts.items()
+        ]
         if self._starred:
-            told.append(
+            lines.append(
                 Text(
                     f"{STAR} exploratory: more rounds were taken after the error of {alpha * 100:g} % was spent; "
                     "confirm it by a new run",
                     style="dim",
                 )
             )
-        return told
+        return lines
 
 
 Cell = Callable[[ArmResult, Contrast | None, Notes], str | Text]
@@ -100,18 +102,18 @@ def _seconds(seconds: float) -> str:
     return format_time(seconds * 1e3)
 
 
-def _of_arm(take: Callable[[ArmResult], float | None], told: Callable[[float], str]) -> Cell:
+def _of_arm(take: Callable[[ArmResult], float | None], format_value: Callable[[float], str]) -> Cell:
     def cell(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
         value = take(arm)
-        return "" if value is None else told(value)
+        return "" if value is None else format_value(value)
 
     return cell
 
 
-def _of_contrast(take: Callable[[Contrast], float | None], told: Callable[[float], str]) -> Cell:
+def _of_contrast(take: Callable[[Contrast], float | None], format_value: Callable[[float], str]) -> Cell:
     def cell(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
         value = take(contrast) if contrast else None
-        return "" if value is None else told(value)
+        return "" if value is None else format_value(value)
 
     return cell
 
@@ -273,7 +275,7 @@ def _narrow(column: Column) -> Column:
 
 def _parse(names: Sequence[str]) -> tuple[bool, tuple[Column, ...]]:
     adding = names[0].startswith("+")
-    bare = [name.removeprefix("+").strip() if place == 0 else name for place, name in enumerate(names)]
+    bare = [name.removeprefix("+").strip() if index == 0 else name for index, name in enumerate(names)]
     for name in bare:
         if name not in COLUMNS:
             raise UsageError(f"unknown column {name!r}{did_you_mean(name, COLUMNS)}; they are {', '.join(COLUMNS)}")
@@ -282,7 +284,7 @@ def _parse(names: Sequence[str]) -> tuple[bool, tuple[Column, ...]]:
 
 def legend(columns: Sequence[Column]) -> str:
     """Explain the columns shown, where their headers are not enough."""
-    told = [f"{column.word or column.header}: {column.meaning}" for column in columns if column.meaning]
+    parts = [f"{column.word or column.header}: {column.meaning}" for column in columns if column.meaning]
     if any(column.of == "contrast" for column in columns):
-        told.append("ratios and verdicts: of steady times, by round")
-    return " · ".join(told)
+        parts.append("ratios and verdicts: of steady times, by round")
+    return " · ".join(parts)

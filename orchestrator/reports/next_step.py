@@ -33,7 +33,7 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
     entries = tuple(RunDir.open(path).entries())
     past = read_past(plan, entries)
     cases = open_cases(comparison, past)
-    folder = own_workloads(plan, manifest, path)
+    workloads_flag = own_workloads(plan, manifest, path)
     lost = versions_lost_last(entries)
     labels = {case.label for case in cases}
     arms = [
@@ -46,14 +46,14 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
     if (
         len(arms) < 2
         or not past.progress.calibration
-        or folder is None
-        or not _continues_here(plan, manifest, path, folder)
+        or workloads_flag is None
+        or not _continues_here(plan, manifest, path, workloads_flag)
     ):
         return ()
     rounds = extension(MoreOptions(run=path), plan, past).looks[0] - past.rounds
     budget = as_budget(rounds * round_s(comparison, entries, arms) * RESERVE)
     carried = [word for pair in flag_values(manifest.command, OF_ENVIRONMENTS) for word in pair]
-    return "tfcompare", "run", "--more", str(path), "--budget", budget, *folder, *carried
+    return "tfcompare", "run", "--more", str(path), "--budget", budget, *workloads_flag, *carried
 
 
 def own_workloads(plan: Plan, manifest: Manifest, path: Path) -> tuple[str, ...] | None:
@@ -103,10 +103,10 @@ def versions_lost_last(entries: Sequence[Entry]) -> set[str]:
     return lost
 
 
-def _continues_here(plan: Plan, manifest: Manifest, path: Path, folder: Sequence[str]) -> bool:
+def _continues_here(plan: Plan, manifest: Manifest, path: Path, workloads_flag: Sequence[str]) -> bool:
     directory = RunDir(path)
     try:
-        same_sources(plan, manifest, directory, Path(folder[1]) if folder else None)
+        same_sources(plan, manifest, directory, Path(workloads_flag[1]) if workloads_flag else None)
     except UsageError:
         return False
     return is_here(manifest.host) and not directory.is_held

@@ -46,10 +46,10 @@ class RatioScale:
 
     def header(self) -> str:
         """Return a line that marks 1 and both ends, as far as these labels do not overlap."""
-        low, one, high = ratio(math.exp(self.low)), "1x", ratio(math.exp(self.high))
+        low, parity, high = ratio(math.exp(self.low)), "1x", ratio(math.exp(self.high))
         line = [" "] * self.cells
-        at = min(max(self.place(1.0) - 1, 0), self.cells - len(one))
-        for start, text in ((at, one), (0, low), (self.cells - len(high), high)):
+        parity_start = min(max(self.place(1.0) - 1, 0), self.cells - len(parity))
+        for start, text in ((parity_start, parity), (0, low), (self.cells - len(high), high)):
             if start >= 0 and not "".join(line[max(start - 1, 0) : start + len(text) + 1]).strip():
                 line[start : start + len(text)] = text
         return "".join(line)

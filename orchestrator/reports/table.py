@@ -71,11 +71,11 @@ def _note_what_is_left_out(
     comparison: Comparison, arrangement: Arrangement, arms: Sequence[ArmResult], inside: Sequence[Contrast]
 ) -> str:
     cases = len({arm.case for arm in comparison.arms})
-    shown = len({arm.case for arm in arms})
+    selected = len({arm.case for arm in arms})
     only = f"--only {','.join(arrangement.only)}"
     if not arms and not inside:
         return f"{only}: nothing; without it there are {cases} cases"
-    return f"{only}: {shown} of {cases} cases, and {len(inside)} contrasts inside a version"
+    return f"{only}: {selected} of {cases} cases, and {len(inside)} contrasts inside a version"
 
 
 def render_warnings(comparison: Comparison) -> Iterable[RenderableType]:

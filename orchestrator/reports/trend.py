@@ -52,13 +52,13 @@ class TrendPoint:
 
 def points(comparison: Comparison) -> dict[Case, list[TrendPoint]]:
     to_baseline = by_candidate(comparison.contrasts) | by_candidate(comparison.references)
-    before = {one.pair.arms[1]: one for one in comparison.neighbours}
-    places = {version: place for place, version in enumerate(in_order(comparison.plan.versions))}
-    found: dict[Case, list[TrendPoint]] = {}
+    before = {contrast.pair.arms[1]: contrast for contrast in comparison.neighbours}
+    positions = {version: position for position, version in enumerate(in_order(comparison.plan.versions))}
+    by_case: dict[Case, list[TrendPoint]] = {}
     for arm in comparison.arms:
-        if arm.version in places:
-            found.setdefault(arm.case, []).append(TrendPoint(arm, to_baseline.get(arm.key), before.get(arm.key)))
-    return {case: sorted(of_case, key=lambda one: places[one.arm.version]) for case, of_case in found.items()}
+        if arm.version in positions:
+            by_case.setdefault(arm.case, []).append(TrendPoint(arm, to_baseline.get(arm.key), before.get(arm.key)))
+    return {case: sorted(of_case, key=lambda point: positions[point.arm.version]) for case, of_case in by_case.items()}
 
 
 def layout(comparison: Comparison, width: int) -> RenderableType:
@@ -66,10 +66,10 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
     parts: list[RenderableType] = [_head(comparison), *table.render_warnings(comparison)]
     for case, of_case in points(comparison).items():
         parts += [Text(), _grid(case, of_case, width, notes)]
-        if told := instead(comparison, of_case):
-            parts.append(safe_text(f" {told}"))
+        if line := instead(comparison, of_case):
+            parts.append(safe_text(f" {line}"))
         parts.append(safe_text(f" {summary(of_case)}"))
-    if any(one.pair.kind == "case" for one in comparison.contrasts):
+    if any(contrast.pair.kind == "case" for contrast in comparison.contrasts):
         parts += [Text(), safe_text("contrasts inside a version: --table verdicts", style="dim")]
     return Group(*parts, *table.below(notes.lines(comparison.plan.alpha)))
 
@@ -88,7 +88,7 @@ def instead(comparison: Comparison, of_case: Sequence[TrendPoint]) -> str:
     """Return a line that names the version ratios refer to if the baseline has no time, or ''."""
     baseline = comparison.plan.versions[0]
     other = next(
-        (one.contrast.pair.arms[0].version for one in of_case if one.contrast and one.contrast.ratio), baseline
+        (point.contrast.pair.arms[0].version for point in of_case if point.contrast and point.contrast.ratio), baseline
     )
     return f"ratios are to {other}: {baseline} has no time." if other != baseline else ""
 
@@ -145,23 +145,27 @@ def _ratio_point(point: TrendPoint) -> RatioPoint:
 
 def steps_that_differ(of_case: Sequence[TrendPoint]) -> list[Contrast]:
     """Return the steps between neighbours that differ."""
-    return [one.step for one in of_case if one.step and one.step.verdict in ("slower", "faster")]
+    return [point.step for point in of_case if point.step and point.step.verdict in ("slower", "faster")]
 
 
 def summary(of_case: Sequence[TrendPoint]) -> str:
     """Summarize which neighbours differ, naming those that differ most."""
-    steps = [one.step for one in of_case if one.step]
-    found = steps_that_differ(of_case)
-    untold = sum(step.verdict == "inconclusive" for step in steps)
-    rest = f"; {untold} are not told" if untold else ""
+    steps = [point.step for point in of_case if point.step]
+    differing = steps_that_differ(of_case)
+    undecided = sum(step.verdict == "inconclusive" for step in steps)
+    rest = f"; {undecided} are not told" if undecided else ""
     if not steps:
         return "no neighbours to compare."
-    if not found:
+    if not differing:
         return f"no step of {len(steps)} between neighbours is shown to differ{rest}."
-    named = sorted(found, key=lambda one: -max(one.ratio or 1.0, 1 / (one.ratio or 1.0)))[:MOST_NAMED]
-    told = [f"{one.pair.arms[1].version} ({ratio(one.ratio or 1.0)} {one.verdict})" for one in found if one in named]
-    more = f", and {len(found) - len(named)} more" if len(found) > len(named) else ""
-    return f"steps that differ: {len(found)} of {len(steps)}: {', '.join(told)}{more}{rest}."
+    named = sorted(differing, key=lambda step: -max(step.ratio or 1.0, 1 / (step.ratio or 1.0)))[:MOST_NAMED]
+    listing = [
+        f"{step.pair.arms[1].version} ({ratio(step.ratio or 1.0)} {step.verdict})"
+        for step in differing
+        if step in named
+    ]
+    more = f", and {len(differing) - len(named)} more" if len(differing) > len(named) else ""
+    return f"steps that differ: {len(differing)} of {len(steps)}: {', '.join(listing)}{more}{rest}."
 
 
 def as_json(comparison: Comparison) -> str:

@@ -143,7 +143,7 @@ def trend() -> Chart:
     """Return a chart with the versions in order from left to right, and a line between two neighbours that differ."""
     base = alt.Chart(alt.NamedData("trend"))
     # Without a mark that is seen: it holds the place of versions that have no ratio.
-    places = base.mark_point(opacity=0, tooltip=None).encode(x=_in_order())
+    positions = base.mark_point(opacity=0, tooltip=None).encode(x=_in_order())
     between = alt.ExprRef("-width / length(domain('x')) / 2")
     steps = (
         alt.Chart(alt.NamedData("steps"))
@@ -161,18 +161,18 @@ def trend() -> Chart:
         shape=alt.Shape("verdict:N", scale=alt.Scale(domain=VERDICTS, range=SHAPES), legend=_legend()),
         tooltip=["version:N", "ratio:Q", "low:Q", "high:Q", "verdict:N"],
     )
-    one = (
+    parity = (
         alt.Chart(alt.NamedData("one"))
         .mark_rule(color=DIM, strokeDash=[3, 3])
         .encode(y=_upwards("ratio", RATIO, RATIO_LABEL))
     )
-    chart: Chart = alt.layer(places, one, steps, line, intervals, ratios).properties(height=TREND_PX)
+    chart: Chart = alt.layer(positions, parity, steps, line, intervals, ratios).properties(height=TREND_PX)
     return chart
 
 
 def _pace() -> Chart:
     base = alt.Chart(alt.NamedData("pace"))
-    places = base.mark_point(opacity=0, tooltip=None).encode(x=_in_order())
+    positions = base.mark_point(opacity=0, tooltip=None).encode(x=_in_order())
     title = "time a step"
     quartiles = base.mark_rule(color=ACCENT, strokeWidth=2).encode(
         x=_in_order(), y=_upwards("q1", title, TIME_LABEL), y2="q3:Q"
@@ -180,7 +180,7 @@ def _pace() -> Chart:
     line = base.mark_line(color=ACCENT, strokeWidth=1.5, point=alt.OverlayMarkDef(size=40, color=ACCENT)).encode(
         x=_in_order(), y=_upwards("ms", title, TIME_LABEL), tooltip=["version:N", "ms:Q"]
     )
-    chart: Chart = alt.layer(places, quartiles, line).properties(height=TREND_PX)
+    chart: Chart = alt.layer(positions, quartiles, line).properties(height=TREND_PX)
     return chart
 
 

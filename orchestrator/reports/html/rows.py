@@ -150,14 +150,14 @@ def notes_of(arm: ArmResult, contrast: Contrast | None) -> tuple[str, ...]:
     """Return each reason once, because that of a contrast may quote that of the arm."""
     reason = contrast.reason if contrast else ""
     drift = str(arm.drift) if arm.drift else ""
-    told = [
+    notes = [
         reason,
         "" if arm.reason in reason else arm.reason,
         "" if drift in reason else drift,
         EXPLORATORY if contrast and contrast.exploratory else "",
         margin_of(contrast.pair) if contrast else "",
     ]
-    return tuple(escape_value(one) for one in told if one)
+    return tuple(escape_value(note) for note in notes if note)
 
 
 def margin_of(pair: Pair) -> str:
@@ -167,24 +167,24 @@ def margin_of(pair: Pair) -> str:
 
 def contrast_rows(contrasts: Sequence[Contrast], names: Names) -> list[TableRow]:
     """Return the rows of contrasts other than those between the versions' steady times."""
-    return [contrast_row(one, names) for one in contrasts]
+    return [contrast_row(contrast, names) for contrast in contrasts]
 
 
 def contrast_row(contrast: Contrast, names: Names) -> TableRow:
     pair = contrast.pair
-    compared, version = describe_pair(pair, names), escape_value(pair.arms[1].version)
+    name, version = describe_pair(pair, names), escape_value(pair.arms[1].version)
     workload = escape_value(pair.workload)
-    told = (contrast.reason, EXPLORATORY if contrast.exploratory else "", margin_of(pair))
+    notes = (contrast.reason, EXPLORATORY if contrast.exploratory else "", margin_of(pair))
     return TableRow(
         anchor=names.anchors.get(pair.arms[1].case, ""),
         workload=workload,
-        case=compared,
+        case=name,
         version=version,
         verdict=VERDICTS[contrast.verdict],
-        notes=tuple(escape_value(one) for one in told if one),
+        notes=tuple(escape_value(note) for note in notes if note),
         cells={
             "workload": TableCell(workload),
-            "case": TableCell(compared),
+            "case": TableCell(name),
             "version": TableCell(version),
             "measure": TableCell(MEASURES[pair.metric]),
             **build_ratio_cells(contrast),
