@@ -15,6 +15,7 @@ from orchestrator.reports.columns import MARKS
 from orchestrator.reports.html import charts, document
 from orchestrator.reports.html.assets import asset, policy
 from orchestrator.reports.html.escape import escape_value, round_figure
+from orchestrator.reports.html.rows import TableColumn
 from orchestrator.terminal import output_file
 
 PAGE = "report.html"
@@ -29,13 +30,21 @@ class PageLine:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the page; `figures` are the positions of columns with figures, `judged` that of a verdict."""
+    """A table of the page; the column named `verdict` has the colour of its row's verdict."""
 
     title: str
-    headers: tuple[str, ...]
-    figures: tuple[int, ...]
+    columns: tuple[TableColumn, ...]
     rows: tuple[PageLine, ...]
-    judged: int = -1
+
+
+STEP_COLUMNS = (
+    TableColumn("step", "Step"),
+    TableColumn("versions", "Versions"),
+    TableColumn("kind", "Kind"),
+    TableColumn("took", "Took", True),
+    TableColumn("told", "Told"),
+    TableColumn("run", "Run"),
+)
 
 
 def write(state: State, result: SearchResult, directory: Path) -> Path:
@@ -98,25 +107,18 @@ def _tables(state: State, result: SearchResult) -> list[Table]:
         Table(
             "Versions visited",
             (
-                "Version",
-                f"Ratio to {escape_value(state.question.good)}",
-                "Interval",
-                "Step",
-                "Interval",
-                "Verdict",
-                "Share",
-                "Between, not visited",
+                TableColumn("version", "Version"),
+                TableColumn("ratio", f"Ratio to {escape_value(state.question.good)}", True),
+                TableColumn("interval", "Interval", True),
+                TableColumn("step", "Step", True),
+                TableColumn("step-interval", "Interval", True),
+                TableColumn("verdict", "Verdict"),
+                TableColumn("share", "Share", True),
+                TableColumn("between", "Between, not visited"),
             ),
-            (1, 2, 3, 4, 6),
             tuple(map(_version_line, path_rows(state, result))),
-            judged=5,
         ),
-        Table(
-            "Steps",
-            ("Step", "Versions", "Kind", "Took", "Told", "Run"),
-            (3,),
-            tuple(_step_line(number, step) for number, step in enumerate(state.steps, 1)),
-        ),
+        Table("Steps", STEP_COLUMNS, tuple(_step_line(number, step) for number, step in enumerate(state.steps, 1))),
     ]
 
 
