@@ -12,7 +12,7 @@ from orchestrator.measure.outline import REPLICATE_S
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.terminal.progress import View
 
-# Until three versions side by side have imported TensorFlow.
+# Seconds until three versions side by side have imported TensorFlow.
 START_S = 12.0
 SIDE_BY_SIDE = 3
 

@@ -37,11 +37,11 @@ from orchestrator.plan.request import RunOptions, suite_of
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
 
-# Where the usual rounds do not tell, as many as this, looked at once.
+# Rounds if the usual ones decide nothing; they are judged only once.
 MORE_ROUNDS = 40
-# Of --rounds and --budget, where they were given.
+# Times --rounds and --budget, if they were given.
 MORE_TIMES = 2
-# A step ends when its verdicts are there; this is for a case that takes minutes a round.
+# A step ends with its verdicts; this limits a case that takes minutes per round.
 BUDGET_S = 600.0
 
 
@@ -75,7 +75,7 @@ def begin(question: Question, directory: Path | None, view: View, hands: Hands |
     question = replace(question, good=good, bad=bad, run=replace(question.run, command=()))
     candidates = releases_between(good, bad)
     case = one_case(question.run)
-    # By its whole name, which no suite can make several of.
+    # By its full name, which selects one case whatever the suite holds.
     question = replace(question, run=replace(question.run, selected=(case.label,)))
     fresh = State(
         created=datetime.now(UTC).replace(microsecond=0),

@@ -12,9 +12,9 @@ from typing import Literal
 
 from orchestrator.model import STRICT, VerdictName
 
-# The middle of an interval, and its neighbours where the middle does not tell on which side the change is.
+# The middle of an interval, and its neighbours if the middle does not show on which side the change is.
 MOST_MIDDLES = 3
-# What is smaller than this share of the whole change is not worth more rounds.
+# A change smaller than this share of the overall change is not worth more rounds.
 WORTH = 0.1
 
 StepKind = Literal["ends", "split", "beside", "again"]

@@ -77,7 +77,7 @@ class State:
     case: Case
     candidates: tuple[str, ...]
     engine: str | None = None
-    # Whether the nightlies between neighbouring releases were taken in, and what there is to say about them.
+    # Whether the nightlies between neighbouring releases were added, and notes about them.
     deepened: bool = False
     notes: tuple[str, ...] = ()
     steps: tuple[Step, ...] = field(default=())

@@ -4,9 +4,6 @@ from orchestrator.bisect.search import BisectFinding, PathPart, SearchResult, Wa
 from orchestrator.bisect.state import State
 from orchestrator.reports.columns import interval, ratio
 
-# Of the whole change; less is told among the others.
-MOST = 0.5
-
 
 def announce_step(state: State, wanted: Wanted, number: int) -> str:
     return f"step {number}: {_why(state, wanted)}"

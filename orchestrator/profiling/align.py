@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from orchestrator.profiling.model import Function, Profile, Spent
 
-# What is called so often over all calls was called to build something.
+# A function with at most this many steady calls was called to build something.
 MOST_BUILDING_CALLS = 2
 
 
-# The same file under its names in different versions; each is applied to what the one before has left.
+# The same file has different names in different versions. Each pattern is applied to the result of the one before.
 MOVED = (
     (re.compile(r"^tensorflow_core/"), "tensorflow/"),
     (re.compile(r"^tensorflow/python/keras/"), "keras/"),

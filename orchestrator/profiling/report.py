@@ -30,11 +30,11 @@ from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import render_plain, safe_text
 
 SCHEMA = "tfcompare.profile/1"
-# From this width on a function's line and its calls per step have columns.
+# From this terminal width, a function's line and its calls per step have columns.
 WIDE = 110
 MOST_SHRUNK = 3
 WRITTEN_IN_C = "C"
-# The least width of a function's name, and what a version's figures take beside it.
+# The least width of a function's name, and the width of a version's figures next to it.
 NARROWEST_NAME, FIGURES, WIDE_FIGURES = 24, 15, 22
 FILES = {"profile": "json", "speedscope": "speedscope.json", "collapsed": "collapsed.txt"}
 CPROFILE_BUG = "https://github.com/python/cpython/issues/122029"
@@ -157,7 +157,7 @@ def _split_table(case_profiles: CaseProfiles) -> Table:
             _share(parts.train_ms, parts),
             _share(parts.other_ms, parts),
             format_time(parts.step_ms),
-            # Less than one is the machine's noise.
+            # A factor below 1 is noise of the machine.
             f"{max(1.0, profile.longer):.1f}x",
         )
     return table

@@ -29,7 +29,7 @@ from orchestrator.results.exit_error import find_error
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
 
-# Fewer could not tell what is called once a step from what is called once or twice.
+# With fewer calls, functions called once per step look like functions called once or twice.
 FEWEST_CALLS = 3
 PROFILE_FILE = "profile.json"
 
@@ -98,7 +98,7 @@ def _profile(options: ProfileOptions, run: PreparedRun, view: View) -> Profiled:
         error = Interrupted("interrupted")
     finally:
         workers.kill()
-        # A worker opens its stream before it knows what for; no row has come of it.
+        # A worker opens its stream before it gets its first command; a profile writes no rows to it.
         for directory in (run.directory.results, run.directory.settled):
             shutil.rmtree(directory, ignore_errors=True)
     if error and (heading is None or not any(arm.profile for arm in arms)):
@@ -136,12 +136,12 @@ class Profiler:
     run: PreparedRun
     workers: Workers
     calls: int
-    # The driver makes the code of these in their first replicate.
+    # The driver compiles the GPU code of these versions in their first replicate.
     cold: set[str]
 
     def profile(self, case: Case, version: str, number: int) -> ProfiledArm:
         arm = self._profile(case, version, number)
-        # A refusal says nothing of the card; a deadline that was missed once will be missed again.
+        # A refused case has compiled nothing. A deadline that was missed once will be missed again.
         if arm.outcome != "refused":
             self.cold.discard(version)
         return arm

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from orchestrator.model import Case, CasePair, Contrast, Params, params_text
 from orchestrator.terminal.text import clip
 
-# Of a case's name, in characters: a workload may have a parameter that holds a whole text.
+# Characters of a case's name: a parameter of a workload may hold a long text.
 LONGEST = 240
 
 

@@ -57,7 +57,7 @@ class BlockColumn:
     justify: JustifyMethod = "right"
     # Only names may wrap: squeezed, a figure would lose digits and look like another.
     wraps: bool = False
-    # Blanks before a piece, besides the one between any two columns.
+    # Blanks before a piece, in addition to the one between any two columns.
     gap: int = 0
 
     @property
@@ -115,7 +115,7 @@ def fits(line: Iterable[BlockColumn], width: int) -> bool:
 
 
 def table(rows: RowNames, columns: Sequence[BlockColumn]) -> Table:
-    # The one blank between columns comes of the box.
+    # The box puts one blank between columns.
     grid = Table(box=SIMPLE_HEAD, show_edge=False, padding=0)
     for column in columns:
         header = Text("\n").join(map(safe_text, column.header))

@@ -21,9 +21,9 @@ MEASURES: Mapping[Metric, str] = {
     "steady": "time a step", "first": "first call", "build": "build", "peak_rss": "peak memory", "traces": "traces",
 }  # fmt: skip
 STAR, WAVE = "*", "~"
-# To each side of the bar's middle; half a cell is the least that is drawn.
+# Cells on each side of the bar's middle; the smallest bar is half a cell.
 BAR_CELLS, NARROW_BAR_CELLS = 4, 3
-# Of a footnote, in characters; the run's journal has all of it.
+# Characters of a footnote; the run's journal has the full text.
 LONGEST = 1000
 
 
@@ -85,7 +85,7 @@ class Column:
     of: Literal["arm", "contrast"]
     cell: Cell
     meaning: str = ""
-    # What the legend calls it, where that is not its header.
+    # Its name in the legend, if that is not its header.
     word: str = ""
     since: int | None = None
     justify: JustifyMethod = "right"

@@ -18,7 +18,7 @@ from orchestrator.results.rundir import RunDir
 RESERVE = 1.25
 # A budget is rounded up to a multiple of the step: of ten seconds up to a minute, of a minute up to ten, and so on.
 STEPS_S = ((60, 10), (600, 60), (3600, 300), (LONGEST_S, 1800))
-# What of the first command line decides which environments the versions get.
+# The flags of the first command line that decide which environments the versions get.
 OF_ENVIRONMENTS = ("--base", "--ca-bundle", "--wheelhouse", "--gpu-request")
 
 
@@ -41,8 +41,7 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
         for arm in plan.arms()
         if arm.case.label in labels and arm.version not in lost and not is_closed(arm.key, comparison, past)
     ]
-    # Without a calibration the run ended in its pilot, and nothing is known of what a round takes. One arm gives no
-    # ratio.
+    # Without a calibration the run ended in its pilot, so the length of a round is unknown. One arm gives no ratio.
     if (
         len(arms) < 2
         or not past.progress.calibration

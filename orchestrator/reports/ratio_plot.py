@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from orchestrator.model import VerdictName
 from orchestrator.reports.columns import MARKS, ratio
 
-# A scale shows at least so much to each side of its middle, or noise would fill the line.
+# A scale shows at least this much on each side of its middle; otherwise noise would fill the line.
 LEAST = math.log(1.1)
 FEWEST_CELLS, MOST_CELLS = 12, 40
 ONE, WHISKER, POINT, CUT_LOW, CUT_HIGH = "│", "─", "●", "◂", "▸"

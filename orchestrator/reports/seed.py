@@ -56,7 +56,7 @@ class Study:
         self.modes = {mode for _, mode, _ in self._cases}
         self._arms = {arm.key: arm for arm in comparison.arms}
         steady = [contrast for contrast in comparison.contrasts if contrast.pair.metric == "steady"]
-        # A claim may ask for the same two arms with a margin of its own; the last one stays, which has the run's.
+        # A claim may compare the same two arms with another margin; the contrast with the run's margin comes last.
         steady.sort(key=lambda contrast: contrast.pair.margin is None)
         self._contrasts = {contrast.pair.arms: contrast for contrast in steady}
 

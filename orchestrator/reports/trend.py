@@ -19,7 +19,7 @@ from orchestrator.reports.summary import by_candidate
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.trend/1"
-# From here on there is room for intervals beside the plot.
+# From this terminal width there is room for intervals next to the plot.
 WIDE = 92
 MOST_NAMED = 5
 LEGEND = (

@@ -21,7 +21,7 @@ def safe_text(text: str, style: StyleType = "") -> Text:
 
 
 def escape_unprintable(text: str) -> str:
-    # Nearly everything is, and there may be ten thousand cells of it.
+    # Nearly every text is printable, and a table may have ten thousand cells.
     if text.isprintable():
         return text
     return "".join(map(_escape_character, re.sub(r"[ \t]*\n[ \t\n]*", " ", text)))

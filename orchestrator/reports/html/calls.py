@@ -16,7 +16,7 @@ from orchestrator import contract
 from orchestrator.model import ArmKey
 from orchestrator.results.streams import figures, is_label, labels
 
-# A power of two, so that what was summed up over few calls can be summed up further.
+# A power of two, so that medians over few calls can be combined into medians over more.
 MOST_POINTS = 64
 QUARTILES = (0.25, 0.5, 0.75)
 

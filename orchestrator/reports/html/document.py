@@ -178,5 +178,5 @@ def _runtime() -> str:
     They are of the release that altair writes for.
     """
     bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=vega_lite()))
-    # Both stand in strings there, where the backslash changes nothing.
+    # Both occur only inside strings, where the backslash changes nothing.
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

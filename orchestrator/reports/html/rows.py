@@ -11,7 +11,7 @@ from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.reports.summary import by_candidate
 from orchestrator.terminal.durations import format_time
 
-# What stands in a verdict's place where there is none, with its mark.
+# The words for an arm without a verdict, with their marks.
 OTHERS = {"baseline": "·", "refused": "–", "died": "✕", "not compared": "·"}
 EXPLORATORY = "exploratory: more rounds were taken after the error was spent; confirm it by a new run"
 
