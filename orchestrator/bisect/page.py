@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import vl_convert
 
 from orchestrator.bisect.report import PathRow, facts, path_rows
@@ -55,13 +54,7 @@ def write(state: State, result: SearchResult, directory: Path) -> Path:
 
 def render(state: State, result: SearchResult) -> str:
     style = asset("page.css")
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = document.template_environment(Path(__file__).parent)
     question = state.question
     steps = f"{question.good} to {question.bad}"
     return environment.get_template("page.html.j2").render(

@@ -71,8 +71,8 @@ class Plain(Quiet):
             self.say(f"{version}: {text}")
 
     def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
-        left = format_minutes_seconds(left_s)
-        self.say(f"round {number} of at most {most}: {cases} cases in {took_s:.0f} s, at most {left} left")
+        remaining = format_minutes_seconds(left_s)
+        self.say(f"round {number} of at most {most}: {cases} cases in {took_s:.0f} s, at most {remaining} left")
 
 
 class Animated(Plain):

@@ -32,7 +32,7 @@ from orchestrator.reports.html.rows import (
 from orchestrator.reports.summary import sentences
 from orchestrator.results.run import Run
 
-FOLDER = Path(__file__).parent
+DIRECTORY = Path(__file__).parent
 NOTHING_MEASURED = "Nothing was compared."
 
 
@@ -45,7 +45,7 @@ def render_page(run: Run, calls: Calls) -> str:
     style, script, runtime = asset("page.css"), asset("page.js"), _runtime()
     versions = comparison.plan.versions
     return (
-        _environment()
+        template_environment(DIRECTORY)
         .get_template("page.html.j2")
         .render(
             policy=policy(style, runtime, script),
@@ -154,9 +154,9 @@ def _join_with_and(words: tuple[str, ...]) -> str:
     return " and ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
-def _environment() -> jinja2.Environment:
+def template_environment(directory: Path) -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER),
+        loader=jinja2.FileSystemLoader(directory),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
