@@ -29,31 +29,33 @@ def releases_between(good: str, bad: str) -> tuple[str, ...]:
     return good, *inside, bad
 
 
-def nightlies_between(earlier: str, later: str, known: Iterable[str]) -> tuple[str, ...]:
+def nightlies_between(earlier: str, later: str, numbers: Iterable[str]) -> tuple[str, ...]:
     """Return the nightlies between two versions, sorted by number.
 
     A nightly of 2.21.0 is older than 2.21.0, and newer than 2.20.0.
     """
     low, high = Number(earlier), Number(later)
-    return tuple(sorted((one for one in known if is_nightly(one) and low < Number(one) < high), key=Number))
+    return tuple(
+        sorted((number for number in numbers if is_nightly(number) and low < Number(number) < high), key=Number)
+    )
 
 
 def with_nightlies(
-    candidates: Sequence[str], places: Iterable[tuple[str, str]], known: Iterable[str]
+    candidates: Sequence[str], neighbours: Iterable[tuple[str, str]], numbers: Iterable[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the candidates and all nightlies between those neighbours, and notes where there are none."""
-    listed = list(known)
-    found, notes = list(candidates), []
-    for earlier, later in places:
-        inside = nightlies_between(earlier, later, listed)
+    numbers = tuple(numbers)
+    versions, notes = list(candidates), []
+    for earlier, later in neighbours:
+        inside = nightlies_between(earlier, later, numbers)
         if not inside:
-            notes.append(f"the index has no nightly between {earlier} and {later}{_describe_kept_nightlies(listed)}")
-        found += inside
-    return tuple(sorted(dict.fromkeys(found), key=Number)), tuple(notes)
+            notes.append(f"the index has no nightly between {earlier} and {later}{_describe_kept_nightlies(numbers)}")
+        versions += inside
+    return tuple(sorted(dict.fromkeys(versions), key=Number)), tuple(notes)
 
 
-def _describe_kept_nightlies(known: Sequence[str]) -> str:
-    dated = sorted(number[-8:] for number in known if is_nightly(number))
+def _describe_kept_nightlies(numbers: Sequence[str]) -> str:
+    dated = sorted(number[-8:] for number in numbers if is_nightly(number))
     if not dated:
         return ": it has none at all for the newest release's Python"
     first = dated[0]

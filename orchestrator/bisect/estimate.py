@@ -12,24 +12,24 @@ from orchestrator.measure.outline import REPLICATE_S
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.terminal.progress import View
 
-# Until three versions side by side have imported TensorFlow.
+# Seconds until three versions side by side have imported TensorFlow.
 START_S = 12.0
 SIDE_BY_SIDE = 3
 
 
-def lines(known: State, view: View) -> list[str]:
+def lines(state: State, view: View) -> list[str]:
     """Return the lines of a plan; the engine prints its lines before them."""
-    run = known.question.run
+    run = state.question.run
     _, engine = choose_engine(run.engine, run.isolation, run.environments, view.say)
     try:
-        versions = {number: catalog.find(number) for number in known.candidates}
+        versions = {number: catalog.find(number) for number in state.candidates}
         outlooks = {number: engine.outlook(version) if version else None for number, version in versions.items()}
         storage = engine.storage()
     finally:
         engine.close()
     lacking = [number for number, outlook in outlooks.items() if outlook is None or outlook.state != "ready"]
     downloads = [outlook.download for outlook in outlooks.values() if outlook and outlook.download]
-    return [_steps(known), *_installs(lacking, known, storage[1] if storage else Path()), *dict.fromkeys(downloads)]
+    return [_steps(state), *_installs(lacking, state, storage[1] if storage else Path()), *dict.fromkeys(downloads)]
 
 
 def most_likely(inside: int) -> int:
@@ -37,12 +37,12 @@ def most_likely(inside: int) -> int:
     return 1 + math.ceil(math.log2(inside + 1))
 
 
-def _steps(known: State) -> str:
-    inside = len(known.candidates) - 2
+def _steps(state: State) -> str:
+    inside = len(state.candidates) - 2
     low, high = ((START_S + SIDE_BY_SIDE * (looks + 1) * REPLICATE_S) / 60 for looks in (LOOKS[0], LOOKS[-1]))
     took = f"a step takes {low:.1f} to {high:.1f} min where building and calls are short"
-    ends = f"{known.candidates[0]} to {known.candidates[-1]}"
-    if known.question.every:
+    ends = f"{state.candidates[0]} to {state.candidates[-1]}"
+    if state.question.every:
         return f"plan: every version from {ends}, {inside} between them: about {inside + 1} steps; {took}"
     return (
         f"plan: {ends}, {inside} versions between them: about {most_likely(inside)} steps to a single change, more if "
@@ -50,16 +50,16 @@ def _steps(known: State) -> str:
     )
 
 
-def _installs(lacking: list[str], known: State, folder: Path) -> list[str]:
+def _installs(lacking: list[str], state: State, directory: Path) -> list[str]:
     if not lacking:
         return ["every version is ready"]
-    inside = len(known.candidates) - 2
-    likely = len(lacking) if known.question.every else min(len(lacking), most_likely(inside) + 1)
-    free = free_gb(folder)
-    told = (
-        f"{len(lacking)} of {len(known.candidates)} versions are not ready, and made so when their turn comes: a "
+    inside = len(state.candidates) - 2
+    likely = len(lacking) if state.question.every else min(len(lacking), most_likely(inside) + 1)
+    free = free_gb(directory)
+    message = (
+        f"{len(lacking)} of {len(state.candidates)} versions are not ready, and made so when their turn comes: a "
         f"minute or more and about {CPU_GB} GB each ({free:.0f} GB are free)"
     )
     if likely * CPU_GB <= free:
-        return [told]
-    return [told, f"warning: {likely} of them may be needed, and there is no room for {likely * CPU_GB:.0f} GB"]
+        return [message]
+    return [message, f"warning: {likely} of them may be needed, and there is no room for {likely * CPU_GB:.0f} GB"]

@@ -55,9 +55,9 @@ def end_lost(comparison: Comparison, wanted: Wanted, timeouts: Collection[str]) 
     lost = [arm for arm in comparison.arms if arm.version in wanted.versions and not _usable(arm, timeouts)]
     if not lost:
         return None
-    told = "\n".join(f"{arm.version} {arm.outcome}: {arm.reason}" for arm in lost)
+    reasons = "\n".join(f"{arm.version} {arm.outcome}: {arm.reason}" for arm in lost)
     kind = NothingSelected if all(arm.outcome == "refused" for arm in lost) else ArmsDied
-    return kind(f"an end of the search cannot be measured; take another --good or --bad:\n{told}")
+    return kind(f"an end of the search cannot be measured; take another --good or --bad:\n{reasons}")
 
 
 def why_not(arm: ArmResult) -> str:
@@ -89,7 +89,7 @@ def _late(pair: tuple[str, str], timeouts: Collection[str], thorough: bool) -> B
 def _finding(pair: tuple[str, str], baseline: str, contrasts: dict[str, Contrast], thorough: bool) -> BisectFinding:
     earlier, later = pair
     contrast = contrasts[later if earlier == baseline else earlier]
-    found = BisectFinding(
+    finding = BisectFinding(
         earlier=baseline,
         later=contrast.pair.arms[1][1],
         verdict=contrast.verdict,
@@ -100,4 +100,4 @@ def _finding(pair: tuple[str, str], baseline: str, contrasts: dict[str, Contrast
         rounds=contrast.rounds,
         thorough=thorough,
     )
-    return found if earlier == baseline else swap_versions(found)
+    return finding if earlier == baseline else swap_versions(finding)

@@ -13,7 +13,7 @@ from orchestrator.bisect.search import BisectFinding, latest
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinedRatio:
     """A ratio joined over `over` runs; with one run, it is that run's ratio."""
 
     ratio: float
@@ -22,23 +22,23 @@ class Joined:
     over: int
 
 
-def join_ratios(first: str, findings: Iterable[BisectFinding]) -> dict[str, Joined]:
+def join_ratios(first: str, findings: Iterable[BisectFinding]) -> dict[str, JoinedRatio]:
     """Return the ratio of each version, joined over the path that leaves the narrowest interval."""
     edges: dict[str, list[tuple[str, float, float]]] = {}
-    for found in latest(findings).values():
-        if found.ratio is None or found.ci_low is None or found.ci_high is None:
+    for finding in latest(findings).values():
+        if finding.ratio is None or finding.ci_low is None or finding.ci_high is None:
             continue
-        theta, width = math.log(found.ratio), (math.log(found.ci_high) - math.log(found.ci_low)) / 2
-        edges.setdefault(found.earlier, []).append((found.later, theta, width**2))
-        edges.setdefault(found.later, []).append((found.earlier, -theta, width**2))
-    done: dict[str, Joined] = {}
+        theta, width = math.log(finding.ratio), (math.log(finding.ci_high) - math.log(finding.ci_low)) / 2
+        edges.setdefault(finding.earlier, []).append((finding.later, theta, width**2))
+        edges.setdefault(finding.later, []).append((finding.earlier, -theta, width**2))
+    done: dict[str, JoinedRatio] = {}
     ahead = [(0.0, 0, first, 0.0)]
     while ahead:
         square, over, version, theta = heapq.heappop(ahead)
         if version in done:
             continue
         width = math.sqrt(square)
-        done[version] = Joined(math.exp(theta), math.exp(theta - width), math.exp(theta + width), over)
+        done[version] = JoinedRatio(math.exp(theta), math.exp(theta - width), math.exp(theta + width), over)
         for other, step, own in edges.get(version, ()):
             if other not in done:
                 heapq.heappush(ahead, (square + own, over + 1, other, theta + step))

@@ -4,18 +4,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import vl_convert
 
-from orchestrator.bisect.joined_ratios import join_ratios
-from orchestrator.bisect.report import facts, path_steps
-from orchestrator.bisect.search import Found
-from orchestrator.bisect.state import State
-from orchestrator.bisect.wording import conclusions, share
-from orchestrator.reports.columns import MARKS, interval, ratio
+from orchestrator.bisect.report import PathRow, facts, path_rows
+from orchestrator.bisect.search import SearchResult
+from orchestrator.bisect.state import State, Step
+from orchestrator.bisect.wording import conclusions
+from orchestrator.reports.columns import MARKS
 from orchestrator.reports.html import charts, document
 from orchestrator.reports.html.assets import asset, policy
 from orchestrator.reports.html.escape import escape_value, round_figure
+from orchestrator.reports.html.rows import TableColumn
 from orchestrator.terminal import output_file
 
 PAGE = "report.html"
@@ -30,126 +29,116 @@ class PageLine:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the page; `figures` are the positions of columns with figures, `judged` that of a verdict."""
+    """A table of the page; the column named `verdict` has the colour of its row's verdict."""
 
     title: str
-    headers: tuple[str, ...]
-    figures: tuple[int, ...]
+    columns: tuple[TableColumn, ...]
     rows: tuple[PageLine, ...]
-    judged: int = -1
 
 
-def write(known: State, found: Found, folder: Path) -> Path:
-    path = folder / PAGE
-    output_file.write(path, render(known, found), "--out", within=True)
+STEP_COLUMNS = (
+    TableColumn("step", "Step"),
+    TableColumn("versions", "Versions"),
+    TableColumn("kind", "Kind"),
+    TableColumn("took", "Took", True),
+    TableColumn("told", "Told"),
+    TableColumn("run", "Run"),
+)
+
+
+def write(state: State, result: SearchResult, directory: Path) -> Path:
+    path = directory / PAGE
+    output_file.write(path, render(state, result), "--out", within=True)
     return path
 
 
-def render(known: State, found: Found) -> str:
+def render(state: State, result: SearchResult) -> str:
     style = asset("page.css")
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    question = known.question
+    environment = document.template_environment(Path(__file__).parent)
+    question = state.question
     steps = f"{question.good} to {question.bad}"
     return environment.get_template("page.html.j2").render(
         policy=policy(style),
         style=style,
-        title=escape_value(f"{known.case.workload} from {steps}"),
-        case=escape_value(known.case.label),
-        created=known.created,
-        facts=escape_value(facts(known)),
-        conclusions=[escape_value(line) for line in conclusions(known, found)],
+        title=escape_value(f"{state.case.workload} from {steps}"),
+        case=escape_value(state.case.label),
+        created=state.created,
+        facts=escape_value(facts(state)),
+        conclusions=[escape_value(line) for line in conclusions(state, result)],
         notes=[
-            *(escape_value(f"{one.version} was left out: {one.reason}") for one in known.skipped.values()),
-            *map(escape_value, known.notes),
+            *(escape_value(f"{skipped.version} was left out: {skipped.reason}") for skipped in state.skipped.values()),
+            *map(escape_value, state.notes),
         ],
         first=escape_value(question.good),
-        plot=_plot(known, found) if found.whole else "",
-        label=escape_value(" ".join(conclusions(known, found))),
-        tables=_tables(known, found),
+        plot=_plot(state, result) if result.overall else "",
+        label=escape_value(" ".join(conclusions(state, result))),
+        tables=_tables(state, result),
     )
 
 
-def _plot(known: State, found: Found) -> str:
+def _plot(state: State, result: SearchResult) -> str:
     """Draw the plot here, because pages on paper or in mail run no script."""
-    places = join_ratios(known.question.good, known.findings)
     trend: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
-    for version, part in path_steps(found):
-        at = places.get(version)
-        row: dict[str, Any] = {"version": escape_value(version)}
-        if at:
-            row |= {"ratio": round_figure(at.ratio), "low": round_figure(at.ci_low), "high": round_figure(at.ci_high)}
-            row["verdict"] = part.finding.verdict if part and part.finding else "same"
-        trend.append(row)
-        if part and part.finding and part.finding.changed:
-            steps.append(
-                {
-                    "version": escape_value(version),
-                    "before": escape_value(part.earlier),
-                    "verdict": part.finding.verdict,
-                }
-            )
+    for row in path_rows(state, result):
+        version = escape_value(row.version)
+        values: dict[str, Any] = {"version": version}
+        if row.joined:
+            figures = (row.joined.ratio, row.joined.ci_low, row.joined.ci_high)
+            values |= dict(zip(("ratio", "low", "high"), map(round_figure, figures), strict=True))
+            values["verdict"] = row.finding.verdict if row.finding else "same"
+        trend.append(values)
+        if row.part and row.finding and row.finding.changed:
+            steps.append({"version": version, "before": escape_value(row.part.earlier), "verdict": row.finding.verdict})
     spec = charts.trend().properties(width=WIDTH_PX).configure(**charts.CONFIG).to_dict()
     spec["datasets"] = {"trend": trend, "steps": steps, "one": [{"ratio": 1}]}
     return str(vl_convert.vegalite_to_svg(spec, vl_version=document.vega_lite()))
 
 
-def _tables(known: State, found: Found) -> list[Table]:
-    places = join_ratios(known.question.good, known.findings)
-    way, steps = [], []
-    for version, part in path_steps(found):
-        at, finding = places.get(version), part.finding if part else None
-        of = share(part, found.whole) if part else None
-        figures = (ratio(at.ratio), interval(at) if at.over else "") if at else ("", "")
-        step = (ratio(finding.ratio) if finding and finding.ratio else "", interval(finding) if finding else "")
-        word = f"{MARKS[finding.verdict]} {finding.verdict}" if finding else ""
-        between = ", ".join(part.inside) if part else ""
-        way.append(
-            PageLine(
-                tuple(
-                    map(
-                        escape_value,
-                        (
-                            version,
-                            *figures,
-                            *step,
-                            word,
-                            f"{of:.0%}" if of is not None and finding and finding.changed else "",
-                            between,
-                        ),
-                    )
-                ),
-                finding.verdict if finding else "",
-            )
-        )
-    for number, done in enumerate(known.steps, 1):
-        told = [f"{one.later} against {one.earlier}: {one.verdict}" for one in done.findings]
-        told += [f"{one.version}: {one.reason}" for one in done.skipped]
-        took = f"{done.seconds:.0f} s"
-        cells = (str(number), " ".join(done.versions), done.kind, took, "; ".join(told), done.run or "")
-        steps.append(PageLine(tuple(map(escape_value, cells))))
+def _tables(state: State, result: SearchResult) -> list[Table]:
     return [
         Table(
             "Versions visited",
             (
-                "Version",
-                f"Ratio to {escape_value(known.question.good)}",
-                "Interval",
-                "Step",
-                "Interval",
-                "Verdict",
-                "Share",
-                "Between, not visited",
+                TableColumn("version", "Version"),
+                TableColumn("ratio", f"Ratio to {escape_value(state.question.good)}", True),
+                TableColumn("interval", "Interval", True),
+                TableColumn("step", "Step", True),
+                TableColumn("step-interval", "Interval", True),
+                TableColumn("verdict", "Verdict"),
+                TableColumn("share", "Share", True),
+                TableColumn("between", "Between, not visited"),
             ),
-            (1, 2, 3, 4, 6),
-            tuple(way),
-            judged=5,
+            tuple(map(_version_line, path_rows(state, result))),
         ),
-        Table("Steps", ("Step", "Versions", "Kind", "Took", "Told", "Run"), (3,), tuple(steps)),
+        Table("Steps", STEP_COLUMNS, tuple(_step_line(number, step) for number, step in enumerate(state.steps, 1))),
     ]
+
+
+def _version_line(row: PathRow) -> PageLine:
+    verdict = row.finding.verdict if row.finding else ""
+    cells = (
+        row.version,
+        row.ratio_text,
+        row.interval_text,
+        row.step_ratio_text,
+        row.step_interval_text,
+        f"{MARKS[row.finding.verdict]} {verdict}" if row.finding else "",
+        row.share_text,
+        ", ".join(row.skipped_over),
+    )
+    return PageLine(tuple(map(escape_value, cells)), verdict)
+
+
+def _step_line(number: int, step: Step) -> PageLine:
+    results = [f"{finding.later} against {finding.earlier}: {finding.verdict}" for finding in step.findings]
+    results += [f"{skipped.version}: {skipped.reason}" for skipped in step.skipped]
+    cells = (
+        str(number),
+        " ".join(step.versions),
+        step.kind,
+        f"{step.seconds:.0f} s",
+        "; ".join(results),
+        step.run or "",
+    )
+    return PageLine(tuple(map(escape_value, cells)))

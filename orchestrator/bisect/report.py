@@ -1,26 +1,24 @@
 """The report of a search: the answer, the path with one line per visited version, and the steps; also as an object."""
 
 import math
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.bisect.joined_ratios import Joined, join_ratios
-from orchestrator.bisect.search import BisectFinding, Found, PathPart
-from orchestrator.bisect.state import State
+from orchestrator.bisect.joined_ratios import JoinedRatio, join_ratios
+from orchestrator.bisect.search import BisectFinding, PathPart, SearchResult
+from orchestrator.bisect.state import State, Step
 from orchestrator.bisect.wording import conclusions, share
-from orchestrator.model import VerdictName
 from orchestrator.plan.pairs import ALPHA
-from orchestrator.reports.columns import MARKS, STYLES, Notes, interval, ratio
+from orchestrator.reports.columns import Notes, format_verdict, interval, ratio
 from orchestrator.reports.grid import Grid
-from orchestrator.reports.ratio_plot import RatioScale, cells_for
+from orchestrator.reports.ratio_table import RatioColumn, RatioPoint, ratio_table
 from orchestrator.reports.table import below
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.bisect/1"
-NARROWEST = 8
 WIDE = 100
 LEGEND = (
     "plot: ratio to {first} with its interval on a log scale, joined over the runs between them · step: against the "
@@ -28,90 +26,138 @@ LEGEND = (
 )
 
 
-def layout(known: State, found: Found, width: int) -> RenderableType:
+def layout(state: State, result: SearchResult, width: int) -> RenderableType:
     notes = Notes()
-    parts: list[RenderableType] = [_head(known)]
-    for place, line in enumerate(conclusions(known, found)):
-        parts.append(safe_text(line, style="bold" if place == 0 else ""))
-    if found.whole is not None:
-        parts += [Text(), _way(known, found, width, notes)]
-    left_out = known.skipped.values()
-    if left_out or known.notes:
+    parts: list[RenderableType] = [_head(state)]
+    for index, line in enumerate(conclusions(state, result)):
+        parts.append(safe_text(line, style="bold" if index == 0 else ""))
+    if result.overall is not None:
+        parts += [Text(), _way(state, result, width, notes)]
+    left_out = state.skipped.values()
+    if left_out or state.notes:
         parts.append(Text())
-    told = [f"{one.version} was left out: {one.reason.partition(chr(10))[0]}" for one in left_out]
-    parts += [safe_text(line, style="yellow") for line in told]
-    parts += [safe_text(note, style="yellow") for note in known.notes]
+    for skipped in left_out:
+        reason = skipped.reason.partition("\n")[0]
+        parts.append(safe_text(f"{skipped.version} was left out: {reason}", style="yellow"))
+    parts += [safe_text(note, style="yellow") for note in state.notes]
     return Group(*parts, *below(notes.lines(ALPHA)))
 
 
-def _head(known: State) -> Text:
+def _head(state: State) -> Text:
     lines = (
-        safe_text(f"tfcompare bisect {known.case.label}", style="bold"),
-        safe_text(facts(known), style="dim"),
-        safe_text(LEGEND.format(first=known.question.good), style="dim"),
+        safe_text(f"tfcompare bisect {state.case.label}", style="bold"),
+        safe_text(facts(state), style="dim"),
+        safe_text(LEGEND.format(first=state.question.good), style="dim"),
     )
     return Text("\n").join(lines)
 
 
-def facts(known: State) -> str:
+def facts(state: State) -> str:
     """Return where and how the search was measured, in one line."""
-    host, run = known.host, known.question.run
+    host, run = state.host, state.question.run
     device = "gpu" if run.environments.gpu else "cpu"
     machine = f"{host.get('cpu')}, {host.get('usable_cores')} cores"
-    told = (known.engine, device, machine, f"margin {run.margin:.0%}", took(known))
-    return " · ".join(str(one) for one in told if one)
+    parts = (state.engine, device, machine, f"margin {run.margin:.0%}", took(state))
+    return " · ".join(str(part) for part in parts if part)
 
 
-def took(known: State) -> str:
-    steps = len(known.measured)
-    seconds = sum(step.seconds for step in known.steps)
+def took(state: State) -> str:
+    steps = len(state.measured)
+    seconds = sum(step.seconds for step in state.steps)
     return f"{steps} step{'s' if steps != 1 else ''} in {seconds / 60:.1f} min"
 
 
-def path_steps(found: Found) -> list[tuple[str, PathPart | None]]:
-    """Return the versions on the path, each with the part that leads to it."""
-    return [(found.parts[0].earlier, None), *((part.later, part) for part in found.parts)]
+@dataclass(frozen=True)
+class PathRow:
+    """A version on the path, with its ratio to the first version and, except for the first, the part that leads to it.
+
+    `share` is the part's share of the whole change.
+    """
+
+    version: str
+    joined: JoinedRatio | None
+    part: PathPart | None
+    share: float | None
+
+    @property
+    def finding(self) -> BisectFinding | None:
+        return self.part.finding if self.part else None
+
+    @property
+    def ratio_text(self) -> str:
+        return ratio(self.joined.ratio) if self.joined else ""
+
+    @property
+    def interval_text(self) -> str:
+        return interval(self.joined) if self.joined and self.joined.over else ""
+
+    @property
+    def step_ratio_text(self) -> str:
+        return ratio(self.finding.ratio) if self.finding and self.finding.ratio else ""
+
+    @property
+    def step_interval_text(self) -> str:
+        return interval(self.finding) if self.finding else ""
+
+    @property
+    def share_text(self) -> str:
+        return f"{self.share:.0%}" if self.share is not None and self.finding and self.finding.changed else ""
+
+    @property
+    def skipped_over(self) -> tuple[str, ...]:
+        """The versions between this one and the one before it on the path."""
+        return self.part.inside if self.part else ()
 
 
-def _way(known: State, found: Found, width: int, notes: Notes) -> Grid:
-    places = join_ratios(known.question.good, known.findings)
-    rows = [_row(version, part, places.get(version), found, notes) for version, part in path_steps(found)]
-    headers = ["version", "ratio", "interval", "", "step", "interval", "verdict", "share", "between"]
-    right = [False, True, True, False, True, True, False, True, True]
-    dropped = [2, 5] if width < WIDE else []
-    if not any(str(row[8]) for row in rows):
-        dropped.append(8)
-    keep = [at for at in range(len(headers)) if at not in dropped]
-    widths = [max(len(headers[at]), *(len(str(row[at])) for row in rows)) for at in keep if at != 3]
-    scale = RatioScale.over([(one.ratio, one.ci_low, one.ci_high) for one in places.values()], cells_for(width, widths))
-    headers[3] = scale.header()
-    grid = Grid(
-        title=safe_text("the way", style="bold"),
-        headers=[headers[at] for at in keep],
-        right=[right[at] for at in keep],
-        narrowest=NARROWEST,
-    )
-    for (version, part), row in zip(path_steps(found), rows, strict=True):
-        verdict = _verdict_at(part, version == known.question.good)
-        cells = [*row[:3], _plot(places.get(version), verdict, scale), *row[4:]]
-        grid.add(*(cells[at] for at in keep))
-    return grid
-
-
-def _row(version: str, part: PathPart | None, at: Joined | None, found: Found, notes: Notes) -> list[str | Text]:
-    where: list[str | Text] = [version, ratio(at.ratio) if at else "", interval(at) if at and at.over else "", ""]
-    if part is None or part.finding is None:
-        return [*where, "", "", "", "", str(len(part.inside)) if part and part.inside else ""]
-    finding, of = part.finding, share(part, found.whole)
-    verdict = Text(f"{MARKS[finding.verdict]} {finding.verdict}{notes.mark(_why(part))}", style=STYLES[finding.verdict])
+def path_rows(state: State, result: SearchResult) -> list[PathRow]:
+    ratios = join_ratios(state.question.good, state.findings)
+    first = result.parts[0].earlier
     return [
-        *where,
-        ratio(finding.ratio) if finding.ratio else "",
-        interval(finding),
-        verdict,
-        f"{of:.0%}" if of is not None and finding.changed and found.whole and found.whole.changed else "",
-        str(len(part.inside)) if part.inside else "",
+        PathRow(first, ratios.get(first), None, None),
+        *(PathRow(part.later, ratios.get(part.later), part, share(part, result.overall)) for part in result.parts),
     ]
+
+
+def _way(state: State, result: SearchResult, width: int, notes: Notes) -> Grid:
+    rows = path_rows(state, result)
+    visited = join_ratios(state.question.good, state.findings).values()
+    changed = result.overall is not None and result.overall.changed
+    between = RatioColumn[PathRow](header="between", cell=lambda row: str(len(row.skipped_over) or ""), right=True)
+    return ratio_table(
+        safe_text("the way", style="bold"),
+        rows,
+        width,
+        before=(
+            RatioColumn(header="version", cell=lambda row: row.version),
+            RatioColumn(header="ratio", cell=lambda row: row.ratio_text, right=True),
+            RatioColumn(header="interval", cell=lambda row: row.interval_text, right=True, since=WIDE),
+        ),
+        point=_ratio_point,
+        after=(
+            RatioColumn(header="step", cell=lambda row: row.step_ratio_text, right=True),
+            RatioColumn(header="interval", cell=lambda row: row.step_interval_text, right=True, since=WIDE),
+            RatioColumn(header="verdict", cell=lambda row: _verdict(row.part, notes)),
+            RatioColumn(header="share", cell=lambda row: row.share_text if changed else "", right=True),
+            *([between] if any(row.skipped_over for row in rows) else []),
+        ),
+        # Not every version that was visited is on the path.
+        also=[(joined.ratio, joined.ci_low, joined.ci_high) for joined in visited],
+    )
+
+
+def _ratio_point(row: PathRow) -> RatioPoint:
+    if row.joined is None:
+        return RatioPoint()
+    verdict = row.finding.verdict if row.finding else None
+    if not row.joined.over:
+        return RatioPoint(row.joined.ratio, verdict=verdict)
+    return RatioPoint(row.joined.ratio, row.joined.ci_low, row.joined.ci_high, verdict)
+
+
+def _verdict(part: PathPart | None, notes: Notes) -> Text:
+    if part is None or part.finding is None:
+        return Text()
+    return format_verdict(part.finding.verdict, _why(part), notes)
 
 
 KINDS = {
@@ -123,62 +169,57 @@ KINDS = {
 
 def _why(part: PathPart) -> str:
     reason = part.finding.reason if part.finding else ""
-    return "; ".join(told for told in (reason, KINDS.get(part.kind, "")) if told)
+    return "; ".join(filter(None, (reason, KINDS.get(part.kind, ""))))
 
 
-def _verdict_at(part: PathPart | None, first: bool) -> VerdictName | None:
-    return None if first or part is None or part.finding is None else part.finding.verdict
-
-
-def _plot(at: Joined | None, verdict: VerdictName | None, scale: RatioScale) -> Text:
-    if at is None:
-        return Text(scale.line(None, None, None))
-    low, high = (at.ci_low, at.ci_high) if at.over else (None, None)
-    return Text(scale.line(at.ratio, low, high, verdict), style=STYLES[verdict] if verdict else "")
-
-
-def as_object(known: State, found: Found) -> dict[str, Any]:
+def as_object(state: State, result: SearchResult) -> dict[str, Any]:
     """Return the `tfcompare.bisect/1` object, which is part of the interface."""
-    places = join_ratios(known.question.good, known.findings)
+    ratios = join_ratios(state.question.good, state.findings)
     return {
         "schema": SCHEMA,
-        "created": known.created.isoformat(),
-        "workload": known.case.workload,
-        "params": dict(known.case.params),
-        "good": known.question.good,
-        "bad": known.question.bad,
-        "engine": known.engine,
-        "device": "gpu" if known.question.run.environments.gpu else "cpu",
-        "margin": known.question.run.margin,
-        "host": known.host,
-        "finished": not found.wanted,
-        "conclusions": list(conclusions(known, found)),
-        "whole": _finding_object(found.whole) if found.whole else None,
+        "created": state.created.isoformat(),
+        "workload": state.case.workload,
+        "params": dict(state.case.params),
+        "good": state.question.good,
+        "bad": state.question.bad,
+        "engine": state.engine,
+        "device": "gpu" if state.question.run.environments.gpu else "cpu",
+        "margin": state.question.run.margin,
+        "host": state.host,
+        "finished": not result.wanted,
+        "conclusions": list(conclusions(state, result)),
+        "whole": _finding_object(result.overall) if result.overall else None,
         "changes": [
-            _part_object(part, found.whole) for part in found.parts if part.finding is not None and part.finding.changed
+            _part_object(part, result.overall)
+            for part in result.parts
+            if part.finding is not None and part.finding.changed
         ],
-        "way": [_part_object(part, found.whole) for part in found.parts],
-        "versions": [
-            {"version": version, "ratio": at.ratio, "ci_low": at.ci_low, "ci_high": at.ci_high, "runs": at.over}
-            for version, at in _order_of_versions(known.candidates, places)
-        ],
-        "left_out": [{"version": one.version, "reason": one.reason} for one in known.skipped.values()],
-        "steps": [
-            {
-                "kind": step.kind,
-                "versions": list(step.versions),
-                "run": step.run,
-                "seconds": round(step.seconds, 1),
-                "findings": [_finding_object(finding) for finding in step.findings],
-            }
-            for step in known.steps
-        ],
-        "notes": list(known.notes),
+        "way": [_part_object(part, result.overall) for part in result.parts],
+        "versions": [_version_object(version, ratios[version]) for version in state.candidates if version in ratios],
+        "left_out": [{"version": skipped.version, "reason": skipped.reason} for skipped in state.skipped.values()],
+        "steps": [_step_object(step) for step in state.steps],
+        "notes": list(state.notes),
     }
 
 
-def _order_of_versions(candidates: Sequence[str], places: dict[str, Joined]) -> list[tuple[str, Joined]]:
-    return [(version, places[version]) for version in candidates if version in places]
+def _version_object(version: str, joined: JoinedRatio) -> dict[str, Any]:
+    return {
+        "version": version,
+        "ratio": joined.ratio,
+        "ci_low": joined.ci_low,
+        "ci_high": joined.ci_high,
+        "runs": joined.over,
+    }
+
+
+def _step_object(step: Step) -> dict[str, Any]:
+    return {
+        "kind": step.kind,
+        "versions": list(step.versions),
+        "run": step.run,
+        "seconds": round(step.seconds, 1),
+        "findings": [_finding_object(finding) for finding in step.findings],
+    }
 
 
 def _finding_object(finding: BisectFinding) -> dict[str, Any]:
@@ -194,8 +235,8 @@ def _finding_object(finding: BisectFinding) -> dict[str, Any]:
     }
 
 
-def _part_object(part: PathPart, whole: BisectFinding | None) -> dict[str, Any]:
-    of = share(part, whole)
+def _part_object(part: PathPart, overall: BisectFinding | None) -> dict[str, Any]:
+    of = share(part, overall)
     return {
         "earlier": part.earlier,
         "later": part.later,

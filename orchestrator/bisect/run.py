@@ -9,10 +9,10 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 
 from orchestrator import catalog, contract, files
-from orchestrator.bisect import state
+from orchestrator.bisect import state as state_file
 from orchestrator.bisect.candidates import is_nightly, releases_between, with_nightlies
 from orchestrator.bisect.findings import end_lost, learn, order, versions_out_of_time
-from orchestrator.bisect.search import Found, Wanted
+from orchestrator.bisect.search import SearchResult, Wanted
 from orchestrator.bisect.state import Question, Skipped, State, Step
 from orchestrator.bisect.wording import announce_step
 from orchestrator.catalog import lock_on_demand
@@ -38,11 +38,11 @@ from orchestrator.plan.request import RunOptions, suite_of
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
 
-# Where the usual rounds do not tell, as many as this, looked at once.
+# Rounds if the usual ones decide nothing; they are judged only once.
 MORE_ROUNDS = 40
-# Of --rounds and --budget, where they were given.
+# Times --rounds and --budget, if they were given.
 MORE_TIMES = 2
-# A step ends when its verdicts are there; this is for a case that takes minutes a round.
+# A step ends with its verdicts; this limits a case that takes minutes per round.
 BUDGET_S = 600.0
 
 
@@ -61,22 +61,22 @@ class Bisected:
     """A search as far as it has gone, and the error that determines its exit code."""
 
     state: State
-    found: Found
+    result: SearchResult
     path: Path
     error: TfCompareError | None
 
 
-def begin(question: Question, out: Path | None, view: View, hands: Hands | None = None) -> tuple[Path, State]:
-    """Check the question, and return the folder and the state of its search.
+def begin(question: Question, directory: Path | None, view: View, hands: Hands | None = None) -> tuple[Path, State]:
+    """Check the question, and return the directory and the state of its search.
 
-    If the folder already holds this search, it is resumed.
+    If the directory already holds this search, it is resumed.
     """
     hands = hands or Hands()
     good, bad = (lock_version(name, hands, view) for name in (question.good, question.bad))
     question = replace(question, good=good, bad=bad, run=replace(question.run, command=()))
     candidates = releases_between(good, bad)
     case = one_case(question.run)
-    # By its whole name, which no suite can make several of.
+    # By its full name, which selects one case whatever the suite holds.
     question = replace(question, run=replace(question.run, selected=(case.label,)))
     fresh = State(
         created=datetime.now(UTC).replace(microsecond=0),
@@ -88,21 +88,21 @@ def begin(question: Question, out: Path | None, view: View, hands: Hands | None 
         case=case,
         candidates=candidates,
     )
-    folder = out or Path("runs") / f"bisect-{fresh.created:%Y%m%d-%H%M%S}"
-    if state.exists(folder):
-        return folder, again(folder, question, question.run.environments.index_url)
-    if folder.is_dir() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty, and holds no search that could go on; choose another --out")
-    return folder, fresh
+    directory = directory or Path("runs") / f"bisect-{fresh.created:%Y%m%d-%H%M%S}"
+    if state_file.exists(directory):
+        return directory, again(directory, question, question.run.environments.index_url)
+    if directory.is_dir() and any(directory.iterdir()):
+        raise UsageError(f"{directory} is not empty, and holds no search that could go on; choose another --out")
+    return directory, fresh
 
 
 def lock_version(name: str, hands: Hands, view: View) -> str:
     """Return the full number of one version, which is locked on first use."""
     (provided,) = hands.provide((name,), view.say)
-    found = catalog.resolve((provided,), 1)
-    if len(found) != 1:
-        raise UsageError(f"{name!r} is {len(found)} versions; --good and --bad name one each")
-    return found[0].number
+    versions = catalog.resolve((provided,), 1)
+    if len(versions) != 1:
+        raise UsageError(f"{name!r} is {len(versions)} versions; --good and --bad name one each")
+    return versions[0].number
 
 
 def one_case(options: RunOptions) -> Case:
@@ -118,125 +118,145 @@ def sources(options: RunOptions, case: Case) -> dict[str, str]:
     return suites.source_hashes([suites.all_workloads(options.own_workloads)[case.workload]])
 
 
-def again(folder: Path, question: Question | None = None, index_url: str | None = None) -> State:
+def again(directory: Path, question: Question | None = None, index_url: str | None = None) -> State:
     """Return the state of a search to resume, unless something that it depends on has changed.
 
     The index's address is not stored and has to be given again.
     """
-    refuse_strangers(folder)
-    known = state.read(folder)
-    if question is not None and question.with_index(None) != known.question:
-        raise UsageError(f"{folder} holds a search that was asked otherwise; --resume {folder} goes on with that one")
-    if known.contract != contract.FINGERPRINT:
+    refuse_strangers(directory)
+    state = state_file.read(directory)
+    if question is not None and question.with_index(None) != state.question:
         raise UsageError(
-            f"{folder} was measured under contract {known.contract}, this tfcompare has {contract.FINGERPRINT}; take "
-            f"tfcompare {known.tool}, or begin anew"
+            f"{directory} holds a search that was asked otherwise; --resume {directory} goes on with that one"
         )
-    if known.sources != sources(known.question.run, known.case):
+    if state.contract != contract.FINGERPRINT:
         raise UsageError(
-            f"the workload has changed since {folder} was begun; old and new times do not mix, so begin anew"
+            f"{directory} was measured under contract {state.contract}, this tfcompare has {contract.FINGERPRINT}; "
+            f"take tfcompare {state.tool}, or begin anew"
         )
-    if not is_here(known.host):
+    if state.sources != sources(state.question.run, state.case):
         raise UsageError(
-            f"{folder} was measured on another machine ({known.host.get('cpu')}): it goes on only there; begin anew "
+            f"the workload has changed since {directory} was begun; old and new times do not mix, so begin anew"
+        )
+    if not is_here(state.host):
+        raise UsageError(
+            f"{directory} was measured on another machine ({state.host.get('cpu')}): it goes on only there; begin anew "
             "here"
         )
-    return state.once_more(replace(known, question=known.question.with_index(index_url)))
+    return state_file.once_more(replace(state, question=state.question.with_index(index_url)))
 
 
 def bisect(
-    folder: Path, known: State, view: View, most_steps: int | None = None, hands: Hands | None = None
+    directory: Path, state: State, view: View, most_steps: int | None = None, hands: Hands | None = None
 ) -> Bisected:
     """Measure step after step until nothing informative is left, or this many steps are done; save each one."""
     hands = hands or Hands()
-    begun = len(known.measured)
-    if not known.search_result.wanted and (known.deepened or not _deep(known)):
-        return _finish(folder, known)
-    _make(folder)
-    with RunDir(folder).hold():
-        state.write(folder, known)
-        while most_steps is None or len(known.measured) - begun < most_steps:
-            found = known.search_result
-            if found.wanted:
-                with _add_resume_hint(folder):
-                    known = _step(folder, known, found.wanted[0], view, hands)
-            elif _deep(known) and not known.deepened:
-                known = _add_nightlies(known, found, view, hands)
+    begun = len(state.measured)
+    if not state.search_result.wanted and (state.deepened or not _deep(state)):
+        return _finish(directory, state)
+    _make(directory)
+    with RunDir(directory).hold():
+        state_file.write(directory, state)
+        while most_steps is None or len(state.measured) - begun < most_steps:
+            result = state.search_result
+            if result.wanted:
+                with _add_resume_hint(directory):
+                    state = _step(directory, state, result.wanted[0], view, hands)
+            elif _deep(state) and not state.deepened:
+                state = _add_nightlies(state, result, view, hands)
             else:
                 break
-            state.write(folder, known)
-        return _finish(folder, known)
+            state_file.write(directory, state)
+        return _finish(directory, state)
 
 
-def _make(folder: Path) -> None:
-    with files.writing(f"the folder {folder}", "choose another --out"):
+def _make(directory: Path) -> None:
+    with files.writing(f"the folder {directory}", "choose another --out"):
         for part in ("steps", "logs"):
-            (folder / part).mkdir(parents=True, exist_ok=True)
+            (directory / part).mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager
-def _add_resume_hint(folder: Path) -> Iterator[None]:
+def _add_resume_hint(directory: Path) -> Iterator[None]:
     """Add to an error how to resume, since every finished step is kept whatever ends this one."""
     try:
         yield
     except (Interrupted, EngineUnavailable, EnvironmentFailed) as error:
-        raise type(error)(f"{error}\ngo on with: tfcompare bisect --resume {folder}") from error
+        raise type(error)(f"{error}\ngo on with: tfcompare bisect --resume {directory}") from error
 
 
-def _deep(known: State) -> bool:
-    return known.question.nightlies or any(map(is_nightly, (known.question.good, known.question.bad)))
+def _deep(state: State) -> bool:
+    return state.question.nightlies or any(map(is_nightly, (state.question.good, state.question.bad)))
 
 
-def _add_nightlies(known: State, found: Found, view: View, hands: Hands) -> State:
+def _add_nightlies(state: State, result: SearchResult, view: View, hands: Hands) -> State:
     """Return the state with the nightlies between neighbouring releases that differ."""
-    places = [(part.earlier, part.later) for part in found.parts if part.kind == "change"]
-    candidates, notes = with_nightlies(known.candidates, places, hands.nightlies() if places else ())
+    neighbours = [(part.earlier, part.later) for part in result.parts if part.kind == "change"]
+    candidates, notes = with_nightlies(state.candidates, neighbours, hands.nightlies() if neighbours else ())
     for note in notes:
         view.say(note)
-    if len(candidates) > len(known.candidates):
-        view.say(f"{len(candidates) - len(known.candidates)} nightlies lie between them")
-    return replace(known, candidates=candidates, notes=(*known.notes, *notes), deepened=True)
+    if len(candidates) > len(state.candidates):
+        view.say(f"{len(candidates) - len(state.candidates)} nightlies lie between them")
+    return replace(state, candidates=candidates, notes=(*state.notes, *notes), deepened=True)
 
 
-def _step(folder: Path, known: State, wanted: Wanted, view: View, hands: Hands) -> State:
-    number = len(known.measured) + 1
-    view.say(announce_step(known, wanted, number))
-    options = replace(known.question.run, engine=known.engine or known.question.run.engine)
+def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hands) -> State:
+    """Return the state after one more step: a run, or a version that cannot be made ready."""
+    number = len(state.measured) + 1
+    view.say(announce_step(state, wanted, number))
+    options = replace(state.question.run, engine=state.engine or state.question.run.engine)
     begun = time.monotonic()
-    if len(wanted.versions) > 2:
-        obstacle = (hands.obstacle or obstacle_to)(options, wanted.versions[1], RunDir(folder), view)
-        if obstacle:
-            view.say(f"{wanted.versions[1]} is left out: {obstacle.headline}")
-            left_out = Skipped(version=wanted.versions[1], reason=str(obstacle), environment=True)
-            step = Step(
-                kind=wanted.kind, versions=wanted.versions, run=None, seconds=time.monotonic() - begun,
-                skipped=(left_out,),
-            )  # fmt: skip
-            return replace(known, steps=(*known.steps, step))
-    path = _free(folder / "steps", number)
+    if unready := _skip_middle(directory, wanted, options, view, hands):
+        step = Step(
+            kind=wanted.kind,
+            versions=wanted.versions,
+            run=None,
+            seconds=time.monotonic() - begun,
+            skipped=(unready,),
+        )
+        return replace(state, steps=(*state.steps, step))
+    path = _free(directory / "steps", number)
     done = hands.measure(replace(how(options, wanted), versions=order(wanted), out=path), view)
+    _check_run(done, path, state)
+    late = versions_out_of_time(RunDir(done.path))
+    if wanted.kind == "ends" and (lost := end_lost(done.comparison, wanted, late)):
+        raise done.error if isinstance(done.error, EnvironmentFailed) else lost
+    findings, unmeasured = learn(done.comparison, wanted, late)
+    for skipped in unmeasured:
+        view.say(f"{skipped.version} is left out: {skipped.reason}")
+    step = Step(
+        kind=wanted.kind,
+        versions=wanted.versions,
+        run=str(done.path.relative_to(directory)) if done.path.is_relative_to(directory) else str(done.path),
+        seconds=time.monotonic() - begun,
+        findings=findings,
+        skipped=unmeasured,
+    )
+    return replace(state, engine=done.comparison.plan.engine, steps=(*state.steps, step))
+
+
+def _skip_middle(directory: Path, wanted: Wanted, options: RunOptions, view: View, hands: Hands) -> Skipped | None:
+    """Return why the version in the middle cannot be made ready, or None."""
+    if len(wanted.versions) < 3:
+        return None
+    middle = wanted.versions[1]
+    obstacle = (hands.obstacle or obstacle_to)(options, middle, RunDir(directory), view)
+    if obstacle is None:
+        return None
+    view.say(f"{middle} is left out: {obstacle.headline}")
+    return Skipped(version=middle, reason=str(obstacle), environment=True)
+
+
+def _check_run(done: Done, path: Path, state: State) -> None:
+    """Raise an error if the search cannot continue after this run."""
     if isinstance(done.error, Interrupted | EngineUnavailable | ContractBroken):
         raise done.error
-    if (measured := done.comparison.manifest.sources) and measured != known.sources:
+    sources_of_run = done.comparison.manifest.sources
+    if sources_of_run and sources_of_run != state.sources:
         raise UsageError(
             f"the workload was changed during the search; old and new times do not mix. {path} holds the last run; "
             "start a new search"
         )
-    late = versions_out_of_time(RunDir(done.path))
-    if wanted.kind == "ends" and (lost := end_lost(done.comparison, wanted, late)):
-        raise done.error if isinstance(done.error, EnvironmentFailed) else lost
-    findings, skipped = learn(done.comparison, wanted, late)
-    for one in skipped:
-        view.say(f"{one.version} is left out: {one.reason}")
-    step = Step(
-        kind=wanted.kind,
-        versions=wanted.versions,
-        run=str(done.path.relative_to(folder)) if done.path.is_relative_to(folder) else str(done.path),
-        seconds=time.monotonic() - begun,
-        findings=findings,
-        skipped=skipped,
-    )
-    return replace(known, engine=done.comparison.plan.engine, steps=(*known.steps, step))
 
 
 def how(options: RunOptions, wanted: Wanted) -> RunOptions:
@@ -268,16 +288,16 @@ def obstacle_to(options: RunOptions, number: str, directory: RunDir, view: View)
     return next(iter(failures.values()), None)
 
 
-def _free(folder: Path, number: int) -> Path:
-    """Return an unused folder for a run; one that was interrupted keeps its folder."""
+def _free(directory: Path, number: int) -> Path:
+    """Return an unused directory for a run; one that was interrupted keeps its directory."""
     names = (f"{number:02}", *(f"{number:02}-{attempt}" for attempt in range(2, 1000)))
-    return next(folder / name for name in names if not (folder / name).exists())
+    return next(directory / name for name in names if not (directory / name).exists())
 
 
-def _finish(folder: Path, known: State) -> Bisected:
-    found = known.search_result
+def _finish(directory: Path, state: State) -> Bisected:
+    result = state.search_result
     error = None
-    if found.whole is not None and not found.wanted and not found.whole.changed and not known.question.every:
-        ends = f"{known.question.good} and {known.question.bad}"
+    if result.overall is not None and not result.wanted and not result.overall.changed and not state.question.every:
+        ends = f"{state.question.good} and {state.question.bad}"
         error = NothingSelected(f"nothing to find: {ends} are not shown to differ")
-    return Bisected(known, found, folder, error)
+    return Bisected(state, result, directory, error)

@@ -12,9 +12,9 @@ from typing import Literal
 
 from orchestrator.model import STRICT, VerdictName
 
-# The middle of an interval, and its neighbours where the middle does not tell on which side the change is.
+# The middle of an interval, and its neighbours if the middle does not show on which side the change is.
 MOST_MIDDLES = 3
-# What is smaller than this share of the whole change is not worth more rounds.
+# A change smaller than this share of the overall change is not worth more rounds.
 WORTH = 0.1
 
 StepKind = Literal["ends", "split", "beside", "again"]
@@ -105,10 +105,10 @@ class PathPart:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The results so far; `wanted` lists the next measurements, most informative first."""
 
-    whole: BisectFinding | None
+    overall: BisectFinding | None
     parts: tuple[PathPart, ...]
     wanted: tuple[Wanted, ...]
 
@@ -120,34 +120,34 @@ def search(
     margin: float,
     *,
     every: bool = False,
-) -> Found:
+) -> SearchResult:
     """Return the results so far, and what to measure next.
 
     `candidates` are in order, including the ends. `skipped` are those that cannot be measured. With `every`, each is
     visited, whether the ends of its interval differ or not.
     """
-    known = latest(findings)
-    whole = known.get((candidates[0], candidates[-1]))
-    size = whole.size if whole and math.isfinite(whole.size) else 0.0
-    walk = _Walk(candidates, known, skipped, max(math.log1p(margin), WORTH * size), every)
+    by_pair = latest(findings)
+    overall = by_pair.get((candidates[0], candidates[-1]))
+    size = overall.size if overall and math.isfinite(overall.size) else 0.0
+    walk = _Walk(candidates, by_pair, skipped, max(math.log1p(margin), WORTH * size), every)
     parts = walk.parts(0, len(candidates) - 1)
-    return Found(whole, tuple(parts), tuple(sorted(walk.wanted, key=lambda one: -one.stakes)))
+    return SearchResult(overall, tuple(parts), tuple(sorted(walk.wanted, key=lambda step: -step.stakes)))
 
 
 def latest(findings: Iterable[BisectFinding]) -> dict[tuple[str, str], BisectFinding]:
     """Return the last finding of each pair, preferring those with more rounds."""
-    known: dict[tuple[str, str], BisectFinding] = {}
+    by_pair: dict[tuple[str, str], BisectFinding] = {}
     for finding in findings:
         pair = finding.earlier, finding.later
-        if pair not in known or finding.thorough or not known[pair].thorough:
-            known[pair] = finding
-    return known
+        if pair not in by_pair or finding.thorough or not by_pair[pair].thorough:
+            by_pair[pair] = finding
+    return by_pair
 
 
 @dataclass
 class _Walk:
     candidates: Sequence[str]
-    known: Mapping[tuple[str, str], BisectFinding]
+    by_pair: Mapping[tuple[str, str], BisectFinding]
     skipped: Collection[str]
     worth: float
     every: bool
@@ -155,12 +155,12 @@ class _Walk:
 
     def parts(self, first: int, last: int) -> list[PathPart]:
         ends = self.candidates[first], self.candidates[last]
-        finding = self.known.get(ends)
+        finding = self.by_pair.get(ends)
         if finding is None:
             return self._open(first, last, Wanted("ends", ends))
         if finding.verdict == "inconclusive" and not finding.thorough and self._matters(first, last, finding):
             return self._open(first, last, Wanted("again", ends, finding))
-        inside = [place for place in range(first + 1, last) if self.candidates[place] not in self.skipped]
+        inside = [index for index in range(first + 1, last) if self.candidates[index] not in self.skipped]
         if inside and (finding.changed or self.every):
             return self._split(first, last, inside, finding)
         kind: PartKind = "same" if finding.verdict == "same" else "change" if finding.changed else "unclear"
@@ -168,16 +168,16 @@ class _Walk:
 
     def _split(self, first: int, last: int, inside: Sequence[int], finding: BisectFinding) -> list[PathPart]:
         earlier, later = self.candidates[first], self.candidates[last]
-        for attempt, place in enumerate(self._middles(first, last, inside)):
-            middle = self.candidates[place]
-            halves = self.known.get((earlier, middle)), self.known.get((middle, later))
+        for attempt, index in enumerate(self._middles(first, last, inside)):
+            middle = self.candidates[index]
+            halves = self.by_pair.get((earlier, middle)), self.by_pair.get((middle, later))
             if halves[0] is None or halves[1] is None:
                 kind: StepKind = "beside" if attempt else "split"
                 return self._open(first, last, Wanted(kind, (earlier, middle, later), finding, len(inside)))
             before = len(self.wanted)
-            parts = [*self.parts(first, place), *self.parts(place, last)]
-            told = any(half is not None and half.changed for half in halves)
-            if told or self.every or len(self.wanted) > before:
+            parts = [*self.parts(first, index), *self.parts(index, last)]
+            located = any(half is not None and half.changed for half in halves)
+            if located or self.every or len(self.wanted) > before:
                 return parts
             if all(half is not None and half.verdict == "same" for half in halves):
                 return [self._part(first, last, "spread")]
@@ -190,10 +190,10 @@ class _Walk:
         """
         earlier, later = self.candidates[first], self.candidates[last]
 
-        def key(place: int) -> tuple[bool, int, int]:
-            middle = self.candidates[place]
-            measured = (earlier, middle) in self.known and (middle, later) in self.known
-            return not measured, abs(2 * inside.index(place) + 1 - len(inside)), place
+        def key(index: int) -> tuple[bool, int, int]:
+            middle = self.candidates[index]
+            measured = (earlier, middle) in self.by_pair and (middle, later) in self.by_pair
+            return not measured, abs(2 * inside.index(index) + 1 - len(inside)), index
 
         return sorted(inside, key=key)[:MOST_MIDDLES]
 
@@ -206,7 +206,7 @@ class _Walk:
 
     def _part(self, first: int, last: int, kind: PartKind) -> PathPart:
         ends = self.candidates[first], self.candidates[last]
-        return PathPart(*ends, kind, self.known.get(ends), tuple(self.candidates[first + 1 : last]))
+        return PathPart(*ends, kind, self.by_pair.get(ends), tuple(self.candidates[first + 1 : last]))
 
 
 def swap_versions(finding: BisectFinding) -> BisectFinding:

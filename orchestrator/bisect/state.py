@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator import files
-from orchestrator.bisect.search import BisectFinding, Found, StepKind, search
+from orchestrator.bisect.search import BisectFinding, SearchResult, StepKind, search
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import STRICT, Case
 from orchestrator.plan.request import RunOptions
@@ -77,7 +77,7 @@ class State:
     case: Case
     candidates: tuple[str, ...]
     engine: str | None = None
-    # Whether the nightlies between neighbouring releases were taken in, and what there is to say about them.
+    # Whether the nightlies between neighbouring releases were added, and notes about them.
     deepened: bool = False
     notes: tuple[str, ...] = ()
     steps: tuple[Step, ...] = field(default=())
@@ -89,16 +89,16 @@ class State:
     @property
     def skipped(self) -> dict[str, Skipped]:
         """The versions that are left out; one that was measured once is never left out for failing another time."""
-        measured = {version for found in self.findings for version in (found.earlier, found.later)}
-        known = {one.version: one for step in self.steps for one in step.skipped}
-        return {version: one for version, one in known.items() if version not in measured}
+        measured = {version for finding in self.findings for version in (finding.earlier, finding.later)}
+        by_version = {skipped.version: skipped for step in self.steps for skipped in step.skipped}
+        return {version: skipped for version, skipped in by_version.items() if version not in measured}
 
     @property
     def measured(self) -> tuple[Step, ...]:
         return tuple(step for step in self.steps if step.run is not None)
 
     @property
-    def search_result(self) -> Found:
+    def search_result(self) -> SearchResult:
         question = self.question
         return search(self.candidates, self.findings, self.skipped, question.run.margin, every=question.every)
 
@@ -108,23 +108,23 @@ def _adapter() -> TypeAdapter[State]:
     return TypeAdapter(State)
 
 
-def exists(folder: Path) -> bool:
-    return (folder / STATE_FILE).is_file()
+def exists(directory: Path) -> bool:
+    return (directory / STATE_FILE).is_file()
 
 
-def write(folder: Path, state: State) -> None:
-    with files.writing(folder / STATE_FILE, f"what was measured is in {folder / 'steps'}"):
+def write(directory: Path, state: State) -> None:
+    with files.writing(directory / STATE_FILE, f"what was measured is in {directory / 'steps'}"):
         stored = replace(state, question=state.question.with_index(None))
-        files.write_atomically(folder / STATE_FILE, _adapter().dump_json(stored, indent=1) + b"\n")
+        files.write_atomically(directory / STATE_FILE, _adapter().dump_json(stored, indent=1) + b"\n")
 
 
-def read(folder: Path) -> State:
-    path = folder / STATE_FILE
+def read(directory: Path) -> State:
+    path = directory / STATE_FILE
     try:
         return _adapter().validate_json(path.read_bytes())
     except FileNotFoundError as error:
         raise UsageError(
-            f"{folder} holds no search (no {STATE_FILE} in it); `tfcompare bisect --out DIR` makes one"
+            f"{directory} holds no search (no {STATE_FILE} in it); `tfcompare bisect --out DIR` makes one"
         ) from error
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
@@ -137,7 +137,8 @@ def once_more(state: State) -> State:
 
     The reason may have been the network or the disk.
     """
-    kept = tuple(
-        replace(step, skipped=tuple(one for one in step.skipped if not one.environment)) for step in state.steps
+    steps = tuple(
+        replace(step, skipped=tuple(skipped for skipped in step.skipped if not skipped.environment))
+        for step in state.steps
     )
-    return replace(state, steps=tuple(step for step in kept if step.run is not None or step.skipped))
+    return replace(state, steps=tuple(step for step in steps if step.run is not None or step.skipped))

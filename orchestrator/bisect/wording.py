@@ -1,18 +1,15 @@
 """The words of a search: each step before it is measured, and the result at the end."""
 
-from orchestrator.bisect.search import BisectFinding, Found, PathPart, Wanted
+from orchestrator.bisect.search import BisectFinding, PathPart, SearchResult, Wanted
 from orchestrator.bisect.state import State
 from orchestrator.reports.columns import interval, ratio
 
-# Of the whole change; less is told among the others.
-MOST = 0.5
+
+def announce_step(state: State, wanted: Wanted, number: int) -> str:
+    return f"step {number}: {_why(state, wanted)}"
 
 
-def announce_step(known: State, wanted: Wanted, number: int) -> str:
-    return f"step {number}: {_why(known, wanted)}"
-
-
-def _why(known: State, wanted: Wanted) -> str:
+def _why(state: State, wanted: Wanted) -> str:
     earlier, later = wanted.versions[0], wanted.versions[-1]
     if wanted.kind == "ends":
         return f"do {earlier} and {later} differ?"
@@ -36,30 +33,30 @@ def format_finding(finding: BisectFinding) -> str:
     return f"{ratio(finding.ratio)} {finding.verdict} ({interval(finding)})"
 
 
-def conclusions(known: State, found: Found) -> tuple[str, ...]:
+def conclusions(state: State, result: SearchResult) -> tuple[str, ...]:
     """Return what was found, the answer first."""
-    good, bad, whole = known.question.good, known.question.bad, found.whole
-    if whole is None:
+    good, bad, overall = state.question.good, state.question.bad, result.overall
+    if overall is None:
         return ("Nothing was measured yet.",)
-    if not whole.changed and not known.question.every:
-        return (_nothing(good, bad, whole, bool(found.wanted)),)
-    changed = sorted((part for part in found.parts if _has_change(part)), key=lambda part: -_size(part))
-    lines = [_sentence(bad, good, whole)]
+    if not overall.changed and not state.question.every:
+        return (_nothing(good, bad, overall, bool(result.wanted)),)
+    changed = sorted((part for part in result.parts if _has_change(part)), key=lambda part: -_size(part))
+    lines = [_sentence(bad, good, overall)]
     if len(changed) > 1:
-        lines.append(f"Several steps add up{', as far as they were followed' if found.wanted else ''}:")
-    lines += [_line(part, whole, known) for part in changed]
+        lines.append(f"Several steps add up{', as far as they were followed' if result.wanted else ''}:")
+    lines += [_line(part, overall, state) for part in changed]
     if not changed:
         lines.append("No two neighbours on the way are shown to differ.")
-    lines += [_open(part, whole) for part in found.parts if part.kind == "open" and not _has_change(part)]
+    lines += [_open(part) for part in result.parts if part.kind == "open" and not _has_change(part)]
     return tuple(lines)
 
 
-def _nothing(good: str, bad: str, whole: BisectFinding, unfinished: bool) -> str:
-    if whole.verdict == "same":
-        return f"{_sentence(bad, good, whole)} There is nothing to find."
+def _nothing(good: str, bad: str, overall: BisectFinding, unfinished: bool) -> str:
+    if overall.verdict == "same":
+        return f"{_sentence(bad, good, overall)} There is nothing to find."
     what = "More rounds are still to be taken." if unfinished else "Nothing can be found."
-    why = f" ({whole.reason})" if whole.reason else ""
-    return f"{bad} cannot be distinguished from {good}: {format_finding(whole)}{why}. {what}"
+    why = f" ({overall.reason})" if overall.reason else ""
+    return f"{bad} cannot be distinguished from {good}: {format_finding(overall)}{why}. {what}"
 
 
 def _sentence(later: str, earlier: str, finding: BisectFinding) -> str:
@@ -79,21 +76,21 @@ def _size(part: PathPart) -> float:
     return part.finding.size if part.finding else 0.0
 
 
-def share(part: PathPart, whole: BisectFinding | None) -> float | None:
+def share(part: PathPart, overall: BisectFinding | None) -> float | None:
     """Return a part's share of the whole change on the log scale; it is negative in the opposite direction."""
-    if part.finding is None or part.finding.ratio is None or whole is None or whole.ratio in (None, 1.0):
+    if part.finding is None or part.finding.ratio is None or overall is None or overall.ratio in (None, 1.0):
         return None
-    sign = 1 if (part.finding.ratio > 1) == ((whole.ratio or 1.0) > 1) else -1
-    return sign * part.finding.size / whole.size
+    sign = 1 if (part.finding.ratio > 1) == ((overall.ratio or 1.0) > 1) else -1
+    return sign * part.finding.size / overall.size
 
 
-def _line(part: PathPart, whole: BisectFinding, known: State) -> str:
+def _line(part: PathPart, overall: BisectFinding, state: State) -> str:
     assert part.finding is not None
     verdict = part.finding.verdict
     what = f"{part.later} is {verdict} than {part.earlier}: {_figures(part.finding)}"
-    of = share(part, whole)
-    if of is not None and whole.changed:
-        back = verdict != whole.verdict
+    of = share(part, overall)
+    if of is not None and overall.changed:
+        back = verdict != overall.verdict
         what += f", which takes back {-of:.0%} of the change" if back else f", {of:.0%} of the change"
     if part.kind == "open":
         return f"{what}; {_between(len(part.inside))} not visited yet"
@@ -111,9 +108,9 @@ def _figures(finding: BisectFinding) -> str:
     return finding.reason if finding.ratio is None else f"{ratio(finding.ratio)} ({interval(finding)})"
 
 
-def _open(part: PathPart, whole: BisectFinding) -> str:
-    told_ = f" ({format_finding(part.finding)})" if part.finding else ""
-    return f"{part.earlier} to {part.later} was not followed to its end{told_}"
+def _open(part: PathPart) -> str:
+    verdict = f" ({format_finding(part.finding)})" if part.finding else ""
+    return f"{part.earlier} to {part.later} was not followed to its end{verdict}"
 
 
 def _between(count: int) -> str:

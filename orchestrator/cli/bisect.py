@@ -150,12 +150,12 @@ def _show(done: "Bisected", format: str, verbosity: VerbosityFlags) -> None:
     from orchestrator.bisect import page, report
 
     if format == "json":
-        print(json.dumps(report.as_object(done.state, done.found), indent=2))
+        print(json.dumps(report.as_object(done.state, done.result), indent=2))
     else:
-        print_table(lambda width: report.layout(done.state, done.found, width))
-    written = page.write(done.state, done.found, done.path)
+        print_table(lambda width: report.layout(done.state, done.result, width))
+    written = page.write(done.state, done.result, done.path)
     verbosity.say(f"plot: {written}")
-    if done.found.wanted:
+    if done.result.wanted:
         verbosity.say(f"to continue the search: tfcompare bisect --resume {done.path}")
     if done.error:
         raise done.error

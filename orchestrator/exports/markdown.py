@@ -9,9 +9,10 @@ from collections.abc import Iterable, Sequence
 from orchestrator.exports.common import python_of, verdict
 from orchestrator.model import ArmResult, Comparison, Contrast
 from orchestrator.reports.claims import judge_planned_claims, subject_of, summary
-from orchestrator.reports.columns import MARKS, duration, interval, ratio
+from orchestrator.reports.columns import MARKS, interval, ratio
 from orchestrator.reports.table import facts
 from orchestrator.results.run import Run
+from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import clip, escape_unprintable
 
 MOST_ROWS = 20
@@ -98,7 +99,7 @@ def _table_of_changes(comparison: Comparison) -> str:
 
 def _change(contrast: Contrast, arm: ArmResult) -> tuple[str, ...]:
     metric = "" if contrast.pair.metric == "steady" else f" {contrast.pair.metric}"
-    time = "" if arm.median_ms is None else duration(arm.median_ms)
+    time = "" if arm.median_ms is None else format_time(arm.median_ms)
     return code(arm.case.label) + metric, code(arm.version), time, *_format_ratio_cells(contrast), _verdict(contrast)
 
 

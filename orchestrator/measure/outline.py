@@ -3,6 +3,7 @@
 from orchestrator.machine.host import moment
 from orchestrator.model import Plan
 from orchestrator.plan.pairs import TREND_FROM
+from orchestrator.terminal.durations import format_minutes
 
 # Half a second of building, warming up and calls; measured on two cores with the quick suite. A separate process or
 # container imports TensorFlow first.
@@ -25,15 +26,11 @@ def _minutes(plan: Plan) -> str:
     A replicate that a claim names takes milliseconds or half a minute, so with claims only the budget is known.
     """
     if plan.claims and plan.budget_s:
-        return f"at most {_in_minutes(plan.budget_s)}"
+        return f"at most {format_minutes(plan.budget_s)}"
     each = REPLICATE_S if plan.isolation == "fork" else ISOLATED_S
     took = (len(plan.arms()) * (looks + 1) * each for looks in (plan.looks[0], plan.looks[-1]))
-    estimates = (_in_minutes(min(seconds, plan.budget_s or seconds)) for seconds in took)
+    estimates = (format_minutes(min(seconds, plan.budget_s or seconds)) for seconds in took)
     return f"about {' to '.join(dict.fromkeys(estimates))}"
-
-
-def _in_minutes(seconds: float) -> str:
-    return f"{max(seconds / 60, 0.1):.{0 if seconds >= 600 else 1}f}"
 
 
 def _memory(plan: Plan) -> str:

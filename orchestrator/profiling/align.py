@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from orchestrator.profiling.model import Function, Profile, Spent
 
-# What is called so often over all calls was called to build something.
+# A function with at most this many steady calls was called to build something.
 MOST_BUILDING_CALLS = 2
 
 
-# The same file under its names in different versions; each is applied to what the one before has left.
+# The same file has different names in different versions. Each pattern is applied to the result of the one before.
 MOVED = (
     (re.compile(r"^tensorflow_core/"), "tensorflow/"),
     (re.compile(r"^tensorflow/python/keras/"), "keras/"),
@@ -126,16 +126,16 @@ def _match_moved(gone: Sequence[Key], new: Sequence[Key]) -> dict[Key, Key]:
     A function may now be in a file of the same name, or a method of a class of the same name. If two functions are
     possible, neither is chosen.
     """
-    found: dict[Key, Key] = {}
-    for shortened in (_by_file, _by_class):
-        left = {side: [key for key in keys if shortened(key)] for side, keys in (("gone", gone), ("new", new))}
-        counts = {side: Counter(map(shortened, keys)) for side, keys in left.items()}
-        sure = {shortened(key): key for key in left["gone"] if counts["gone"][shortened(key)] == 1}
-        for key in left["new"]:
-            short = shortened(key)
-            if counts["new"][short] == 1 and short in sure and sure[short] not in found.values():
-                found.setdefault(key, sure[short])
-    return found
+    moves: dict[Key, Key] = {}
+    for shorten in (_by_file, _by_class):
+        candidates = {side: [key for key in keys if shorten(key)] for side, keys in (("gone", gone), ("new", new))}
+        counts = {side: Counter(map(shorten, keys)) for side, keys in candidates.items()}
+        unique_old = {shorten(key): key for key in candidates["gone"] if counts["gone"][shorten(key)] == 1}
+        for key in candidates["new"]:
+            name = shorten(key)
+            if counts["new"][name] == 1 and name in unique_old and unique_old[name] not in moves.values():
+                moves.setdefault(key, unique_old[name])
+    return moves
 
 
 def _by_file(key: Key) -> Key | None:
@@ -148,23 +148,23 @@ def _by_class(key: Key) -> Key | None:
 
 def _by_key(functions: Iterable[Function]) -> dict[Key, Function]:
     """Return the steady functions; those that have the same name in the same file are merged."""
-    found: dict[Key, Function] = {}
+    by_key: dict[Key, Function] = {}
     for function in functions:
         if builds(function):
             continue
         key = (module(function.file), function.name)
-        known = found.get(key)
-        found[key] = function if known is None else _together(known, function)
-    return found
+        other = by_key.get(key)
+        by_key[key] = function if other is None else _together(other, function)
+    return by_key
 
 
-def _together(one: Function, other: Function) -> Function:
+def _together(function: Function, other: Function) -> Function:
     steady = Spent(
-        calls=one.steady.calls + other.steady.calls,
-        own_ns=one.steady.own_ns + other.steady.own_ns,
-        cumulative_ns=one.steady.cumulative_ns + other.steady.cumulative_ns,
+        calls=function.steady.calls + other.steady.calls,
+        own_ns=function.steady.own_ns + other.steady.own_ns,
+        cumulative_ns=function.steady.cumulative_ns + other.steady.cumulative_ns,
     )
-    return Function(file=one.file, line=one.line, name=one.name, start=one.start, steady=steady)
+    return Function(file=function.file, line=function.line, name=function.name, start=function.start, steady=steady)
 
 
 def _row(functions: Sequence[Function | None], profiles: Sequence[Profile]) -> FunctionRow:

@@ -26,22 +26,22 @@ from orchestrator.profiling.align import (
     value,
 )
 from orchestrator.profiling.model import Profile, Profiled, ProfiledArm, stem
-from orchestrator.reports.columns import duration
+from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import render_plain, safe_text
 
 SCHEMA = "tfcompare.profile/1"
-# From this width on a function's line and its calls per step have columns.
+# From this terminal width, a function's line and its calls per step have columns.
 WIDE = 110
 MOST_SHRUNK = 3
 WRITTEN_IN_C = "C"
-# The least width of a function's name, and what a version's figures take beside it.
+# The least width of a function's name, and the width of a version's figures next to it.
 NARROWEST_NAME, FIGURES, WIDE_FIGURES = 24, 15, 22
 FILES = {"profile": "json", "speedscope": "speedscope.json", "collapsed": "collapsed.txt"}
 CPROFILE_BUG = "https://github.com/python/cpython/issues/122029"
 
 
 @dataclass(frozen=True)
-class Compared:
+class CaseProfiles:
     """A case in all versions that have a profile of it."""
 
     case: Case
@@ -51,14 +51,14 @@ class Compared:
     rows: tuple[FunctionRow, ...]
 
 
-def compare_profiles(profiled: Profiled) -> tuple[Compared, ...]:
-    found = []
+def compare_profiles(profiled: Profiled) -> tuple[CaseProfiles, ...]:
+    cases = []
     for case, arms in groupby(profiled.arms, key=lambda arm: arm.case):
-        there = [(arm.version, arm.profile) for arm in arms if arm.profile]
-        profiles = tuple(profile for _, profile in there)
+        by_version = [(arm.version, arm.profile) for arm in arms if arm.profile]
+        profiles = tuple(profile for _, profile in by_version)
         splits = tuple(split(profile) for profile in profiles)
-        found.append(Compared(case, tuple(version for version, _ in there), profiles, splits, align(profiles)))
-    return tuple(found)
+        cases.append(CaseProfiles(case, tuple(version for version, _ in by_version), profiles, splits, align(profiles)))
+    return tuple(cases)
 
 
 def render(profiled: Profiled) -> str:
@@ -80,12 +80,12 @@ def layout(profiled: Profiled, width: int) -> RenderableType:
             style="yellow",
         ),
     ]
-    for one in compare_profiles(profiled):
+    for case_profiles in compare_profiles(profiled):
         parts.extend(_gap(parts))
-        parts.append(_title(one.case))
-        parts.extend(_arms_without_profile([arm for arm in profiled.arms if arm.case == one.case]))
-        if one.profiles:
-            parts.extend(_tables(one, heading.top, width))
+        parts.append(_title(case_profiles.case))
+        parts.extend(_arms_without_profile([arm for arm in profiled.arms if arm.case == case_profiles.case]))
+        if case_profiles.profiles:
+            parts.extend(_tables(case_profiles, heading.top, width))
     if any(arm.profile for arm in profiled.arms):
         parts.extend(_gap(parts))
         parts.extend(safe_text(line, style="dim") for line in _legend(profiled))
@@ -107,32 +107,34 @@ def _arms_without_profile(arms: Sequence[ProfiledArm]) -> Iterable[Text]:
             yield safe_text(f"{arm.version} {arm.outcome}: {arm.reason}", style="yellow")
 
 
-def _tables(one: Compared, top: int, width: int) -> Iterable[Table]:
-    yield _split_table(one)
-    first, others = one.versions[0], one.versions[1:]
+def _tables(case_profiles: CaseProfiles, top: int, width: int) -> Iterable[Table]:
+    yield _split_table(case_profiles)
+    first, others = case_profiles.versions[0], case_profiles.versions[1:]
     against = f" against {first}" if others else ""
     what = "new or grown functions" if others else "largest functions"
-    by_cumulative, by_own = (grown(one.rows, figure, one.splits)[:top] for figure in (cumulative, own))
-    less = shrunk(one.rows, own)[:MOST_SHRUNK]
-    for columns in _columns(one, width):
+    by_cumulative, by_own = (
+        grown(case_profiles.rows, figure, case_profiles.splits)[:top] for figure in (cumulative, own)
+    )
+    less = shrunk(case_profiles.rows, own)[:MOST_SHRUNK]
+    for columns in _columns(case_profiles, width):
         yield columns.table(f"{what}{against}, with all that they call", by_cumulative, cumulative)
         yield columns.table(f"{what}{against}, by themselves", by_own, own, to_the_end=True)
         if less:
             yield columns.table(f"gone or shrunk{against}, by themselves", less, own)
 
 
-def _columns(one: Compared, width: int) -> Iterable["Columns"]:
+def _columns(case_profiles: CaseProfiles, width: int) -> Iterable["Columns"]:
     """Return the versions in groups as large as the width allows, each including the first version.
 
     Figures are not squeezed, because one without its last digits would look like another.
     """
     wide = width >= WIDE
-    count, room = len(one.versions), max(2, (width - NARROWEST_NAME) // (WIDE_FIGURES if wide else FIGURES))
+    count, room = len(case_profiles.versions), max(2, (width - NARROWEST_NAME) // (WIDE_FIGURES if wide else FIGURES))
     if count <= room:
-        yield Columns(one, tuple(range(count)), wide)
+        yield Columns(case_profiles, tuple(range(count)), wide)
         return
     for begin in range(1, count, room - 1):
-        yield Columns(one, (0, *range(begin, min(begin + room - 1, count))), wide)
+        yield Columns(case_profiles, (0, *range(begin, min(begin + room - 1, count))), wide)
 
 
 def _frame(title: str) -> Table:
@@ -141,19 +143,21 @@ def _frame(title: str) -> Table:
     return table
 
 
-def _split_table(one: Compared) -> Table:
+def _split_table(case_profiles: CaseProfiles) -> Table:
     table = _frame("a step under the profiler")
     table.add_column("version", no_wrap=True)
     for header in ("build", "train", "other", "step", "profiler"):
         table.add_column(header, justify="right", no_wrap=True, overflow="fold")
-    for version, profile, parts in zip(one.versions, one.profiles, one.splits, strict=True):
+    for version, profile, parts in zip(
+        case_profiles.versions, case_profiles.profiles, case_profiles.splits, strict=True
+    ):
         table.add_row(
             safe_text(version),
-            duration(parts.build_ns / 1e6),
+            format_time(parts.build_ns / 1e6),
             _share(parts.train_ms, parts),
             _share(parts.other_ms, parts),
-            duration(parts.step_ms),
-            # Less than one is the machine's noise.
+            format_time(parts.step_ms),
+            # A factor below 1 is noise of the machine.
             f"{max(1.0, profile.longer):.1f}x",
         )
     return table
@@ -163,8 +167,8 @@ def _split_table(one: Compared) -> Table:
 class Columns:
     """Tables of functions with one column for each of these versions, given by their positions."""
 
-    one: Compared
-    places: tuple[int, ...]
+    case_profiles: CaseProfiles
+    indices: tuple[int, ...]
     wide: bool
 
     def table(self, title: str, rows: Sequence[FunctionRow], figure: Figure, *, to_the_end: bool = False) -> Table:
@@ -172,13 +176,13 @@ class Columns:
         table.add_column("function", overflow="fold")
         if self.wide:
             table.add_column("where", overflow="fold")
-        for place in self.places:
+        for index in self.indices:
             if self.wide:
                 table.add_column("calls", justify="right", no_wrap=True)
-            table.add_column(safe_text(self.one.versions[place]), justify="right", no_wrap=True)
+            table.add_column(safe_text(self.case_profiles.versions[index]), justify="right", no_wrap=True)
         for row in rows:
             table.add_row(
-                *self._name(row), *(text for place in self.places for text in self._figures(row, place, figure))
+                *self._name(row), *(text for index in self.indices for text in self._figures(row, index, figure))
             )
         if to_the_end:
             self._close_accounts(table, rows, figure)
@@ -192,29 +196,29 @@ class Columns:
             return [safe_text(name), safe_text(f"{where}:{row.line}" if row.file else WRITTEN_IN_C, style="dim")]
         return [safe_text(name).append_text(safe_text(f"  {file or WRITTEN_IN_C}", style="dim"))]
 
-    def _figures(self, row: FunctionRow, place: int, figure: Figure) -> list[str]:
-        cell = row.cells[place]
+    def _figures(self, row: FunctionRow, index: int, figure: Figure) -> list[str]:
+        cell = row.cells[index]
         if cell is None:
             return ["", "-"] if self.wide else ["-"]
-        time = _share(figure(cell), self.one.splits[place])
+        time = _share(figure(cell), self.case_profiles.splits[index])
         calls = f"{cell.calls:.0f}" if cell.calls >= 100 else f"{cell.calls:.3g}"
         return [calls, time] if self.wide else [time]
 
-    def _close_accounts(self, table: Table, shown: Sequence[FunctionRow], figure: Figure) -> None:
-        """Add what is not shown, so that the rows of each version add up to its step."""
+    def _close_accounts(self, table: Table, rows: Sequence[FunctionRow], figure: Figure) -> None:
+        """Add the functions that have no row, so that the rows of each version add up to its step."""
         table.add_section()
         others, steps = [], []
-        for place in self.places:
-            parts, blank = self.one.splits[place], [""] if self.wide else []
-            told = sum(value(row.cells[place], figure) for row in shown)
-            others += [*blank, _share(parts.step_ms - told, parts)]
+        for index in self.indices:
+            parts, blank = self.case_profiles.splits[index], [""] if self.wide else []
+            rows_ms = sum(value(row.cells[index], figure) for row in rows)
+            others += [*blank, _share(parts.step_ms - rows_ms, parts)]
             steps += [*blank, _share(parts.step_ms, parts)]
         table.add_row("all others", *([""] if self.wide else []), *others)
         table.add_row("step", *([""] if self.wide else []), *steps)
 
 
 def _share(milliseconds: float, parts: Split) -> str:
-    return f"{duration(max(milliseconds, 0.0))} {milliseconds / (parts.step_ms or 1.0):4.0%}"
+    return f"{format_time(max(milliseconds, 0.0))} {milliseconds / (parts.step_ms or 1.0):4.0%}"
 
 
 def _legend(profiled: Profiled) -> Iterable[str]:
@@ -256,16 +260,16 @@ def as_object(profiled: Profiled) -> dict[str, Any]:
         },
         "profiles": [_arm(arm) for arm in profiled.arms],
         "functions": [
-            _function(one, row, figure, rank)
-            for one in compare_profiles(profiled)
+            _function(case_profiles, row, figure, rank)
+            for case_profiles in compare_profiles(profiled)
             for figure in (cumulative, own)
-            for rank, row in enumerate(grown(one.rows, figure, one.splits)[: heading.top], 1)
+            for rank, row in enumerate(grown(case_profiles.rows, figure, case_profiles.splits)[: heading.top], 1)
         ],
     }
 
 
 def _arm(arm: ProfiledArm) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "workload": arm.case.workload,
         "params": dict(arm.case.params),
         "version": arm.version,
@@ -273,10 +277,10 @@ def _arm(arm: ProfiledArm) -> dict[str, Any]:
         "reason": arm.reason,
     }
     if arm.profile is None:
-        return told
+        return facts
     parts, named = split(arm.profile), f"profiles/{stem(arm.case, arm.version)}"
     return {
-        **told,
+        **facts,
         "profiler": arm.profile.profiler,
         "calls": arm.profile.calls,
         "steps": arm.profile.steps,
@@ -289,11 +293,11 @@ def _arm(arm: ProfiledArm) -> dict[str, Any]:
     }
 
 
-def _function(one: Compared, row: FunctionRow, figure: Figure, rank: int) -> dict[str, Any]:
+def _function(case_profiles: CaseProfiles, row: FunctionRow, figure: Figure, rank: int) -> dict[str, Any]:
     return {
-        "workload": one.case.workload,
-        "params": dict(one.case.params),
-        "baseline": one.versions[0],
+        "workload": case_profiles.case.workload,
+        "params": dict(case_profiles.case.params),
+        "baseline": case_profiles.versions[0],
         "by": figure.__name__,
         "rank": rank,
         "name": row.name,
@@ -302,6 +306,6 @@ def _function(one: Compared, row: FunctionRow, figure: Figure, rank: int) -> dic
         "growth_ms": growth(row, figure),
         "versions": {
             version: cell and {"calls": cell.calls, "own_ms": cell.own_ms, "cumulative_ms": cell.cumulative_ms}
-            for version, cell in zip(one.versions, row.cells, strict=True)
+            for version, cell in zip(case_profiles.versions, row.cells, strict=True)
         },
     }

@@ -29,7 +29,7 @@ from orchestrator.results.exit_error import find_error
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
 
-# Fewer could not tell what is called once a step from what is called once or twice.
+# With fewer calls, functions called once per step look like functions called once or twice.
 FEWEST_CALLS = 3
 PROFILE_FILE = "profile.json"
 
@@ -92,15 +92,15 @@ def _profile(options: ProfileOptions, run: PreparedRun, view: View) -> Profiled:
                 reason = f": {arms[-1].reason}" if arms[-1].reason else ""
                 view.say(f"{version} {arms[-1].outcome} {case.label}{reason}")
         workers.stop()
-    except EngineUnavailable as gone:
-        error = gone
+    except EngineUnavailable as unavailable:
+        error = unavailable
     except KeyboardInterrupt:
         error = Interrupted("interrupted")
     finally:
         workers.kill()
-        # A worker opens its stream before it knows what for; no row has come of it.
-        for folder in (run.directory.results, run.directory.settled):
-            shutil.rmtree(folder, ignore_errors=True)
+        # A worker opens its stream before it gets its first command; a profile writes no rows to it.
+        for directory in (run.directory.results, run.directory.settled):
+            shutil.rmtree(directory, ignore_errors=True)
     if error and (heading is None or not any(arm.profile for arm in arms)):
         raise error
     assert heading is not None
@@ -136,12 +136,12 @@ class Profiler:
     run: PreparedRun
     workers: Workers
     calls: int
-    # The driver makes the code of these in their first replicate.
+    # The driver compiles the GPU code of these versions in their first replicate.
     cold: set[str]
 
     def profile(self, case: Case, version: str, number: int) -> ProfiledArm:
         arm = self._profile(case, version, number)
-        # A refusal says nothing of the card; a deadline that was missed once will be missed again.
+        # A refused case has compiled nothing. A deadline that was missed once will be missed again.
         if arm.outcome != "refused":
             self.cold.discard(version)
         return arm
@@ -167,20 +167,20 @@ class Profiler:
             hint = " (--timeout allows longer, --calls fewer)" if answer.how == "timeout" else ""
             return died(reason=answer.reason + hint, log=answer.log)
         try:
-            found = PROFILE.validate_python(answer)
+            profile = PROFILE.validate_python(answer)
         except ValidationError as error:
             return died(reason=f"its worker sent no profile: {error.errors()[0]['msg']}")
-        return ProfiledArm(case=case, version=version, outcome="profiled", profile=found)
+        return ProfiledArm(case=case, version=version, outcome="profiled", profile=profile)
 
 
 def _keep(arm: ProfiledArm, directory: RunDir) -> None:
     """Write the arm's files: all that is known about it, and its stacks for flame graphs."""
-    named = directory.path / "profiles" / stem(arm.case, arm.version)
-    Path(f"{named}.json").write_bytes(ARM.dump_json(arm, indent=1) + b"\n")
+    stem_path = directory.path / "profiles" / stem(arm.case, arm.version)
+    Path(f"{stem_path}.json").write_bytes(ARM.dump_json(arm, indent=1) + b"\n")
     if arm.profile:
         stacks = arm.profile.stacks
-        Path(f"{named}.collapsed.txt").write_text(collapse(stacks))
-        Path(f"{named}.speedscope.json").write_text(json.dumps(speedscope(arm, stacks)) + "\n")
+        Path(f"{stem_path}.collapsed.txt").write_text(collapse(stacks))
+        Path(f"{stem_path}.speedscope.json").write_text(json.dumps(speedscope(arm, stacks)) + "\n")
 
 
 def read(path: Path) -> Profiled:

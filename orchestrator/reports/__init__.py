@@ -32,7 +32,7 @@ class Report:
     takes_columns: bool = False
     # The module with `as_json(comparison)`, if programs can have this report.
     json: str = ""
-    # Whether that holds all of a run, so that a program which names no table may get it.
+    # Whether its JSON holds all of a run, so that it can be the default for programs.
     complete: bool = False
     # Whether a run is usually read in this report.
     suits: Callable[[Plan], bool] = lambda plan: False

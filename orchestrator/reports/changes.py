@@ -6,13 +6,23 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import VerdictName
-from orchestrator.reports.columns import MARKS, MEASURES, NARROW_BAR_CELLS, STYLES, Notes, axis, bar, interval, ratio
+from orchestrator.reports.case_names import differences as names_of_pairs
+from orchestrator.reports.case_names import short_names
+from orchestrator.reports.columns import (
+    MARKS,
+    MEASURES,
+    NARROW_BAR_CELLS,
+    STYLES,
+    Notes,
+    axis,
+    bar,
+    format_verdict,
+    interval,
+    ratio,
+)
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import pair_object, run_object
-from orchestrator.reports.summary import short_names
 from orchestrator.reports.table import below
-from orchestrator.reports.table import differences as names_of_pairs
 from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange
 from orchestrator.terminal.text import safe_text
 
@@ -21,43 +31,44 @@ NARROWEST = 16
 RULE = "two runs are not paired: no time of one is set against one of the other, only the ratios inside each"
 
 
-def layout(found: Changes, width: int) -> RenderableType:
+def layout(changes: Changes, width: int) -> RenderableType:
     notes = Notes()
-    parts: list[RenderableType] = [_head(found)]
-    parts += [safe_text(f"warning: {text}", style="yellow") for text in (*found.broken, *found.left_out)]
-    if found.differences:
-        parts += [Text(), _differences(found)]
-    named = list(zip(map(_between, found.changes), names(found), found.changes, strict=True))
-    for between in dict.fromkeys(title for title, _, _ in named):
-        parts += [Text(), _ratios(between, [one[1:] for one in named if one[0] == between], notes)]
+    parts: list[RenderableType] = [_head(changes)]
+    parts += [safe_text(f"warning: {text}", style="yellow") for text in (*changes.broken, *changes.left_out)]
+    if changes.differences:
+        parts += [Text(), _differences(changes)]
+    rows = list(zip(map(_between, changes.changes), names(changes), changes.changes, strict=True))
+    for between in dict.fromkeys(title for title, _, _ in rows):
+        parts += [Text(), _ratios(between, [row[1:] for row in rows if row[0] == between], notes)]
     return Group(*parts, *below(notes.lines(ALPHA)))
 
 
 def summary(changes: Sequence[RatioChange]) -> str:
     counts = {verdict: sum(change.verdict == verdict for change in changes) for verdict in MARKS}
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    return f"{len(changes)} ratio{'s' if len(changes) > 1 else ''} in both: {told}."
+    listing = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    return f"{len(changes)} ratio{'s' if len(changes) > 1 else ''} in both: {listing}."
 
 
-def _head(found: Changes) -> Text:
-    earlier, later = (f"{run.plan.run} ({run.plan.created:%Y-%m-%d})" for run in (found.earlier, found.later))
+def _head(changes: Changes) -> Text:
+    earlier, later = (f"{run.plan.run} ({run.plan.created:%Y-%m-%d})" for run in (changes.earlier, changes.later))
     return Text("\n").join(
         [
             safe_text(f"tfcompare compare {earlier} with {later}", style="bold"),
             safe_text(RULE, style="dim"),
             safe_text(
-                f"margin {found.margin:.0%} · intervals at {1 - ALPHA:.0%} · change: later ratio / earlier", style="dim"
+                f"margin {changes.margin:.0%} · intervals at {1 - ALPHA:.0%} · change: later ratio / earlier",
+                style="dim",
             ),
-            safe_text(summary(found.changes)),
+            safe_text(summary(changes.changes)),
         ]
     )
 
 
-def _differences(found: Changes) -> Grid:
+def _differences(changes: Changes) -> Grid:
     title = safe_text("what differs between the runs", style="bold")
     grid = Grid(title=title, headers=("", "earlier", "later"), right=(False,) * 3, narrowest=NARROWEST)
-    for one in found.differences:
-        grid.add(one.what, one.earlier, one.later)
+    for difference in changes.differences:
+        grid.add(difference.what, difference.earlier, difference.later)
     return grid
 
 
@@ -69,13 +80,13 @@ def _ratios(title: str, named: Iterable[tuple[str, RatioChange]], notes: Notes) 
         narrowest=NARROWEST,
     )
     for name, change in named:
-        told = (change.earlier.ratio, change.later.ratio, change.ratio)
+        ratios = (change.earlier.ratio, change.later.ratio, change.ratio)
         grid.add(
             name,
-            *("" if value is None else ratio(value) for value in told),
+            *("" if value is None else ratio(value) for value in ratios),
             interval(change),
             _picture(change),
-            _verdict(change.verdict, change.reason, notes),
+            format_verdict(change.verdict, change.reason, notes),
         )
     return grid
 
@@ -87,11 +98,11 @@ def _between(change: RatioChange) -> str:
     return f"{pair.candidate} against {pair.baseline}{of}" if pair.kind == "version" else f"inside {pair.version}{of}"
 
 
-def names(found: Changes) -> list[str]:
+def names(changes: Changes) -> list[str]:
     """Return a short name for each ratio."""
-    cases = short_names(arm.case for arm in found.earlier.arms)
-    inside = names_of_pairs(change.earlier for change in found.changes if change.pair.kind == "case")
-    labels = ((change, change.pair.arms[0].case) for change in found.changes)
+    cases = short_names(arm.case for arm in changes.earlier.arms)
+    inside = names_of_pairs(change.earlier for change in changes.changes if change.pair.kind == "case")
+    labels = ((change, change.pair.arms[0].case) for change in changes.changes)
     return [
         cases.get(label, label) if change.pair.kind == "version" else inside(change.earlier) for change, label in labels
     ]
@@ -101,20 +112,19 @@ def _picture(change: RatioChange) -> Text:
     return Text(bar(change.ratio, change.verdict, NARROW_BAR_CELLS), STYLES[change.verdict]) if change.ratio else Text()
 
 
-def _verdict(verdict: VerdictName, reason: str, notes: Notes) -> Text:
-    return Text(f"{MARKS[verdict]} {verdict}{notes.mark(reason)}", style=STYLES[verdict])
-
-
-def as_object(found: Changes) -> dict[str, Any]:
+def as_object(changes: Changes) -> dict[str, Any]:
     """Return the `tfcompare.changes/1` object, which is part of the interface."""
     return {
         "schema": SCHEMA,
-        "earlier": run_object(found.earlier.comparison),
-        "later": run_object(found.later.comparison),
-        "margin": found.margin,
-        "differences": [{"what": one.what, "earlier": one.earlier, "later": one.later} for one in found.differences],
-        "changes": list(_objects(found.changes)),
-        "warnings": [*found.broken, *found.left_out],
+        "earlier": run_object(changes.earlier.comparison),
+        "later": run_object(changes.later.comparison),
+        "margin": changes.margin,
+        "differences": [
+            {"what": difference.what, "earlier": difference.earlier, "later": difference.later}
+            for difference in changes.differences
+        ],
+        "changes": list(_objects(changes.changes)),
+        "warnings": [*changes.broken, *changes.left_out],
     }
 
 

@@ -13,9 +13,9 @@ from rich.text import Text
 from orchestrator.errors import UsageError
 from orchestrator.model import Comparison, Contrast, Expectation, Pair, VersionPair, params_label
 from orchestrator.reports import table
+from orchestrator.reports.case_names import set_against
 from orchestrator.reports.columns import MEASURES, Notes, interval, ratio
 from orchestrator.reports.json import run_object
-from orchestrator.reports.summary import set_against
 from orchestrator.results.claims import Answer, ClaimCheck, ClaimResult, judge_claims
 from orchestrator.terminal.text import render_plain, safe_text
 
@@ -32,16 +32,16 @@ def render(comparison: Comparison) -> str:
 
 
 def layout(comparison: Comparison, width: int) -> RenderableType:
-    judged, notes = judge_planned_claims(comparison), Notes()
+    claims, notes = judge_planned_claims(comparison), Notes()
     grid = _frame()
-    for one in judged:
-        _claim(grid, one, notes)
+    for claim in claims:
+        _claim(grid, claim, notes)
         grid.add_section()
     head = Text("\n").join(
         [
             safe_text(f"tfcompare reproduce {comparison.plan.run}", style="bold"),
             safe_text(table.facts(comparison), style="dim"),
-            safe_text(summary(judged)),
+            safe_text(summary(claims)),
         ]
     )
     return Group(
@@ -55,10 +55,10 @@ def judge_planned_claims(comparison: Comparison) -> tuple[ClaimResult, ...]:
     return judge_claims(comparison, comparison.plan.claims)
 
 
-def summary(judged: Sequence[ClaimResult]) -> str:
-    counts = {answer: sum(1 for one in judged if one.answer == answer) for answer in MARKS}
-    told = ", ".join(f"{count} {answer}" for answer, count in counts.items() if count)
-    return f"{len(judged)} {'claim' if len(judged) == 1 else 'claims'}: {told}."
+def summary(claims: Sequence[ClaimResult]) -> str:
+    counts = {answer: sum(1 for claim in claims if claim.answer == answer) for answer in MARKS}
+    listing = ", ".join(f"{count} {answer}" for answer, count in counts.items() if count)
+    return f"{len(claims)} {'claim' if len(claims) == 1 else 'claims'}: {listing}."
 
 
 def _frame() -> Table:
@@ -69,25 +69,25 @@ def _frame() -> Table:
     return grid
 
 
-def _claim(grid: Table, judged: ClaimResult, notes: Notes) -> None:
-    claim = judged.claim
+def _claim(grid: Table, result: ClaimResult, notes: Notes) -> None:
+    claim = result.claim
     withdrawn = " (withdrawn by its reporter)" if claim.withdrawn else ""
     grid.add_row(
-        _format_answer(judged.answer, judged.reason, notes),
+        _format_answer(result.answer, result.reason, notes),
         Text.assemble(safe_text(claim.name, style="bold"), "\n", safe_text(claim.title + withdrawn)),
     )
-    for finding in judged.findings:
-        mark = MARKS[finding.answer] if len(judged.findings) > 1 else " "
-        told = Text.assemble(_format_measured(finding), "\n", safe_text(subject(finding), style="dim"))
+    for finding in result.findings:
+        mark = MARKS[finding.answer] if len(result.findings) > 1 else " "
+        text = Text.assemble(_format_measured(finding), "\n", safe_text(subject(finding), style="dim"))
         line = Table.grid(padding=(0, 1, 0, 0))
-        line.add_row(mark, told)
+        line.add_row(mark, text)
         grid.add_row("", line)
 
 
 def _format_measured(finding: ClaimCheck) -> str:
     contrast = finding.tested if isinstance(finding.tested, Contrast) else None
-    known = f"{ratio(contrast.ratio)} ({interval(contrast)}) · " if contrast and contrast.ratio else ""
-    return f"{known}expected: {format_expected(finding.expectation)}"
+    measured = f"{ratio(contrast.ratio)} ({interval(contrast)}) · " if contrast and contrast.ratio else ""
+    return f"{measured}expected: {format_expected(finding.expectation)}"
 
 
 def _format_answer(answer: Answer, reason: str, notes: Notes) -> Text:
@@ -128,28 +128,28 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "run": run_object(comparison),
-        "claims": [_object(one) for one in judge_planned_claims(comparison)],
+        "claims": [_object(result) for result in judge_planned_claims(comparison)],
         "warnings": [*comparison.broken, *comparison.warnings],
     }
 
 
-def _object(judged: ClaimResult) -> dict[str, Any]:
-    claim, headline = judged.claim, judged.headline
+def _object(result: ClaimResult) -> dict[str, Any]:
+    claim, headline = result.claim, result.headline
     return {
         "claim": claim.name,
         "title": claim.title,
         "source": claim.source,
         "suite": claim.suite,
         "withdrawn": claim.withdrawn,
-        "verdict": judged.answer,
+        "verdict": result.answer,
         "expected": format_expected(claim.expectations[0] if claim.expectations else None),
         "published": claim.expectations[0].published if claim.expectations else None,
         "ratio": headline.ratio if headline else None,
         "ci_low": headline.ci_low if headline else None,
         "ci_high": headline.ci_high if headline else None,
         "versions": list(claim.versions),
-        "reason": judged.reason or None,
-        "checks": [_check(finding) for finding in judged.findings],
+        "reason": result.reason or None,
+        "checks": [_check(finding) for finding in result.findings],
     }
 
 

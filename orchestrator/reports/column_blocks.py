@@ -57,7 +57,7 @@ class BlockColumn:
     justify: JustifyMethod = "right"
     # Only names may wrap: squeezed, a figure would lose digits and look like another.
     wraps: bool = False
-    # Blanks before a piece, besides the one between any two columns.
+    # Blanks before a piece, in addition to the one between any two columns.
     gap: int = 0
 
     @property
@@ -79,8 +79,8 @@ def flat(part: VersionCells) -> list[BlockColumn]:
     ]
     filled = [(header, cells) for header, cells in columns if any(cells)]
     return [
-        BlockColumn(("", "" if place else part.version, header), tuple(cells), "left" if header == "%" else "right")
-        for place, (header, cells) in enumerate(filled)
+        BlockColumn(("", "" if index else part.version, header), tuple(cells), "left" if header == "%" else "right")
+        for index, (header, cells) in enumerate(filled)
     ]
 
 
@@ -99,15 +99,15 @@ def stack_columns(part: VersionCells) -> list[BlockColumn]:
 def lines(rows: RowNames, pieces: Iterable[ColumnBlock], form: Form, width: int) -> list[list[BlockColumn]]:
     """Return the columns of as many tables as needed, each with the names of the rows."""
     names = _names(rows, 2 if form is stack_columns else 1)
-    found: list[list[BlockColumn]] = []
-    for piece in pieces:
-        for narrow in _narrow(piece, form, width - _width(names) - 1):
-            columns = _columns(narrow, form)
-            if found and _width([*found[-1], *columns]) <= width:
-                found[-1] += columns
+    tables: list[list[BlockColumn]] = []
+    for wide_block in pieces:
+        for block in _narrow(wide_block, form, width - _width(names) - 1):
+            columns = _columns(block, form)
+            if tables and _width([*tables[-1], *columns]) <= width:
+                tables[-1] += columns
             else:
-                found.append([*names, *columns])
-    return found
+                tables.append([*names, *columns])
+    return tables
 
 
 def fits(line: Iterable[BlockColumn], width: int) -> bool:
@@ -115,22 +115,22 @@ def fits(line: Iterable[BlockColumn], width: int) -> bool:
 
 
 def table(rows: RowNames, columns: Sequence[BlockColumn]) -> Table:
-    # The one blank between columns comes of the box.
-    drawn = Table(box=SIMPLE_HEAD, show_edge=False, padding=0)
+    # The box puts one blank between columns.
+    grid = Table(box=SIMPLE_HEAD, show_edge=False, padding=0)
     for column in columns:
         header = Text("\n").join(map(safe_text, column.header))
         least = None if column.wraps else column.width
-        drawn.add_column(header, justify=column.justify, no_wrap=not column.wraps, overflow="fold", min_width=least)
-    for place, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
-        if place and rows.names[place][0] != rows.names[place - 1][0]:
-            drawn.add_section()
-        drawn.add_row(*cells)
-    return drawn
+        grid.add_column(header, justify=column.justify, no_wrap=not column.wraps, overflow="fold", min_width=least)
+    for index, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
+        if index and rows.names[index][0] != rows.names[index - 1][0]:
+            grid.add_section()
+        grid.add_row(*cells)
+    return grid
 
 
 def _names(rows: RowNames, height: int) -> list[BlockColumn]:
     firsts = [first for first, _ in rows.names]
-    once = ["" if place and first == firsts[place - 1] else first for place, first in enumerate(firsts)]
+    once = ["" if index and first == firsts[index - 1] else first for index, first in enumerate(firsts)]
     below = "\n" * (height - 1)
     return [
         BlockColumn(("", "", header), tuple(safe_text(name).append(below) for name in named), "left", wraps=True)
@@ -143,8 +143,8 @@ def _narrow(piece: ColumnBlock, form: Form, width: int) -> list[ColumnBlock]:
     if fits(_columns(piece, form), width):
         return [piece]
     if len(piece.parts) > 1:
-        ones = (replace(piece, parts=(part,)) for part in piece.parts)
-        return [narrow for one in ones for narrow in _narrow(one, form, width)]
+        single_parts = (replace(piece, parts=(part,)) for part in piece.parts)
+        return [narrow for part in single_parts for narrow in _narrow(part, form, width)]
     return [replace(piece, parts=()), replace(piece, lead=())] if piece.lead and piece.parts else [piece]
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.model import ArmResult, Contrast, Drift, Metric, VerdictName
+from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import clip, safe_text
 
 STYLES: dict[VerdictName, str] = {"slower": "bold red", "faster": "bold green", "same": "", "inconclusive": "yellow"}
@@ -20,9 +21,9 @@ MEASURES: Mapping[Metric, str] = {
     "steady": "time a step", "first": "first call", "build": "build", "peak_rss": "peak memory", "traces": "traces",
 }  # fmt: skip
 STAR, WAVE = "*", "~"
-# To each side of the bar's middle; half a cell is the least that is drawn.
+# Cells on each side of the bar's middle; the smallest bar is half a cell.
 BAR_CELLS, NARROW_BAR_CELLS = 4, 3
-# Of a footnote, in characters; the run's journal has all of it.
+# Characters of a footnote; the run's journal has the full text.
 LONGEST = 1000
 
 
@@ -55,19 +56,21 @@ class Notes:
         return STAR
 
     def lines(self, alpha: float) -> list[Text]:
-        told = [
+        lines = [
             safe_text(f"({number}) {clip(reason, LONGEST)}", style="dim") for reason, number in self._numbers.items()
         ]
-        told += [safe_text(f"{WAVE} {clip(arm, LONGEST)}: {drift}", style="dim") for arm, drift in self._drifts.items()]
+        lines += [
+            safe_text(f"{WAVE} {clip(arm, LONGEST)}: {drift}", style="dim") for arm, drift in self._drifts.items()
+        ]
         if self._starred:
-            told.append(
+            lines.append(
                 Text(
                     f"{STAR} exploratory: more rounds were taken after the error of {alpha * 100:g} % was spent; "
                     "confirm it by a new run",
                     style="dim",
                 )
             )
-        return told
+        return lines
 
 
 Cell = Callable[[ArmResult, Contrast | None, Notes], str | Text]
@@ -82,17 +85,10 @@ class Column:
     of: Literal["arm", "contrast"]
     cell: Cell
     meaning: str = ""
-    # What the legend calls it, where that is not its header.
+    # Its name in the legend, if that is not its header.
     word: str = ""
     since: int | None = None
     justify: JustifyMethod = "right"
-
-
-def duration(milliseconds: float) -> str:
-    units = (("h", 3.6e6), ("min", 6e4), ("s", 1e3), ("ms", 1.0), ("µs", 1e-3))
-    unit, factor = next((one for one in units if milliseconds >= one[1]), units[-1])
-    value = milliseconds / factor
-    return f"{value:.0f} {unit}" if value >= 99.95 else f"{value:#.3g} {unit}"
 
 
 def ratio(value: float) -> str:
@@ -103,27 +99,27 @@ def ratio(value: float) -> str:
 
 
 def _seconds(seconds: float) -> str:
-    return duration(seconds * 1e3)
+    return format_time(seconds * 1e3)
 
 
-def _of_arm(take: Callable[[ArmResult], float | None], told: Callable[[float], str]) -> Cell:
+def _of_arm(take: Callable[[ArmResult], float | None], format_value: Callable[[float], str]) -> Cell:
     def cell(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
         value = take(arm)
-        return "" if value is None else told(value)
+        return "" if value is None else format_value(value)
 
     return cell
 
 
-def _of_contrast(take: Callable[[Contrast], float | None], told: Callable[[float], str]) -> Cell:
+def _of_contrast(take: Callable[[Contrast], float | None], format_value: Callable[[float], str]) -> Cell:
     def cell(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
         value = take(contrast) if contrast else None
-        return "" if value is None else told(value)
+        return "" if value is None else format_value(value)
 
     return cell
 
 
 def _time(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
-    return "" if arm.median_ms is None else notes.drifting(arm) + duration(arm.median_ms)
+    return "" if arm.median_ms is None else notes.drifting(arm) + format_time(arm.median_ms)
 
 
 class Bounded(Protocol):
@@ -178,11 +174,12 @@ def _verdict(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> Text:
     """
     if contrast is None:
         return Text(f"died{notes.mark(arm.reason)}" if arm.outcome == "died" else "")
-    star = notes.star() if contrast.exploratory else ""
-    return Text(
-        f"{MARKS[contrast.verdict]} {contrast.verdict}{star}{notes.mark(contrast.reason)}",
-        style=STYLES[contrast.verdict],
-    )
+    return format_verdict(contrast.verdict, contrast.reason, notes, exploratory=contrast.exploratory)
+
+
+def format_verdict(verdict: VerdictName, reason: str, notes: Notes, *, exploratory: bool = False) -> Text:
+    star = notes.star() if exploratory else ""
+    return Text(f"{MARKS[verdict]} {verdict}{star}{notes.mark(reason)}", style=STYLES[verdict])
 
 
 PHASES_FROM, SEED_FROM = 130, 100
@@ -196,11 +193,11 @@ COLUMNS: Mapping[str, Column] = {
         ),
         Column(
             name="first", header="first", of="arm", since=PHASES_FROM,
-            cell=_of_arm(lambda arm: arm.first_ms, duration), meaning="the first call, per step",
+            cell=_of_arm(lambda arm: arm.first_ms, format_time), meaning="the first call, per step",
         ),
         Column(
             name="second", header="second", of="arm", since=PHASES_FROM,
-            cell=_of_arm(lambda arm: arm.second_ms, duration), meaning="the second call, per step",
+            cell=_of_arm(lambda arm: arm.second_ms, format_time), meaning="the second call, per step",
         ),
         Column(name="time", header="time", of="arm", since=0, cell=_time, meaning="steady state, per step"),
         Column(
@@ -278,7 +275,7 @@ def _narrow(column: Column) -> Column:
 
 def _parse(names: Sequence[str]) -> tuple[bool, tuple[Column, ...]]:
     adding = names[0].startswith("+")
-    bare = [name.removeprefix("+").strip() if place == 0 else name for place, name in enumerate(names)]
+    bare = [name.removeprefix("+").strip() if index == 0 else name for index, name in enumerate(names)]
     for name in bare:
         if name not in COLUMNS:
             raise UsageError(f"unknown column {name!r}{did_you_mean(name, COLUMNS)}; they are {', '.join(COLUMNS)}")
@@ -287,7 +284,7 @@ def _parse(names: Sequence[str]) -> tuple[bool, tuple[Column, ...]]:
 
 def legend(columns: Sequence[Column]) -> str:
     """Explain the columns shown, where their headers are not enough."""
-    told = [f"{column.word or column.header}: {column.meaning}" for column in columns if column.meaning]
+    parts = [f"{column.word or column.header}: {column.meaning}" for column in columns if column.meaning]
     if any(column.of == "contrast" for column in columns):
-        told.append("ratios and verdicts: of steady times, by round")
-    return " · ".join(told)
+        parts.append("ratios and verdicts: of steady times, by round")
+    return " · ".join(parts)

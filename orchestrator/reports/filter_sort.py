@@ -29,22 +29,24 @@ class Arrangement:
 
     def arms(self, comparison: Comparison) -> list[ArmResult]:
         """Return the arms to show, each together with its case's baseline, without which it could not be read."""
-        found = by_candidate(comparison.contrasts)
+        contrasts = by_candidate(comparison.contrasts)
         chosen = {
             arm.key
             for arm in comparison.arms
-            if not self.only or arm.outcome in self.only or _verdict(found, arm) in self.only
+            if not self.only or arm.outcome in self.only or _verdict(contrasts, arm) in self.only
         }
         cases = {label for label, _ in chosen}
         baseline = comparison.plan.versions[0]
-        shown = [
+        selected = [
             arm for arm in comparison.arms if arm.key in chosen or (arm.version == baseline and arm.case.label in cases)
         ]
-        return self._sort_groups(shown, lambda arm: arm.case.workload, lambda arm: arm.case.label, self._key(found))
+        return self._sort_groups(
+            selected, lambda arm: arm.case.workload, lambda arm: arm.case.label, self._key(contrasts)
+        )
 
     def inside(self, comparison: Comparison) -> list[Contrast]:
         """Return the contrasts between cases of one version that are to be shown."""
-        shown = [
+        selected = [
             contrast
             for contrast in comparison.contrasts
             if contrast.pair.kind == "case"
@@ -52,15 +54,15 @@ class Arrangement:
             and (not self.only or contrast.verdict in self.only)
         ]
         if self.sort not in ("name", "ratio"):
-            return shown
+            return selected
         return self._sort_groups(
-            shown,
+            selected,
             lambda contrast: contrast.pair.workload,
             lambda contrast: f"{contrast.pair.arms[1].case} {contrast.pair.arms[0].case}",
             lambda contrast: contrast.pair.arms[1].case if self.sort == "name" else -_log(contrast),
         )
 
-    def _key(self, found: dict[ArmKey, Contrast]) -> Callable[[ArmResult], Any]:
+    def _key(self, contrasts: dict[ArmKey, Contrast]) -> Callable[[ArmResult], Any]:
         """Return the sort key of an arm.
 
         The key of a group is the least of its arms. With the worst first, that is the slowest.
@@ -68,7 +70,7 @@ class Arrangement:
         if self.sort == "time":
             return lambda arm: -(arm.median_ms or 0.0)
         if self.sort == "ratio":
-            return lambda arm: -_log(found.get(arm.key))
+            return lambda arm: -_log(contrasts.get(arm.key))
         return lambda arm: arm.case.label
 
     def _sort_groups(
@@ -111,8 +113,8 @@ def arrangement(only: str | None, sort: str | None) -> Arrangement:
     return Arrangement(kinds, name, (sort or "").startswith("-"))
 
 
-def _verdict(found: dict[ArmKey, Contrast], arm: ArmResult) -> str:
-    contrast = found.get(arm.key)
+def _verdict(contrasts: dict[ArmKey, Contrast], arm: ArmResult) -> str:
+    contrast = contrasts.get(arm.key)
     return contrast.verdict if contrast else ""
 
 
@@ -121,8 +123,8 @@ def _log(contrast: Contrast | None) -> float:
 
 
 def _least(items: Iterable[T], group: Callable[[T], str], key: Callable[[T], Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    least: dict[str, Any] = {}
     for item in items:
         name, value = group(item), key(item)
-        found[name] = min(found[name], value) if name in found else value
-    return found
+        least[name] = min(least[name], value) if name in least else value
+    return least

@@ -43,11 +43,11 @@ class Grid:
     @property
     def widths(self) -> list[int]:
         """The widths of the columns if there were room for everything."""
-        found = [_width(escape_unprintable(header)) for header in self.headers]
+        widths = [_width(escape_unprintable(header)) for header in self.headers]
         for row in self.rows:
-            for place, cell in enumerate(row or ()):
-                found[place] = max(found[place], _width(cell))
-        return found
+            for index, cell in enumerate(row or ()):
+                widths[index] = max(widths[index], _width(cell))
+        return widths
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self.title
@@ -68,11 +68,11 @@ class Grid:
         Neighbours without a style become one segment, because it is segments that take time.
         """
         pending = " "
-        for place, (cell, width) in enumerate(zip(cells, widths, strict=False)):
+        for index, (cell, width) in enumerate(zip(cells, widths, strict=False)):
             blank = " " * (width - _width(cell))
-            if place:
+            if index:
                 pending += "  "
-            if self.right[place]:
+            if self.right[index]:
                 pending += blank
             if isinstance(cell, str):
                 pending += cell
@@ -82,9 +82,14 @@ class Grid:
                 yield Segment(pending)
                 yield Segment(cell.plain, console.get_style(cell.style))
                 pending = ""
-            if not self.right[place]:
+            if not self.right[index]:
                 pending += blank
         yield Segment(f"{pending.rstrip()}\n")
+
+
+def format_title(name: str, params: str) -> Text:
+    """Return the title of a table: a workload or the like, and the parameters that its rows share."""
+    return safe_text(name, style="bold").append_text(safe_text(f"  {params}" if params else "", style="not bold dim"))
 
 
 def _flowing(rows: Iterable[Sequence[str | Text] | None], width: int) -> Iterator[Sequence[str | Text]]:

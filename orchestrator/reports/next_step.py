@@ -18,7 +18,7 @@ from orchestrator.results.rundir import RunDir
 RESERVE = 1.25
 # A budget is rounded up to a multiple of the step: of ten seconds up to a minute, of a minute up to ten, and so on.
 STEPS_S = ((60, 10), (600, 60), (3600, 300), (LONGEST_S, 1800))
-# What of the first command line decides which environments the versions get.
+# The flags of the first command line that decide which environments the versions get.
 OF_ENVIRONMENTS = ("--base", "--ca-bundle", "--wheelhouse", "--gpu-request")
 
 
@@ -33,7 +33,7 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
     entries = tuple(RunDir.open(path).entries())
     past = read_past(plan, entries)
     cases = open_cases(comparison, past)
-    folder = own_workloads(plan, manifest, path)
+    workloads_flag = own_workloads(plan, manifest, path)
     lost = versions_lost_last(entries)
     labels = {case.label for case in cases}
     arms = [
@@ -41,19 +41,18 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
         for arm in plan.arms()
         if arm.case.label in labels and arm.version not in lost and not is_closed(arm.key, comparison, past)
     ]
-    # Without a calibration the run ended in its pilot, and nothing is known of what a round takes. One arm gives no
-    # ratio.
+    # Without a calibration the run ended in its pilot, so the length of a round is unknown. One arm gives no ratio.
     if (
         len(arms) < 2
         or not past.progress.calibration
-        or folder is None
-        or not _continues_here(plan, manifest, path, folder)
+        or workloads_flag is None
+        or not _continues_here(plan, manifest, path, workloads_flag)
     ):
         return ()
     rounds = extension(MoreOptions(run=path), plan, past).looks[0] - past.rounds
     budget = as_budget(rounds * round_s(comparison, entries, arms) * RESERVE)
     carried = [word for pair in flag_values(manifest.command, OF_ENVIRONMENTS) for word in pair]
-    return "tfcompare", "run", "--more", str(path), "--budget", budget, *folder, *carried
+    return "tfcompare", "run", "--more", str(path), "--budget", budget, *workloads_flag, *carried
 
 
 def own_workloads(plan: Plan, manifest: Manifest, path: Path) -> tuple[str, ...] | None:
@@ -103,10 +102,10 @@ def versions_lost_last(entries: Sequence[Entry]) -> set[str]:
     return lost
 
 
-def _continues_here(plan: Plan, manifest: Manifest, path: Path, folder: Sequence[str]) -> bool:
+def _continues_here(plan: Plan, manifest: Manifest, path: Path, workloads_flag: Sequence[str]) -> bool:
     directory = RunDir(path)
     try:
-        same_sources(plan, manifest, directory, Path(folder[1]) if folder else None)
+        same_sources(plan, manifest, directory, Path(workloads_flag[1]) if workloads_flag else None)
     except UsageError:
         return False
     return is_here(manifest.host) and not directory.is_held

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from orchestrator.model import VerdictName
 from orchestrator.reports.columns import MARKS, ratio
 
-# A scale shows at least so much to each side of its middle, or noise would fill the line.
+# A scale shows at least this much on each side of its middle; otherwise noise would fill the line.
 LEAST = math.log(1.1)
 FEWEST_CELLS, MOST_CELLS = 12, 40
 ONE, WHISKER, POINT, CUT_LOW, CUT_HIGH = "│", "─", "●", "◂", "▸"
 
-Spans = Iterable[tuple[float | None, float | None, float | None]]
+# A ratio and the bounds of its interval.
+Span = tuple[float | None, float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class RatioScale:
     cells: int
 
     @classmethod
-    def over(cls, spans: Spans, cells: int) -> "RatioScale":
+    def over(cls, spans: Iterable[Span], cells: int) -> "RatioScale":
         """Return a scale with room for every ratio, and for 1.
 
         Intervals that are far wider than the range of the ratios are cut off.
@@ -45,10 +46,10 @@ class RatioScale:
 
     def header(self) -> str:
         """Return a line that marks 1 and both ends, as far as these labels do not overlap."""
-        low, one, high = ratio(math.exp(self.low)), "1x", ratio(math.exp(self.high))
+        low, parity, high = ratio(math.exp(self.low)), "1x", ratio(math.exp(self.high))
         line = [" "] * self.cells
-        at = min(max(self.place(1.0) - 1, 0), self.cells - len(one))
-        for start, text in ((at, one), (0, low), (self.cells - len(high), high)):
+        parity_start = min(max(self.place(1.0) - 1, 0), self.cells - len(parity))
+        for start, text in ((parity_start, parity), (0, low), (self.cells - len(high), high)):
             if start >= 0 and not "".join(line[max(start - 1, 0) : start + len(text) + 1]).strip():
                 line[start : start + len(text)] = text
         return "".join(line)

@@ -56,15 +56,15 @@ class Study:
         self.modes = {mode for _, mode, _ in self._cases}
         self._arms = {arm.key: arm for arm in comparison.arms}
         steady = [contrast for contrast in comparison.contrasts if contrast.pair.metric == "steady"]
-        # A claim may ask for the same two arms with a margin of its own; the last one stays, which has the run's.
+        # A claim may compare the same two arms with another margin; the contrast with the run's margin comes last.
         steady.sort(key=lambda contrast: contrast.pair.margin is None)
         self._contrasts = {contrast.pair.arms: contrast for contrast in steady}
 
     def sizes(self, block: Block | None = None) -> list[Size]:
         """Return the sizes of one block, or of all, in the order in which the run names models and data."""
-        found = list(dict.fromkeys(size for of, _, size in self._cases if block in (None, of)))
-        models, data = (list(dict.fromkeys(size[axis] for size in found)) for axis in (0, 1))
-        return sorted(found, key=lambda size: (models.index(size[0]), data.index(size[1])))
+        sizes = list(dict.fromkeys(size for of, _, size in self._cases if block in (None, of)))
+        models, data = (list(dict.fromkeys(size[axis] for size in sizes)) for axis in (0, 1))
+        return sorted(sizes, key=lambda size: (models.index(size[0]), data.index(size[1])))
 
     def arms(self, block: Block, mode: str, version: str) -> list[ArmResult | None]:
         """Return one arm per size of the block."""
@@ -90,14 +90,14 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
     parts: list[RenderableType] = [_head(comparison, study), *render_warnings(comparison)]
     for section, tables in zip(sections, _tables(sections, width), strict=True):
         parts += [Text(), safe_text(section.title, style="bold"), *tables, *map(safe_text, section.unmeasured)]
-    told = notes.lines(study.plan.alpha)
-    return Group(*parts, *([Text()] if told else []), *told)
+    footnotes = notes.lines(study.plan.alpha)
+    return Group(*parts, *([Text()] if footnotes else []), *footnotes)
 
 
 def _head(comparison: Comparison, study: Study) -> Text:
     title = safe_text(f"tfcompare run {study.plan.run}, as the study prints it", style="bold")
-    told = (safe_text(line, style="dim") for line in (facts(comparison), *_legend(study)))
-    return Text("\n").join((title, *told))
+    lines = (safe_text(line, style="dim") for line in (facts(comparison), *_legend(study)))
+    return Text("\n").join((title, *lines))
 
 
 def _legend(study: Study) -> Iterator[str]:
@@ -133,11 +133,13 @@ def _tables(sections: Sequence[SeedSection], width: int) -> list[list[Renderable
     That is one line per row if every section then fits into one table, and two lines otherwise.
     """
     wide = [lines(section.rows, section.pieces, flat, width) for section in sections]
-    one_each = all(len(found) < 2 and all(fits(line, width) for line in found) for found in wide)
+    one_each = all(
+        len(section_lines) < 2 and all(fits(line, width) for line in section_lines) for section_lines in wide
+    )
     chosen = wide if one_each else [lines(section.rows, section.pieces, stack_columns, width) for section in sections]
     tables: list[list[RenderableType]] = []
-    for section, found in zip(sections, chosen, strict=True):
-        apart: list[RenderableType] = [part for line in found for part in (Text(), table(section.rows, line))]
+    for section, section_lines in zip(sections, chosen, strict=True):
+        apart: list[RenderableType] = [part for line in section_lines for part in (Text(), table(section.rows, line))]
         tables.append(apart[1:])
     return tables
 
@@ -216,13 +218,13 @@ def _shows_why(contrast: Contrast, margin: float) -> bool:
 
 def _sizes_without_column(study: Study, block: Block, notes: Notes) -> Iterator[str]:
     """Yield what has no column because none of its sizes was measured."""
-    found: dict[str, list[str]] = {}
+    by_outcome: dict[str, list[str]] = {}
     for version in study.versions:
         for mode in MODES:
             arms = study.arms(block, mode, version)
             for outcome in dict.fromkeys(_time(arm, notes) for arm in arms if arm and not _has_time(arms)):
-                found.setdefault(outcome, []).append(f"{version} {mode}")
-    for outcome, names in found.items():
+                by_outcome.setdefault(outcome, []).append(f"{version} {mode}")
+    for outcome, names in by_outcome.items():
         yield f"{outcome}: {', '.join(names)}"
 
 

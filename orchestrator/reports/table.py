@@ -7,12 +7,12 @@ from itertools import groupby
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import ArmResult, CasePair, Comparison, Contrast
+from orchestrator.model import ArmResult, Comparison, Contrast
+from orchestrator.reports.case_names import differences, split_params
 from orchestrator.reports.columns import LONGEST, Column, Notes, choose, legend
 from orchestrator.reports.filter_sort import Arrangement
-from orchestrator.reports.grid import Grid
-from orchestrator.reports.summary import LONGEST as LONGEST_NAME
-from orchestrator.reports.summary import by_candidate, sentences, set_against, split_params
+from orchestrator.reports.grid import Grid, format_title
+from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.terminal.text import clip, render_plain, safe_text
 
 # A row's name may wrap down to this width before its columns are laid out in two tables.
@@ -71,11 +71,11 @@ def _note_what_is_left_out(
     comparison: Comparison, arrangement: Arrangement, arms: Sequence[ArmResult], inside: Sequence[Contrast]
 ) -> str:
     cases = len({arm.case for arm in comparison.arms})
-    shown = len({arm.case for arm in arms})
+    selected = len({arm.case for arm in arms})
     only = f"--only {','.join(arrangement.only)}"
     if not arms and not inside:
         return f"{only}: nothing; without it there are {cases} cases"
-    return f"{only}: {shown} of {cases} cases, and {len(inside)} contrasts inside a version"
+    return f"{only}: {selected} of {cases} cases, and {len(inside)} contrasts inside a version"
 
 
 def render_warnings(comparison: Comparison) -> Iterable[RenderableType]:
@@ -98,9 +98,7 @@ def _fit(draw: Callable[[Sequence[Column]], Grid], columns: Sequence[Column], wi
 
 def _frame(title: str, shared: str, names: Sequence[str], columns: Sequence[Column]) -> Grid:
     return Grid(
-        title=safe_text(title, style="bold").append_text(
-            safe_text(f"  {shared}" if shared else "", style="not bold dim")
-        ),
+        title=format_title(title, shared),
         headers=(*names, *(column.header for column in columns)),
         right=(*(False for _ in names), *(column.justify == "right" for column in columns)),
         narrowest=NARROWEST_NAME,
@@ -134,22 +132,3 @@ def _cases_table(
             grid.add(name if position == 0 else "", contrast.pair.arms[1].version, *cells)
         grid.end_section()
     return grid
-
-
-def differences(contrasts: Iterable[Contrast]) -> Callable[[Contrast], str]:
-    """Return a function that names pairs of cases.
-
-    A name says what distinguishes the two cases, and what distinguishes the pair from the others of its workload.
-    """
-    alike: dict[str, set[tuple[str, str]]] = {}
-    for contrast in contrasts:
-        params = set(contrast.pair.params)
-        alike[contrast.pair.workload] = alike.get(contrast.pair.workload, params) & params
-
-    def format_difference(contrast: Contrast) -> str:
-        pair = contrast.pair
-        own = [item[1] for item in pair.params if item not in alike[pair.workload]]
-        apart = [set_against(pair)] if isinstance(pair, CasePair) else []
-        return clip(" ".join([pair.workload, *own, *apart]), LONGEST_NAME)
-
-    return format_difference

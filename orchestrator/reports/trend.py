@@ -11,16 +11,15 @@ from rich.text import Text
 from orchestrator.model import ArmResult, Case, Comparison, Contrast
 from orchestrator.plan.pairs import in_order
 from orchestrator.reports import table
-from orchestrator.reports.columns import MARKS, STYLES, Notes, duration, interval, ratio
-from orchestrator.reports.grid import Grid
+from orchestrator.reports.columns import COLUMNS, MARKS, STYLES, Notes, ratio
+from orchestrator.reports.grid import Grid, format_title
 from orchestrator.reports.json import run_object
-from orchestrator.reports.ratio_plot import RatioScale, cells_for
+from orchestrator.reports.ratio_table import RatioColumn, RatioPoint, ratio_table
 from orchestrator.reports.summary import by_candidate
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.trend/1"
-NARROWEST = 8
-# From here on there is room for intervals beside the plot.
+# From this terminal width there is room for intervals next to the plot.
 WIDE = 92
 MOST_NAMED = 5
 LEGEND = (
@@ -45,16 +44,21 @@ class TrendPoint:
         """Whether this is the baseline or, if that has no time, the oldest version that has one."""
         return self.arm.median_ms is not None and self.step is None and not (self.contrast and self.contrast.ratio)
 
+    @property
+    def contrast_to_show(self) -> Contrast | None:
+        """The contrast to show in words; a version without a time and the one at 1 have none."""
+        return None if self.arm.median_ms is None or self.at_one else self.contrast
+
 
 def points(comparison: Comparison) -> dict[Case, list[TrendPoint]]:
     to_baseline = by_candidate(comparison.contrasts) | by_candidate(comparison.references)
-    before = {one.pair.arms[1]: one for one in comparison.neighbours}
-    places = {version: place for place, version in enumerate(in_order(comparison.plan.versions))}
-    found: dict[Case, list[TrendPoint]] = {}
+    before = {contrast.pair.arms[1]: contrast for contrast in comparison.neighbours}
+    positions = {version: position for position, version in enumerate(in_order(comparison.plan.versions))}
+    by_case: dict[Case, list[TrendPoint]] = {}
     for arm in comparison.arms:
-        if arm.version in places:
-            found.setdefault(arm.case, []).append(TrendPoint(arm, to_baseline.get(arm.key), before.get(arm.key)))
-    return {case: sorted(of_case, key=lambda one: places[one.arm.version]) for case, of_case in found.items()}
+        if arm.version in positions:
+            by_case.setdefault(arm.case, []).append(TrendPoint(arm, to_baseline.get(arm.key), before.get(arm.key)))
+    return {case: sorted(of_case, key=lambda point: positions[point.arm.version]) for case, of_case in by_case.items()}
 
 
 def layout(comparison: Comparison, width: int) -> RenderableType:
@@ -62,10 +66,10 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
     parts: list[RenderableType] = [_head(comparison), *table.render_warnings(comparison)]
     for case, of_case in points(comparison).items():
         parts += [Text(), _grid(case, of_case, width, notes)]
-        if told := instead(comparison, of_case):
-            parts.append(safe_text(f" {told}"))
+        if line := instead(comparison, of_case):
+            parts.append(safe_text(f" {line}"))
         parts.append(safe_text(f" {summary(of_case)}"))
-    if any(one.pair.kind == "case" for one in comparison.contrasts):
+    if any(contrast.pair.kind == "case" for contrast in comparison.contrasts):
         parts += [Text(), safe_text("contrasts inside a version: --table verdicts", style="dim")]
     return Group(*parts, *table.below(notes.lines(comparison.plan.alpha)))
 
@@ -84,87 +88,84 @@ def instead(comparison: Comparison, of_case: Sequence[TrendPoint]) -> str:
     """Return a line that names the version ratios refer to if the baseline has no time, or ''."""
     baseline = comparison.plan.versions[0]
     other = next(
-        (one.contrast.pair.arms[0].version for one in of_case if one.contrast and one.contrast.ratio), baseline
+        (point.contrast.pair.arms[0].version for point in of_case if point.contrast and point.contrast.ratio), baseline
     )
     return f"ratios are to {other}: {baseline} has no time." if other != baseline else ""
 
 
 def _grid(case: Case, of_case: Sequence[TrendPoint], width: int, notes: Notes) -> Grid:
-    rows = [_cells(point, notes) for point in of_case]
-    if width < WIDE:
-        rows = [(*row[:3], *row[4:]) for row in rows]
-    headers = ["version", "time", "ratio", *(["interval"] if width >= WIDE else []), "", "verdict", "step"]
-    place = headers.index("")
-    widths = [max(len(headers[at]), *(len(str(row[at])) for row in rows)) for at in range(len(headers)) if at != place]
-    scale = RatioScale.over(map(_span, of_case), cells_for(width, widths))
-    headers[place] = scale.header()
-    params = " ".join(f"{key}={value}" for key, value in case.params)
-    title = safe_text(case.workload, style="bold").append_text(
-        safe_text(f"  {params}" if params else "", style="not bold dim")
+    def column(name: str, *, since: int = 0) -> RatioColumn[TrendPoint]:
+        """Return a column of the verdicts' table."""
+        shared = COLUMNS[name]
+        return RatioColumn(
+            header=shared.header,
+            cell=lambda point: shared.cell(point.arm, point.contrast_to_show, notes),
+            right=shared.justify == "right",
+            since=since,
+        )
+
+    return ratio_table(
+        format_title(case.workload, case.params_text),
+        of_case,
+        width,
+        before=(
+            RatioColumn(header="version", cell=lambda point: point.arm.version),
+            column("time"),
+            column("ratio"),
+            column("interval", since=WIDE),
+        ),
+        point=_ratio_point,
+        after=(
+            RatioColumn(header="verdict", cell=lambda point: _verdict(point, notes)),
+            RatioColumn(header="step", cell=_step),
+        ),
     )
-    right = (False, True, True, *([True] if width >= WIDE else []), False, False, False)
-    grid = Grid(title=title, headers=headers, right=right, narrowest=NARROWEST)
-    for point, row in zip(of_case, rows, strict=True):
-        grid.add(*row[:place], _plot(point, scale), *row[place + 1 :])
-    return grid
 
 
-def _cells(point: TrendPoint, notes: Notes) -> tuple[str | Text, ...]:
-    arm, contrast = point.arm, point.contrast
-    if arm.median_ms is None:
-        return arm.version, "", "", "", "", f"{arm.outcome}{notes.mark(arm.reason)}", ""
-    time = notes.drifting(arm) + duration(arm.median_ms)
-    if contrast is None or point.at_one:
-        late = f"died{notes.mark(arm.reason)}" if arm.outcome == "died" else ""
-        return arm.version, time, "", "", "", late, _step(point)
-    star = notes.star() if contrast.exploratory else ""
-    verdict = Text(
-        f"{MARKS[contrast.verdict]} {contrast.verdict}{star}{notes.mark(contrast.reason)}",
-        style=STYLES[contrast.verdict],
-    )
-    value = "" if contrast.ratio is None else ratio(contrast.ratio)
-    return arm.version, time, value, interval(contrast), "", verdict, _step(point)
+def _verdict(point: TrendPoint, notes: Notes) -> str | Text:
+    if point.arm.median_ms is None:
+        return f"{point.arm.outcome}{notes.mark(point.arm.reason)}"
+    return COLUMNS["verdict"].cell(point.arm, point.contrast_to_show, notes)
 
 
 def _step(point: TrendPoint) -> Text:
     step = point.step
-    if step is None:
+    if step is None or point.arm.median_ms is None:
         return Text()
-    told = f" {ratio(step.ratio)}" if step.verdict in ("slower", "faster") and step.ratio else ""
-    return Text(f"{MARKS[step.verdict]}{told}", style=STYLES[step.verdict])
+    size = f" {ratio(step.ratio)}" if step.verdict in ("slower", "faster") and step.ratio else ""
+    return Text(f"{MARKS[step.verdict]}{size}", style=STYLES[step.verdict])
 
 
-def _span(point: TrendPoint) -> tuple[float | None, float | None, float | None]:
-    if point.at_one or (point.contrast is None and point.arm.median_ms is not None):
-        return 1.0, None, None
-    one = point.contrast
-    return (one.ratio, one.ci_low, one.ci_high) if one else (None, None, None)
-
-
-def _plot(point: TrendPoint, scale: RatioScale) -> Text:
-    verdict = point.contrast.verdict if point.contrast and not point.at_one else None
-    return Text(scale.line(*_span(point), verdict), style=STYLES[verdict] if verdict else "")
+def _ratio_point(point: TrendPoint) -> RatioPoint:
+    contrast = point.contrast
+    if point.at_one or (contrast is None and point.arm.median_ms is not None):
+        return RatioPoint(1.0)
+    return RatioPoint(contrast.ratio, contrast.ci_low, contrast.ci_high, contrast.verdict) if contrast else RatioPoint()
 
 
 def steps_that_differ(of_case: Sequence[TrendPoint]) -> list[Contrast]:
     """Return the steps between neighbours that differ."""
-    return [one.step for one in of_case if one.step and one.step.verdict in ("slower", "faster")]
+    return [point.step for point in of_case if point.step and point.step.verdict in ("slower", "faster")]
 
 
 def summary(of_case: Sequence[TrendPoint]) -> str:
     """Summarize which neighbours differ, naming those that differ most."""
-    steps = [one.step for one in of_case if one.step]
-    found = steps_that_differ(of_case)
-    untold = sum(step.verdict == "inconclusive" for step in steps)
-    rest = f"; {untold} are not told" if untold else ""
+    steps = [point.step for point in of_case if point.step]
+    differing = steps_that_differ(of_case)
+    undecided = sum(step.verdict == "inconclusive" for step in steps)
+    rest = f"; {undecided} are not told" if undecided else ""
     if not steps:
         return "no neighbours to compare."
-    if not found:
+    if not differing:
         return f"no step of {len(steps)} between neighbours is shown to differ{rest}."
-    named = sorted(found, key=lambda one: -max(one.ratio or 1.0, 1 / (one.ratio or 1.0)))[:MOST_NAMED]
-    told = [f"{one.pair.arms[1].version} ({ratio(one.ratio or 1.0)} {one.verdict})" for one in found if one in named]
-    more = f", and {len(found) - len(named)} more" if len(found) > len(named) else ""
-    return f"steps that differ: {len(found)} of {len(steps)}: {', '.join(told)}{more}{rest}."
+    named = sorted(differing, key=lambda step: -max(step.ratio or 1.0, 1 / (step.ratio or 1.0)))[:MOST_NAMED]
+    listing = [
+        f"{step.pair.arms[1].version} ({ratio(step.ratio or 1.0)} {step.verdict})"
+        for step in differing
+        if step in named
+    ]
+    more = f", and {len(differing) - len(named)} more" if len(differing) > len(named) else ""
+    return f"steps that differ: {len(differing)} of {len(steps)}: {', '.join(listing)}{more}{rest}."
 
 
 def as_json(comparison: Comparison) -> str:

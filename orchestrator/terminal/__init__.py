@@ -1,1 +1,1 @@
-"""What a user sees while a command runs: text, progress, the standard streams, files by name."""
+"""What a user sees while a command runs: text, durations, progress, the standard streams, files by name."""

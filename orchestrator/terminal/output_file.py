@@ -16,7 +16,7 @@ def check(path: Path) -> None:
         if path.is_file():
             path.open("ab").close()
         elif not path.exists():
-            # Permissions do not say it all: a superuser has them in folders that take no file.
+            # Permissions are not enough: a superuser has them in directories that take no file.
             tempfile.TemporaryFile(dir=path.parent).close()
 
 

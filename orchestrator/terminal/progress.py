@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.model import Case
+from orchestrator.terminal.durations import format_minutes_seconds
 from orchestrator.terminal.text import lines, safe_text
 
 
@@ -70,7 +71,8 @@ class Plain(Quiet):
             self.say(f"{version}: {text}")
 
     def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
-        self.say(f"round {number} of at most {most}: {cases} cases in {took_s:.0f} s, at most {clock(left_s)} left")
+        remaining = format_minutes_seconds(left_s)
+        self.say(f"round {number} of at most {most}: {cases} cases in {took_s:.0f} s, at most {remaining} left")
 
 
 class Animated(Plain):
@@ -107,7 +109,7 @@ class Animated(Plain):
             self._draw()
 
     def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
-        self._time = f"{cases} cases open · at most {clock(left_s)} left"
+        self._time = f"{cases} cases open · at most {format_minutes_seconds(left_s)} left"
 
     def _draw(self) -> None:
         grid = Table.grid(padding=(0, 1))
@@ -120,14 +122,9 @@ class Animated(Plain):
 
 
 def _one_line(text: str) -> Text:
-    shown = safe_text(text)
-    shown.overflow, shown.no_wrap = "ellipsis", True
-    return shown
-
-
-def clock(seconds: float) -> str:
-    minutes, rest = divmod(max(0, round(seconds)), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    line = safe_text(text)
+    line.overflow, line.no_wrap = "ellipsis", True
+    return line
 
 
 def view(console: Console, *, quiet: bool, verbose: bool) -> View:

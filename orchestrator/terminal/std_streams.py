@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from orchestrator.errors import UsageError
 
-# One character for one, so that tables and plots keep their shape.
+# Each character becomes one character, so that tables and plots keep their shape.
 ASCII = str.maketrans(
     "▁▂▃▄▅▆▇█" "▐▌" "│┃┊┄─━╌" "┤├┬┴┼┌┐└┘╭╮╰╯" "▲▼▵▿" "◂▸◀▶←→" "●◆◇✓✗✕×" "·•…±≈µ" "–—‘’“”",
     "_,-~=+*#" "##" "||:.---" "||+++++++++++" "^v^v" "<><><>" "o*oyxxx" ".*~~~u" "--''\"\"",
@@ -43,7 +43,7 @@ def guard() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
-            # In this order each takes its own descriptor, so that no other file can.
+            # In this order each stream gets its usual descriptor, so that no other file can.
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
         elif mode == "w":
             # Measuring continues even if nobody reads progress and warnings.
@@ -59,11 +59,11 @@ def write_utf8(text: str) -> None:
 def _guard(stream: TextIO, *, needed: bool) -> TextIO:
     buffer = getattr(stream, "buffer", None)
     raw = getattr(buffer, "raw", buffer)
-    # Only Python's own: what a program or a test has put in place is left alone.
+    # Only Python's own streams are guarded, not those that a program or a test has set.
     if type(stream) is not io.TextIOWrapper or type(raw) is not io.FileIO:
         return stream
     stream.flush()
-    # Other encodings would make JSON and XML invalid, which are UTF-8 wherever they are read.
+    # Readers expect JSON and XML in UTF-8, so any other encoding would make them invalid.
     encoding = stream.encoding if stream.encoding.lower().startswith("utf") else "ascii"
     return io.TextIOWrapper(
         io.BufferedWriter(Output(raw.fileno(), needed=needed)),

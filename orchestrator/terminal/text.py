@@ -21,7 +21,7 @@ def safe_text(text: str, style: StyleType = "") -> Text:
 
 
 def escape_unprintable(text: str) -> str:
-    # Nearly everything is, and there may be ten thousand cells of it.
+    # Nearly every text is printable, and a table may have ten thousand cells.
     if text.isprintable():
         return text
     return "".join(map(_escape_character, re.sub(r"[ \t]*\n[ \t\n]*", " ", text)))
@@ -36,9 +36,9 @@ def clip(text: str, most: int) -> str:
     """Shorten a text that is too long to be read to its head, its tail and its length."""
     if len(text) <= most:
         return text
-    told = f" … ({len(text)} characters) … "
-    tail = max((most - len(told)) // 4, 0)
-    return f"{text[: max(most - len(told) - tail, 1)]}{told}{text[len(text) - tail :]}"
+    note = f" … ({len(text)} characters) … "
+    tail = max((most - len(note)) // 4, 0)
+    return f"{text[: max(most - len(note) - tail, 1)]}{note}{text[len(text) - tail :]}"
 
 
 def render_plain(layout: Callable[[int], RenderableType]) -> str:

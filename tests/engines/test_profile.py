@@ -8,7 +8,7 @@ from orchestrator.model import Case
 from orchestrator.plan.request import RunOptions
 from orchestrator.profiling.align import FunctionRow, cumulative, grown, growth, own, split
 from orchestrator.profiling.model import Profiled
-from orchestrator.profiling.report import Compared, as_object, compare_profiles, render
+from orchestrator.profiling.report import CaseProfiles, as_object, compare_profiles, render
 from orchestrator.profiling.run import ProfileOptions, profile, read
 from orchestrator.terminal.progress import Quiet
 
@@ -25,24 +25,24 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Profiled:
     return profile(ProfileOptions(run=run, calls=CALLS), Quiet())
 
 
-def of(done: Profiled, label: str) -> Compared:
+def of(done: Profiled, label: str) -> CaseProfiles:
     [found] = [one for one in compare_profiles(done) if one.case.label == label]
     return found
 
 
-def grown_rank(one: Compared, name: str, file: str, figure=cumulative) -> int:
+def grown_rank(one: CaseProfiles, name: str, file: str, figure=cumulative) -> int:
     """The place of a function among the new and grown ones."""
     rows = grown(one.rows, figure, one.splits)
     [place] = [place for place, row in enumerate(rows) if row.name == name and row.file.endswith(file)]
     return place
 
 
-def row(one: Compared, name: str) -> FunctionRow:
+def row(one: CaseProfiles, name: str) -> FunctionRow:
     [found] = [row for row in one.rows if row.name == name]
     return found
 
 
-def share(one: Compared, name: str, figure=cumulative) -> float:
+def share(one: CaseProfiles, name: str, figure=cumulative) -> float:
     """Of a step in TensorFlow 2.0."""
     cell = row(one, name).cells[1]
     assert cell is not None, name

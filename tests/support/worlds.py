@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from orchestrator.bisect.search import BisectFinding, Found, Wanted, search
+from orchestrator.bisect.search import BisectFinding, SearchResult, Wanted, search
 from orchestrator.model import VerdictName
 
 MARGIN = 0.05
@@ -71,7 +71,7 @@ def stepped(candidates: Sequence[str], steps: Mapping[int, float], **changes: ob
     return World(logs, **changes)
 
 
-def solved(world: World, candidates: Sequence[str], *, every: bool = False, most: int = 200) -> Found:
+def solved(world: World, candidates: Sequence[str], *, every: bool = False, most: int = 200) -> SearchResult:
     findings: list[BisectFinding] = []
     skipped: set[str] = set()
     for _ in range(most):
@@ -85,14 +85,14 @@ def solved(world: World, candidates: Sequence[str], *, every: bool = False, most
     raise AssertionError(f"no end after {most} steps")
 
 
-def check_way(found: Found, candidates: Sequence[str]) -> None:
+def check_way(found: SearchResult, candidates: Sequence[str]) -> None:
     """Whatever is known: the parts follow each other from one end to the other."""
     assert found.parts[0].earlier == candidates[0]
     assert found.parts[-1].later == candidates[-1]
     assert all(before.later == after.earlier for before, after in pairwise(found.parts))
 
 
-def changes(found: Found) -> dict[tuple[str, str], str]:
+def changes(found: SearchResult) -> dict[tuple[str, str], str]:
     """The neighbours that are told to differ, with their verdicts."""
     return {
         (part.earlier, part.later): part.finding.verdict

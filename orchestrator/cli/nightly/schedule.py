@@ -79,6 +79,7 @@ def install(
     """
     from orchestrator.nightly.schedule import schedulers, units
     from orchestrator.nightly.schedule import status as standing
+    from orchestrator.terminal.durations import format_hours_minutes
 
     wanted, notes = _schedule(context, at, missed, env_file, units.zone(os.environ.get("TZ")))
     _refuse_secrets(redact.without_secrets(context.args))
@@ -104,7 +105,7 @@ def install(
         print(f"removed, since {chosen.title} does this now: what {other.title} had")
     now = standing.now()
     following = units.next_after(now, units.time_of_day(at))
-    print(f"the next night begins {following:%Y-%m-%d %H:%M %Z}, in {standing.span(following - now)}")
+    print(f"the next night begins {following:%Y-%m-%d %H:%M %Z}, in {format_hours_minutes(following - now)}")
 
 
 @app.command("status")

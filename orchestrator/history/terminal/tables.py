@@ -16,10 +16,10 @@ from orchestrator.history.select import Picked, case_of
 from orchestrator.history.terminal import alarms as alarmed
 from orchestrator.history.terminal.alarms import between, many
 from orchestrator.history.terminal.plot import BORDER, GAP, MARKS, MISSING, plot, sparkline
+from orchestrator.reports.case_names import split_params
 from orchestrator.reports.columns import STYLES, Notes, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.ratio_plot import cells_for
-from orchestrator.reports.summary import split_params
 from orchestrator.reports.table import below
 from orchestrator.terminal.text import safe_text
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
-from orchestrator.nightly.schedule import status, units
+from orchestrator.nightly.schedule import units
 from orchestrator.nightly.schedule.units import POLITE_S, Missed, Schedule
+from orchestrator.terminal.durations import format_hours_minutes
 
 # Clocks are set, machines sleep: the time is looked at again and again, and never waited for in one piece.
 STEP_S = 20.0
@@ -65,7 +66,9 @@ def _is_due(now: datetime, night: date, wanted: Schedule) -> bool:
 
 def _waiting(now: datetime, wanted: Schedule) -> str:
     following = units.next_after(now, units.time_of_day(wanted.planned.at))
-    return f"the next night begins {following:%Y-%m-%d %H:%M %Z}, in {status.span(following - now.astimezone())}"
+    return (
+        f"the next night begins {following:%Y-%m-%d %H:%M %Z}, in {format_hours_minutes(following - now.astimezone())}"
+    )
 
 
 def _spent(wanted: Schedule, night: date) -> str:
@@ -87,7 +90,7 @@ def _spent(wanted: Schedule, night: date) -> str:
             ended = _wait(process, wanted.belt_s)
     except OSError as error:
         return f"{night}: could not be run: {error.filename}: {error.strerror}"
-    took = status.span(timedelta(seconds=time.monotonic() - begun))
+    took = format_hours_minutes(timedelta(seconds=time.monotonic() - begun))
     return f"{night}: {ended} after {took}; {log}"
 
 

@@ -10,6 +10,7 @@ from orchestrator.history.model import Event, Night
 from orchestrator.nightly.lock import Holder
 from orchestrator.nightly.schedule import units
 from orchestrator.nightly.schedule.units import Planned
+from orchestrator.terminal.durations import format_hours_minutes
 
 # cron looks every hour for a night that was missed, and a night says nothing before its lock.
 GRACE = timedelta(minutes=75)
@@ -90,7 +91,7 @@ def lines(found: Standing, now: datetime) -> list[str]:
     told = [
         f"every night at {planned.at}, by {found.by}; one that is missed {fate}",
         f"  tfcompare nightly run {shlex.join(redact.redact_words(planned.flags))}",
-        f"next: {found.next:%Y-%m-%d %H:%M %Z} (in {span(found.next - now)})",
+        f"next: {found.next:%Y-%m-%d %H:%M %Z} (in {format_hours_minutes(found.next - now)})",
     ]
     if (last := found.last) is None:
         told.append(f"last: none yet in {planned.history}")
@@ -98,18 +99,13 @@ def lines(found: Standing, now: datetime) -> list[str]:
         alike = f", run {last.run}" if last.run else ""
         told.append(
             f"last: {last.night} {last.outcome}, {last.cells} contrasts, exit code {last.exit_code}, "
-            f"after {span(last.at - last.started)}{alike}"
+            f"after {format_hours_minutes(last.at - last.started)}{alike}"
         )
     if running := found.running:
         told.append(f"now: a night runs since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
     else:
         told.append("now: nothing runs")
     return [*told, *(f"wrong: {one}" for one in found.wrong)]
-
-
-def span(length: timedelta) -> str:
-    minutes = max(0, round(length.total_seconds() / 60))
-    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
 
 
 def now() -> datetime:

@@ -16,7 +16,7 @@ from orchestrator import contract
 from orchestrator.model import ArmKey
 from orchestrator.results.streams import figures, is_label, labels
 
-# A power of two, so that what was summed up over few calls can be summed up further.
+# A power of two, so that medians over few calls can be combined into medians over more.
 MOST_POINTS = 64
 QUARTILES = (0.25, 0.5, 0.75)
 
@@ -74,15 +74,19 @@ class Calls:
         `counted` are the numbers of the replicates that count.
         """
         numbers = np.array(sorted(set(counted)), dtype=np.int64)
-        found: dict[ArmKey, list[tuple[int, int, Any]]] = {}
+        parts: dict[ArmKey, list[tuple[int, int, Any]]] = {}
         for stream in self._streams:
             rows = np.flatnonzero(np.isin(stream.number, numbers))
             rows = rows[np.argsort(stream.arm[rows], kind="stable")]
             arms, starts = np.unique(stream.arm[rows], return_index=True)
-            for arm, of_arm in zip(arms, np.split(rows, starts[1:]), strict=True):
-                one = int(stream.width[of_arm[0]]), int(stream.calls[of_arm].max()), stream.points[of_arm]
-                found.setdefault(stream.names[arm], []).append(one)
-        return {name: _course(parts) for name, parts in found.items()}
+            for arm, rows_of_arm in zip(arms, np.split(rows, starts[1:]), strict=True):
+                part = (
+                    int(stream.width[rows_of_arm[0]]),
+                    int(stream.calls[rows_of_arm].max()),
+                    stream.points[rows_of_arm],
+                )
+                parts.setdefault(stream.names[arm], []).append(part)
+        return {name: _course(of_arm) for name, of_arm in parts.items()}
 
 
 def _sum_up(table: pa.Table, chosen: Any) -> _Stream:
@@ -92,14 +96,14 @@ def _sum_up(table: pa.Table, chosen: Any) -> _Stream:
     step_ns = figures(table, "wall_ns")[rows] / figures(table, "steps")[rows]
     numbers, starts, counts = np.unique(replicate[order], return_index=True, return_counts=True)
     group = np.repeat(np.arange(len(numbers)), counts)
-    place = np.arange(len(rows)) - starts[group]
+    call = np.arange(len(rows)) - starts[group]
     names, arm = _arms(table, rows[starts])
     longest = np.zeros(len(names), dtype=np.int64)
     np.maximum.at(longest, arm, counts)
     width = 2 ** np.ceil(np.log2(np.maximum(longest / MOST_POINTS, 1.0))).astype(np.int64)
     medians = np.maximum(_medians(step_ns, group)[1], 1.0)
     points = np.full((len(numbers), MOST_POINTS), np.nan, dtype=np.float32)
-    filled, values = _medians(step_ns / medians[group], group * MOST_POINTS + place // width[arm][group])
+    filled, values = _medians(step_ns / medians[group], group * MOST_POINTS + call // width[arm][group])
     points.ravel()[filled] = values
     return _Stream(names, arm, numbers, width[arm], counts, points)
 
@@ -108,9 +112,9 @@ def _arms(table: pa.Table, rows: Any) -> tuple[list[ArmKey], Any]:
     """Return the arms that these rows belong to, and the index of each row's arm."""
     cases, case = labels(table, "case")
     versions, version = labels(table, "version")
-    found, arm = np.unique(case[rows].astype(np.int64) * len(versions) + version[rows], return_inverse=True)
-    places = (divmod(code, len(versions)) for code in found.tolist())
-    return [ArmKey(str(cases[of_case]), str(versions[of_version])) for of_case, of_version in places], arm
+    codes, arm = np.unique(case[rows].astype(np.int64) * len(versions) + version[rows], return_inverse=True)
+    indices = (divmod(code, len(versions)) for code in codes.tolist())
+    return [ArmKey(str(cases[of_case]), str(versions[of_version])) for of_case, of_version in indices], arm
 
 
 def _medians(values: Any, key: Any) -> tuple[Any, Any]:
@@ -131,7 +135,7 @@ def _course(parts: Sequence[tuple[int, int, Any]]) -> Course:
     points = np.vstack([_coarser(matrix, width // of_part) for of_part, _, matrix in parts])
     used = -(-calls // width)
     low, middle, high = (_quantile(points[:, :used], share, axis=0) for share in QUARTILES)
-    return Course(calls, width, len(points), *(tuple(one.tolist()) for one in (low, middle, high)))
+    return Course(calls, width, len(points), *(tuple(line.tolist()) for line in (low, middle, high)))
 
 
 def _coarser(points: Any, factor: int) -> Any:
@@ -154,5 +158,5 @@ def _quantile(points: Any, share: float, axis: int) -> Any:
     below = np.floor(last * share).astype(np.int64)
     above = np.minimum(below + 1, last)
     part = last * share - below
-    lower, upper = (np.take_along_axis(ordered, one, axis=axis) for one in (below, above))
+    lower, upper = (np.take_along_axis(ordered, index, axis=axis) for index in (below, above))
     return np.squeeze(lower + (upper - lower) * part, axis=axis)

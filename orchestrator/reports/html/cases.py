@@ -1,20 +1,23 @@
 """The sections of the cases: a table each, and plots with a description in words and the figures behind them."""
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast, VersionPair
 from orchestrator.plan.pairs import TREND_FROM, in_order
-from orchestrator.reports.columns import MEASURES, duration, interval, ratio
+from orchestrator.reports.columns import MEASURES, interval, ratio
 from orchestrator.reports.html.calls import Course
 from orchestrator.reports.html.escape import escape_value, round_figure
-from orchestrator.reports.html.rows import Names, TableCell, TableColumn, TableRow, arm_row, params
+from orchestrator.reports.html.rows import Names, TableCell, TableColumn, TableRow, arm_row
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.replicates import Replicate
+from orchestrator.terminal.durations import format_time
+
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 
 COLUMNS = (
     TableColumn("version", "Version"),
@@ -72,91 +75,95 @@ class CaseResults:
 def sections(
     comparison: Comparison, replicates: Sequence[Replicate], courses: Mapping[ArmKey, Course], names: Names
 ) -> list[CaseSection]:
-    by_arm: dict[ArmKey, list[Replicate]] = defaultdict(list)
-    for one in replicates:
-        by_arm[one.arm].append(one)
-    arms: dict[str, list[ArmResult]] = defaultdict(list)
-    for arm in comparison.arms:
-        arms[arm.case.label].append(arm)
-    contrasts: dict[str, list[Contrast]] = defaultdict(list)
-    for contrast in comparison.contrasts:
-        if isinstance(contrast.pair, VersionPair):
-            contrasts[contrast.pair.case.label].append(contrast)
-    neighbours: dict[str, list[Contrast]] = defaultdict(list)
-    references: dict[str, list[Contrast]] = defaultdict(list)
-    for family, kept in ((comparison.neighbours, neighbours), (comparison.references, references)):
-        for contrast in family:
-            kept[contrast.pair.arms[1].case].append(contrast)
+    of_arm = _group(replicates, lambda replicate: replicate.arm)
+    across = [contrast for contrast in comparison.contrasts if isinstance(contrast.pair, VersionPair)]
+    contrasts, neighbours, references = (
+        _group(family, lambda contrast: contrast.pair.arms[1].case)
+        for family in (across, comparison.neighbours, comparison.references)
+    )
     return [
         _section(
             comparison,
             CaseResults(
                 names.cases[label],
-                of_case,
-                [sorted(by_arm.get(arm.key, ()), key=lambda one: one.round) for arm in of_case],
-                [courses.get(arm.key) for arm in of_case],
+                arms,
+                [sorted(of_arm.get(arm.key, ()), key=lambda replicate: replicate.round) for arm in arms],
+                [courses.get(arm.key) for arm in arms],
                 contrasts.get(label, ()),
                 neighbours.get(label, ()),
                 references.get(label, ()),
             ),
             names,
         )
-        for label, of_case in arms.items()
+        for label, arms in _group(comparison.arms, lambda arm: arm.case.label).items()
     ]
 
 
-def _section(comparison: Comparison, found: CaseResults, names: Names) -> CaseSection:
+def _group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def _section(comparison: Comparison, results: CaseResults, names: Names) -> CaseSection:
     baseline = comparison.plan.versions[0]
-    judged = by_candidate(found.contrasts)
-    rows = [arm_row(arm, judged.get(arm.key), baseline, names) for arm in found.arms]
+    judged = by_candidate(results.contrasts)
+    rows = [arm_row(arm, judged.get(arm.key), baseline, names) for arm in results.arms]
     return CaseSection(
-        anchor=names.anchors[found.case.label],
-        workload=escape_value(found.case.workload),
-        name=names.own[found.case],
-        label=escape_value(params(found.case.params)),
-        rows=tuple(_with_range(row, of_arm) for row, of_arm in zip(rows, found.replicates, strict=True)),
+        anchor=names.anchors[results.case.label],
+        workload=escape_value(results.case.workload),
+        name=names.own[results.case],
+        label=escape_value(results.case.params_text),
+        rows=tuple(_with_range(row, of_arm) for row, of_arm in zip(rows, results.replicates, strict=True)),
         plots=tuple(
             plot
             for plot in (
-                *_trend(comparison, found), _spread(found), _forest(comparison, found), _course(found), _phases(found),
+                *_trend(comparison, results),
+                _spread(results),
+                _forest(comparison, results),
+                _course(results),
+                _phases(results),
             )
             if plot
         ),
-        data=_data(comparison, found),
-    )  # fmt: skip
+        data=_data(comparison, results),
+    )
 
 
 def _with_range(row: TableRow, replicates: Sequence[Replicate]) -> TableRow:
-    times = [one.steady_ns / 1e6 for one in replicates]
+    times = [replicate.steady_ns / 1e6 for replicate in replicates]
     cell = (
-        TableCell(f"{duration(min(times))} – {duration(max(times))}", round_figure(min(times)))
+        TableCell(f"{format_time(min(times))} – {format_time(max(times))}", round_figure(min(times)))
         if times
         else TableCell()
     )
     return replace(row, cells={**row.cells, "range": cell})
 
 
-def _trend(comparison: Comparison, found: CaseResults) -> tuple[Plot, ...]:
+def _trend(comparison: Comparison, results: CaseResults) -> tuple[Plot, ...]:
     """Return the plots for many versions: ratio and time from one version to the next, and where neighbours differ."""
-    if not is_trend(comparison) or not any(arm.median_ms is not None for arm in found.arms):
+    if not is_trend(comparison) or not any(arm.median_ms is not None for arm in results.arms):
         return ()
     baseline = escape_value(
-        found.references[0].pair.arms[0].version if found.references else comparison.plan.versions[0]
+        results.references[0].pair.arms[0].version if results.references else comparison.plan.versions[0]
     )
-    steps = [one for one in found.neighbours if one.verdict in ("slower", "faster")]
-    told = [
-        f"{one.pair.arms[1].version} against {one.pair.arms[0].version}: {ratio(one.ratio or 1.0)}, {one.verdict}"
-        for one in steps
+    steps = [step for step in results.neighbours if step.verdict in ("slower", "faster")]
+    descriptions = [
+        f"{step.pair.arms[1].version} against {step.pair.arms[0].version}: {ratio(step.ratio or 1.0)}, {step.verdict}"
+        for step in steps
     ]
-    times = [f"{arm.version}: {duration(arm.median_ms)}" for arm in found.arms if arm.median_ms is not None]
+    times = [f"{arm.version}: {format_time(arm.median_ms)}" for arm in results.arms if arm.median_ms is not None]
     return (
         Plot(
             kind="trend",
             title=f"Trend of the ratio to {baseline}",
-            label=escape_value(f"Ratio to {baseline} by version. Neighbours that differ: {'; '.join(told) or 'none'}."),
+            label=escape_value(
+                f"Ratio to {baseline} by version. Neighbours that differ: {'; '.join(descriptions) or 'none'}."
+            ),
             caption="Versions in their order, ratios with their intervals on a log scale. A dashed line stands between "
             "two neighbours that differ from each other, compared round by round"
-            + (f": {len(steps)} of {len(found.neighbours)}." if found.neighbours else "."),
+            + (f": {len(steps)} of {len(results.neighbours)}." if results.neighbours else "."),
         ),
         Plot(
             kind="pace",
@@ -171,63 +178,70 @@ def is_trend(comparison: Comparison) -> bool:
     return len(in_order(comparison.plan.versions)) >= TREND_FROM
 
 
-def _spread(found: CaseResults) -> Plot | None:
-    told = []
-    for arm, replicates in zip(found.arms, found.replicates, strict=True):
-        times = [one.steady_ns / 1e6 for one in replicates]
+def _spread(results: CaseResults) -> Plot | None:
+    descriptions = []
+    for arm, replicates in zip(results.arms, results.replicates, strict=True):
+        times = [replicate.steady_ns / 1e6 for replicate in replicates]
         if times:
-            told.append(
-                f"{arm.version}: {len(times)} replicates from {duration(min(times))} to {duration(max(times))}, "
-                f"median {duration(median(times))}"
+            descriptions.append(
+                f"{arm.version}: {len(times)} replicates from {format_time(min(times))} to {format_time(max(times))}, "
+                f"median {format_time(median(times))}"
             )
-    if not told:
+    if not descriptions:
         return None
     return Plot(
         kind="spread",
         title="Replicates",
-        label=escape_value(f"Steady time a step of each replicate. {'; '.join(told)}."),
+        label=escape_value(f"Steady time a step of each replicate. {'; '.join(descriptions)}."),
         caption="A dot is a replicate: the median of its steady calls, a step; in each row the first round is on top. "
         "The bar spans the quartiles, the line is the median.",
     )
 
 
-def _forest(comparison: Comparison, found: CaseResults) -> Plot | None:
+def _forest(comparison: Comparison, results: CaseResults) -> Plot | None:
     plan = comparison.plan
-    timed = [one for one in found.contrasts if one.ratio is not None]
-    told = [
-        f"{_name_contrast(one)}: {ratio(one.ratio or 1.0)}, interval {interval(one)}, {one.verdict}" for one in timed
+    timed = [contrast for contrast in results.contrasts if contrast.ratio is not None]
+    descriptions = [
+        f"{_name_contrast(contrast)}: {ratio(contrast.ratio or 1.0)}, interval {interval(contrast)}, {contrast.verdict}"
+        for contrast in timed
     ]
-    untold = len(found.contrasts) - len(timed)
-    margins = dict.fromkeys(f"{_margin(comparison, one):.0%}" for one in timed)
-    if not told:
+    without_ratio = len(results.contrasts) - len(timed)
+    margins = dict.fromkeys(f"{_margin(comparison, contrast):.0%}" for contrast in timed)
+    if not descriptions:
         return None
     return Plot(
         kind="forest",
         title=f"Ratio to {escape_value(plan.versions[0])}",
-        label=escape_value(f"Ratios of times to {plan.versions[0]}, with intervals. {'; '.join(told)}."),
+        label=escape_value(f"Ratios of times to {plan.versions[0]}, with intervals. {'; '.join(descriptions)}."),
         caption="On a log scale; right of 1 is slower. "
         f"The line is the interval at {1 - plan.alpha / len(plan.looks):.2%}, "
         f"the shaded band the margin of {' and '.join(margins)}."
-        + (f" {untold} without a ratio {'is' if untold == 1 else 'are'} in the table only." if untold else ""),
+        + (
+            f" {without_ratio} without a ratio {'is' if without_ratio == 1 else 'are'} in the table only."
+            if without_ratio
+            else ""
+        ),
     )
 
 
-def _course(found: CaseResults) -> Plot | None:
-    told, widths = [], {}
-    for arm, course in zip(found.arms, found.courses, strict=True):
+def _course(results: CaseResults) -> Plot | None:
+    descriptions, widths = [], {}
+    for arm, course in zip(results.arms, results.courses, strict=True):
         if course:
-            told.append(
+            descriptions.append(
                 f"{arm.version}: {course.calls} calls of {course.replicates} replicates, between "
                 f"{min(course.middle) - 1:+.1%} and {max(course.middle) - 1:+.1%}"
             )
             widths[arm.version] = course.width
-    if not told:
+    if not descriptions:
         return None
     summed = [f"{width} calls of {version}" for version, width in widths.items() if width > 1]
     return Plot(
         kind="calls",
         title="Calls over time",
-        label=escape_value(f"Steady calls in their order, against the median of their replicate. {'; '.join(told)}."),
+        label=escape_value(
+            f"Steady calls in their order, against the median of their replicate. {'; '.join(descriptions)}."
+        ),
         caption="Steady calls in their order, against the median of their own replicate: the line is the median over "
         "the replicates, the band their quartiles. Warm-up calls are not drawn. "
         + (
@@ -238,18 +252,18 @@ def _course(found: CaseResults) -> Plot | None:
     )
 
 
-def _phases(found: CaseResults) -> Plot | None:
-    told = []
-    for arm in found.arms:
-        times = [f"{name} {duration(value)}" for name, value in _phase_times(arm).items() if value is not None]
+def _phases(results: CaseResults) -> Plot | None:
+    descriptions = []
+    for arm in results.arms:
+        times = [f"{name} {format_time(value)}" for name, value in _phase_times(arm).items() if value is not None]
         if times:
-            told.append(f"{arm.version}: {', '.join(times)}")
-    if not told:
+            descriptions.append(f"{arm.version}: {', '.join(times)}")
+    if not descriptions:
         return None
     return Plot(
         kind="phases",
         title="Build, first, second and steady calls",
-        label=escape_value(f"Where the time of a replicate goes. {'; '.join(told)}."),
+        label=escape_value(f"Where the time of a replicate goes. {'; '.join(descriptions)}."),
         caption="Medians over the replicates, on a log scale; calls by the step.",
     )
 
@@ -274,58 +288,58 @@ def _name_contrast(contrast: Contrast) -> str:
     return version if pair.metric == "steady" else f"{version} {MEASURES[pair.metric]}"
 
 
-def _data(comparison: Comparison, found: CaseResults) -> dict[str, Any]:
+def _data(comparison: Comparison, results: CaseResults) -> dict[str, Any]:
     """Return the data that page.js reads, by position instead of by name, to be short."""
     return {
-        "versions": [escape_value(arm.version) for arm in found.arms],
+        "versions": [escape_value(arm.version) for arm in results.arms],
         "rounds": [
-            [[one.round, round_figure(max(one.steady_ns, 1.0) / 1e6)] for one in replicates]
-            for replicates in found.replicates
+            [[replicate.round, round_figure(max(replicate.steady_ns, 1.0) / 1e6)] for replicate in replicates]
+            for replicates in results.replicates
         ],
-        "calls": [_points(course) for course in found.courses],
-        "phases": [[round_figure(_drawable(value)) for value in _phase_times(arm).values()] for arm in found.arms],
+        "calls": [_points(course) for course in results.courses],
+        "phases": [[round_figure(_drawable(value)) for value in _phase_times(arm).values()] for arm in results.arms],
         "contrasts": [
             [
-                escape_value(_name_contrast(one)),
-                *(round_figure(value) for value in (one.ratio, one.ci_low, one.ci_high)),
-                one.verdict,
-                _margin(comparison, one),
+                escape_value(_name_contrast(contrast)),
+                *_ratio_figures(contrast),
+                contrast.verdict,
+                _margin(comparison, contrast),
             ]
-            for one in found.contrasts
-            if one.ratio is not None
+            for contrast in results.contrasts
+            if contrast.ratio is not None
         ],
-        **(_trend_data(comparison, found) if is_trend(comparison) else {}),
+        **(_trend_data(comparison, results) if is_trend(comparison) else {}),
     }
 
 
-def _trend_data(comparison: Comparison, found: CaseResults) -> dict[str, Any]:
+def _trend_data(comparison: Comparison, results: CaseResults) -> dict[str, Any]:
     """Return the versions in order with their ratios, and the neighbours that differ.
 
     The version that the ratios refer to is at 1.
     """
-    ratios = by_candidate(found.contrasts) | by_candidate(found.references)
-    timed = {one.pair.arms[1].version: one for one in ratios.values() if one.ratio is not None}
-    at_one = {one.pair.arms[0].version for one in timed.values()}
+    contrasts = (by_candidate(results.contrasts) | by_candidate(results.references)).values()
+    timed = {contrast.pair.arms[1].version: contrast for contrast in contrasts if contrast.ratio is not None}
+    references = {contrast.pair.arms[0].version for contrast in timed.values()}
+    order = []
+    for version in in_order(comparison.plan.versions):
+        row: list[Any] = [escape_value(version)]
+        if contrast := timed.get(version):
+            row += [*_ratio_figures(contrast), contrast.verdict]
+        if version in references:
+            row += [1, 1, 1, "same"]
+        order.append(row)
     return {
-        "order": [
-            [
-                escape_value(version),
-                *(
-                    (round_figure(one.ratio), round_figure(one.ci_low), round_figure(one.ci_high), one.verdict)
-                    if one
-                    else ()
-                ),
-                *((1, 1, 1, "same") if version in at_one else ()),
-            ]
-            for version in in_order(comparison.plan.versions)
-            for one in (timed.get(version),)
-        ],
+        "order": order,
         "steps": [
-            [*(escape_value(arm.version) for arm in one.pair.arms), round_figure(one.ratio), one.verdict]
-            for one in found.neighbours
-            if one.verdict in ("slower", "faster")
+            [*(escape_value(arm.version) for arm in step.pair.arms), round_figure(step.ratio), step.verdict]
+            for step in results.neighbours
+            if step.verdict in ("slower", "faster")
         ],
     }
+
+
+def _ratio_figures(contrast: Contrast) -> tuple[float | None, ...]:
+    return round_figure(contrast.ratio), round_figure(contrast.ci_low), round_figure(contrast.ci_high)
 
 
 def _drawable(milliseconds: float | None) -> float | None:

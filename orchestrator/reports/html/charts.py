@@ -11,18 +11,18 @@ import altair as alt
 
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 
-# Room for the names of versions left of every plot, so that the plots of a case stand in line.
+# Room for the names of versions left of every plot, so that the plots of a case are aligned.
 NAMES_PX = 84
 ROW_PX = 34
 TREND_PX = 240
-# Of a row, between those that hold a cloud of points.
+# Between rows that hold a cloud of points.
 GAP = 0.25
 VERDICTS = ("slower", "faster", "same", "inconclusive")
 SHAPES = ("triangle-up", "triangle-down", "square", "circle")
 PHASES = ("build", "first", "second", "steady")
 PHASE_SHAPES = ("square", "diamond", "triangle-right", "circle")
 
-# Milliseconds in the unit that they are read in.
+# Formats milliseconds in the unit that fits.
 TIME_LABEL = (
     "(datum.value >= 60000 ? format(datum.value / 60000, '~g') + ' min' : "
     "datum.value >= 1000 ? format(datum.value / 1000, '~g') + ' s' : "
@@ -31,7 +31,7 @@ TIME_LABEL = (
 RATIO = "ratio of times"
 RATIO_LABEL = "(format(datum.value, '~g') + 'x')"
 
-# Where a scale spans much, only these have room for their labels: one of them is 1, which ratios are read against.
+# On a wide scale only these values have room for their labels; 1 is one of them, because ratios are read against it.
 LABELLED = (
     "domain('x')[1] / domain('x')[0] < 5 || "
     "indexof([1, 2, 5], round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-6)))) >= 0"
@@ -142,8 +142,8 @@ def _forest() -> Chart:
 def trend() -> Chart:
     """Return a chart with the versions in order from left to right, and a line between two neighbours that differ."""
     base = alt.Chart(alt.NamedData("trend"))
-    # Without a mark that is seen: it holds the place of versions that have no ratio.
-    places = base.mark_point(opacity=0, tooltip=None).encode(x=_in_order())
+    # Invisible marks that keep the positions of versions without a ratio.
+    positions = base.mark_point(opacity=0, tooltip=None).encode(x=_in_order())
     between = alt.ExprRef("-width / length(domain('x')) / 2")
     steps = (
         alt.Chart(alt.NamedData("steps"))
@@ -161,18 +161,18 @@ def trend() -> Chart:
         shape=alt.Shape("verdict:N", scale=alt.Scale(domain=VERDICTS, range=SHAPES), legend=_legend()),
         tooltip=["version:N", "ratio:Q", "low:Q", "high:Q", "verdict:N"],
     )
-    one = (
+    parity = (
         alt.Chart(alt.NamedData("one"))
         .mark_rule(color=DIM, strokeDash=[3, 3])
         .encode(y=_upwards("ratio", RATIO, RATIO_LABEL))
     )
-    chart: Chart = alt.layer(places, one, steps, line, intervals, ratios).properties(height=TREND_PX)
+    chart: Chart = alt.layer(positions, parity, steps, line, intervals, ratios).properties(height=TREND_PX)
     return chart
 
 
 def _pace() -> Chart:
     base = alt.Chart(alt.NamedData("pace"))
-    places = base.mark_point(opacity=0, tooltip=None).encode(x=_in_order())
+    positions = base.mark_point(opacity=0, tooltip=None).encode(x=_in_order())
     title = "time a step"
     quartiles = base.mark_rule(color=ACCENT, strokeWidth=2).encode(
         x=_in_order(), y=_upwards("q1", title, TIME_LABEL), y2="q3:Q"
@@ -180,7 +180,7 @@ def _pace() -> Chart:
     line = base.mark_line(color=ACCENT, strokeWidth=1.5, point=alt.OverlayMarkDef(size=40, color=ACCENT)).encode(
         x=_in_order(), y=_upwards("ms", title, TIME_LABEL), tooltip=["version:N", "ms:Q"]
     )
-    chart: Chart = alt.layer(places, quartiles, line).properties(height=TREND_PX)
+    chart: Chart = alt.layer(positions, quartiles, line).properties(height=TREND_PX)
     return chart
 
 

@@ -32,26 +32,26 @@ from orchestrator.reports.html.rows import (
 from orchestrator.reports.summary import sentences
 from orchestrator.results.run import Run
 
-FOLDER = Path(__file__).parent
+DIRECTORY = Path(__file__).parent
 NOTHING_MEASURED = "Nothing was compared."
 
 
 def render_page(run: Run, calls: Calls) -> str:
     comparison = run.comparison
     names = Names.of(arm.case for arm in comparison.arms)
-    courses = calls.courses(one.number for one in run.replicates)
+    courses = calls.courses(replicate.number for replicate in run.replicates)
     cases = sections(comparison, run.replicates, courses, names)
     rows = arm_rows(comparison, names)
-    style, own, runtime = asset("page.css"), asset("page.js"), _runtime()
+    style, script, runtime = asset("page.css"), asset("page.js"), _runtime()
     versions = comparison.plan.versions
     return (
-        _environment()
+        template_environment(DIRECTORY)
         .get_template("page.html.j2")
         .render(
-            policy=policy(style, runtime, own),
+            policy=policy(style, runtime, script),
             style=style,
             runtime=runtime,
-            script=own,
+            script=script,
             title=escape_value(_title(versions)),
             run=escape_value(comparison.plan.run),
             created=comparison.plan.created,
@@ -81,13 +81,15 @@ def render_page(run: Run, calls: Calls) -> str:
 
 def _further(comparison: Comparison, names: Names) -> list[dict[str, Any]]:
     """Return the tables of contrasts other than those between the versions' times."""
-    inside = [one for one in comparison.contrasts if one.pair.kind == "case"]
-    other = [one for one in comparison.contrasts if one.pair.kind == "version" and not one.pair.across]
+    inside = [contrast for contrast in comparison.contrasts if contrast.pair.kind == "case"]
+    other = [
+        contrast for contrast in comparison.contrasts if contrast.pair.kind == "version" and not contrast.pair.across
+    ]
     tables = (("inside", "Inside each version", inside), ("measures", "Other measures", other))
     return [
-        {"id": id, "title": title, "columns": _columns(found), "rows": contrast_rows(found, names)}
-        for id, title, found in tables
-        if found
+        {"id": id, "title": title, "columns": _columns(contrasts), "rows": contrast_rows(contrasts, names)}
+        for id, title, contrasts in tables
+        if contrasts
     ]
 
 
@@ -101,30 +103,35 @@ def _missing(comparison: Comparison, rows: list[TableRow]) -> list[dict[str, Any
 
 
 def _columns(contrasts: list[Contrast]) -> Any:
-    return MEASURED_COLUMNS if any(one.pair.metric != "steady" for one in contrasts) else CONTRAST_COLUMNS
+    return MEASURED_COLUMNS if any(contrast.pair.metric != "steady" for contrast in contrasts) else CONTRAST_COLUMNS
 
 
 def _present(comparison: Comparison, rows: list[TableRow]) -> list[str]:
     """Return the verdicts to filter by, in the order of their ranks."""
-    found = {row.verdict.word for row in rows} | {one.verdict for one in comparison.contrasts}
-    return [word for word in RANKED if word in found]
+    words = {row.verdict.word for row in rows} | {contrast.verdict for contrast in comparison.contrasts}
+    return [word for word in RANKED if word in words]
 
 
 def _overview(comparison: Comparison, names: Names) -> dict[str, Any] | None:
     """Return the overview of every case of every version, or None if there is no ratio."""
-    timed = [one for one in comparison.contrasts if one.pair.across and one.ratio is not None]
+    timed = [contrast for contrast in comparison.contrasts if contrast.pair.across and contrast.ratio is not None]
     if not timed:
         return None
-    places = {label: place for place, label in enumerate(names.anchors)}
-    counts = {word: sum(one.verdict == word for one in timed) for word in VERDICTS}
-    told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    positions = {label: position for position, label in enumerate(names.anchors)}
+    counts = {word: sum(contrast.verdict == word for contrast in timed) for word in VERDICTS}
+    listing = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     ratios = [
-        [escape_value(one.pair.arms[1].version), round_figure(one.ratio), one.verdict, places[one.pair.arms[1].case]]
-        for one in timed
+        [
+            escape_value(contrast.pair.arms[1].version),
+            round_figure(contrast.ratio),
+            contrast.verdict,
+            positions[contrast.pair.arms[1].case],
+        ]
+        for contrast in timed
     ]
     cases = [f"{escape_value(case.workload)} {names.own[case]}" for case in names.cases.values()]
     return {
-        "label": f"Ratios of {len(timed)} arms to the baseline: {told}. The table below holds them all.",
+        "label": f"Ratios of {len(timed)} arms to the baseline: {listing}. The table below holds them all.",
         "data": script_data({"ratios": ratios, "cases": cases}),
     }
 
@@ -147,9 +154,9 @@ def _join_with_and(words: tuple[str, ...]) -> str:
     return " and ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
-def _environment() -> jinja2.Environment:
+def template_environment(directory: Path) -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER),
+        loader=jinja2.FileSystemLoader(directory),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -171,5 +178,5 @@ def _runtime() -> str:
     They are of the release that altair writes for.
     """
     bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=vega_lite()))
-    # Both stand in strings there, where the backslash changes nothing.
+    # Both occur only inside strings, where the backslash changes nothing.
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -6,9 +6,9 @@ from typing import Any
 
 from orchestrator.terminal.text import escape_unprintable
 
-# Enough to draw from; a page of hundreds of cases holds a million figures.
+# Enough for a plot; a page of hundreds of cases holds a million figures.
 DIGITS = 4
-# Inside a script block these end it, open a comment, or break a line of what older browsers take for JavaScript.
+# These end a script block, open a comment in it, or count as line ends of JavaScript in older browsers.
 ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 

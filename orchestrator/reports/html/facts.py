@@ -60,13 +60,20 @@ def environments(comparison: Comparison) -> list[Fact]:
 
 
 def _facts(manifest: Manifest, version: str) -> Mapping[str, object]:
-    known = manifest.environments.get(version)
+    environment = manifest.environments.get(version)
     installed = (
-        {"python": known.python, "kind": known.kind, "identity": known.identity, "lock": known.lock} if known else {}
+        {
+            "python": environment.python,
+            "kind": environment.kind,
+            "identity": environment.identity,
+            "lock": environment.lock,
+        }
+        if environment
+        else {}
     )
-    details = known.details if known else {}
-    found = {**installed, **manifest.workers.get(version, {}), **details}
-    return {name: value for name, value in found.items() if value not in (None, "")}
+    details = environment.details if environment else {}
+    facts = {**installed, **manifest.workers.get(version, {}), **details}
+    return {name: value for name, value in facts.items() if value not in (None, "")}
 
 
 def command(manifest: Manifest) -> str:

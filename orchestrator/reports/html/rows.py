@@ -4,12 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, Params, VersionPair
-from orchestrator.reports.columns import MARKS, MEASURES, duration, interval, ratio
+from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, VersionPair, params_text
+from orchestrator.reports.case_names import by_workload, separate_params
+from orchestrator.reports.columns import MARKS, MEASURES, interval, ratio
 from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.reports.summary import by_candidate
+from orchestrator.terminal.durations import format_time
 
-# What stands in a verdict's place where there is none, with its mark.
+# The words for an arm without a verdict, with their marks.
 OTHERS = {"baseline": "·", "refused": "–", "died": "✕", "not compared": "·"}
 EXPLORATORY = "exploratory: more rounds were taken after the error was spent; confirm it by a new run"
 
@@ -87,25 +89,19 @@ class Names:
 
     @classmethod
     def of(cls, cases: Iterable[Case]) -> "Names":
-        listed = list(dict.fromkeys(cases))
+        distinct = tuple(dict.fromkeys(cases))
         own: dict[Case, str] = {}
         shared: dict[Case, str] = {}
-        for workload in dict.fromkeys(case.workload for case in listed):
-            alike = [case for case in listed if case.workload == workload]
-            common = set(alike[0].params).intersection(*(case.params for case in alike))
-            for case in alike:
-                # Of a workload with one case nothing sets it apart: it is called by all it has.
-                hidden = tuple(one for one in case.params if one in common) if len(alike) > 1 else ()
-                own[case] = (
-                    escape_value(params(tuple(one for one in case.params if one not in hidden))) or "no parameters"
-                )
-                shared[case] = escape_value(params(hidden))
-        anchors = {case.label: f"case-{number}" for number, case in enumerate(listed)}
-        return cls({case.label: case for case in listed}, own, shared, anchors)
-
-
-def params(of: Params) -> str:
-    return " ".join(f"{name}={value}" for name, value in of)
+        for of_workload in by_workload(distinct).values():
+            common, rest = separate_params(of_workload)
+            if len(of_workload) == 1:
+                # Nothing sets a workload's only case apart, so all its parameters name it.
+                common, rest = (), {of_workload[0]: of_workload[0].params}
+            for case, params in rest.items():
+                own[case] = escape_value(params_text(params)) or "no parameters"
+                shared[case] = escape_value(params_text(common))
+        anchors = {case.label: f"case-{number}" for number, case in enumerate(distinct)}
+        return cls({case.label: case for case in distinct}, own, shared, anchors)
 
 
 def arm_rows(comparison: Comparison, names: Names) -> list[TableRow]:
@@ -154,14 +150,14 @@ def notes_of(arm: ArmResult, contrast: Contrast | None) -> tuple[str, ...]:
     """Return each reason once, because that of a contrast may quote that of the arm."""
     reason = contrast.reason if contrast else ""
     drift = str(arm.drift) if arm.drift else ""
-    told = [
+    notes = [
         reason,
         "" if arm.reason in reason else arm.reason,
         "" if drift in reason else drift,
         EXPLORATORY if contrast and contrast.exploratory else "",
         margin_of(contrast.pair) if contrast else "",
     ]
-    return tuple(escape_value(one) for one in told if one)
+    return tuple(escape_value(note) for note in notes if note)
 
 
 def margin_of(pair: Pair) -> str:
@@ -171,24 +167,24 @@ def margin_of(pair: Pair) -> str:
 
 def contrast_rows(contrasts: Sequence[Contrast], names: Names) -> list[TableRow]:
     """Return the rows of contrasts other than those between the versions' steady times."""
-    return [contrast_row(one, names) for one in contrasts]
+    return [contrast_row(contrast, names) for contrast in contrasts]
 
 
 def contrast_row(contrast: Contrast, names: Names) -> TableRow:
     pair = contrast.pair
-    compared, version = describe_pair(pair, names), escape_value(pair.arms[1].version)
+    name, version = describe_pair(pair, names), escape_value(pair.arms[1].version)
     workload = escape_value(pair.workload)
-    told = (contrast.reason, EXPLORATORY if contrast.exploratory else "", margin_of(pair))
+    notes = (contrast.reason, EXPLORATORY if contrast.exploratory else "", margin_of(pair))
     return TableRow(
         anchor=names.anchors.get(pair.arms[1].case, ""),
         workload=workload,
-        case=compared,
+        case=name,
         version=version,
         verdict=VERDICTS[contrast.verdict],
-        notes=tuple(escape_value(one) for one in told if one),
+        notes=tuple(escape_value(note) for note in notes if note),
         cells={
             "workload": TableCell(workload),
-            "case": TableCell(compared),
+            "case": TableCell(name),
             "version": TableCell(version),
             "measure": TableCell(MEASURES[pair.metric]),
             **build_ratio_cells(contrast),
@@ -201,8 +197,8 @@ def describe_pair(pair: Pair, names: Names) -> str:
     """Return what distinguishes two cases and what they share or, for versions, the case."""
     if isinstance(pair, VersionPair):
         return f"{names.own.get(pair.case, escape_value(pair.case.label))} against {escape_value(pair.baseline)}"
-    old, new = map(params, pair.apart)
-    shared = params(pair.params)
+    old, new = map(params_text, pair.apart)
+    shared = params_text(pair.params)
     return escape_value(f"{new} against {old}" + (f" ({shared})" if shared else ""))
 
 
@@ -216,4 +212,4 @@ def build_ratio_cells(contrast: Contrast | None) -> dict[str, TableCell]:
 
 
 def time_cell(milliseconds: float | None) -> TableCell:
-    return TableCell() if milliseconds is None else TableCell(duration(milliseconds), round_figure(milliseconds, 6))
+    return TableCell() if milliseconds is None else TableCell(format_time(milliseconds), round_figure(milliseconds, 6))

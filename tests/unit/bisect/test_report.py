@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from rich.cells import cell_len
 
 from orchestrator.bisect import page, report
-from orchestrator.bisect.search import BisectFinding, Found, Wanted, search
+from orchestrator.bisect.search import BisectFinding, SearchResult, Wanted, search
 from orchestrator.bisect.state import State, Step
 from orchestrator.bisect.wording import announce_step, conclusions
 from orchestrator.terminal.text import render_plain
@@ -197,7 +197,7 @@ def test_text_from_elsewhere_is_never_markup(tmp_path: Path):
     assert "\u202e" not in text(hostile)
 
 
-def replace_notes(known: State) -> Found:
+def replace_notes(known: State) -> SearchResult:
     return search(known.candidates, known.findings, known.skipped, MARGIN)
 
 

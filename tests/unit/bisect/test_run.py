@@ -97,7 +97,7 @@ def searched(
 
 
 def change(done: Bisected) -> list[tuple[str, str]]:
-    return [(part.earlier, part.later) for part in done.found.parts if part.kind == "change"]
+    return [(part.earlier, part.later) for part in done.result.parts if part.kind == "change"]
 
 
 def test_the_version_is_found_and_every_step_is_a_run_that_can_be_reported(unmade, tmp_path: Path):
@@ -105,7 +105,7 @@ def test_the_version_is_found_and_every_step_is_a_run_that_can_be_reported(unmad
     done = searched(tmp_path / "hunt", view=heard)
     assert change(done) == [("2.0.0", "2.1.4")]
     assert done.error is None
-    assert done.found.whole.ratio == pytest.approx(3.0)
+    assert done.result.overall.ratio == pytest.approx(3.0)
     steps = [line for line in heard.lines if line.startswith("step ")]
     assert steps[0] == "step 1: do 1.14.0 and 2.3.4 differ?"
     assert "2.0.0, in the middle of the 4 versions between them" in steps[1]
@@ -127,8 +127,8 @@ def test_a_search_that_is_done_is_told_again_without_measuring(unmade, stage, tm
     first = searched(tmp_path / "hunt")
     played = len(stage.log)
     again = run.bisect(tmp_path / "hunt", run.again(tmp_path / "hunt"), Quiet())
-    assert again.found == first.found
-    assert searched(tmp_path / "hunt").found == first.found
+    assert again.result == first.result
+    assert searched(tmp_path / "hunt").result == first.result
     assert len(stage.log) == played
 
 
@@ -178,9 +178,9 @@ def test_a_deadline_counts_as_slow(unmade, stage, tmp_path: Path):
         stage.parts[CASE, version] = Part(dies=("burst", 1), how="timeout")
     done = searched(tmp_path / "hunt")
     assert change(done) == [("2.0.0", "2.1.4")]
-    assert done.found.whole.verdict == "slower"
-    assert done.found.whole.ratio is None
-    assert "--timeout, which counts as slow" in done.found.whole.reason
+    assert done.result.overall.verdict == "slower"
+    assert done.result.overall.ratio is None
+    assert "--timeout, which counts as slow" in done.result.overall.reason
 
 
 @pytest.mark.parametrize(
@@ -213,13 +213,13 @@ def test_ends_that_do_not_differ_are_an_answer_with_an_exit_code_of_its_own(unma
     done = searched(tmp_path / "hunt")
     assert isinstance(done.error, NothingSelected)
     assert len(done.state.steps) == 1
-    assert done.found.whole.verdict == "same"
+    assert done.result.overall.verdict == "same"
 
 
 def test_so_many_steps_and_no_more_are_taken_and_the_rest_is_left_open(unmade, tmp_path: Path):
     done = searched(tmp_path / "hunt", most=1)
     assert len(done.state.steps) == 1
-    assert [part.kind for part in done.found.parts] == ["open"]
+    assert [part.kind for part in done.result.parts] == ["open"]
     assert change(searched(tmp_path / "hunt", most=10)) == [("2.0.0", "2.1.4")]
 
 

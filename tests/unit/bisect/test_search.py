@@ -39,7 +39,7 @@ def test_several_steps_add_up_and_each_is_told_with_its_own_size():
     assert {part.later: part.finding.size for part in found.parts if part.kind == "change"} == pytest.approx(
         {candidates[place]: abs(size) for place, size in steps.items()}
     )
-    assert found.whole.size == pytest.approx(sum(steps.values()))
+    assert found.overall.size == pytest.approx(sum(steps.values()))
 
 
 def test_the_largest_change_is_followed_first():

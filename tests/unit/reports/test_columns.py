@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.reports.columns import COLUMNS, Notes, bar, choose, duration, legend, parse_columns, ratio
+from orchestrator.reports.columns import COLUMNS, Notes, bar, choose, legend, parse_columns, ratio
 from tests.support.builders import arm, case, contrast, unmeasured, version_pair
 
 NARROW = ["time", "ratio", "interval", "bar", "verdict"]
@@ -94,19 +94,6 @@ def test_the_legend_explains_what_is_shown_and_nothing_else():
     assert "first: the first call, per step · second: the second call, per step · time: steady state" in legend(
         choose(130, None)
     )
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "text"),
-    [
-        (0.0000123, "0.0123 µs"), (0.0186, "18.6 µs"), (0.25, "250 µs"), (0.9994, "999 µs"), (1.0, "1.00 ms"),
-        (5.414, "5.41 ms"), (99.96, "100 ms"), (123.4, "123 ms"), (1000.0, "1.00 s"), (1353.0, "1.35 s"),
-        (59_900.0, "59.9 s"), (60_000.0, "1.00 min"), (120_000.0, "2.00 min"), (600_000.0, "10.0 min"),
-        (3_600_000.0, "1.00 h"), (5_400_000.0, "1.50 h"), (400_000_000.0, "111 h"),
-    ],
-)  # fmt: skip
-def test_a_time_has_three_figures_and_the_unit_that_fits(milliseconds: float, text: str):
-    assert duration(milliseconds) == text
 
 
 @pytest.mark.parametrize(

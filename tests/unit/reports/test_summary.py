@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.model import Comparison
-from orchestrator.reports.summary import sentences, short_names
+from orchestrator.reports.summary import sentences
 from tests.support import scenes
 from tests.support.builders import NEW, OLD, arm, case, comparison, contrast, manifest, plan, unmeasured
 
@@ -75,13 +75,3 @@ def test_a_version_of_which_nothing_was_measured_says_so():
     assert sentences(comparison(plan=asked, arms=arms, contrasts=())) == (
         "2.0.0 against 1.0.0: nothing could be compared.",
     )
-
-
-def test_short_names_leave_out_what_all_cases_of_a_workload_share():
-    cases = (*SIZES[:2], case("predict", model="tiny"), case("import"))
-    assert short_names(cases) == {
-        "power[style=eager,size=0]": "power 0",
-        "power[style=eager,size=1]": "power 1",
-        "predict[model=tiny]": "predict",
-        "import": "import",
-    }

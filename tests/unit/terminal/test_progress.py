@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from orchestrator.terminal import progress
-from orchestrator.terminal.progress import Animated, Plain, Quiet, clock, view
+from orchestrator.terminal.progress import Animated, Plain, Quiet, view
 from tests.support.builders import case
 
 
@@ -66,10 +66,3 @@ def test_a_version_may_be_added_while_the_others_are_drawn(monkeypatch: pytest.M
     watching.preparing("2.0.0", "installing")
     other.join()
     assert set(watching._stages) == {"2.0.0", "2.13.0"}
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(-3, "0 s"), (0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (3661, "61 min 1 s")]
-)
-def test_a_clock_in_minutes_and_seconds(seconds: float, text: str):
-    assert clock(seconds) == text

@@ -1,14 +1,14 @@
 """How it stands with the nights: what went well says so, and what did not is not silent."""
 
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from orchestrator.history.model import Night
 from orchestrator.nightly.lock import Holder
-from orchestrator.nightly.schedule.status import lines, span, standing
+from orchestrator.nightly.schedule.status import lines, standing
 from tests.support.schedules import PLANNED
 
 NOW = datetime(2026, 11, 4, 12).astimezone()
@@ -98,13 +98,6 @@ def test_as_an_object_it_has_the_same():
     }  # fmt: skip
     assert told["running"] == {"pid": 7, "since": BEGAN.isoformat()}
     assert found().as_object()["last"] is None
-
-
-def test_a_span_is_minutes_or_hours():
-    assert (span(timedelta(seconds=20)), span(timedelta(minutes=59)), span(timedelta(minutes=61))) == (
-        "0 min", "59 min", "1 h 1 min"
-    )  # fmt: skip
-    assert span(datetime(2026, 1, 1, tzinfo=UTC) - datetime(2026, 1, 2, tzinfo=UTC)) == "0 min"
 
 
 def test_a_night_that_ended_in_the_future_is_not_the_last():
