@@ -1,6 +1,7 @@
 """The frozen types of the history: points (one per comparison and night), the series that they form, and alarms."""
 
 import hashlib
+import math
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
@@ -66,6 +67,15 @@ class Point:
     reference_ms: float | None
     version_ms: float | None
     surroundings: Surroundings
+
+    @property
+    def key(self) -> "Key":
+        return Key(self.case, self.version, self.reference, self.device, self.engine, self.host)
+
+    @property
+    def has_value(self) -> bool:
+        """Whether the point has a ratio; a single round has no spread, and thus none."""
+        return self.effect is not None and math.isfinite(self.effect) and self.rounds > 1
 
 
 @dataclass(frozen=True, order=True)

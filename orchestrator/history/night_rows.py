@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from orchestrator.history.model import Outcome, Point, Series, Stage, Value
-from orchestrator.history.series import CUTS, cuts, differences, has_value
+from orchestrator.history.surroundings import CUTS, cuts, differences
 from orchestrator.stats.paired import quantile
 
 ALPHA = 0.05
@@ -34,7 +34,7 @@ class NightRow:
 
     @property
     def timed(self) -> tuple[Point, ...]:
-        return tuple(point for point in self.points if has_value(point))
+        return tuple(point for point in self.points if point.has_value)
 
     @property
     def build(self) -> str:
@@ -67,7 +67,7 @@ def rows(series: Series) -> list[NightRow]:
     changed: dict[tuple[int, date], tuple[str, ...]] = {}
     segment, before = 0, None
     for point in series.points:
-        if has_value(point):
+        if point.has_value:
             segment += bool(before and cuts(before, point))
             if before:
                 changed.setdefault((segment, point.night), _changes_between(before, point))

@@ -12,7 +12,6 @@ from packaging.version import Version as Number
 
 from orchestrator import catalog
 from orchestrator.errors import NothingSelected
-from orchestrator.history import schema
 from orchestrator.history.model import Key, Series
 from orchestrator.history.series import all_series
 from orchestrator.model import Case, is_control
@@ -78,7 +77,7 @@ def pick(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) ->
     first = _first(nights, asked, usual=max(nights[0], nights[-1] - RECENT) if len(cases) > 1 else nights[0])
     # Of one case all is read, for its segments and changes; of thousands of series only what is shown.
     read = table.filter(pc.greater_equal(table["night"], first)) if len(cases) > 1 else table
-    series = [one for key, one in all_series(schema.to_points(read)).items() if key.version in versions]
+    series = [one for key, one in all_series(read).items() if key.version in versions]
     series.sort(key=lambda one: (one.key.case, _age(one.key.version)))
     shown = tuple(one for one in series if any(point.night >= first for point in one.points))
     counts = _nights(wanted)

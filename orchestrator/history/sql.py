@@ -17,7 +17,7 @@ from orchestrator.errors import UsageError
 from orchestrator.history import schema
 from orchestrator.history.alarms import state
 from orchestrator.history.model import Alarm, AlarmOpened, Change, Event, Key, Moved, Night
-from orchestrator.history.series_arrays import Values, all_lines
+from orchestrator.history.series import Values, all_arrays
 from orchestrator.history.store import Read
 
 TEXT, NUMBER, DAY, MOMENT = pa.string(), pa.float64(), pa.date32(), pa.timestamp("us", tz="UTC")
@@ -162,12 +162,12 @@ def _series(table: pa.Table) -> pa.Table:
 
     They are built from columns: as objects, two years of many cases would take twenty seconds.
     """
-    found = all_lines(table)
+    by_key = all_arrays(table)
     parts = []
-    for key, line in found.items():
-        beside = found[key.control].nightly if key.control in found else None
+    for key, arrays in by_key.items():
+        beside = by_key[key.control].nightly if key.control in by_key else None
         same = {"series": key.id, **{name: getattr(key, name) for name, _ in OF_KEY}}
-        for segment, piece in enumerate(line.pieces):
+        for segment, piece in enumerate(arrays.pieces):
             parts.append(_segment({**same, "segment": segment}, piece.values, beside))
     return pa.concat_tables(parts) if parts else SERIES.empty_table()
 

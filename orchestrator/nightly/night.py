@@ -17,8 +17,7 @@ from orchestrator.errors import ArmsDied, EnvironmentFailed, InternalError, Inte
 from orchestrator.history.alarms import judge, state, steps
 from orchestrator.history.model import Event, Key, Night, Point, Segment, Stage, Told
 from orchestrator.history.points import of_run
-from orchestrator.history.series import all_series, has_value, key_of
-from orchestrator.history.series_arrays import all_lines
+from orchestrator.history.series import all_arrays, all_series
 from orchestrator.history.store import Read, Store
 from orchestrator.machine.host import host_facts
 from orchestrator.model import is_control
@@ -228,7 +227,7 @@ def _settle(
     options: NightOptions, evening: Evening, points: Sequence[Point], child: Child, say: Callable[[str], None]
 ) -> tuple[list[Point], list[str]]:
     """Repeat the measurement of series that look changed, and again of those still neither reported nor cleared."""
-    screened = {key_of(point) for point in points if has_value(point)}
+    screened = {point.key for point in points if point.has_value}
     flagged = steps.suspects(_cells(_past(evening), screened))
     if not flagged:
         return [], []
@@ -272,11 +271,11 @@ def _judge_points(evening: Evening, points: Sequence[Point]) -> judge.NightVerdi
     """Judge tonight's points, and record the events before notifications are sent."""
     store = evening.store
     found = judge.judge(
-        all_series(_past(evening).points()),
+        all_series(_past(evening).table),
         state.current(store.events()[0]),
         evening.date,
         datetime.now(UTC),
-        {key_of(point) for point in points},
+        {point.key for point in points},
         store.runs,
     )
     for event in found.events:
@@ -286,10 +285,10 @@ def _judge_points(evening: Evening, points: Sequence[Point]) -> judge.NightVerdi
 
 def _cells(read: Read, keys: Iterable[Key]) -> dict[Key, Segment]:
     """Return the last segment of each of these series, all of which have a value in it."""
-    lines = all_lines(read.table)
+    by_key = all_arrays(read.table)
     own = [key for key in sorted(keys) if not key.is_control]
-    control = {key: lines[key].nightly.objects() for key in {key.control for key in own} & lines.keys()}
-    return {key: lines[key].segments(control.get(key.control, ()))[-1] for key in own}
+    control = {key: by_key[key].nightly.objects() for key in {key.control for key in own} & by_key.keys()}
+    return {key: by_key[key].segments(control.get(key.control, ()))[-1] for key in own}
 
 
 def _unavailable(run: Run, evening: Evening) -> list[Point]:
@@ -387,7 +386,7 @@ def _write_page(run: Run) -> str:
 
 
 def _count(points: Sequence[Point]) -> int:
-    return len({key_of(point) for point in points if not is_control(point.version)})
+    return len({point.key for point in points if not is_control(point.version)})
 
 
 def _format_cases(keys: Sequence[Key]) -> str:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from orchestrator.history.alarms.steps import changes
 from orchestrator.history.model import Alarm, AlarmOpened, Point
-from orchestrator.history.series import all_series
 from orchestrator.history.store import Store
-from tests.support.nights import FIRST, history
+from tests.support.nights import FIRST, history, series_of
 
 EAGER = "train_loop[loop=fit,mode=eager,model=small]"
 GRAPH = "train_loop[loop=fit,mode=graph,model=small]"
@@ -47,7 +46,7 @@ def points() -> list[Point]:
 
 
 def alarm(of: list[Point]) -> Alarm:
-    series = next(one for key, one in all_series(of).items() if (key.case, key.version) == (EAGER, "nightly"))
+    series = next(one for key, one in series_of(of).items() if (key.case, key.version) == (EAGER, "nightly"))
     (change,) = (change for segment in series.segments for change in changes(segment))
     return Alarm(
         id="0f9571",

@@ -13,7 +13,7 @@ from pathlib import Path
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.steps import changes, news
 from orchestrator.history.model import Alarm, AlarmOpened, Change, Key, Moved, Point, Segment, Series, Told
-from orchestrator.history.series import differences, first_after
+from orchestrator.history.surroundings import differences, first_after
 
 # Where exactly a step began is seen better from later nights: within so many days it is the same step.
 WOBBLE = timedelta(days=7)

@@ -13,7 +13,7 @@ from orchestrator import files
 from orchestrator.errors import UsageError
 from orchestrator.history.alarms import state
 from orchestrator.history.model import Night
-from orchestrator.history.series_arrays import day
+from orchestrator.history.series import day
 from orchestrator.history.site import BuiltSite, case, feed, overview, wording
 from orchestrator.history.site.data import Place, Sources, runs_at
 from orchestrator.history.site.overview import OverviewRow
@@ -76,7 +76,7 @@ def write(store: Store, out: Path, runs_url: str | None) -> BuiltSite:
         index=out / INDEX,
         pages=len(pages) + 2,
         cases=len(sources.cases),
-        series=len(sources.lines),
+        series=len(sources.series),
         alarms=len(known),
         warnings=warnings,
     )
@@ -98,9 +98,9 @@ def _is_site(out: Path) -> bool:
 
 
 def _facts(sources: Sources) -> str:
-    if not sources.lines:
+    if not sources.series:
         return "The history holds no night yet; `tfcompare nightly run` measures one."
-    versions = len({key.version for key in sources.lines if not key.is_control})
+    versions = len({key.version for key in sources.series if not key.is_control})
     first, last = int(sources.night.min()), int(sources.night.max())
     counted = f"{len(sources.cases)} cases in {versions} version{'s' if versions != 1 else ''}"
     return f"{counted}, nights from {day(first)} to {day(last)}."

@@ -12,11 +12,11 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from orchestrator.history.model import Key
-from orchestrator.history.series import TOLD
-from orchestrator.history.series_arrays import EPOCH, day
+from orchestrator.history.series import EPOCH, day
 from orchestrator.history.site import svg, wording
 from orchestrator.history.site.data import Drawn, Place, Runs, Sources
 from orchestrator.history.site.wording import Said
+from orchestrator.history.surroundings import NAMES
 from orchestrator.reports.columns import MARKS, ratio
 from orchestrator.terminal.text import escape_unprintable
 
@@ -83,9 +83,9 @@ def title(key: Key) -> str:
 
 
 def _chart(sources: Sources, drawn: Drawn, column: int, first: int, last: int) -> Chart:
-    key, line = drawn.key, drawn.line
-    begins = [(piece, int(piece.values.night[0])) for piece in line.pieces[1:]]
-    without = line.rows[~sources.timed[line.rows]]
+    key, series = drawn.key, drawn.series
+    begins = [(piece, int(piece.values.night[0])) for piece in series.pieces[1:]]
+    without = series.rows[~sources.timed[series.rows]]
     summary = _summary(drawn, day(last))
     return Chart(
         id=wording.anchor(key),
@@ -103,7 +103,7 @@ def _chart(sources: Sources, drawn: Drawn, column: int, first: int, last: int) -
 
 
 def _summary(drawn: Drawn, last: date) -> str:
-    values = drawn.line.nightly
+    values = drawn.series.nightly
     if not len(values):
         return "never measured"
     night = day(int(values.night[-1]))
@@ -116,7 +116,7 @@ def _summary(drawn: Drawn, last: date) -> str:
 
 
 def _drawing(sources: Sources, drawn: Drawn, first: int, last: int, without: Any, label: str) -> Markup:
-    if not len(drawn.line.nightly):
+    if not len(drawn.series.nightly):
         return Markup()
     control = drawn.key.is_control
     on = svg.scale(drawn.pieces, drawn.widths, first, last, CONTROL_PX if control else HEIGHT_PX)
@@ -174,7 +174,7 @@ def _latest(told: Sequence[str], what: str) -> tuple[str, ...]:
 
 def _facts(around: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the environment of the latest night."""
-    return tuple((TOLD[name][0].upper() + TOLD[name][1:], fact) for name, fact in around.items() if fact)
+    return tuple((NAMES[name][0].upper() + NAMES[name][1:], fact) for name, fact in around.items() if fact)
 
 
 def _rows(sources: Sources, drawn: Sequence[Drawn]) -> tuple[Markup, int]:
@@ -182,7 +182,7 @@ def _rows(sources: Sources, drawn: Sequence[Drawn]) -> tuple[Markup, int]:
 
     End tags of cells and rows are omitted, as HTML allows: a site has half a million of them.
     """
-    runs = _runs(sources, np.concatenate([one.line.rows for one in drawn]))
+    runs = _runs(sources, np.concatenate([one.series.rows for one in drawn]))
     nights = list(runs)
     columns = [map(_cells(sources, one).get, nights, repeat("")) for one in drawn]
     rows = zip(map(_head, nights), *columns, runs.values(), strict=True)
@@ -191,13 +191,13 @@ def _rows(sources: Sources, drawn: Sequence[Drawn]) -> tuple[Markup, int]:
 
 def _cells(sources: Sources, drawn: Drawn) -> dict[int, str]:
     """Return the cells of a series by the number of the day."""
-    line, values = drawn.line, drawn.line.nightly
+    series, values = drawn.series, drawn.series.nightly
     outcome, build = sources.columns["outcome"], sources.columns["build"]
-    without = line.rows[~sources.timed[line.rows]].tolist()
+    without = series.rows[~sources.timed[series.rows]].tolist()
     found = {int(sources.night[row]): _safe(outcome.text(row)) for row in without}
     found.update(zip(values.night.tolist(), wording.cells(values.effect, values.half_widths()), strict=True))
-    if build.text(line.rows[-1]) != drawn.key.version:
-        for row in line.rows.tolist():
+    if build.text(series.rows[-1]) != drawn.key.version:
+        for row in series.rows.tolist():
             night = int(sources.night[row])
             found[night] += f" <i>{_safe(build.text(row))}</i>"
     return found

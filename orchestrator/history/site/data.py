@@ -17,7 +17,7 @@ from orchestrator.errors import UsageError
 from orchestrator.history.alarms.steps import changes
 from orchestrator.history.model import Alarm, Change, Key, Value
 from orchestrator.history.schema import OF_SURROUNDINGS
-from orchestrator.history.series_arrays import Coded, SeriesArrays, Values, all_lines, has_value
+from orchestrator.history.series import Coded, SeriesArrays, Values, all_arrays, has_value
 from orchestrator.plan.pairs import in_order
 
 # What a run's folder is called; anything else is told, and not looked for.
@@ -43,17 +43,17 @@ class Place:
 class Drawn:
     """A series, ready to be drawn."""
 
-    line: SeriesArrays
+    series: SeriesArrays
     changes: tuple[Change, ...]
     alarms: tuple[Alarm, ...]
 
     @property
     def key(self) -> Key:
-        return self.line.key
+        return self.series.key
 
     @cached_property
     def pieces(self) -> tuple[Values, ...]:
-        return tuple(piece.values for piece in self.line.pieces)
+        return tuple(piece.values for piece in self.series.pieces)
 
     @cached_property
     def widths(self) -> tuple[Any, ...]:
@@ -61,7 +61,7 @@ class Drawn:
 
     @property
     def effects(self) -> Any:
-        return self.line.nightly.effect
+        return self.series.nightly.effect
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -100,15 +100,15 @@ def runs_at(folder: Path, out: Path, url: str | None) -> Runs:
 class Sources:
     def __init__(self, table: pa.Table, alarms: Sequence[Alarm], runs: Runs) -> None:
         self.runs = runs
-        self.lines = all_lines(table)
+        self.series = all_arrays(table)
         self.night = table.column("night").cast(pa.int32()).to_numpy().astype(np.int64)
         self.timed = has_value(table)
         self.columns = {name: Coded.of(table, name) for name in COLUMNS}
         latest = table.select(OF_SURROUNDINGS).take(
-            pa.array([line.rows[-1] for line in self.lines.values()], pa.int64())
+            pa.array([series.rows[-1] for series in self.series.values()], pa.int64())
         )
         # What the latest night of each series was measured in.
-        self.around: dict[Key, dict[str, str]] = dict(zip(self.lines, latest.to_pylist(), strict=True))
+        self.around: dict[Key, dict[str, str]] = dict(zip(self.series, latest.to_pylist(), strict=True))
         self.alarms: dict[Key, list[Alarm]] = defaultdict(list)
         for alarm in alarms:
             self.alarms[alarm.key].append(alarm)
@@ -117,9 +117,9 @@ class Sources:
         # Of each place the nights that there are, so that all its charts begin and end together.
         self.nights: dict[Place, tuple[int, int]] = {}
         self.cases: dict[str, dict[Place, list[Key]]] = defaultdict(lambda: defaultdict(list))
-        for key, line in self.lines.items():
+        for key, series in self.series.items():
             place = Place.of(key)
-            nights = self.night[line.rows]
+            nights = self.night[series.rows]
             first, last = int(nights.min()), int(nights.max())
             known = self.nights.get(place, (first, last))
             self.nights[place] = min(first, known[0]), max(last, known[1])
@@ -129,14 +129,14 @@ class Sources:
         """Return the series of one case and place: versions in order, the control arm last."""
         by_version = {key.version: key for key in keys}
         own = in_order(by_version)
-        control = self.lines.get(keys[0].control)
+        control = self.series.get(keys[0].control)
         beside = control.nightly.objects() if control and own else ()
         found = [self._draw_series(by_version[version], beside) for version in own]
         return found + [self._draw_series(key, ()) for key in sorted(keys) if key.is_control]
 
     def _draw_series(self, key: Key, beside: Sequence[Value]) -> Drawn:
-        line = self.lines[key]
+        series = self.series[key]
         # Of the control arm every step is chance.
-        segments = () if key.is_control else line.segments(beside)
+        segments = () if key.is_control else series.segments(beside)
         found = tuple(change for segment in segments for change in changes(segment))
-        return Drawn(line=line, changes=found, alarms=tuple(self.alarms.get(key, ())))
+        return Drawn(series=series, changes=found, alarms=tuple(self.alarms.get(key, ())))

@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 
 from orchestrator.history.model import Alarm
-from orchestrator.history.series_arrays import day
+from orchestrator.history.series import day
 from orchestrator.history.site import svg, wording
 from orchestrator.history.site.case import title
 from orchestrator.history.site.data import Drawn, Place, Sources
@@ -77,7 +77,7 @@ def _fill(one: OverviewRow, headers: Sequence[str]) -> OverviewRow:
 
 
 def _cell(sources: Sources, drawn: Drawn, first: int, last: int) -> OverviewCell:
-    key, values = drawn.key, drawn.line.nightly
+    key, values = drawn.key, drawn.series.nightly
     alarms: Sequence[Alarm] = drawn.alarms
     told = [wording.describe_alarm(alarm, sources.cases) for alarm in alarms]
     latest = ratio(float(np.exp(values.effect[-1]))) if len(values) else ""
@@ -97,7 +97,7 @@ def _cell(sources: Sources, drawn: Drawn, first: int, last: int) -> OverviewCell
 
 def _note(sources: Sources, drawn: Drawn, last: date) -> str:
     """Return why the last night of a series differs from that of the other series, or ''."""
-    row = drawn.line.rows[-1]
+    row = drawn.series.rows[-1]
     night = day(int(sources.night[row]))
     outcome = sources.columns["outcome"].text(row)
     if night != last:

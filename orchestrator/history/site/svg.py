@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from orchestrator.history.series_arrays import EPOCH, Values, day
+from orchestrator.history.series import EPOCH, Values, day
 
 WIDTH = 2000
 # Of a coordinate's unit there are so many in a pixel of height.

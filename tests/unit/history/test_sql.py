@@ -74,7 +74,7 @@ def test_a_night_of_a_series_is_what_the_reports_show(ask, read: Read):
     found = ask("SELECT * FROM series ORDER BY series, segment, night")
     expected = [
         (key.id, place, value)
-        for key, series in sorted(all_series(read.points()).items(), key=lambda item: item[0].id)
+        for key, series in sorted(all_series(read.table).items(), key=lambda item: item[0].id)
         for place, segment in enumerate(series.segments)
         for value in segment.values
     ]

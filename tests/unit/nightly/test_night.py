@@ -17,7 +17,6 @@ from orchestrator.cli import nightly
 from orchestrator.errors import ContractBroken, Interrupted, UsageError
 from orchestrator.history.alarms.steps import CONFIRM_TIMES
 from orchestrator.history.model import Night, Point, Told
-from orchestrator.history.series import key_of
 from orchestrator.history.store import Store
 from orchestrator.model import Finished
 from orchestrator.nightly import lock
@@ -264,7 +263,7 @@ def test_a_night_without_its_control_arm_is_judged_by_the_control_arm_of_the_oth
     store = Store(options.history)
     points = history(10, 1, ["2.13.0"])
     store.append([one for one in points if one.version == "2.13.0" or one.night != points[-1].night])
-    [key] = {key_of(point) for point in points if point.version == "2.13.0"}
+    [key] = {point.key for point in points if point.version == "2.13.0"}
     segment = nights._cells(store.read(), [key])[key]
     assert (len(segment.values), len(segment.control)) == (10, 9)
 

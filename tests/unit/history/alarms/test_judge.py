@@ -11,8 +11,7 @@ import pytest
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.judge import NightVerdict, judge, tell
 from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved, Night, Point, Told
-from orchestrator.history.series import all_series, key_of
-from tests.support.nights import FIRST, SURROUNDINGS, history, labels
+from tests.support.nights import FIRST, SURROUNDINGS, history, labels, series_of
 
 RUNS = Path("history/runs")
 [CASE] = labels(1)
@@ -34,9 +33,9 @@ def made(nights: int, steps: Mapping[int, float], versions: tuple[str, ...] = ("
 
 
 def judged(points: list[Point], events: list[Event], tonight: date) -> NightVerdict:
-    own = {key_of(point) for point in points if point.night == tonight}
+    own = {point.key for point in points if point.night == tonight}
     so_far = [point for point in points if point.night <= tonight]
-    return judge(all_series(so_far), state.current(events), tonight, at(tonight), own, RUNS)
+    return judge(series_of(so_far), state.current(events), tonight, at(tonight), own, RUNS)
 
 
 def lived(points: list[Point], first: int = 0) -> list[Event]:
@@ -176,8 +175,8 @@ def test_another_night_of_the_same_day_lets_nothing_vanish():
         for point in history(3, 2, ["2.13.0"])
     ]
     for tonight in (points, others):
-        own = {key_of(point) for point in tonight}
-        found = judge(all_series([*points, *others]), (), day(2), at(day(2)), own, RUNS)
+        own = {point.key for point in tonight}
+        found = judge(series_of([*points, *others]), (), day(2), at(day(2)), own, RUNS)
         assert (found.vanished, found.appeared) == ((), ())
 
 
@@ -315,9 +314,9 @@ def test_a_step_of_another_size_is_not_the_one_that_is_known():
 
 def test_an_alarm_is_dated_by_its_night_and_not_by_the_clock():
     points = steady(LANDS + 2, {LANDS: 1.1})
-    own = {key_of(point) for point in points}
+    own = {point.key for point in points}
     late = at(day(LANDS + 1))
     so_far = [point for point in points if point.night <= day(LANDS)]
-    events = judge(all_series(so_far), (), day(LANDS), late, own, RUNS).events
+    events = judge(series_of(so_far), (), day(LANDS), late, own, RUNS).events
     assert opened(list(events))[0].raised == day(LANDS)
     assert [event.state for event in judged(points, list(events), day(LANDS + 1)).events] == ["confirmed"]

@@ -15,14 +15,13 @@ from orchestrator.history.alarms.steps import changes
 from orchestrator.history.model import Alarm, Point
 from orchestrator.history.night_rows import rows
 from orchestrator.history.select import Picked, SeriesSelection, matching, pick
-from orchestrator.history.series import all_series
 from orchestrator.history.terminal import alarms as alarmed
 from orchestrator.history.terminal import tables
 from orchestrator.terminal.text import render_plain
 from tests.conftest import ROOT
 from tests.support import nights_shown as shown
 from tests.support.kept import kept
-from tests.support.nights import FIRST, history
+from tests.support.nights import FIRST, history, series_of
 
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "history-1.json").read_text())
 
@@ -102,8 +101,8 @@ def test_a_night_that_was_confirmed_is_one_row_that_names_the_rounds_of_both(poi
     (line,) = [line for line in text.splitlines() if "▲ step" in line]
     assert line.split()[0] == "2024-02-10"
     assert "10+40" in line
-    (key,) = (key for key in all_series(points) if (key.case, key.version) == (shown.EAGER, "nightly"))
-    night = next(row for row in rows(all_series(points)[key]) if str(row.night) == "2024-02-10")
+    (key,) = (key for key in series_of(points) if (key.case, key.version) == (shown.EAGER, "nightly"))
+    night = next(row for row in rows(series_of(points)[key]) if str(row.night) == "2024-02-10")
     assert (night.stage, night.value.rounds) == ("confirm", 40)
 
 
@@ -122,7 +121,7 @@ def test_what_changed_since_the_night_before_stands_beside_the_night(points):
 def test_a_night_in_two_surroundings_has_a_row_in_both_segments():
     (point,) = history(1, 1, ("2.0.0",), control=False)
     moved = replace(point, run="later", surroundings=replace(point.surroundings, source="another"))
-    (series,) = all_series([point, moved]).values()
+    (series,) = series_of([point, moved]).values()
     found = rows(series)
     assert [(row.night, row.segment) for row in found] == [(FIRST, 0), (FIRST, 1)]
     assert [row.value for row in found] == [segment.values[0] for segment in series.segments]
@@ -130,7 +129,7 @@ def test_a_night_in_two_surroundings_has_a_row_in_both_segments():
 
 
 def test_every_value_of_a_series_has_its_row(points):
-    for series in all_series(points).values():
+    for series in series_of(points).values():
         assert tuple(row.value for row in rows(series) if row.value) == series.values
         assert {point for row in rows(series) for point in row.points} == set(series.points)
 
@@ -279,7 +278,7 @@ def test_no_text_from_elsewhere_steers_the_terminal(alarm, text: str):
         for number, one in enumerate(made)
     ]
     made[-1] = replace(made[-1], outcome="died", reason=f"r{text}", effect=None, error=None, rounds=0)
-    key = next(key for key in all_series(made) if key.version == name)
+    key = next(key for key in series_of(made) if key.version == name)
     odd = replace(alarm, id=f"i{text}", key=key, note=f"n{text}", surroundings=(f"s{text}",), reproduce=f"c{text}")
     listing = "\n".join(line.plain for line in alarmed.render_alarms([odd], whole=True))
     for found in (overview(made, odd), detail(made, odd, versions=(name,)), listing):
