@@ -107,7 +107,11 @@ def matching(asked: str, cases: Sequence[str]) -> tuple[str, ...]:
 
 
 def case_of(label: str) -> Case:
-    """Read a case from its label, which is all that a history has of it. A comma in a value ends the value."""
+    """Read a case from its label. A comma in a value ends the value.
+
+    Labels are read back nowhere else: whatever measures or reports has the case itself. A history has only labels,
+    since a point stores its case as one text.
+    """
     workload, _, inside = label.partition("[")
     params = (item.partition("=") for item in inside.removesuffix("]").split(",") if item)
     return Case(workload, tuple((name, value) for name, _, value in params))
