@@ -129,14 +129,14 @@ def run(
     selected = tuple(selection.workload or ())
     parse.refuse_logins((*words, *selected), "the arguments of a night's run, which every user can read,")
     # What only a night needs: a second of imports that `nightly status` does without.
-    from orchestrator.history.location import place
+    from orchestrator.history.location import history_path
     from orchestrator.nightly import message, night
     from orchestrator.nightly import notify as notifying
     from orchestrator.nightly.schedule import units
 
     say, index_url = verbosity.say, installation.index_url
     asked = night.NightOptions(
-        history=place(history.history),
+        history=history_path(history.history),
         names=names,
         suite=selection.suite,
         selected=selected,

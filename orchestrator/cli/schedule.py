@@ -202,7 +202,7 @@ def _schedule(
     context: typer.Context, at: str, missed: str, env_file: Path | None, zone: str = ""
 ) -> "tuple[Schedule, list[str]]":
     """Return the requested schedule, and the notes that the user should read."""
-    from orchestrator.history.location import VARIABLE, place
+    from orchestrator.history.location import VARIABLE, history_path
     from orchestrator.nightly.schedule import units
     from orchestrator.nightly.schedule.status import now
     from orchestrator.nightly.schedule.units import Planned, Schedule
@@ -215,7 +215,7 @@ def _schedule(
     # What names this machine in its nights; it takes a moment to find out.
     from orchestrator.machine.host import host_facts
 
-    history = place(asked["history"])
+    history = history_path(asked["history"])
     given = redact.without_secrets(words)
     parse.refuse_logins(given.words, "a schedule")
     environment, notes = _environment(given.words, env_file)
