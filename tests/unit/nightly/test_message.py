@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.history.model import Told
 from orchestrator.nightly.message import compose, summary, trial
-from tests.unit.nightly.told import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
+from tests.support.night_reports import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
 
 HOSTILE = "<img src=x onerror=alert(1)>&`*_[x](javascript:1)\x1b[31m\u202e @everyone\nRecovered: 99"
 

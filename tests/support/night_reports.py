@@ -1,4 +1,4 @@
-"""Nights that have something to tell."""
+"""Reports of nights in which something happened, and of one in which nothing did."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime
