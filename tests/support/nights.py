@@ -37,6 +37,11 @@ def series_of(points: Iterable[Point]) -> dict[Key, Series]:
     return all_series(to_table(points))
 
 
+def one_series(points: Iterable[Point], version: str = "2.0.0") -> Series:
+    [series] = [series for key, series in series_of(points).items() if key.version == version]
+    return series
+
+
 def history(
     nights: int,
     cases: int | Sequence[str],

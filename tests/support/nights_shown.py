@@ -3,12 +3,15 @@ time, a version that is followed, and one that left."""
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from orchestrator.history.alarms.steps import changes
-from orchestrator.history.model import Alarm, AlarmOpened, Point
+from orchestrator.history.model import Alarm, AlarmOpened, Night, Point
+from orchestrator.history.schema import to_table
+from orchestrator.history.select import Picked, SeriesSelection, pick
 from orchestrator.history.store import Store
 from tests.support.nights import FIRST, history, series_of
 
@@ -18,6 +21,21 @@ PREDICT = "predict[call=predict,model=tiny]"
 BROKEN = "import: undefined symbol [red]_ZN3tsl[/red]"
 STEP = 40
 NIGHTS = 60
+NIGHT = Night(
+    at=datetime(2024, 2, 10, 4, tzinfo=UTC),
+    night=date(2024, 2, 10),
+    started=datetime(2024, 2, 10, 2, tzinfo=UTC),
+    host="host",
+    suite="made",
+    versions=("2.13", "nightly"),
+    run="20240210-020000-0002",
+    outcome="measured",
+    said=(),
+    cells=6,
+    screened=6,
+    confirmed=1,
+    exit_code=0,
+)
 
 
 def points() -> list[Point]:
@@ -59,6 +77,11 @@ def alarm(of: list[Point]) -> Alarm:
         bisect=f"tfcompare bisect --good nightly-20240209 --bad nightly-20240210 --workload '{EAGER}' --engine venv",
         opened=datetime(2024, 2, 10, 4, tzinfo=UTC),
     )
+
+
+def picked(of: Iterable[Point], **asked: Any) -> Picked:
+    in_order = sorted(of, key=lambda point: (point.started, point.run))
+    return pick(to_table(in_order), SeriesSelection(**asked))
 
 
 def kept_in(path: Path, of: Iterable[Point], *alarms: Alarm) -> Store:

@@ -4,19 +4,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
 from orchestrator.history.model import Key, Point, Segment, Series, Value
-from orchestrator.history.surroundings import cuts, differences, first_after
-from tests.support.nights import FIRST, SURROUNDINGS, history, series_of
+from orchestrator.history.surroundings import cuts
+from tests.support.nights import history, one_series, series_of
 from tests.support.sites import everything
-
-
-def one_series(points: list[Point], version: str = "2.0.0"):
-    [found] = [series for key, series in series_of(points).items() if key.version == version]
-    return found
 
 
 def test_a_series_is_of_one_case_version_host_and_engine():
@@ -34,53 +28,6 @@ def test_its_control_is_that_of_the_same_case_and_nights():
     assert [value.night for value in segment.control] == [value.night for value in segment.values]
     assert segment.control != segment.values
     assert series.key.control == Key(points[0].case, "1.14.0+control", "1.14.0", "cpu", "venv", "host")
-
-
-def test_a_worker_that_was_not_recorded_begins_no_segment():
-    points = history(6, 1, ["2.0.0"], control=False)
-    workers = ["", "", "first", "first", "second", "second"]
-    points = [
-        replace(one, surroundings=replace(SURROUNDINGS, worker=worker))
-        for one, worker in zip(points, workers, strict=True)
-    ]
-    first, second = one_series(points).segments
-    assert (len(first.values), len(second.values)) == (4, 2)
-    assert second.because == ("worker of tfcompare: first -> second",)
-
-
-@pytest.mark.parametrize("what", ["image", "reference_image", "driver", "source"])
-def test_another_image_driver_or_source_begins_a_segment(what: str):
-    points = history(4, 1, ["2.0.0"], control=False)
-    points[2:] = [replace(one, surroundings=replace(SURROUNDINGS, **{what: "other"})) for one in points[2:]]
-    first, second = one_series(points).segments
-    assert [len(first.values), len(second.values)] == [2, 2]
-    assert first.because == ()
-    [because] = second.because
-    assert because.endswith("-> other")
-
-
-@pytest.mark.parametrize("what", ["kernel", "python", "machine", "tool"])
-def test_other_surroundings_are_told_and_cut_nothing(what: str):
-    points = history(4, 1, ["2.0.0"], control=False)
-    points[2:] = [replace(one, surroundings=replace(SURROUNDINGS, **{what: "other"})) for one in points[2:]]
-    series = one_series(points)
-    assert len(series.segments) == 1
-    between = first_after(series.points, FIRST + timedelta(days=2))
-    assert between is not None
-    assert [told.endswith("-> other") for told in differences(*between)] == [True]
-
-
-def test_a_version_that_is_another_build_every_night_stays_one_segment():
-    points = history(3, 1, ["nightly"], control=False)
-    points = [
-        replace(one, build=f"2.23.0.dev2024010{n}", surroundings=replace(SURROUNDINGS, image=f"image-{n}"))
-        for n, one in enumerate(points)
-    ]
-    series = one_series(points, "nightly")
-    assert len(series.segments) == 1
-    told = differences(*points[:2])
-    assert told[0] == "nightly: 2.23.0.dev20240100 -> 2.23.0.dev20240101"
-    assert any("image-0 -> image-1" in one for one in told)
 
 
 def test_two_screens_of_a_night_are_one_value_by_their_rounds():
