@@ -17,15 +17,12 @@ import apprise
 import pytest
 from apprise.plugins import N_MGR
 from apprise.plugins.custom_json import NotifyJSON
-from typer.testing import CliRunner
 
-from orchestrator.cli import notify as cli_notify
 from orchestrator.errors import UsageError
 from orchestrator.history.model import Told
 from orchestrator.nightly import notify
 from orchestrator.nightly.message import compose
 from orchestrator.nightly.notify import Target, send, targets, try_out
-from orchestrator.redact import WITH_HOST, mask_url
 from tests.support.message_servers import Inbox, mail, web
 from tests.support.night_reports import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
 
@@ -324,60 +321,6 @@ def test_no_secret_is_said_or_logged_of_a_server_that_is_down(
     assert SECRET not in "".join((*lost, *tell.said, logged.getvalue(), *capfd.readouterr()))
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("json://example.org/path", "json://example.org/…"),
-        ("JSONS://example.org:8443", "jsons://example.org/…"),
-        ("json://me:hunter2@example.org/hunter2?token=hunter2#hunter2", "json://example.org/…"),
-        ("json://hunter2@example.org", "json://example.org/…"),
-        ("json://gateway:9093/x", "json://gateway/…"),
-        ("json://[::1]:8080/x", "json://[::1]/…"),
-        ("mailtos://me:hunter2@mail.example.org?to=team@example.org&cc=you@example.org", "mailtos://mail.example.org/…"),
-        ("mailto://me@example.org:hunter2@mail.example.org", "mailto://mail.example.org/…"),
-        ("https://hooks.example.com/services/hunter2/hunter2", "https://hooks.example.com/…"),
-        # A password with the signs in it that end a host.
-        ("json://me:p@hunter2/x@example.org", "json://…"),
-        ("json://me:p@hunter2?x@example.org", "json://…"),
-        ("json://me:p@hunter2#x@example.org", "json://…"),
-        ("json://hunter2/x@example.org", "json://…"),
-        ("mailto://me:p@hunter2?pass=x@example.org", "mailto://…"),
-        # A token where others have a host.
-        ("slack://hunter2/B/C", "slack://…"),
-        ("tgram://123456:hunter2/99", "tgram://…"),
-        ("discord://hunter2/hunter2", "discord://…"),
-        ("ntfy://hunter2", "ntfy://…"),
-        ("sendgrid://hunter2.hunter2:me@example.org/x", "sendgrid://…"),
-        ("json://hunter2 .org/x", "json://…"),
-        ("json://%68unter2/x", "json://…"),
-        ("json://hunter2:99999999/x", "json://…"),
-        ("json://[hunter2]/", "json://…"),
-        ("hunter2", "…"),
-        ("json:/hunter2", "…"),
-        ("hunter2-hunter2-hunter2://x", "…"),
-        ("", "…"),
-        ("://hunter2", "…"),
-    ],
-)  # fmt: skip
-def test_of_an_url_only_scheme_and_host_are_shown_and_in_doubt_not_even_that(url: str, shown: str) -> None:
-    assert mask_url(url) == shown
-    assert SECRET not in mask_url(url)
-
-
-def test_a_host_is_shown_only_of_kinds_that_have_one_there() -> None:
-    native = {"http", "https"}
-    templates = {
-        scheme: kind.templates
-        for kind in N_MGR.plugins()
-        for declared in (kind.protocol, kind.secure_protocol)
-        if declared
-        for scheme in ((declared,) if isinstance(declared, str) else declared)
-    }
-    for scheme in WITH_HOST - native:
-        hosts = {re.split("[/?]", one.partition("://")[2])[0].rpartition("@")[2] for one in templates[scheme]}
-        assert hosts <= {"{host}", "{host}:{port}", "{host}{path}{token}", "{host}:{port}{path}{token}"}, scheme
-
-
 def test_targets_come_from_flags_the_environment_and_a_file_each_once(tmp_path: Path) -> None:
     file = tmp_path / "notify"
     file.write_text(
@@ -481,21 +424,3 @@ def test_a_trial_reaches_everybody(server: Inbox, mailbox: Inbox) -> None:
     ]
     assert try_out(targets(urls, None, {}), lambda text: None) == ()
     assert server.objects()[0]["title"] == mailbox.mails[0]["Subject"] == f"tfcompare: a test (host {HOST})"
-
-
-def test_the_command_tells_who_was_reached(server: Inbox) -> None:
-    done = CliRunner().invoke(cli_notify.app, ["--notify", f"json://127.0.0.1:{server.port}/{SECRET}"])
-    assert (done.exit_code, done.stderr) == (0, "told json://127.0.0.1/…\n")
-    assert len(server.got) == 1
-
-
-def test_the_command_fails_where_somebody_is_not_reached_or_nobody_is_named(
-    server: Inbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.answers = [404]
-    monkeypatch.setenv("TFCOMPARE_NOTIFY", f"json://127.0.0.1:{server.port}/")
-    failed = CliRunner().invoke(cli_notify.app, [])
-    assert isinstance(failed.exception, UsageError)
-    assert "it answered 404: is the address right?" in str(failed.exception)
-    monkeypatch.delenv("TFCOMPARE_NOTIFY")
-    assert "nobody to tell" in str(CliRunner().invoke(cli_notify.app, []).exception)
