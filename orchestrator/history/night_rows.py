@@ -61,8 +61,8 @@ def rows(series: Series) -> list[NightRow]:
 
     A night during which something changed has a row in both segments.
     """
-    values = {(place, one.night): one for place, part in enumerate(series.segments) for one in part.values}
-    control = {one.night: one for part in series.segments for one in part.control}
+    values = {(number, value.night): value for number, part in enumerate(series.segments) for value in part.values}
+    control = {value.night: value for part in series.segments for value in part.control}
     grouped: dict[tuple[int, date], list[Point]] = defaultdict(list)
     changed: dict[tuple[int, date], tuple[str, ...]] = {}
     segment, before = 0, None
@@ -76,13 +76,13 @@ def rows(series: Series) -> list[NightRow]:
     return [
         NightRow(
             night=night,
-            segment=place,
-            value=values.get((place, night)),
+            segment=number,
+            value=values.get((number, night)),
             control=control.get(night),
             points=tuple(points),
-            changed=changed.get((place, night), ()),
+            changed=changed.get((number, night), ()),
         )
-        for (place, night), points in sorted(grouped.items())
+        for (number, night), points in sorted(grouped.items())
     ]
 
 
@@ -92,8 +92,8 @@ def _changes_between(before: Point, after: Point) -> tuple[str, ...]:
     A version that is followed is a different build in a different image every night, which is omitted here because its
     build shows it.
     """
-    told = differences(before, after)
+    changes = differences(before, after)
     if after.version == after.build:
-        return told
+        return changes
     expected = (f"{after.version}: ", f"{CUTS['image']}: ")
-    return tuple(one for one in told if not one.startswith(expected))
+    return tuple(change for change in changes if not change.startswith(expected))

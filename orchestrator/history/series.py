@@ -69,8 +69,8 @@ class Values:
 
     def half_widths(self) -> Any:
         """Return the half-widths of the 95 % intervals."""
-        found, place = np.unique(self.rounds, return_inverse=True)
-        return np.array([quantile(0.975, rounds - 1) for rounds in found.tolist()])[place] * self.error
+        distinct, index = np.unique(self.rounds, return_inverse=True)
+        return np.array([quantile(0.975, rounds - 1) for rounds in distinct.tolist()])[index] * self.error
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,12 +98,12 @@ class SeriesArrays:
 
         `control` holds the values of the control arm, which are created once for all series next to it.
         """
-        found = []
+        segments = []
         for piece in self.pieces:
             seen = set(map(day, piece.values.night.tolist()))
             beside = tuple(value for value in control if value.night in seen)
-            found.append(Segment(values=piece.values.objects(), control=beside, because=piece.because))
-        return tuple(found)
+            segments.append(Segment(values=piece.values.objects(), control=beside, because=piece.because))
+        return tuple(segments)
 
 
 @cache
@@ -172,9 +172,9 @@ def _keys(named: Sequence[Coded]) -> tuple[Any, list[Key]]:
     _, first, series = np.unique(mixed, return_index=True, return_inverse=True)
     keys = [Key(*(column.text(row) for column in named)) for row in first.tolist()]
     sort = sorted(range(len(keys)), key=keys.__getitem__)
-    place = np.empty(len(keys), dtype=np.int64)
-    place[sort] = np.arange(len(keys))
-    return place[series], [keys[number] for number in sort]
+    rank = np.empty(len(keys), dtype=np.int64)
+    rank[sort] = np.arange(len(keys))
+    return rank[series], [keys[number] for number in sort]
 
 
 def _pieces(table: pa.Table, timed: Any, of_timed: Any) -> tuple[Any, list[tuple[str, ...]]]:
@@ -192,21 +192,21 @@ def _pieces(table: pa.Table, timed: Any, of_timed: Any) -> tuple[Any, list[tuple
         if name == "image":
             changed &= own[1:]
         elif name == "worker":
-            known = np.array([bool(text) for text in columns[name].texts], dtype=bool)[codes]
-            changed &= known[1:] & known[:-1]
+            recorded = np.array([bool(text) for text in columns[name].texts], dtype=bool)[codes]
+            changed &= recorded[1:] & recorded[:-1]
         differs |= changed
     begins[1:] = ~same_series | differs
     reasons: list[tuple[str, ...]] = []
     # The same cut is found in every case of a night: it is put into words once.
-    told: dict[tuple[Any, ...], tuple[str, ...]] = {}
-    for place in np.flatnonzero(begins).tolist():
-        if place == 0 or not same_series[place - 1]:
+    by_cut: dict[tuple[Any, ...], tuple[str, ...]] = {}
+    for index in np.flatnonzero(begins).tolist():
+        if index == 0 or not same_series[index - 1]:
             reasons.append(())
             continue
-        cut = (*(codes[end] for codes in around for end in (place - 1, place)), own[place])
-        if cut not in told:
-            told[cut] = cuts(*to_points(table.take([timed[place - 1], timed[place]])))
-        reasons.append(told[cut])
+        cut = (*(codes[end] for codes in around for end in (index - 1, index)), own[index])
+        if cut not in by_cut:
+            by_cut[cut] = cuts(*to_points(table.take([timed[index - 1], timed[index]])))
+        reasons.append(by_cut[cut])
     return begins, reasons
 
 

@@ -198,7 +198,7 @@ def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) 
     )
     store.record(end)
     told = Told(night=end, warnings=tuple(warnings), report=_write_page(screened))
-    return judge.tell(told, judged, state.current(store.events()[0]), evening.date)
+    return judge.report_events(told, judged, state.current(store.events()[0]), evening.date)
 
 
 def _stage(

@@ -26,7 +26,7 @@ COLUMNS = ("run", "build", "outcome", "reason")
 
 
 @dataclass(frozen=True, order=True)
-class Place:
+class SeriesSetup:
     """The properties that series have in common if their versions are shown side by side."""
 
     reference: str
@@ -35,12 +35,12 @@ class Place:
     device: str
 
     @classmethod
-    def of(cls, key: Key) -> "Place":
+    def of(cls, key: Key) -> "SeriesSetup":
         return cls(key.reference, key.host, key.engine, key.device)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Drawn:
+class DrawableSeries:
     """A series, ready to be drawn."""
 
     series: SeriesArrays
@@ -68,7 +68,7 @@ class Drawn:
 class Runs:
     """The location of run directories as seen from the site: next to the history, or where they are published."""
 
-    folder: Path
+    directory: Path
     address: str
     url: str | None
 
@@ -79,7 +79,7 @@ class Runs:
         """
         if not NAME.fullmatch(run):
             return ""
-        path = self.folder / run
+        path = self.directory / run
         page = "report.html" if (path / "report.html").is_file() else ""
         if self.url is None and not path.is_dir():
             return ""
@@ -87,12 +87,12 @@ class Runs:
         return f"{'' if '://' in base or base.startswith('/') else home}{base}/{quote(run, safe='')}/{page}"
 
 
-def runs_at(folder: Path, out: Path, url: str | None) -> Runs:
+def runs_at(directory: Path, site_directory: Path, url: str | None) -> Runs:
     if url is not None and urlsplit(url).scheme not in ("", "http", "https"):
         raise UsageError(f"--runs-url {url}: give an http or https address, or a path as seen from the site")
     return Runs(
-        folder=folder,
-        address=quote(os.path.relpath(folder.resolve(), out.resolve())),
+        directory=directory,
+        address=quote(os.path.relpath(directory.resolve(), site_directory.resolve())),
         url=url.rstrip("/") if url is not None else None,
     )
 
@@ -114,29 +114,29 @@ class Sources:
             self.alarms[alarm.key].append(alarm)
         # What was run in the nights of a case: the same in most of them.
         self.told_runs: dict[bytes, dict[int, str]] = {}
-        # Of each place the nights that there are, so that all its charts begin and end together.
-        self.nights: dict[Place, tuple[int, int]] = {}
-        self.cases: dict[str, dict[Place, list[Key]]] = defaultdict(lambda: defaultdict(list))
+        # Of each setup the nights that there are, so that all its charts begin and end together.
+        self.nights: dict[SeriesSetup, tuple[int, int]] = {}
+        self.cases: dict[str, dict[SeriesSetup, list[Key]]] = defaultdict(lambda: defaultdict(list))
         for key, series in self.series.items():
-            place = Place.of(key)
+            setup = SeriesSetup.of(key)
             nights = self.night[series.rows]
             first, last = int(nights.min()), int(nights.max())
-            known = self.nights.get(place, (first, last))
-            self.nights[place] = min(first, known[0]), max(last, known[1])
-            self.cases[key.case][place].append(key)
+            span = self.nights.get(setup, (first, last))
+            self.nights[setup] = min(first, span[0]), max(last, span[1])
+            self.cases[key.case][setup].append(key)
 
-    def draw_case(self, keys: Sequence[Key]) -> list[Drawn]:
-        """Return the series of one case and place: versions in order, the control arm last."""
+    def draw_case(self, keys: Sequence[Key]) -> list[DrawableSeries]:
+        """Return the series of one case and setup: versions in order, the control arm last."""
         by_version = {key.version: key for key in keys}
         own = in_order(by_version)
         control = self.series.get(keys[0].control)
         beside = control.nightly.objects() if control and own else ()
-        found = [self._draw_series(by_version[version], beside) for version in own]
-        return found + [self._draw_series(key, ()) for key in sorted(keys) if key.is_control]
+        drawables = [self._draw_series(by_version[version], beside) for version in own]
+        return drawables + [self._draw_series(key, ()) for key in sorted(keys) if key.is_control]
 
-    def _draw_series(self, key: Key, beside: Sequence[Value]) -> Drawn:
+    def _draw_series(self, key: Key, beside: Sequence[Value]) -> DrawableSeries:
         series = self.series[key]
         # Of the control arm every step is chance.
         segments = () if key.is_control else series.segments(beside)
-        found = tuple(change for segment in segments for change in changes(segment))
-        return Drawn(series=series, changes=found, alarms=tuple(self.alarms.get(key, ())))
+        steps = tuple(change for segment in segments for change in changes(segment))
+        return DrawableSeries(series=series, changes=steps, alarms=tuple(self.alarms.get(key, ())))
