@@ -38,7 +38,7 @@ from orchestrator.options import NIGHT_ROUNDS
 from orchestrator.terminal.text import lines
 
 if TYPE_CHECKING:
-    from orchestrator.history.model import Told
+    from orchestrator.history.model import NightReport
 
 # What `tfcompare run` is given as it stands. The index's address may hold a login and goes by a variable.
 PASSED = names_of(OwnWorkloadsFlags, MachineFlags, MeasuringGpuFlags, InstallationFlags, BudgetFlags) - {"index_url"}
@@ -150,7 +150,7 @@ def run(
         keep_nightlies=keep_nightlies,
     )
     targets = notifying.targets(recipients.notify or (), recipients.notify_file, os.environ, say)
-    told = night.night(asked, say)
+    told = night.run_night(asked, say)
     if told.night.outcome == "skipped":
         return
     made = message.compose(told, socket.gethostname())
@@ -172,7 +172,7 @@ def flags_as_given(context: typer.Context) -> tuple[str, ...]:
     return tuple(words)
 
 
-def ending(told: "Told") -> BaseException | None:
+def ending(told: "NightReport") -> BaseException | None:
     """Return the error that determines the exit code of a nightly run.
 
     What aborted the run comes first, then an alarm, then what could not be measured.

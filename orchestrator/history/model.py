@@ -252,7 +252,7 @@ Event = AlarmOpened | Moved | Night
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class NightReport:
     """The report of a nightly run: alarms that began, ended or are still open, and what joined or left the suite."""
 
     night: Night
@@ -262,8 +262,8 @@ class Told:
     appeared: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    # What was measured, drawn; nothing where nothing was.
-    report: str = ""
+    # The page that shows what was measured; nothing if there is none.
+    page: str = ""
     # What ended it before its time.
     failure: BaseException | None = None
 

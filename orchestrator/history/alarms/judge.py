@@ -12,7 +12,7 @@ from pathlib import Path
 
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.steps import changes, news
-from orchestrator.history.model import Alarm, AlarmOpened, Change, Key, Moved, Point, Segment, Series, Told
+from orchestrator.history.model import Alarm, AlarmOpened, Change, Key, Moved, NightReport, Point, Segment, Series
 from orchestrator.history.surroundings import differences, first_after
 
 # Where exactly a step began is seen better from later nights: within so many days it is the same step.
@@ -235,7 +235,7 @@ def _describe_new_segments(all_series: Mapping[Key, Series], own: set[Key], toda
     return tuple(f"{because}: {count} series begin anew" for because, count in sorted(begun.items()))
 
 
-def report_events(report: Told, judged: NightVerdict, after: Sequence[Alarm], today: date) -> Told:
+def report_events(report: NightReport, judged: NightVerdict, after: Sequence[Alarm], today: date) -> NightReport:
     """Add the events of a nightly run to its report.
 
     `after` are all alarms in their current state.
@@ -246,7 +246,7 @@ def report_events(report: Told, judged: NightVerdict, after: Sequence[Alarm], to
     opened += [event.alarm for event in moved if event.state == "new"]
     recovered = [event.alarm for event in moved if event.state == "recovered"]
     still = [alarm for alarm in after if state.is_listed(alarm, today) and alarm.id not in opened]
-    return Told(
+    return NightReport(
         night=report.night,
         opened=tuple(by_id[alarm_id] for alarm_id in opened),
         recovered=tuple(by_id[alarm_id] for alarm_id in recovered),
@@ -254,5 +254,5 @@ def report_events(report: Told, judged: NightVerdict, after: Sequence[Alarm], to
         appeared=judged.appeared,
         vanished=judged.vanished,
         warnings=(*report.warnings, *judged.warnings),
-        report=report.report,
+        page=report.page,
     )

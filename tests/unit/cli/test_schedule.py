@@ -39,7 +39,7 @@ def test_install_shows_all_that_it_will_write_and_writes_nothing_unasked(with_cr
     assert "nothing was written: nobody can be asked here; --yes does not ask" in err
     assert f"{Cron().script}:\n\n    #!/bin/sh\n" in out
     assert "nightly run --versions 2.13,1.14 --suite seed" in out
-    assert f"{Cron().place}:\n\n    # tfcompare-nightly " in out
+    assert f"{Cron().crontab}:\n\n    # tfcompare-nightly " in out
     assert "\n    15 * * * * /bin/sh '" in out
     assert with_cron.files() == []
     assert with_cron.asked("crontab") == ["-l"] * len(with_cron.asked("crontab"))
@@ -89,7 +89,7 @@ def test_what_somebody_edited_is_neither_replaced_nor_removed_unasked(with_syste
 def test_uninstall_says_what_it_removed_and_nothing_more_the_second_time(with_cron, call):
     call("install", *FLAGS, "--yes")
     code, out, _ = call("uninstall")
-    assert (code, out) == (0, f"removed: {Cron().place}, {Cron().script}\n")
+    assert (code, out) == (0, f"removed: {Cron().crontab}, {Cron().script}\n")
     assert call("uninstall")[:2] == (0, "nothing was scheduled here\n")
 
 

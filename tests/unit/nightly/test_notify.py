@@ -19,7 +19,7 @@ from apprise.plugins import N_MGR
 from apprise.plugins.custom_json import NotifyJSON
 
 from orchestrator.errors import UsageError
-from orchestrator.history.model import Told
+from orchestrator.history.model import NightReport
 from orchestrator.nightly import notify
 from orchestrator.nightly.message import compose
 from orchestrator.nightly.notify import Target, send, targets, try_out
@@ -49,7 +49,7 @@ class Teller:
         self.said: list[str] = []
         self.slept: list[float] = []
 
-    def __call__(self, told: Told, *urls: str, heartbeat: bool = False) -> tuple[str, ...]:
+    def __call__(self, told: NightReport, *urls: str, heartbeat: bool = False) -> tuple[str, ...]:
         found = targets(urls, None, {}, self.said.append)
         return send(told, found, heartbeat=heartbeat, say=self.said.append, sleep=self.slept.append)
 
@@ -102,7 +102,7 @@ def test_a_target_may_ask_for_another_form(server: Inbox, tell: Teller, form: st
 
 
 def test_a_mail_is_plain_text_that_stays_as_it_was_written(mailbox: Inbox, tell: Teller) -> None:
-    told = Told(night=NIGHT, opened=(alarm(1.12, LONG_CASE), alarm(0.8, id="b")), warnings=("a file — é",))
+    told = NightReport(night=NIGHT, opened=(alarm(1.12, LONG_CASE), alarm(0.8, id="b")), warnings=("a file — é",))
     url = f"mailto://127.0.0.1:{mailbox.port}?from=tf@example.org&to=team@example.org"
     assert tell(told, url) == ()
     [arrived] = mailbox.mails
@@ -113,7 +113,7 @@ def test_a_mail_is_plain_text_that_stays_as_it_was_written(mailbox: Inbox, tell:
 
 
 def test_a_mail_can_be_html_with_a_plain_part(mailbox: Inbox, tell: Teller) -> None:
-    told = Told(night=NIGHT, warnings=("<script>alert(1)</script>",))
+    told = NightReport(night=NIGHT, warnings=("<script>alert(1)</script>",))
     url = f"mailto://127.0.0.1:{mailbox.port}?from=tf@example.org&to=team@example.org&format=html"
     assert tell(told, url) == ()
     [arrived] = mailbox.mails
@@ -156,7 +156,7 @@ def test_a_service_with_little_room_gets_the_worst_alarms_that_fit(
     server: Inbox, tell: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(NotifyJSON, "body_maxlen", 2000)
-    told = Told(night=replace(NIGHT, cells=100), opened=slower(24))
+    told = NightReport(night=replace(NIGHT, cells=100), opened=slower(24))
     assert tell(told, f"json://127.0.0.1:{server.port}/") == ()
     [body] = server.objects()
     assert len(body["message"]) <= 2000

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.judge import NightVerdict, judge, report_events
-from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved, Night, Point, Told
+from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved, Night, NightReport, Point
 from tests.support.nights import FIRST, SURROUNDINGS, history, labels, series_of
 
 RUNS = Path("history/runs")
@@ -210,12 +210,12 @@ def test_what_is_listed_of_a_night_is_what_its_events_were():
     )  # fmt: skip
     old = replace(opened(list(found.events))[0], id="other", state="known", note="seen")
     everything = (*state.current(found.events), old, replace(old, id="gone", state="recovered"))
-    told = report_events(Told(night=night), found, everything, day(STEP))
+    told = report_events(NightReport(night=night), found, everything, day(STEP))
     assert [alarm.id for alarm in told.opened] == [opened(list(found.events))[0].id]
     assert [alarm.id for alarm in told.still] == ["other"]
     assert told.recovered == ()
     assert told.happened
-    assert not report_events(Told(night=night), replace(found, events=()), (), day(STEP)).happened
+    assert not report_events(NightReport(night=night), replace(found, events=()), (), day(STEP)).happened
 
 
 def test_a_freak_night_is_over_when_the_next_ones_say_so():
@@ -299,7 +299,7 @@ def test_a_recovered_alarm_whose_step_is_still_there_is_raised_again():
         at=at(tonight), night=tonight, started=at(tonight), host="host", suite="made", versions=("2.0.0",), run="r",
         outcome="measured", said=(), cells=1, screened=1, confirmed=1, exit_code=0,
     )  # fmt: skip
-    told = report_events(Told(night=night), found, state.current([*closed, *found.events]), tonight)
+    told = report_events(NightReport(night=night), found, state.current([*closed, *found.events]), tonight)
     assert [one.id for one in told.opened] == [alarm.id]
     assert told.still == ()
 
