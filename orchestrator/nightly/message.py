@@ -1,16 +1,14 @@
-"""Composes the message about a nightly run, most serious facts first, in the three formats of services. Pure."""
+"""Composes the message about a nightly run, most serious facts first. Pure."""
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from math import log
 from typing import Literal
 
 from orchestrator.history.model import Alarm, Change, Night, NightReport
+from orchestrator.nightly.message_formats import Code, Command, MessageSection, Words, as_html, as_markdown, as_text
 from orchestrator.reports.columns import interval, ratio
-from orchestrator.terminal.text import clip, escape_unprintable
 
 Gravity = Literal["info", "success", "warning", "failure"]
 
@@ -19,8 +17,6 @@ MOST = 10
 MOST_STILL = 3
 # With fewer that moved, "more than half" says nothing.
 FEWEST_TO_SUSPECT = 2
-WIDTH = 78
-LONGEST = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,38 +26,6 @@ class Message:
     html: str
     markdown: str
     gravity: Gravity
-
-
-@dataclass(frozen=True)
-class Code:
-    """Text that tfcompare did not write itself: it is shown as it is, never as markup."""
-
-    text: str
-
-    @property
-    def display_text(self) -> str:
-        return clip(escape_unprintable(self.text).strip(), LONGEST)
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command to type, shown in full; `label` says what it is for."""
-
-    label: str
-    text: str
-
-    @property
-    def display_text(self) -> str:
-        return escape_unprintable(self.text)
-
-
-Words = tuple[str | Code, ...]
-
-
-@dataclass(frozen=True)
-class MessageSection:
-    head: Words
-    lines: tuple[Words | Command, ...] = ()
 
 
 def compose(report: NightReport, host: str | None = None, most: int = MOST) -> Message:
@@ -236,9 +200,9 @@ def _night(report: NightReport, most: int) -> MessageSection:
 def _message(*, title: str, sections: Sequence[MessageSection], gravity: Gravity) -> Message:
     return Message(
         title=title,
-        text="\n\n".join(map(_as_text, sections)),
-        html="\n".join(map(_as_html, sections)),
-        markdown="\n\n".join(map(_as_markdown, sections)),
+        text="\n\n".join(map(as_text, sections)),
+        html="\n".join(map(as_html, sections)),
+        markdown="\n\n".join(map(as_markdown, sections)),
         gravity=gravity,
     )
 
@@ -249,89 +213,3 @@ def _sanitize_host(name: str) -> str:
     Services put the title into mail headers and next to markup.
     """
     return re.sub(r"[^A-Za-z0-9.:@-]", "-", name)[:60]
-
-
-def _as_text(section: MessageSection) -> str:
-    lines = _wrap(_join_words(section.head), "", "  ")
-    for line in section.lines:
-        if not isinstance(line, Command):
-            lines += _wrap(_join_words(line), "  ", "    ")
-        elif len(text := f"  {line.label}: {line.display_text}") <= WIDTH:
-            lines.append(text)
-        else:
-            lines += [f"  {line.label}:", *_break_command(line.display_text)]
-    return "\n".join(lines)
-
-
-def _join_words(words: Words) -> str:
-    return "".join(word.display_text if isinstance(word, Code) else word for word in words)
-
-
-def _wrap(text: str, first: str, rest: str) -> list[str]:
-    """Wrap text at spaces and after commas.
-
-    A case with all its parameters is longer than a line.
-    """
-    lines = [first]
-    for piece in re.split(r"(?<= )|(?<=,)(?=\S)", text):
-        if len(lines[-1] + piece.rstrip()) > WIDTH and lines[-1].strip():
-            lines.append(rest)
-        lines[-1] += piece
-    return [line.rstrip() for line in lines]
-
-
-def _break_command(command: str) -> list[str]:
-    """Continue a shell command over several lines, so that no mail program breaks it elsewhere.
-
-    A flag stays on the same line as its value.
-    """
-    try:
-        words = [shlex.quote(word) for word in shlex.split(command)]
-    except ValueError:
-        words = [command]
-    pieces: list[str] = []
-    for word in words:
-        if pieces and re.fullmatch(r"--[\w-]+", pieces[-1]) and not word.startswith("--"):
-            pieces[-1] += f" {word}"
-        else:
-            pieces.append(word)
-    lines = [f"    {pieces[0]}"]
-    for piece in pieces[1:]:
-        if len(f"{lines[-1]} {piece} \\") > WIDTH:
-            lines[-1] += " \\"
-            lines.append(f"      {piece}")
-        else:
-            lines[-1] += f" {piece}"
-    return lines
-
-
-def _as_html(section: MessageSection) -> str:
-    def inline(words: Words) -> str:
-        return "".join(
-            f"<code>{escape(word.display_text, quote=False)}</code>"
-            if isinstance(word, Code)
-            else escape(word, quote=False)
-            for word in words
-        )
-
-    def item(line: Words | Command) -> str:
-        if isinstance(line, Command):
-            return f"<li>{escape(line.label, quote=False)}: <code>{escape(line.display_text, quote=False)}</code></li>"
-        return f"<li>{inline(line)}</li>"
-
-    items = "\n".join(map(item, section.lines))
-    return f"<p><b>{inline(section.head)}</b></p>" + (f"\n<ul>\n{items}\n</ul>" if items else "")
-
-
-def _as_markdown(section: MessageSection) -> str:
-    def code(text: str) -> str:
-        # Chats know no way to write a backtick between backticks.
-        return "`{}`".format(text.replace("`", "'")) if text else ""
-
-    def inline(words: Words) -> str:
-        return "".join(code(word.display_text) if isinstance(word, Code) else word for word in words)
-
-    def item(line: Words | Command) -> str:
-        return f"- {line.label}: {code(line.display_text)}" if isinstance(line, Command) else f"- {inline(line)}"
-
-    return "\n".join((f"**{inline(section.head)}**", *map(item, section.lines)))
