@@ -12,7 +12,8 @@ from orchestrator.history.alarms import state
 from orchestrator.history.alarms import steps as detect
 from orchestrator.history.alarms.judge import judge
 from orchestrator.history.model import AlarmOpened, Event, Moved, Point, Surroundings
-from orchestrator.history.series import all_series, key_of
+from orchestrator.history.schema import to_table
+from orchestrator.history.series import all_series
 
 SEED = 7
 # Standard deviation of a night's value, and of one round of it.
@@ -58,9 +59,9 @@ def events_of(steps: Mapping[int, float]) -> list[Event]:
         rounds = SCREEN * (detect.CONFIRM_TIMES if confirmed else 1)
         night = BEGIN + timedelta(days=number)
         points.append(_point(night, level + float(rng.normal(0, NIGHT)), rounds))
-        series, known = all_series(points), state.current(events)
+        series, known = all_series(to_table(points)), state.current(events)
         now = datetime.combine(night, time(6), UTC)
-        events += judge(series, known, night, now, {key_of(points[-1])}, Path("runs")).events
+        events += judge(series, known, night, now, {points[-1].key}, Path("runs")).events
     return events
 
 

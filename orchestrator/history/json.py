@@ -47,7 +47,7 @@ def build_shown_series(
             alarms=tuple(alarm for alarm in alarms if alarm.key == series.key),
             changes=None
             if find is None
-            else tuple(one for part in series.segments for one in find(part) if one.first >= picked.first),
+            else tuple(change for part in series.segments for change in find(part) if change.first >= picked.first),
         )
         for series in picked.series
     ]
@@ -58,7 +58,7 @@ def as_object(listed: Sequence[ShownSeries], alarms: Sequence[Alarm], warnings: 
     return {
         "schema": SCHEMA,
         "alarms": [_alarm_object(alarm) for alarm in alarms],
-        "series": [_series_object(one) for one in listed],
+        "series": [_series_object(entry) for entry in listed],
         "warnings": list(warnings),
     }
 
@@ -67,17 +67,17 @@ def as_csv(listed: Sequence[ShownSeries]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, CSV, lineterminator="\n")
     writer.writeheader()
-    for one in listed:
-        key = one.series.key
+    for entry in listed:
+        key = entry.series.key
         of_series = {name: getattr(key, name) for name in CSV[:6]}
-        for row in one.rows:
-            found = _row_object(row)
-            writer.writerow({**of_series, **found, "changed": "; ".join(row.changed)})
+        for row in entry.rows:
+            of_row = _row_object(row)
+            writer.writerow({**of_series, **of_row, "changed": "; ".join(row.changed)})
     return text.getvalue()
 
 
-def _series_object(one: ShownSeries) -> dict[str, Any]:
-    key = one.series.key
+def _series_object(entry: ShownSeries) -> dict[str, Any]:
+    key = entry.series.key
     case = case_of(key.case)
     return {
         "id": key.id,
@@ -88,10 +88,10 @@ def _series_object(one: ShownSeries) -> dict[str, Any]:
         "device": key.device,
         "engine": key.engine,
         "host": key.host,
-        "nights": one.nights,
-        "shown": [_row_object(row) for row in one.rows],
-        "changes": None if one.changes is None else [_change_object(change) for change in one.changes],
-        "alarms": [alarm.id for alarm in one.alarms],
+        "nights": entry.nights,
+        "shown": [_row_object(row) for row in entry.rows],
+        "changes": None if entry.changes is None else [_change_object(change) for change in entry.changes],
+        "alarms": [alarm.id for alarm in entry.alarms],
     }
 
 

@@ -1,6 +1,7 @@
 """The frozen types of the history: points (one per comparison and night), the series that they form, and alarms."""
 
 import hashlib
+import math
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
@@ -66,6 +67,15 @@ class Point:
     reference_ms: float | None
     version_ms: float | None
     surroundings: Surroundings
+
+    @property
+    def key(self) -> "Key":
+        return Key(self.case, self.version, self.reference, self.device, self.engine, self.host)
+
+    @property
+    def has_value(self) -> bool:
+        """Whether the point has a ratio; a single round has no spread, and thus none."""
+        return self.effect is not None and math.isfinite(self.effect) and self.rounds > 1
 
 
 @dataclass(frozen=True, order=True)
@@ -242,7 +252,7 @@ Event = AlarmOpened | Moved | Night
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class NightReport:
     """The report of a nightly run: alarms that began, ended or are still open, and what joined or left the suite."""
 
     night: Night
@@ -252,8 +262,8 @@ class Told:
     appeared: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    # What was measured, drawn; nothing where nothing was.
-    report: str = ""
+    # The page that shows what was measured; nothing if there is none.
+    page: str = ""
     # What ended it before its time.
     failure: BaseException | None = None
 

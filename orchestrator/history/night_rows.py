@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from orchestrator.history.model import Outcome, Point, Series, Stage, Value
-from orchestrator.history.series import CUTS, cuts, differences, has_value
+from orchestrator.history.surroundings import CUTS, cuts, differences
 from orchestrator.stats.paired import quantile
 
 ALPHA = 0.05
@@ -34,7 +34,7 @@ class NightRow:
 
     @property
     def timed(self) -> tuple[Point, ...]:
-        return tuple(point for point in self.points if has_value(point))
+        return tuple(point for point in self.points if point.has_value)
 
     @property
     def build(self) -> str:
@@ -61,13 +61,13 @@ def rows(series: Series) -> list[NightRow]:
 
     A night during which something changed has a row in both segments.
     """
-    values = {(place, one.night): one for place, part in enumerate(series.segments) for one in part.values}
-    control = {one.night: one for part in series.segments for one in part.control}
+    values = {(number, value.night): value for number, part in enumerate(series.segments) for value in part.values}
+    control = {value.night: value for part in series.segments for value in part.control}
     grouped: dict[tuple[int, date], list[Point]] = defaultdict(list)
     changed: dict[tuple[int, date], tuple[str, ...]] = {}
     segment, before = 0, None
     for point in series.points:
-        if has_value(point):
+        if point.has_value:
             segment += bool(before and cuts(before, point))
             if before:
                 changed.setdefault((segment, point.night), _changes_between(before, point))
@@ -76,13 +76,13 @@ def rows(series: Series) -> list[NightRow]:
     return [
         NightRow(
             night=night,
-            segment=place,
-            value=values.get((place, night)),
+            segment=number,
+            value=values.get((number, night)),
             control=control.get(night),
             points=tuple(points),
-            changed=changed.get((place, night), ()),
+            changed=changed.get((number, night), ()),
         )
-        for (place, night), points in sorted(grouped.items())
+        for (number, night), points in sorted(grouped.items())
     ]
 
 
@@ -92,8 +92,8 @@ def _changes_between(before: Point, after: Point) -> tuple[str, ...]:
     A version that is followed is a different build in a different image every night, which is omitted here because its
     build shows it.
     """
-    told = differences(before, after)
+    changes = differences(before, after)
     if after.version == after.build:
-        return told
+        return changes
     expected = (f"{after.version}: ", f"{CUTS['image']}: ")
-    return tuple(one for one in told if not one.startswith(expected))
+    return tuple(change for change in changes if not change.startswith(expected))

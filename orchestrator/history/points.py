@@ -20,18 +20,18 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
     """
     plan, manifest = run.plan, run.manifest
     reference = plan.versions[0]
-    known = samples(plan, run.replicates)
+    by_arm = samples(plan, run.replicates)
     arms = {arm.key: arm for arm in run.arms}
-    found = []
+    points = []
     for contrast in run.contrasts:
         pair = contrast.pair
         if not isinstance(pair, VersionPair) or not pair.across or pair.baseline != reference:
             continue
         between = [arms[name] for name in pair.arms]
-        measured = estimate(*(known.get((*name, pair.metric), {}) for name in pair.arms))
+        measured = estimate(*(by_arm.get((*name, pair.metric), {}) for name in pair.arms))
         outcome, reason = _outcome(between, contrast)
         build = pair.candidate
-        found.append(
+        points.append(
             Point(
                 night=night or plan.created.astimezone().date(),
                 started=plan.created,
@@ -56,7 +56,7 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
                 surroundings=_surroundings(manifest, pair.workload, reference, build, plan.device),
             )
         )
-    return found
+    return points
 
 
 def _outcome(between: list[ArmResult], contrast: Contrast) -> tuple[Outcome, str]:

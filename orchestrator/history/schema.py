@@ -12,7 +12,7 @@ LAYOUT = "tfcompare.history"
 CURRENT = 3
 
 TEXT = pa.string()
-OF_SURROUNDINGS = tuple(one.name for one in fields(Surroundings))
+OF_SURROUNDINGS = tuple(field.name for field in fields(Surroundings))
 SCHEMA = pa.schema(
     [
         pa.field("night", pa.date32(), nullable=False),
@@ -55,20 +55,20 @@ def to_points(table: pa.Table) -> list[Point]:
     shared: dict[tuple[str, ...], Surroundings] = {}
     columns = {name: table.column(name).to_pylist() for name in SCHEMA.names}
     around = [columns.pop(name) for name in OF_SURROUNDINGS]
-    found = []
+    points = []
     for values, *row in zip(zip(*around, strict=True), *columns.values(), strict=True):
         if values not in shared:
             shared[values] = Surroundings(**dict(zip(OF_SURROUNDINGS, values, strict=True)))
-        found.append(Point(**dict(zip(columns, row, strict=True)), surroundings=shared[values]))
-    return found
+        points.append(Point(**dict(zip(columns, row, strict=True)), surroundings=shared[values]))
+    return points
 
 
 def current(table: pa.Table) -> pa.Table:
     """Convert a file's table to the current layout; raise Unreadable or TooNew if that is impossible."""
-    said = (table.schema.metadata or {}).get(LAYOUT.encode(), b"").decode()
-    if not said.isdecimal():
+    layout = (table.schema.metadata or {}).get(LAYOUT.encode(), b"").decode()
+    if not layout.isdecimal():
         raise Unreadable("it does not say which layout it has")
-    number = int(said)
+    number = int(layout)
     if number > CURRENT:
         raise TooNew(f"its layout is {number}, and this tfcompare knows no newer one than {CURRENT}")
     while number < CURRENT:

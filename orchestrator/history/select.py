@@ -12,7 +12,6 @@ from packaging.version import Version as Number
 
 from orchestrator import catalog
 from orchestrator.errors import NothingSelected
-from orchestrator.history import schema
 from orchestrator.history.model import Key, Series
 from orchestrator.history.series import all_series
 from orchestrator.model import Case, is_control
@@ -53,7 +52,7 @@ class Picked:
 
     @property
     def cases(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(one.key.case for one in self.series))
+        return tuple(dict.fromkeys(series.key.case for series in self.series))
 
 
 def pick(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) -> Picked:
@@ -61,10 +60,12 @@ def pick(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) ->
 
     `others` are words that the user may have meant instead of a case.
     """
-    known = _unique(table, "case")
-    cases = matching(asked.case, known) if asked.case else tuple(known)
+    labels = _unique(table, "case")
+    cases = matching(asked.case, labels) if asked.case else tuple(labels)
     if not cases:
-        near = catalog.did_you_mean(asked.case or "", [*known, *(case_of(one).workload for one in known), *others])
+        near = catalog.did_you_mean(
+            asked.case or "", [*labels, *(case_of(label).workload for label in labels), *others]
+        )
         raise NothingSelected(
             f"no case of the history is named {asked.case!r}, or has that in its name{near}; "
             "`tfcompare history` lists them"
@@ -78,13 +79,13 @@ def pick(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) ->
     first = _first(nights, asked, usual=max(nights[0], nights[-1] - RECENT) if len(cases) > 1 else nights[0])
     # Of one case all is read, for its segments and changes; of thousands of series only what is shown.
     read = table.filter(pc.greater_equal(table["night"], first)) if len(cases) > 1 else table
-    series = [one for key, one in all_series(schema.to_points(read)).items() if key.version in versions]
-    series.sort(key=lambda one: (one.key.case, _age(one.key.version)))
-    shown = tuple(one for one in series if any(point.night >= first for point in one.points))
+    by_case = [series for key, series in all_series(read).items() if key.version in versions]
+    by_case.sort(key=lambda series: (series.key.case, _age(series.key.version)))
+    shown = tuple(series for series in by_case if any(point.night >= first for point in series.points))
     counts = _nights(wanted)
     return Picked(
         series=shown,
-        nights={one.key: counts[one.key] for one in shown},
+        nights={series.key: counts[series.key] for series in shown},
         first=first,
         newest=nights[-1],
         ended=len(counts) - len(shown),
@@ -100,15 +101,19 @@ def matching(asked: str, cases: Sequence[str]) -> tuple[str, ...]:
     if asked in cases:
         return (asked,)
     wanted = case_of(asked)
-    known = ((label, case_of(label)) for label in cases)
+    pairs = ((label, case_of(label)) for label in cases)
     by_params = tuple(
-        label for label, case in known if case.workload == wanted.workload and {*wanted.params} <= {*case.params}
+        label for label, case in pairs if case.workload == wanted.workload and {*wanted.params} <= {*case.params}
     )
-    return by_params or tuple(one for one in cases if asked.casefold() in one.casefold())
+    return by_params or tuple(label for label in cases if asked.casefold() in label.casefold())
 
 
 def case_of(label: str) -> Case:
-    """Read a case from its label, which is all that a history has of it. A comma in a value ends the value."""
+    """Read a case from its label. A comma in a value ends the value.
+
+    Labels are read back nowhere else: whatever measures or reports has the case itself. A history has only labels,
+    since a point stores its case as one text.
+    """
     workload, _, inside = label.partition("[")
     params = (item.partition("=") for item in inside.removesuffix("]").split(",") if item)
     return Case(workload, tuple((name, value) for name, _, value in params))
@@ -122,7 +127,7 @@ def _age(version: str) -> tuple[int, Number, str]:
         return 1, Number("0"), version
 
 
-def _versions(asked: SeriesSelection, known: Sequence[str]) -> tuple[str, ...]:
+def _versions(asked: SeriesSelection, in_history: Sequence[str]) -> tuple[str, ...]:
     """Return the versions to show, which may be named as in the history or as in the catalogue.
 
     The control arm is shown if it is named, or if everything is shown.
@@ -130,30 +135,30 @@ def _versions(asked: SeriesSelection, known: Sequence[str]) -> tuple[str, ...]:
     if asked.versions:
         names = []
         for name in asked.versions:
-            version = None if name in known else catalog.find(name)
+            version = None if name in in_history else catalog.find(name)
             names.append(version.number if version else name)
-        return _match_names("version", names, known)
-    without = tuple(version for version in known if not is_control(version))
-    return tuple(known) if asked.whole or not without else without
+        return _match_names("version", names, in_history)
+    without = tuple(version for version in in_history if not is_control(version))
+    return tuple(in_history) if asked.whole or not without else without
 
 
-def _match_names(what: str, wanted: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+def _match_names(what: str, wanted: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """Return those of the known names that are wanted.
 
     A host, which has a long name, can also be given by the beginning of it.
     """
     if not wanted:
-        return tuple(known)
-    found: list[str] = []
+        return tuple(names)
+    matches: list[str] = []
     for name in wanted:
-        one = [of for of in known if of == name or (what == "host" and of.startswith(name))]
-        if not one:
+        hits = [of for of in names if of == name or (what == "host" and of.startswith(name))]
+        if not hits:
             raise NothingSelected(
-                f"--{what} {name!r}: nothing of it in what is asked for{catalog.did_you_mean(name, known)}; "
-                f"there is {', '.join(known)}"
+                f"--{what} {name!r}: nothing of it in what is asked for{catalog.did_you_mean(name, names)}; "
+                f"there is {', '.join(names)}"
             )
-        found += one
-    return tuple(found)
+        matches += hits
+    return tuple(matches)
 
 
 def _first(nights: Sequence[date], asked: SeriesSelection, usual: date) -> date:

@@ -17,7 +17,7 @@ from orchestrator.errors import UsageError
 from orchestrator.history import schema
 from orchestrator.history.alarms import state
 from orchestrator.history.model import Alarm, AlarmOpened, Change, Event, Key, Moved, Night
-from orchestrator.history.series_arrays import Values, all_lines
+from orchestrator.history.series import Values, all_arrays
 from orchestrator.history.store import Read
 
 TEXT, NUMBER, DAY, MOMENT = pa.string(), pa.float64(), pa.date32(), pa.timestamp("us", tz="UTC")
@@ -30,9 +30,9 @@ MEMORY, MOST_BYTES = "2GB", 2 * 10**9
 BATCH = 100_000
 TOO_LARGE = f"this takes more than {MEMORY} of memory: ask for fewer rows, or for fewer columns of them"
 
-OF_KEY = tuple((one.name, TEXT) for one in fields(Key))
+OF_KEY = tuple((field.name, TEXT) for field in fields(Key))
 OF_VALUE = (("effect", NUMBER), ("error", NUMBER), ("rounds", pa.int32()))
-OF_CHANGE = tuple((one.name, DAY if one.type is date else NUMBER) for one in fields(Change))
+OF_CHANGE = tuple((field.name, DAY if field.type is date else NUMBER) for field in fields(Change))
 SERIES = pa.schema(
     [
         ("series", TEXT), *OF_KEY, ("night", DAY), ("segment", pa.int32()), *OF_VALUE, ("ratio", NUMBER),
@@ -123,9 +123,9 @@ def _endable() -> Iterator[None]:
             signal.signal(number, action)
 
 
-def _read(found: "duckdb.DuckDBPyRelation") -> pa.Table:
+def _read(relation: "duckdb.DuckDBPyRelation") -> pa.Table:
     """Read a result of limited size, since duckdb's memory limit does not apply outside its own memory."""
-    reader = found.to_arrow_reader(BATCH)
+    reader = relation.to_arrow_reader(BATCH)
     batches, size = [], 0
     for batch in reader:
         batches.append(batch)
@@ -140,19 +140,19 @@ def _tables(sql: str, read: Read, events: Sequence[Event]) -> dict[str, pa.Table
 
     A view that the query does not name is empty: it only has to be there to be listed.
     """
-    made = {
+    builders = {
         "points": lambda: read.table,
         "series": lambda: _series(read.table),
-        "alarms": lambda: pa.Table.from_pylist([_of_alarm(one) for one in state.current(events)], schema=ALARMS),
+        "alarms": lambda: pa.Table.from_pylist([_of_alarm(alarm) for alarm in state.current(events)], schema=ALARMS),
         "events": lambda: pa.Table.from_pylist(
-            [_of_event(one) for one in events if not isinstance(one, Night)], schema=EVENTS
+            [_of_event(event) for event in events if not isinstance(event, Night)], schema=EVENTS
         ),
         "nights": lambda: pa.Table.from_pylist(
-            [_of_night(one) for one in events if isinstance(one, Night)], schema=NIGHTS
+            [_of_night(event) for event in events if isinstance(event, Night)], schema=NIGHTS
         ),
     }
     return {
-        name: made[name]() if re.search(rf"\b{name}\b", sql, re.IGNORECASE) else of.empty_table()
+        name: builders[name]() if re.search(rf"\b{name}\b", sql, re.IGNORECASE) else of.empty_table()
         for name, (_, of) in VIEWS.items()
     }
 
@@ -162,12 +162,12 @@ def _series(table: pa.Table) -> pa.Table:
 
     They are built from columns: as objects, two years of many cases would take twenty seconds.
     """
-    found = all_lines(table)
+    by_key = all_arrays(table)
     parts = []
-    for key, line in found.items():
-        beside = found[key.control].nightly if key.control in found else None
+    for key, arrays in by_key.items():
+        beside = by_key[key.control].nightly if key.control in by_key else None
         same = {"series": key.id, **{name: getattr(key, name) for name, _ in OF_KEY}}
-        for segment, piece in enumerate(line.pieces):
+        for segment, piece in enumerate(arrays.pieces):
             parts.append(_segment({**same, "segment": segment}, piece.values, beside))
     return pa.concat_tables(parts) if parts else SERIES.empty_table()
 
@@ -238,9 +238,9 @@ def _name_views() -> str:
 
 
 def listing() -> Iterator[Text]:
-    for name, (told, of) in VIEWS.items():
-        yield Text.assemble((name, "bold"), f": {told}")
-        yield from (Text(f"  {one.name:<16} {_kind(one.type)}", style="dim") for one in of)
+    for name, (description, of) in VIEWS.items():
+        yield Text.assemble((name, "bold"), f": {description}")
+        yield from (Text(f"  {field.name:<16} {_kind(field.type)}", style="dim") for field in of)
         yield Text()
     yield Text("case is a word of SQL itself: write series.case. For example:")
     yield from (Text(f"  tfcompare history query {shlex.quote(example)}") for example in EXAMPLES)
@@ -249,5 +249,5 @@ def listing() -> Iterator[Text]:
 def _kind(of: pa.DataType) -> str:
     if of == TEXTS:
         return "texts"
-    known = {TEXT: "text", NUMBER: "number", DAY: "date", MOMENT: "moment", pa.int32(): "integer"}
-    return known[of]
+    names = {TEXT: "text", NUMBER: "number", DAY: "date", MOMENT: "moment", pa.int32(): "integer"}
+    return names[of]

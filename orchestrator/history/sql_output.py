@@ -33,53 +33,57 @@ def check(format: str, path: Path | None) -> None:
         output_file.check(path)
 
 
-def text(found: pa.Table, format: str) -> str:
-    return _as_json(found) if format == "json" else _as_csv(found)
+def text(result: pa.Table, format: str) -> str:
+    return _as_json(result) if format == "json" else _as_csv(result)
 
 
-def write(found: pa.Table, format: str, path: Path) -> None:
+def write(result: pa.Table, format: str, path: Path) -> None:
     if format == "parquet":
-        data = _parquet(found)
+        data = _parquet(result)
     else:
-        data = (render_plain(lambda width: table(found)) + "\n" if format == "table" else text(found, format)).encode()
+        data = (
+            render_plain(lambda width: table(result)) + "\n" if format == "table" else text(result, format)
+        ).encode()
     with output_file.writing(path):
         files.write_atomically(path, data)
 
 
-def _parquet(found: pa.Table) -> bytes:
+def _parquet(result: pa.Table) -> bytes:
     import pyarrow.parquet as pq
 
     buffer = pa.BufferOutputStream()
     try:
-        pq.write_table(found.rename_columns(_names(found)), buffer, compression="zstd")
+        pq.write_table(result.rename_columns(_names(result)), buffer, compression="zstd")
     except pa.ArrowException as error:
         raise UsageError(f"this cannot be written as Parquet: {error}; cast it, or take --format json") from error
     return bytes(buffer.getvalue().to_pybytes())
 
 
-def _as_json(found: pa.Table) -> str:
-    names = _names(found)
-    return json.dumps([dict(zip(names, map(_json, row), strict=True)) for row in _rows(found)], indent=2) + "\n"
+def _as_json(result: pa.Table) -> str:
+    names = _names(result)
+    return json.dumps([dict(zip(names, map(_json, row), strict=True)) for row in _rows(result)], indent=2) + "\n"
 
 
-def _as_csv(found: pa.Table) -> str:
+def _as_csv(result: pa.Table) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(found.column_names)
-    for row in _rows(found):
-        writer.writerow(["" if one is None else one if isinstance(one, (int, float)) else _text(one) for one in row])
+    writer.writerow(result.column_names)
+    for row in _rows(result):
+        writer.writerow(
+            ["" if value is None else value if isinstance(value, (int, float)) else _text(value) for value in row]
+        )
     return text.getvalue()
 
 
-def table(found: pa.Table) -> RenderableType:
+def table(result: pa.Table) -> RenderableType:
     grid = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name, of in zip(found.column_names, found.schema.types, strict=True):
+    for name, of in zip(result.column_names, result.schema.types, strict=True):
         grid.add_column(safe_text(name), justify="right" if _is_number(of) else "left", overflow="fold")
-    for row in _rows(found.slice(0, MOST_ROWS)):
-        grid.add_row(*(safe_text(f"{one:.6g}" if isinstance(one, float) else _text(one)) for one in row))
-    if found.num_rows > MOST_ROWS:
+    for row in _rows(result.slice(0, MOST_ROWS)):
+        grid.add_row(*(safe_text(f"{value:.6g}" if isinstance(value, float) else _text(value)) for value in row))
+    if result.num_rows > MOST_ROWS:
         return Group(
-            grid, safe_text(f"the first {MOST_ROWS} of {found.num_rows} rows: --format csv has them all", style="dim")
+            grid, safe_text(f"the first {MOST_ROWS} of {result.num_rows} rows: --format csv has them all", style="dim")
         )
     return grid
 
@@ -88,18 +92,18 @@ def _is_number(of: pa.DataType) -> bool:
     return bool(pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_decimal(of))
 
 
-def _rows(found: pa.Table) -> Iterator[tuple[Any, ...]]:
-    return zip(*(column.to_pylist() for column in found.columns), strict=True)
+def _rows(result: pa.Table) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in result.columns), strict=True)
 
 
-def _names(found: pa.Table) -> list[str]:
+def _names(result: pa.Table) -> list[str]:
     """Return the column names, made unique.
 
     SQL allows two columns with the same name, but a JSON object does not.
     """
     seen: dict[str, int] = {}
     names = []
-    for name in found.column_names:
+    for name in result.column_names:
         seen[name] = seen.get(name, 0) + 1
         names.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
     return names
@@ -109,9 +113,9 @@ def _json(value: Any) -> Any:
     if isinstance(value, float | Decimal):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, list | tuple):
-        return [_json(one) for one in value]
+        return [_json(item) for item in value]
     if isinstance(value, dict):
-        return {str(name): _json(one) for name, one in value.items()}
+        return {str(name): _json(item) for name, item in value.items()}
     return value if value is None or isinstance(value, (str, int)) else _text(value)
 
 

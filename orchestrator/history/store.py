@@ -63,15 +63,15 @@ class Store:
         """Write points to a separate file for each run and stage, so that concurrent writers do not collide."""
         first = points[0]
         name = f"{first.started:%Y%m%d-%H%M%S}-{first.run}-{first.stage}.parquet"
-        path = self._folder("points", f"{first.night:%Y-%m}") / name
+        path = self._directory("points", f"{first.night:%Y-%m}") / name
         buffer = pa.BufferOutputStream()
         pq.write_table(schema.to_table(points), buffer, compression="zstd")
         self._write(path, buffer.getvalue().to_pybytes())
         return path
 
     def record(self, event: Event) -> Path:
-        folder = self._folder("events", f"{event.at:%Y-%m}")
-        path = folder / f"{event.at.astimezone(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}.json"
+        directory = self._directory("events", f"{event.at:%Y-%m}")
+        path = directory / f"{event.at.astimezone(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}.json"
         facts = {"layout": EVENT_LAYOUT, **_events().dump_python(event, mode="json")}
         self._write(path, json.dumps(facts, indent=1).encode() + b"\n")
         return path
@@ -85,12 +85,12 @@ class Store:
 
     def events(self) -> tuple[list[Event], tuple[str, ...]]:
         """Return the events in chronological order, and one line about each file that could not be read."""
-        found, warnings = self._parse_files("events/*/*.json", _event)
-        return sorted(found, key=lambda event: event.at), tuple(warnings)
+        events, warnings = self._parse_files("events/*/*.json", _event)
+        return sorted(events, key=lambda event: event.at), tuple(warnings)
 
     def _parse_files(self, pattern: str, parse: Callable[[bytes], T]) -> tuple[list[T], list[str]]:
         """Return the parsed files, and one line about each file that is left out."""
-        found, warnings = [], []
+        parsed, warnings = [], []
         for path in sorted(self.path.glob(pattern)):
             try:
                 data = path.read_bytes()
@@ -99,12 +99,12 @@ class Store:
                 warnings.append(f"{path} is left out: {error.strerror}")
                 continue
             try:
-                found.append(parse(data))
+                parsed.append(parse(data))
             except schema.TooNew as error:
                 warnings.append(f"{path} is left out: {error}; a newer tfcompare reads it")
             except (schema.Unreadable, pa.ArrowException, OSError, ValueError, RecursionError) as error:
                 warnings.append(self._unreadable(path, str(error).splitlines()[0]))
-        return found, warnings
+        return parsed, warnings
 
     def list_runs(self) -> frozenset[str]:
         """Return the runs that have points here, according to the names of their files."""
@@ -113,22 +113,22 @@ class Store:
 
     def _unreadable(self, path: Path, why: str) -> str:
         """Move the file if this store may, and return a line about it."""
-        left = f"{path} is left out, since it cannot be read: {why}"
+        message = f"{path} is left out, since it cannot be read: {why}"
         if not self._moves:
-            return left
-        place = self.path / "quarantine" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{path.name}"
+            return message
+        target = self.path / "quarantine" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{path.name}"
         try:
-            place.parent.mkdir(exist_ok=True)
-            os.replace(path, place)
+            target.parent.mkdir(exist_ok=True)
+            os.replace(path, target)
         except OSError as error:
-            return f"{left}; it could not be moved: {error.strerror}"
-        return f"{left}; it was moved to {place}"
+            return f"{message}; it could not be moved: {error.strerror}"
+        return f"{message}; it was moved to {target}"
 
-    def _folder(self, *parts: str) -> Path:
-        folder = self.path.joinpath(*parts)
+    def _directory(self, *parts: str) -> Path:
+        directory = self.path.joinpath(*parts)
         with files.writing(f"the history {self.path}", "take another folder"):
-            folder.mkdir(parents=True, exist_ok=True)
-        return folder
+            directory.mkdir(parents=True, exist_ok=True)
+        return directory
 
     def _write(self, path: Path, data: bytes) -> None:
         with files.writing(path, "once there is room, `tfcompare history import RUN` adds what was measured"):

@@ -85,17 +85,17 @@ def _remove(versions: Sequence[Version]) -> Retired:
     for version in versions:
         if version.number in spared:
             continue
-        for folder in [folder for flavour in version.flavours for folder in venv_cache.find_environments(flavour)]:
-            size = venv_cache.size(folder)
-            if venv_cache.remove(folder):
+        for path in [path for flavour in version.flavours for path in venv_cache.find_environments(flavour)]:
+            size = venv_cache.size(path)
+            if venv_cache.remove(path):
                 freed += size
             else:
-                spared[version.number] = f"{folder.name} is in use, or not ours to remove"
+                spared[version.number] = f"{path.name} is in use, or not ours to remove"
         if version.number not in spared:
             lock_on_demand.forget(version)
             gone.append(version.number)
-    told = tuple(f"{number} is left alone: {why}" for number, why in spared.items())
-    return Retired(numbers=tuple(gone), freed=freed, spared=told)
+    reasons = tuple(f"{number} is left alone: {why}" for number, why in spared.items())
+    return Retired(numbers=tuple(gone), freed=freed, spared=reasons)
 
 
 def _remove_images(numbers: Collection[str]) -> tuple[int, dict[str, str]]:
@@ -116,8 +116,10 @@ def _remove_images(numbers: Collection[str]) -> tuple[int, dict[str, str]]:
         with closing(client), asking("removing the images of old nightlies", EnvironmentFailed):
             garbage = prune.of_versions(client, numbers)
             spared = (*garbage.spared, *prune.remove(client, garbage))
-            left = {one.name: one.version for one in inventory.list_kept_images(client) if one.version in numbers}
+            remaining = {
+                image.name: image.version for image in inventory.list_kept_images(client) if image.version in numbers
+            }
     except TfCompareError as error:
         return 0, dict.fromkeys(numbers, str(error))
-    why = {one.name: f"{one.name}: {one.why}" for one in spared}
-    return garbage.frees, {number: why.get(name, f"{name} is still there") for name, number in left.items()}
+    why = {image.name: f"{image.name}: {image.why}" for image in spared}
+    return garbage.frees, {number: why.get(name, f"{name} is still there") for name, number in remaining.items()}

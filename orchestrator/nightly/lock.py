@@ -37,17 +37,17 @@ class Holder:
 
 @contextmanager
 def hold(
-    folder: Path | None = None,
+    directory: Path | None = None,
     name: str = NIGHT,
     about: str = "",
     wait_s: float = 0.0,
     say: Callable[[str], None] = lambda text: None,
 ) -> Iterator[None]:
     """Hold the lock; raise UsageError if another process still holds it after `wait_s`."""
-    path = _path(folder, name)
+    path = _path(directory, name)
     with _open(path) as file:
         if not _wait_for_lock(file, PATIENCE_S):
-            other = holder(folder, name)
+            other = holder(directory, name)
             who = f"since {other.since:%Y-%m-%d %H:%M} (pid {other.pid})" if other else "already"
             if wait_s:
                 say(f"another {name} runs here {who}: waiting for its end")
@@ -64,9 +64,9 @@ def hold(
             os.truncate(file, 0)
 
 
-def holder(folder: Path | None = None, name: str = NIGHT) -> Holder | None:
+def holder(directory: Path | None = None, name: str = NIGHT) -> Holder | None:
     """Return the current holder of the lock, if any."""
-    path = _path(folder, name)
+    path = _path(directory, name)
     if not path.is_file():
         return None
     deadline = time.monotonic() + PATIENCE_S
@@ -82,9 +82,9 @@ def holder(folder: Path | None = None, name: str = NIGHT) -> Holder | None:
     return None
 
 
-def _path(folder: Path | None, name: str) -> Path:
+def _path(directory: Path | None, name: str) -> Path:
     # A home may be shared by machines, and so may its locks.
-    return (folder or user_data.directory()) / f"{name}-{socket.gethostname()}.lock"
+    return (directory or user_data.directory()) / f"{name}-{socket.gethostname()}.lock"
 
 
 @contextmanager

@@ -1,16 +1,14 @@
-"""Composes the message about a nightly run, most serious facts first, in the three formats of services. Pure."""
+"""Composes the message about a nightly run, most serious facts first. Pure."""
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from math import log
 from typing import Literal
 
-from orchestrator.history.model import Alarm, Change, Night, Told
+from orchestrator.history.model import Alarm, Change, Night, NightReport
+from orchestrator.nightly.message_formats import Code, Command, MessageSection, Words, as_html, as_markdown, as_text
 from orchestrator.reports.columns import interval, ratio
-from orchestrator.terminal.text import clip, escape_unprintable
 
 Gravity = Literal["info", "success", "warning", "failure"]
 
@@ -19,8 +17,6 @@ MOST = 10
 MOST_STILL = 3
 # With fewer that moved, "more than half" says nothing.
 FEWEST_TO_SUSPECT = 2
-WIDTH = 78
-LONGEST = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,47 +28,15 @@ class Message:
     gravity: Gravity
 
 
-@dataclass(frozen=True)
-class Code:
-    """Text that tfcompare did not write itself: it is shown as it is, never as markup."""
-
-    text: str
-
-    @property
-    def display_text(self) -> str:
-        return clip(escape_unprintable(self.text).strip(), LONGEST)
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command to type, shown in full; `label` says what it is for."""
-
-    label: str
-    text: str
-
-    @property
-    def display_text(self) -> str:
-        return escape_unprintable(self.text)
-
-
-Words = tuple[str | Code, ...]
-
-
-@dataclass(frozen=True)
-class MessageSection:
-    head: Words
-    lines: tuple[Words | Command, ...] = ()
-
-
-def compose(told: Told, host: str | None = None, most: int = MOST) -> Message:
+def compose(report: NightReport, host: str | None = None, most: int = MOST) -> Message:
     """Compose the message about a nightly run.
 
     `host` is the name that people use for the machine. Every list shows at most `most` entries.
     """
     return _message(
-        title=f"tfcompare: {summary(told)} (host {_sanitize_host(host or told.night.host)}, {told.night.night})",
-        sections=list(_sections(told, most)),
-        gravity=_gravity(told),
+        title=f"tfcompare: {summary(report)} (host {_sanitize_host(host or report.night.host)}, {report.night.night})",
+        sections=list(_sections(report, most)),
+        gravity=_gravity(report),
     )
 
 
@@ -90,41 +54,41 @@ def trial(host: str) -> Message:
     )
 
 
-def summary(told: Told) -> str:
+def summary(report: NightReport) -> str:
     """Summarize a nightly run in a few words, most serious facts first."""
-    ways = [alarm.change.direction for alarm in told.opened]
+    ways = [alarm.change.direction for alarm in report.opened]
     ended = {"failed": ["the night failed"], "hung": ["the night hung"], "skipped": ["skipped"]}
     counts = (
         (ways.count("slower"), "slower"),
         (ways.count("faster"), "faster"),
-        (len(told.recovered), "recovered"),
-        (len(told.vanished), "vanished"),
-        (len(told.appeared), "appeared"),
-        (len(told.warnings), "warning" if len(told.warnings) == 1 else "warnings"),
+        (len(report.recovered), "recovered"),
+        (len(report.vanished), "vanished"),
+        (len(report.appeared), "appeared"),
+        (len(report.warnings), "warning" if len(report.warnings) == 1 else "warnings"),
     )
-    found = ended.get(told.night.outcome, []) + [f"{count} {what}" for count, what in counts if count]
-    return ", ".join(found) or "nothing changed"
+    parts = ended.get(report.night.outcome, []) + [f"{count} {what}" for count, what in counts if count]
+    return ", ".join(parts) or "nothing changed"
 
 
-def _gravity(told: Told) -> Gravity:
-    if told.night.outcome in ("failed", "hung"):
+def _gravity(report: NightReport) -> Gravity:
+    if report.night.outcome in ("failed", "hung"):
         return "failure"
-    if told.vanished or told.warnings or any(alarm.change.direction == "slower" for alarm in told.opened):
+    if report.vanished or report.warnings or any(alarm.change.direction == "slower" for alarm in report.opened):
         return "warning"
-    return "success" if told.opened or told.recovered else "info"
+    return "success" if report.opened or report.recovered else "info"
 
 
-def _sections(told: Told, most: int) -> Iterator[MessageSection]:
-    yield from _bad_ending(told.night, most)
-    yield from _suspicion(told)
-    yield from _alarms_opened(told.opened, most)
-    yield from _build_list_section("Recovered", [_was(alarm) for alarm in told.recovered], most)
-    yield from _build_list_section("Vanished from the suite", [(Code(name),) for name in told.vanished], most)
-    yield from _build_list_section("New in the suite", [(Code(name),) for name in told.appeared], most)
-    yield from _build_list_section("Warnings", [(Code(text),) for text in told.warnings], most)
-    still = [_still(alarm) for alarm in _worst_first(told.still)]
+def _sections(report: NightReport, most: int) -> Iterator[MessageSection]:
+    yield from _bad_ending(report.night, most)
+    yield from _suspicion(report)
+    yield from _alarms_opened(report.opened, most)
+    yield from _build_list_section("Recovered", [_was(alarm) for alarm in report.recovered], most)
+    yield from _build_list_section("Vanished from the suite", [(Code(name),) for name in report.vanished], most)
+    yield from _build_list_section("New in the suite", [(Code(name),) for name in report.appeared], most)
+    yield from _build_list_section("Warnings", [(Code(text),) for text in report.warnings], most)
+    still = [_still(alarm) for alarm in _worst_first(report.still)]
     yield from _build_list_section("Still open from earlier nights", still, min(most, MOST_STILL))
-    yield _night(told, most)
+    yield _night(report, most)
 
 
 def _bad_ending(night: Night, most: int) -> Iterator[MessageSection]:
@@ -136,19 +100,19 @@ def _bad_ending(night: Night, most: int) -> Iterator[MessageSection]:
         if night.cells
         else "The night hung and was ended before anything was measured.",
     }[night.outcome]
-    said: list[Words | Command] = [(Code(text),) for text in night.said[: most or 1]]
-    yield MessageSection((head,), (*said, Command("what this machine can run", "tfcompare doctor")))
+    lines: list[Words | Command] = [(Code(text),) for text in night.said[: most or 1]]
+    yield MessageSection((head,), (*lines, Command("what this machine can run", "tfcompare doctor")))
 
 
-def _suspicion(told: Told) -> Iterator[MessageSection]:
+def _suspicion(report: NightReport) -> Iterator[MessageSection]:
     """Warn if most series change on the same night and in the same direction, which is seldom due to TensorFlow."""
     for way in ("slower", "faster"):
-        moved = {alarm.key for alarm in told.opened if alarm.change.direction == way}
+        moved = {alarm.key for alarm in report.opened if alarm.change.direction == way}
         # What is undone moves against what it was.
-        moved |= {alarm.key for alarm in told.recovered if alarm.change.direction != way}
-        if len(moved) >= FEWEST_TO_SUSPECT and len(moved) * 2 > told.night.cells:
+        moved |= {alarm.key for alarm in report.recovered if alarm.change.direction != way}
+        if len(moved) >= FEWEST_TO_SUSPECT and len(moved) * 2 > report.night.cells:
             yield MessageSection(
-                (f"Watch the tool: {len(moved)} of {told.night.cells} became {way} the same night.",),
+                (f"Watch the tool: {len(moved)} of {report.night.cells} became {way} the same night.",),
                 (
                     ("Suspect the reference, the machine or tfcompare itself before any version.",),
                     Command("what this machine is like right now", "tfcompare doctor"),
@@ -211,14 +175,14 @@ def _still(alarm: Alarm) -> Words:
 def _build_list_section(what: str, lines: Sequence[Words], most: int) -> Iterator[MessageSection]:
     if not lines:
         return
-    shown: list[Words | Command] = list(lines[:most])
+    listed: list[Words | Command] = list(lines[:most])
     if most and len(lines) > most:
-        shown.append((f"and {len(lines) - most} more",))
-    yield MessageSection((f"{what}: {len(lines)}",), tuple(shown))
+        listed.append((f"and {len(lines) - most} more",))
+    yield MessageSection((f"{what}: {len(lines)}",), tuple(listed))
 
 
-def _night(told: Told, most: int) -> MessageSection:
-    night = told.night
+def _night(report: NightReport, most: int) -> MessageSection:
+    night = report.night
     lines: list[Words | Command] = []
     if night.outcome == "skipped":
         lines.append(("it was skipped, as this night was measured already",))
@@ -226,8 +190,8 @@ def _night(told: Told, most: int) -> MessageSection:
         lines.append((f"{night.cells} measured, {night.confirmed} of them once more",))
     if night.outcome in ("measured", "skipped"):
         lines += [(Code(text),) for text in night.said[:most]]
-    if told.report:
-        lines.append(Command("report", told.report))
+    if report.page:
+        lines.append(Command("report", report.page))
     lines.append(Command("all nights", "tfcompare history"))
     versions = Code(", ".join(night.versions))
     return MessageSection((f"Night of {night.night}, suite ", Code(night.suite), ", versions ", versions), tuple(lines))
@@ -236,9 +200,9 @@ def _night(told: Told, most: int) -> MessageSection:
 def _message(*, title: str, sections: Sequence[MessageSection], gravity: Gravity) -> Message:
     return Message(
         title=title,
-        text="\n\n".join(map(_as_text, sections)),
-        html="\n".join(map(_as_html, sections)),
-        markdown="\n\n".join(map(_as_markdown, sections)),
+        text="\n\n".join(map(as_text, sections)),
+        html="\n".join(map(as_html, sections)),
+        markdown="\n\n".join(map(as_markdown, sections)),
         gravity=gravity,
     )
 
@@ -249,89 +213,3 @@ def _sanitize_host(name: str) -> str:
     Services put the title into mail headers and next to markup.
     """
     return re.sub(r"[^A-Za-z0-9.:@-]", "-", name)[:60]
-
-
-def _as_text(section: MessageSection) -> str:
-    lines = _wrap(_join_words(section.head), "", "  ")
-    for line in section.lines:
-        if not isinstance(line, Command):
-            lines += _wrap(_join_words(line), "  ", "    ")
-        elif len(whole := f"  {line.label}: {line.display_text}") <= WIDTH:
-            lines.append(whole)
-        else:
-            lines += [f"  {line.label}:", *_break_command(line.display_text)]
-    return "\n".join(lines)
-
-
-def _join_words(words: Words) -> str:
-    return "".join(word.display_text if isinstance(word, Code) else word for word in words)
-
-
-def _wrap(text: str, first: str, rest: str) -> list[str]:
-    """Wrap text at spaces and after commas.
-
-    A case with all its parameters is longer than a line.
-    """
-    lines = [first]
-    for piece in re.split(r"(?<= )|(?<=,)(?=\S)", text):
-        if len(lines[-1] + piece.rstrip()) > WIDTH and lines[-1].strip():
-            lines.append(rest)
-        lines[-1] += piece
-    return [line.rstrip() for line in lines]
-
-
-def _break_command(command: str) -> list[str]:
-    """Continue a shell command over several lines, so that no mail program breaks it elsewhere.
-
-    A flag stays on the same line as its value.
-    """
-    try:
-        words = [shlex.quote(word) for word in shlex.split(command)]
-    except ValueError:
-        words = [command]
-    pieces: list[str] = []
-    for word in words:
-        if pieces and re.fullmatch(r"--[\w-]+", pieces[-1]) and not word.startswith("--"):
-            pieces[-1] += f" {word}"
-        else:
-            pieces.append(word)
-    lines = [f"    {pieces[0]}"]
-    for piece in pieces[1:]:
-        if len(f"{lines[-1]} {piece} \\") > WIDTH:
-            lines[-1] += " \\"
-            lines.append(f"      {piece}")
-        else:
-            lines[-1] += f" {piece}"
-    return lines
-
-
-def _as_html(section: MessageSection) -> str:
-    def inline(words: Words) -> str:
-        return "".join(
-            f"<code>{escape(word.display_text, quote=False)}</code>"
-            if isinstance(word, Code)
-            else escape(word, quote=False)
-            for word in words
-        )
-
-    def item(line: Words | Command) -> str:
-        if isinstance(line, Command):
-            return f"<li>{escape(line.label, quote=False)}: <code>{escape(line.display_text, quote=False)}</code></li>"
-        return f"<li>{inline(line)}</li>"
-
-    items = "\n".join(map(item, section.lines))
-    return f"<p><b>{inline(section.head)}</b></p>" + (f"\n<ul>\n{items}\n</ul>" if items else "")
-
-
-def _as_markdown(section: MessageSection) -> str:
-    def code(text: str) -> str:
-        # Chats know no way to write a backtick between backticks.
-        return "`{}`".format(text.replace("`", "'")) if text else ""
-
-    def inline(words: Words) -> str:
-        return "".join(code(word.display_text) if isinstance(word, Code) else word for word in words)
-
-    def item(line: Words | Command) -> str:
-        return f"- {line.label}: {code(line.display_text)}" if isinstance(line, Command) else f"- {inline(line)}"
-
-    return "\n".join((f"**{inline(section.head)}**", *map(item, section.lines)))

@@ -15,15 +15,13 @@ from typing import Any
 from orchestrator import catalog, files
 from orchestrator.errors import ArmsDied, EnvironmentFailed, InternalError, Interrupted, TfCompareError, UsageError
 from orchestrator.history.alarms import judge, state, steps
-from orchestrator.history.model import Event, Key, Night, Point, Segment, Stage, Told
+from orchestrator.history.model import Event, Key, Night, NightReport, Point, Segment, Stage
 from orchestrator.history.points import of_run
-from orchestrator.history.series import all_series, has_value, key_of
-from orchestrator.history.series_arrays import all_lines
+from orchestrator.history.series import all_arrays, all_series
 from orchestrator.history.store import Read, Store
 from orchestrator.machine.host import host_facts
 from orchestrator.model import is_control
-from orchestrator.nightly import cleanup
-from orchestrator.nightly import versions as tonight
+from orchestrator.nightly import cleanup, versions
 from orchestrator.nightly.lock import hold
 from orchestrator.nightly.schedule import units
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
@@ -35,7 +33,7 @@ from orchestrator.results.run import Run, load_run
 MOST_NAMED = 3
 # Flags that change what is measured or in what, next to device and engine.
 DECISIVE = frozenset(("--workloads", "--gpus", "--gpu-exclusive", "--base", "--threads", "--cpuset", "--memory"))
-NOTHING = tonight.Tonight(versions=(), names={})
+NOTHING = versions.ResolvedVersions(versions=(), names={})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,20 +63,20 @@ class NightOptions:
     @property
     def identity(self) -> dict[str, Any]:
         """The options that make two nightly runs the same, as a Night records them."""
-        given = dict(_flags(self.flags))
-        gpu = "--gpu" in given or "--gpus" in given
+        flags = dict(_flags(self.flags))
+        gpu = "--gpu" in flags or "--gpus" in flags
         return {
             "suite": self.suite_name,
             "versions": self.names,
             "device": "gpu" if gpu else "cpu",
-            "engine": given.get("--engine", "auto"),
+            "engine": flags.get("--engine", "auto"),
             "selected": self.selected,
-            "flags": tuple(sorted(f"{flag} {value}".strip() for flag, value in given.items() if flag in DECISIVE)),
+            "flags": tuple(sorted(f"{flag} {value}".strip() for flag, value in flags.items() if flag in DECISIVE)),
         }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evening:
+class NightContext:
     """The facts that are fixed when a nightly run begins."""
 
     store: Store
@@ -86,16 +84,16 @@ class Evening:
     date: date
     started: datetime
     warnings: tuple[str, ...] = ()
-    resolved: tonight.Tonight = NOTHING
+    resolved: versions.ResolvedVersions = NOTHING
 
 
-def night(options: NightOptions, say: Callable[[str], None]) -> Told:
+def run_night(options: NightOptions, say: Callable[[str], None]) -> NightReport:
     """Measure, judge and record a night.
 
     The outcome is recorded and returned, however the night ends.
     """
     begun, now = monotonic(), datetime.now(UTC).replace(microsecond=0)
-    evening = Evening(
+    night = NightContext(
         store=Store(options.history, quarantine=True),
         host=str(host_facts()["id"]),
         date=_date(options, now),
@@ -104,42 +102,42 @@ def night(options: NightOptions, say: Callable[[str], None]) -> Told:
     try:
         with hold(about=f"{options.suite_name} of {', '.join(options.names)}", wait_s=options.limit_s, say=say):
             rest = replace(options, limit_s=max(0.0, options.limit_s - (monotonic() - begun)))
-            return _alone(rest, replace(evening, started=datetime.now(UTC).replace(microsecond=0)), say)
+            return _alone(rest, replace(night, started=datetime.now(UTC).replace(microsecond=0)), say)
     except (Exception, KeyboardInterrupt) as error:
-        return _record_break(options, evening, error)
+        return _record_break(options, night, error)
 
 
-def _alone(options: NightOptions, evening: Evening, say: Callable[[str], None]) -> Told:
+def _alone(options: NightOptions, night: NightContext, say: Callable[[str], None]) -> NightReport:
     try:
-        events, warnings = evening.store.events()
-        if (done := earlier_measurement(events, options, evening.host, evening.date)) and not options.again:
+        events, warnings = night.store.events()
+        if (done := earlier_measurement(events, options, night.host, night.date)) and not options.again:
             say(f"{done.night} was measured already (run {done.run}); --again measures it once more")
-            return Told(night=replace(done, outcome="skipped"))
-        read = evening.store.read()
-        warnings = (*warnings, *read.warnings, *_later_than_now(read.points(), evening))
-        evening = replace(evening, warnings=warnings)
-        past = read.until(evening.started, evening.host)
-        resolved = tonight.resolve(options.names, say, tonight.last_builds(past.points()))
-        return _night(options, replace(evening, resolved=resolved), say)
+            return NightReport(night=replace(done, outcome="skipped"))
+        read = night.store.read()
+        warnings = (*warnings, *read.warnings, *_later_than_now(read.points(), night))
+        night = replace(night, warnings=warnings)
+        past = read.until(night.started, night.host)
+        resolved = versions.resolve(options.names, say, versions.last_builds(past.points()))
+        return _measure_night(options, replace(night, resolved=resolved), say)
     except (Exception, KeyboardInterrupt) as error:
-        return _record_break(options, evening, error)
+        return _record_break(options, night, error)
 
 
-def _record_break(options: NightOptions, evening: Evening, error: BaseException) -> Told:
+def _record_break(options: NightOptions, night: NightContext, error: BaseException) -> NightReport:
     """Record a nightly run that was ended by an error or an interrupt.
 
     The caller raises the error after it has been reported.
     """
     if isinstance(error, KeyboardInterrupt):
         error = Interrupted(
-            f"the night was interrupted; if it had measured something, that is in {_place(evening, 'screen')}: "
+            f"the night was interrupted; if it had measured something, that is in {_stage_path(night, 'screen')}: "
             "`tfcompare history import` adds it"
         )
-    known = isinstance(error, TfCompareError)
-    said = str(error) if known else f"{type(error).__name__}: {error}"
+    is_ours = isinstance(error, TfCompareError)
+    message = str(error) if is_ours else f"{type(error).__name__}: {error}"
     exit_code = error.exit_code if isinstance(error, TfCompareError) else InternalError.exit_code
-    told = _without(options, evening, ChildEnd(exit_code, hung=False, said=mask_login(said)))
-    return replace(told, failure=error)
+    report = _without(options, night, ChildEnd(exit_code, hung=False, last_lines=mask_login(message)))
+    return replace(report, failure=error)
 
 
 def _date(options: NightOptions, now: datetime) -> date:
@@ -154,113 +152,115 @@ def _date(options: NightOptions, now: datetime) -> date:
 def earlier_measurement(events: Sequence[Event], options: NightOptions, host: str, today: date) -> Night | None:
     wanted = {"night": today, "host": host, "outcome": "measured", **options.identity}
     nights = (event for event in events if isinstance(event, Night))
-    return next((one for one in nights if all(getattr(one, name) == value for name, value in wanted.items())), None)
+    return next(
+        (night for night in nights if all(getattr(night, name) == value for name, value in wanted.items())), None
+    )
 
 
 def _flags(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield each flag with its value, or with '' if it has none."""
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if word.startswith("--"):
-            value = words[place + 1] if place + 1 < len(words) else ""
+            value = words[index + 1] if index + 1 < len(words) else ""
             yield word, "" if value.startswith("--") else value
 
 
-def _night(options: NightOptions, evening: Evening, say: Callable[[str], None]) -> Told:
-    store = evening.store
-    log = store.path / "log" / f"{evening.started:%Y%m%d-%H%M%S}.log"
+def _measure_night(options: NightOptions, night: NightContext, say: Callable[[str], None]) -> NightReport:
+    store = night.store
+    log = store.path / "log" / f"{night.started:%Y%m%d-%H%M%S}.log"
     child = Child(log, options.limit_s, say, options.variables)
-    screened, ended = _stage(options, evening, "screen", child, options.selected, options.rounds)
+    screened, ended = _stage(options, night, "screen", child, options.selected, options.rounds)
     if screened is None:
-        return _without(options, evening, ended)
-    points = [*of_run(screened, "screen", evening.date, evening.resolved.names), *_unavailable(screened, evening)]
+        return _without(options, night, ended)
+    points = [*of_run(screened, "screen", night.date, night.resolved.names), *_unavailable(screened, night)]
     # At once: whatever comes next, nothing that was measured is lost.
     store.append(points)
-    warnings = [*evening.warnings, *_of_ending(ended, "the night")]
+    warnings = [*night.warnings, *_of_ending(ended, "the night")]
     again: list[Point] = []
     if not ended.hung:
-        again, more = _settle(options, evening, points, child, say)
+        again, more = _settle(options, night, points, child, say)
         warnings += more
-    judged = _judge_points(evening, points)
-    if evening.resolved.names:
+    judged = _judge_points(night, points)
+    if night.resolved.names:
         cleanup.retire(options.keep_nightlies, say)
     end = Night(
         at=datetime.now(UTC),
-        night=evening.date,
-        started=evening.started,
-        host=evening.host,
+        night=night.date,
+        started=night.started,
+        host=night.host,
         **options.identity,
         run=screened.plan.run,
         outcome="hung" if ended.hung else "measured",
-        said=(*evening.resolved.notes, *judged.notes),
+        said=(*night.resolved.notes, *judged.notes),
         cells=_count(points),
         screened=_count(points),
         confirmed=_count(again),
         exit_code=ended.exit_code,
     )
     store.record(end)
-    told = Told(night=end, warnings=tuple(warnings), report=_write_page(screened))
-    return judge.tell(told, judged, state.current(store.events()[0]), evening.date)
+    report = NightReport(night=end, warnings=tuple(warnings), page=_write_page(screened))
+    return judge.report_events(report, judged, state.current(store.events()[0]), night.date)
 
 
 def _stage(
-    options: NightOptions, evening: Evening, stage: Stage, child: Child, cases: Iterable[str], rounds: int
+    options: NightOptions, night: NightContext, stage: Stage, child: Child, cases: Iterable[str], rounds: int
 ) -> tuple[Run | None, ChildEnd]:
     """Run `tfcompare run` once and read whatever it measured, however it ended."""
-    place = _place(evening, stage)
-    versions = ",".join(evening.resolved.versions)
-    words = ["run", "--versions", versions, "--control", "--rounds", str(rounds)]
+    path = _stage_path(night, stage)
+    joined = ",".join(night.resolved.versions)
+    words = ["run", "--versions", joined, "--control", "--rounds", str(rounds)]
     words += ["--suite", options.suite] if options.suite else []
     words += [word for case in cases for word in ("--workload", case)]
-    ended = child.run([*words, "--out", str(place), "--format", "json", *options.flags])
-    if not (place / "manifest.json").is_file():
+    ended = child.run([*words, "--out", str(path), "--format", "json", *options.flags])
+    if not (path / "manifest.json").is_file():
         return None, ended
-    run = load_run(place)
-    settled = evening.store.runs / run.plan.run
-    place.rename(settled)
+    run = load_run(path)
+    settled = night.store.runs / run.plan.run
+    path.rename(settled)
     return replace(run, path=settled), ended
 
 
-def _place(evening: Evening, stage: Stage) -> Path:
-    return evening.store.runs / f"{evening.started:%Y%m%d-%H%M%S}-{stage}"
+def _stage_path(night: NightContext, stage: Stage) -> Path:
+    return night.store.runs / f"{night.started:%Y%m%d-%H%M%S}-{stage}"
 
 
 def _settle(
-    options: NightOptions, evening: Evening, points: Sequence[Point], child: Child, say: Callable[[str], None]
+    options: NightOptions, night: NightContext, points: Sequence[Point], child: Child, say: Callable[[str], None]
 ) -> tuple[list[Point], list[str]]:
     """Repeat the measurement of series that look changed, and again of those still neither reported nor cleared."""
-    screened = {key_of(point) for point in points if has_value(point)}
-    flagged = steps.suspects(_cells(_past(evening), screened))
+    screened = {point.key for point in points if point.has_value}
+    flagged = steps.suspects(_cells(_past(night), screened))
     if not flagged:
         return [], []
     chosen = steps.affordable(flagged, _count(points))
     which = "which" if len(chosen) == len(flagged) else f"{len(chosen)} of which, the most suspicious,"
     say(f"{len(flagged)} of {_count(points)} look changed, {which} are measured again: {_format_cases(chosen)}")
-    again, said = _confirm(options, evening, chosen, child)
-    if again and not said and (unsettled := steps.find_unsettled(_cells(_past(evening), chosen))):
+    again, warnings = _confirm(options, night, chosen, child)
+    if again and not warnings and (unsettled := steps.find_unsettled(_cells(_past(night), chosen))):
         say(f"{len(unsettled)} of them may still have changed and are measured once more: {_format_cases(unsettled)}")
-        _, said = _confirm(options, evening, unsettled, child)
-    return again, said
+        _, warnings = _confirm(options, night, unsettled, child)
+    return again, warnings
 
 
 def _confirm(
-    options: NightOptions, evening: Evening, flagged: Sequence[Key], child: Child
+    options: NightOptions, night: NightContext, flagged: Sequence[Key], child: Child
 ) -> tuple[list[Point], list[str]]:
     """Measure the flagged series again in the same night, with new rounds.
 
     Other results that come with them are also kept.
     """
     names = dict.fromkeys(key.version for key in flagged)
-    resolved = evening.resolved
+    resolved = night.resolved
     builds = [build for build in resolved.versions if resolved.names.get(build, _number(build)) in names]
-    only = replace(evening, resolved=replace(resolved, versions=(resolved.versions[0], *builds)))
+    only = replace(night, resolved=replace(resolved, versions=(resolved.versions[0], *builds)))
     cases = dict.fromkeys(key.case for key in flagged)
     run, ended = _stage(options, only, "confirm", child, cases, options.rounds * steps.CONFIRM_TIMES)
-    said = _of_ending(ended, "the second measuring")
+    warnings = _of_ending(ended, "the second measuring")
     if run is None:
-        return [], said
-    points = of_run(run, "confirm", evening.date, resolved.names)
-    evening.store.append(points)
-    return points, said
+        return [], warnings
+    points = of_run(run, "confirm", night.date, resolved.names)
+    night.store.append(points)
+    return points, warnings
 
 
 def _number(name: str) -> str:
@@ -268,37 +268,37 @@ def _number(name: str) -> str:
     return version.number if version else name
 
 
-def _judge_points(evening: Evening, points: Sequence[Point]) -> judge.NightVerdict:
+def _judge_points(night: NightContext, points: Sequence[Point]) -> judge.NightVerdict:
     """Judge tonight's points, and record the events before notifications are sent."""
-    store = evening.store
-    found = judge.judge(
-        all_series(_past(evening).points()),
+    store = night.store
+    verdict = judge.judge(
+        all_series(_past(night).table),
         state.current(store.events()[0]),
-        evening.date,
+        night.date,
         datetime.now(UTC),
-        {key_of(point) for point in points},
+        {point.key for point in points},
         store.runs,
     )
-    for event in found.events:
+    for event in verdict.events:
         store.record(event)
-    return found
+    return verdict
 
 
 def _cells(read: Read, keys: Iterable[Key]) -> dict[Key, Segment]:
     """Return the last segment of each of these series, all of which have a value in it."""
-    lines = all_lines(read.table)
+    by_key = all_arrays(read.table)
     own = [key for key in sorted(keys) if not key.is_control]
-    control = {key: lines[key].nightly.objects() for key in {key.control for key in own} & lines.keys()}
-    return {key: lines[key].segments(control.get(key.control, ()))[-1] for key in own}
+    control = {key: by_key[key].nightly.objects() for key in {key.control for key in own} & by_key.keys()}
+    return {key: by_key[key].segments(control.get(key.control, ()))[-1] for key in own}
 
 
-def _unavailable(run: Run, evening: Evening) -> list[Point]:
+def _unavailable(run: Run, night: NightContext) -> list[Point]:
     """Return a point in every case for each version that could not even be locked.
 
     This is also a result of the night.
     """
-    whole = of_run(run, "screen", evening.date, evening.resolved.names)
-    any_version = {point.case: point for point in whole}
+    points = of_run(run, "screen", night.date, night.resolved.names)
+    any_version = {point.case: point for point in points}
     return [
         replace(
             point,
@@ -313,43 +313,43 @@ def _unavailable(run: Run, evening: Evening) -> list[Point]:
             version_ms=None,
             surroundings=replace(point.surroundings, image="", python=""),
         )
-        for missing in evening.resolved.unavailable
+        for missing in night.resolved.unavailable
         for point in any_version.values()
     ]
 
 
-def _later_than_now(points: Sequence[Point], evening: Evening) -> tuple[str, ...]:
+def _later_than_now(points: Sequence[Point], night: NightContext) -> tuple[str, ...]:
     """Warn of runs that started in this machine's future: its clock was ahead then, or is behind now."""
-    own = {point.run: point.started for point in points if point.host == evening.host}
-    later = {run: started for run, started in own.items() if started > evening.started}
+    own = {point.run: point.started for point in points if point.host == night.host}
+    later = {run: started for run, started in own.items() if started > night.started}
     if not later:
         return ()
     runs = f"{len(later)} run{'s' if len(later) > 1 else ''}"
     return (
-        f"this machine's clock says {evening.started:%Y-%m-%d %H:%M} UTC, but {runs} started later here, up to "
+        f"this machine's clock says {night.started:%Y-%m-%d %H:%M} UTC, but {runs} started later here, up to "
         f"{max(later.values()):%Y-%m-%d %H:%M}; results from the future are ignored. Check the clock",
     )
 
 
-def _past(evening: Evening) -> Read:
+def _past(night: NightContext) -> Read:
     """Read the history without what this machine measured in its future."""
-    return evening.store.read().until(datetime.now(UTC), evening.host)
+    return night.store.read().until(datetime.now(UTC), night.host)
 
 
-def _without(options: NightOptions, evening: Evening, ended: ChildEnd) -> Told:
+def _without(options: NightOptions, night: NightContext, ended: ChildEnd) -> NightReport:
     """Record a nightly run that has no result.
 
     It is also reported, but raises no alarm.
     """
     end = Night(
         at=datetime.now(UTC),
-        night=evening.date,
-        started=evening.started,
-        host=evening.host,
+        night=night.date,
+        started=night.started,
+        host=night.host,
         **options.identity,
         run="",
         outcome="hung" if ended.hung else "failed",
-        said=(ended.said,),
+        said=(ended.last_lines,),
         cells=0,
         screened=0,
         confirmed=0,
@@ -357,8 +357,8 @@ def _without(options: NightOptions, evening: Evening, ended: ChildEnd) -> Told:
     )
     # Where it is this folder that cannot be written, people are told all the same.
     with suppress(UsageError):
-        evening.store.record(end)
-    return Told(night=end, warnings=evening.warnings)
+        night.store.record(end)
+    return NightReport(night=end, warnings=night.warnings)
 
 
 def _of_ending(ended: ChildEnd, what: str) -> list[str]:
@@ -367,7 +367,7 @@ def _of_ending(ended: ChildEnd, what: str) -> list[str]:
     if ended.exit_code in (0, ArmsDied.exit_code, EnvironmentFailed.exit_code):
         # Which arms and versions these are is told with them.
         return []
-    return [f"{what} ended with exit code {ended.exit_code}: {ended.said}"]
+    return [f"{what} ended with exit code {ended.exit_code}: {ended.last_lines}"]
 
 
 def _write_page(run: Run) -> str:
@@ -387,7 +387,7 @@ def _write_page(run: Run) -> str:
 
 
 def _count(points: Sequence[Point]) -> int:
-    return len({key_of(point) for point in points if not is_control(point.version)})
+    return len({point.key for point in points if not is_control(point.version)})
 
 
 def _format_cases(keys: Sequence[Key]) -> str:

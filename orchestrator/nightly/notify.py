@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.errors import UsageError
-from orchestrator.history.model import Told
+from orchestrator.history.model import NightReport
 from orchestrator.nightly.message import MOST, Message, compose, trial
 from orchestrator.redact import mask_url
 
@@ -89,16 +89,16 @@ def targets(
 
     A target that cannot be used is an error now, and not at the end of a nightly run.
     """
-    found: dict[str, Target] = {}
+    by_url: dict[str, Target] = {}
     for where, text in _collect_urls(urls, file, environ, say):
         url = _expand(where, text, environ)
-        if url not in found:
+        if url not in by_url:
             _plugin(url, where)
-            found[url] = Target(name=mask_url(url), url=url)
-    names = Counter(target.name for target in found.values())
+            by_url[url] = Target(name=mask_url(url), url=url)
+    names = Counter(target.name for target in by_url.values())
     return tuple(
         replace(target, name=f"{target.name} (target {number})") if names[target.name] > 1 else target
-        for number, target in enumerate(found.values(), start=1)
+        for number, target in enumerate(by_url.values(), start=1)
     )
 
 
@@ -143,17 +143,17 @@ def _plugin(url: str, where: str) -> "apprise.NotifyBase":
     asset = apprise.AppriseAsset(
         app_id="tfcompare", app_desc="tfcompare", app_url="", image_url_mask="", image_url_logo=""
     )
-    found = apprise.Apprise.instantiate(url, asset=asset)
-    if found is None:
+    plugin = apprise.Apprise.instantiate(url, asset=asset)
+    if plugin is None:
         raise UsageError(
             f"{where}: {mask_url(url)} is nothing that apprise can tell: its kind is not known, a part of it is "
             "missing, or it needs a package that is not installed; `apprise --details` lists the kinds and their parts"
         )
-    return found
+    return plugin
 
 
 def send(
-    told: Told,
+    report: NightReport,
     targets: Sequence[Target],
     *,
     heartbeat: bool,
@@ -164,10 +164,10 @@ def send(
 
     If nothing happened, nothing is sent unless a heartbeat is wanted.
     """
-    if not targets or not (told.happened or heartbeat):
+    if not targets or not (report.happened or heartbeat):
         return ()
     host = socket.gethostname()
-    return _tell(targets, lambda most: compose(told, host, most), say, sleep)
+    return _tell(targets, lambda most: compose(report, host, most), say, sleep)
 
 
 def try_out(targets: Sequence[Target], say: Say, sleep: Callable[[float], None] = time.sleep) -> tuple[str, ...]:
@@ -184,27 +184,30 @@ def _tell(targets: Sequence[Target], composed: Composed, say: Say, sleep: Callab
         if number:
             if not pending or time.monotonic() - began + wait > MOST_S:
                 break
-            for one in pending:
-                say(f"{one.target.name}: {one.outcome.why}; tried again in {wait} s")
+            for delivery in pending:
+                say(f"{delivery.target.name}: {delivery.outcome.why}; tried again in {wait} s")
             sleep(wait)
         _attempt(pending)
         # Once: what is not there yet may be there a moment later.
-        outcomes = [(one, one.outcome) for one in pending]
-        for one, outcome in outcomes:
+        outcomes = [(delivery, delivery.outcome) for delivery in pending]
+        for delivery, outcome in outcomes:
             if outcome.delivered:
-                say(f"told {one.target.name}")
+                say(f"told {delivery.target.name}")
             elif not outcome.again:
-                lost.append(one.describe_loss(outcome))
-        pending = [one for one, outcome in outcomes if not outcome.delivered and outcome.again]
-    return (*lost, *(one.describe_loss(one.outcome) for one in pending if not one.outcome.delivered))
+                lost.append(delivery.describe_loss(outcome))
+        pending = [delivery for delivery, outcome in outcomes if not outcome.delivered and outcome.again]
+    return (
+        *lost,
+        *(delivery.describe_loss(delivery.outcome) for delivery in pending if not delivery.outcome.delivered),
+    )
 
 
 def _attempt(pending: "Sequence[_Delivery]") -> None:
-    for one in pending:
-        one.begin()
+    for delivery in pending:
+        delivery.begin()
     end = time.monotonic() + PATIENCE_S
-    for one in pending:
-        one.wait(end - time.monotonic())
+    for delivery in pending:
+        delivery.wait(end - time.monotonic())
 
 
 class _Delivery:
@@ -279,7 +282,7 @@ def _fit_to_service(plugin: "apprise.NotifyBase", composed: Composed) -> dict[st
 def _form(plugin: "apprise.NotifyBase") -> str:
     declared = plugin.notify_format
     several = declared if isinstance(declared, tuple | list) else (declared,)
-    wanted = _best([str(getattr(one, "value", one)) for one in several])
+    wanted = _best([str(getattr(form, "value", form)) for form in several])
     # Older releases know one form a service, and `format=` in an URL makes it that one.
     resolve = getattr(plugin, "resolve_format", None)
     return str(resolve(wanted).value) if resolve else wanted

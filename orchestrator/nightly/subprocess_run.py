@@ -30,7 +30,7 @@ class ChildEnd:
     exit_code: int
     hung: bool
     # Its last lines, for whoever asks why.
-    said: str
+    last_lines: str
 
 
 class Child:

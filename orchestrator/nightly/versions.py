@@ -28,7 +28,7 @@ class Unavailable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tonight:
+class ResolvedVersions:
     """Versions by their full numbers, the reference first; `names` are those under which builds are followed."""
 
     versions: tuple[str, ...]
@@ -47,7 +47,7 @@ def last_builds(points: Iterable[Point]) -> dict[str, str]:
     return {point.version: point.build for point in points if point.version != point.build and point.rounds}
 
 
-def resolve(names: Sequence[str], say: Say, last: Mapping[str, str] | None = None) -> Tonight:
+def resolve(names: Sequence[str], say: Say, last: Mapping[str, str] | None = None) -> ResolvedVersions:
     """Resolve names to the versions to measure tonight.
 
     `last` holds the builds of followed names on the night before. A version that is not available is reported and left
@@ -65,7 +65,7 @@ def resolve(names: Sequence[str], say: Say, last: Mapping[str, str] | None = Non
         resolver.take(name)
     for name in names[names.index(pinned[0]) + 1 :]:
         resolver.take(name)
-    return Tonight(
+    return ResolvedVersions(
         versions=tuple(resolver.versions),
         names=resolver.names,
         unavailable=tuple(resolver.unavailable),
@@ -87,7 +87,7 @@ class _Resolver:
     def __init__(self, say: Say, last: Mapping[str, str]) -> None:
         self._say = say
         self._last = last
-        self._known: Mapping[str, str] | None = None
+        self._nightlies: Mapping[str, str] | None = None
         # Why the index could not be asked.
         self._silent = ""
         self.versions: list[str] = []
@@ -136,14 +136,14 @@ class _Resolver:
     def _nightly(self, name: str) -> str:
         if catalog.find(name):
             return _provide(name, self._say)
-        if self._known is None and not self._silent:
+        if self._nightlies is None and not self._silent:
             try:
-                self._known = lock_on_demand.nightlies()
+                self._nightlies = lock_on_demand.nightlies()
             except UsageError as error:
                 self._silent = str(error)
         if self._silent:
             return self._find_locked_nightly(name)
-        return _provide(name, self._say, self._known)
+        return _provide(name, self._say, self._nightlies)
 
     def _find_locked_nightly(self, name: str) -> str:
         """Return the newest nightly that was locked here earlier, for use without an index.
@@ -179,9 +179,9 @@ class _Resolver:
         self.notes.append(text)
 
 
-def _provide(name: str, say: Say, known: Mapping[str, str] | None = None) -> str:
+def _provide(name: str, say: Say, nightlies: Mapping[str, str] | None = None) -> str:
     try:
-        (number,) = lock_on_demand.provide((name,), say, known)
+        (number,) = lock_on_demand.provide((name,), say, nightlies)
     except UsageError as error:
         raise EnvironmentFailed(str(error)) from error
     return number

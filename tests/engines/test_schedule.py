@@ -109,7 +109,7 @@ def test_cron_calls_it_at_its_time_with_its_words_and_its_environment(crontab, c
         at=f"{at:%H:%M}",
         flags=("--workload", odd),
         history=str(folder / "history"),
-        folder=folder,
+        directory=folder,
         environment={"PATH": os.environ["PATH"], "TFCOMPARE_HISTORY": str(folder / "history")},
     )
     Cron().install(planned)
@@ -146,7 +146,7 @@ def test_systemd_reads_the_units_without_a_complaint(analyze: str, tmp_path, sys
     made = wanted(
         (str(program),),
         flags=("--workload", "power[a='b' %c $HOME]", "--notify", 'json://"${WHO}"\\@here'),
-        folder=folder,
+        directory=folder,
         env_file=folder / "variables",
         environment={"PATH": os.environ["PATH"], "ODD": 'a "b" %h $c\\'},
     )

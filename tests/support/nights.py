@@ -2,10 +2,12 @@
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 
-from orchestrator.history.model import Point, Surroundings
+from orchestrator.history.model import Key, Point, Series, Surroundings
+from orchestrator.history.schema import to_table
+from orchestrator.history.series import all_series
 from orchestrator.model import control_of, is_control
 
 FIRST = date(2024, 1, 1)
@@ -28,6 +30,16 @@ Steps = Mapping[tuple[str, str], Mapping[int, float]]
 
 def labels(cases: int) -> list[str]:
     return [f"train_loop[loop={'fit' if number % 2 else 'train_on_batch'},size={number}]" for number in range(cases)]
+
+
+def series_of(points: Iterable[Point]) -> dict[Key, Series]:
+    """Return the series of points that are sorted oldest first."""
+    return all_series(to_table(points))
+
+
+def one_series(points: Iterable[Point], version: str = "2.0.0") -> Series:
+    [series] = [series for key, series in series_of(points).items() if key.version == version]
+    return series
 
 
 def history(

@@ -3,15 +3,17 @@ time, a version that is followed, and one that left."""
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from orchestrator.history.alarms.steps import changes
-from orchestrator.history.model import Alarm, AlarmOpened, Point
-from orchestrator.history.series import all_series
+from orchestrator.history.model import Alarm, AlarmOpened, Night, Point
+from orchestrator.history.schema import to_table
+from orchestrator.history.select import Picked, SeriesSelection, pick
 from orchestrator.history.store import Store
-from tests.support.nights import FIRST, history
+from tests.support.nights import FIRST, history, series_of
 
 EAGER = "train_loop[loop=fit,mode=eager,model=small]"
 GRAPH = "train_loop[loop=fit,mode=graph,model=small]"
@@ -19,6 +21,21 @@ PREDICT = "predict[call=predict,model=tiny]"
 BROKEN = "import: undefined symbol [red]_ZN3tsl[/red]"
 STEP = 40
 NIGHTS = 60
+NIGHT = Night(
+    at=datetime(2024, 2, 10, 4, tzinfo=UTC),
+    night=date(2024, 2, 10),
+    started=datetime(2024, 2, 10, 2, tzinfo=UTC),
+    host="host",
+    suite="made",
+    versions=("2.13", "nightly"),
+    run="20240210-020000-0002",
+    outcome="measured",
+    said=(),
+    cells=6,
+    screened=6,
+    confirmed=1,
+    exit_code=0,
+)
 
 
 def points() -> list[Point]:
@@ -47,7 +64,7 @@ def points() -> list[Point]:
 
 
 def alarm(of: list[Point]) -> Alarm:
-    series = next(one for key, one in all_series(of).items() if (key.case, key.version) == (EAGER, "nightly"))
+    series = next(one for key, one in series_of(of).items() if (key.case, key.version) == (EAGER, "nightly"))
     (change,) = (change for segment in series.segments for change in changes(segment))
     return Alarm(
         id="0f9571",
@@ -60,6 +77,11 @@ def alarm(of: list[Point]) -> Alarm:
         bisect=f"tfcompare bisect --good nightly-20240209 --bad nightly-20240210 --workload '{EAGER}' --engine venv",
         opened=datetime(2024, 2, 10, 4, tzinfo=UTC),
     )
+
+
+def picked(of: Iterable[Point], **asked: Any) -> Picked:
+    in_order = sorted(of, key=lambda point: (point.started, point.run))
+    return pick(to_table(in_order), SeriesSelection(**asked))
 
 
 def kept_in(path: Path, of: Iterable[Point], *alarms: Alarm) -> Store:

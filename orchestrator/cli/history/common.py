@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def open_store(asked: HistoryFlags) -> "Store":
-    from orchestrator.history.location import place
+    from orchestrator.history.location import history_path
     from orchestrator.history.store import Store
 
-    path = place(asked.history)
+    path = history_path(asked.history)
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is no folder: --history is where a history is, or will be")
     return Store(path)

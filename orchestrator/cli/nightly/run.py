@@ -37,7 +37,7 @@ from orchestrator.options import NIGHT_ROUNDS
 from orchestrator.terminal.text import lines
 
 if TYPE_CHECKING:
-    from orchestrator.history.model import Told
+    from orchestrator.history.model import NightReport
 
 # What `tfcompare run` is given as it stands. The index's address may hold a login and goes by a variable.
 PASSED = names_of(OwnWorkloadsFlags, MachineFlags, MeasuringGpuFlags, InstallationFlags, BudgetFlags) - {"index_url"}
@@ -123,14 +123,14 @@ def run(
     selected = tuple(selection.workload or ())
     parse.refuse_logins((*words, *selected), "the arguments of a night's run, which every user can read,")
     # What only a night needs: a second of imports that `nightly status` does without.
-    from orchestrator.history.location import place
+    from orchestrator.history.location import history_path
     from orchestrator.nightly import message, night
     from orchestrator.nightly import notify as notifying
     from orchestrator.nightly.schedule import units
 
     say, index_url = verbosity.say, installation.index_url
     asked = night.NightOptions(
-        history=place(history.history),
+        history=history_path(history.history),
         names=names,
         suite=selection.suite,
         selected=selected,
@@ -144,7 +144,7 @@ def run(
         keep_nightlies=keep_nightlies,
     )
     targets = notifying.targets(recipients.notify or (), recipients.notify_file, os.environ, say)
-    told = night.night(asked, say)
+    told = night.run_night(asked, say)
     if told.night.outcome == "skipped":
         return
     made = message.compose(told, socket.gethostname())
@@ -166,7 +166,7 @@ def flags_as_given(context: typer.Context) -> tuple[str, ...]:
     return tuple(words)
 
 
-def ending(told: "Told") -> BaseException | None:
+def ending(told: "NightReport") -> BaseException | None:
     """Return the error that determines the exit code of a nightly run.
 
     What aborted the run comes first, then an alarm, then what could not be measured.

@@ -203,7 +203,7 @@ def _schedule(
     context: typer.Context, at: str, missed: str, env_file: Path | None, zone: str = ""
 ) -> "tuple[Schedule, list[str]]":
     """Return the requested schedule, and the notes that the user should read."""
-    from orchestrator.history.location import VARIABLE, place
+    from orchestrator.history.location import VARIABLE, history_path
     from orchestrator.nightly.schedule import units
     from orchestrator.nightly.schedule.status import now
     from orchestrator.nightly.schedule.units import Planned, Schedule
@@ -216,7 +216,7 @@ def _schedule(
     # What names this machine in its nights; it takes a moment to find out.
     from orchestrator.machine.host import host_facts
 
-    history = place(asked["history"])
+    history = history_path(asked["history"])
     given = redact.without_secrets(words)
     parse.refuse_logins(given.words, "a schedule")
     environment, notes = _environment(given.words, env_file)
@@ -234,7 +234,7 @@ def _schedule(
         planned=planned,
         program=_program(),
         environment={**environment, VARIABLE: str(history)},
-        folder=Path.cwd(),
+        directory=Path.cwd(),
         env_file=env_file.absolute() if env_file else None,
         limit_s=parse.seconds("--limit", asked["limit"]),
         secrets=_variables(given),

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.steps import changes, news
-from orchestrator.history.model import Alarm, AlarmOpened, Change, Key, Moved, Point, Segment, Series, Told
-from orchestrator.history.series import differences, first_after
+from orchestrator.history.model import Alarm, AlarmOpened, Change, Key, Moved, NightReport, Point, Segment, Series
+from orchestrator.history.surroundings import differences, first_after
 
 # Where exactly a step began is seen better from later nights: within so many days it is the same step.
 WOBBLE = timedelta(days=7)
@@ -37,8 +37,8 @@ class NightVerdict:
 
 def judge(
     all_series: Mapping[Key, Series],
-    known: Sequence[Alarm],
-    tonight: date,
+    alarms: Sequence[Alarm],
+    today: date,
     now: datetime,
     measured: Iterable[Key],
     runs: Path,
@@ -51,43 +51,43 @@ def judge(
     events: list[AlarmOpened | Moved] = []
     for key in sorted(own):
         series = all_series[key]
-        if not key.is_control and series.segments and series.segments[-1].values[-1].night == tonight:
-            mine = [alarm for alarm in known if alarm.key == key]
-            events += _of_series(series, mine, tonight, now, runs)
-    appeared, vanished = _came_and_went(all_series, own, tonight)
+        if not key.is_control and series.segments and series.segments[-1].values[-1].night == today:
+            mine = [alarm for alarm in alarms if alarm.key == key]
+            events += _of_series(series, mine, today, now, runs)
+    appeared, vanished = _came_and_went(all_series, own, today)
     return NightVerdict(
         events=tuple(events),
         appeared=appeared,
         vanished=vanished,
-        warnings=_describe_ended(all_series, own, tonight),
-        notes=_describe_new_segments(all_series, own, tonight),
+        warnings=_describe_ended(all_series, own, today),
+        notes=_describe_new_segments(all_series, own, today),
     )
 
 
 def _of_series(
-    series: Series, known: Sequence[Alarm], tonight: date, now: datetime, runs: Path
+    series: Series, alarms: Sequence[Alarm], today: date, now: datetime, runs: Path
 ) -> Iterator[AlarmOpened | Moved]:
     segment = series.segments[-1]
-    found = changes(segment)
-    for alarm in known:
+    steps = changes(segment)
+    for alarm in alarms:
         if not state.is_open(alarm):
             continue
-        if _has_recovered(alarm, segment, found):
-            yield Moved(at=now, alarm=alarm.id, state="recovered", night=tonight)
-        elif alarm.state == "new" and alarm.raised < tonight and _holds(alarm, segment):
-            yield Moved(at=now, alarm=alarm.id, state="confirmed", night=tonight)
+        if _has_recovered(alarm, segment, steps):
+            yield Moved(at=now, alarm=alarm.id, state="recovered", night=today)
+        elif alarm.state == "new" and alarm.raised < today and _holds(alarm, segment):
+            yield Moved(at=now, alarm=alarm.id, state="confirmed", night=today)
     # What the series shows of long ago may come and go with what is known of its noise: only what is new is an alarm.
     for change in news(segment):
-        same = [alarm for alarm in known if _is_same(alarm, change, found)]
-        if any(map(state.is_open, same)) or any(_undoes(change, alarm) for alarm in known):
+        same = [alarm for alarm in alarms if _is_same(alarm, change, steps)]
+        if any(map(state.is_open, same)) or any(_undoes(change, alarm) for alarm in alarms):
             continue
         if not same:
-            yield AlarmOpened(at=now, alarm=_alarm(series, change, tonight, now, runs))
+            yield AlarmOpened(at=now, alarm=_alarm(series, change, today, now, runs))
         elif _holds(same[0], segment):
-            yield Moved(at=now, alarm=same[0].id, state="new", night=tonight)
+            yield Moved(at=now, alarm=same[0].id, state="new", night=today)
 
 
-def _is_same(alarm: Alarm, change: Change, found: Sequence[Change]) -> bool:
+def _is_same(alarm: Alarm, change: Change, steps: Sequence[Change]) -> bool:
     """Return whether an alarm is about this step, one of `found`.
 
     Seen from a later night, the step may begin on a different night.
@@ -98,7 +98,7 @@ def _is_same(alarm: Alarm, change: Change, found: Sequence[Change]) -> bool:
     if not step.first - WOBBLE <= change.first <= max(step.first, alarm.raised) + WOBBLE:
         return False
     # Another step that is nearer is the alarm's, or has ended what it was about.
-    nearest = min(found, key=lambda other: abs(other.first - step.first))
+    nearest = min(steps, key=lambda other: abs(other.first - step.first))
     return nearest == change and 1 / MOST_RESIZED <= log(change.ratio) / log(step.ratio) <= MOST_RESIZED
 
 
@@ -122,10 +122,10 @@ def _takes_back(change: Change, alarm: Alarm) -> bool:
     return log(change.after / step.before) / log(step.ratio) < 1 / 2
 
 
-def _has_recovered(alarm: Alarm, segment: Segment, found: Sequence[Change]) -> bool:
-    if any(_takes_back(change, alarm) for change in found):
+def _has_recovered(alarm: Alarm, segment: Segment, steps: Sequence[Change]) -> bool:
+    if any(_takes_back(change, alarm) for change in steps):
         return True
-    if any(_is_same(alarm, change, found) for change in found):
+    if any(_is_same(alarm, change, steps) for change in steps):
         return False
     # A step that no later night bears out: it is in the series no more, and the level is the old one.
     later = [value for value in segment.values if value.night > alarm.raised]
@@ -140,21 +140,21 @@ def _holds(alarm: Alarm, segment: Segment, nights: int = 1) -> bool:
     return abs(level - after) < abs(level - before)
 
 
-def _alarm(series: Series, change: Change, tonight: date, now: datetime, runs: Path) -> Alarm:
+def _alarm(series: Series, change: Change, today: date, now: datetime, runs: Path) -> Alarm:
     key = series.key
     between = first_after(series.points, change.first)
     latest = series.latest
     return Alarm(
-        id=hashlib.sha256(f"{key.id} {change.first} {tonight}".encode()).hexdigest()[:6],
+        id=hashlib.sha256(f"{key.id} {change.first} {today}".encode()).hexdigest()[:6],
         key=key,
-        found_by="night" if change.first == tonight else "history",
+        found_by="night" if change.first == today else "history",
         change=change,
         surroundings=differences(*between) if between else (),
         run=latest.run,
         reproduce=_reproduce(latest),
         bisect=_bisect(*between, runs) if between else "",
         opened=now,
-        night=tonight,
+        night=today,
     )
 
 
@@ -179,7 +179,7 @@ def _bisect(before: Point, after: Point, runs: Path) -> str:
 
 
 def _came_and_went(
-    all_series: Mapping[Key, Series], own: set[Key], tonight: date
+    all_series: Mapping[Key, Series], own: set[Key], today: date
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of series that appeared in the suite and of those that vanished from it.
 
@@ -191,7 +191,7 @@ def _came_and_went(
     for key, series in all_series.items():
         for point in series.points:
             mine = (key.host, key.engine, key.device, point.suite) in suites and not key.is_control
-            if mine and point.stage == "screen" and point.night < tonight:
+            if mine and point.stage == "screen" and point.night < today:
                 before[point.started, point.run].add(key)
     alike = {run: keys for run, keys in before.items() if keys & own}
     if not alike:
@@ -205,12 +205,12 @@ def _name_cases(keys: Iterable[Key]) -> tuple[str, ...]:
     return tuple(f"{key.case} in {key.version}" for key in sorted(keys) if not key.is_control)
 
 
-def _describe_ended(all_series: Mapping[Key, Series], own: set[Key], tonight: date) -> tuple[str, ...]:
+def _describe_ended(all_series: Mapping[Key, Series], own: set[Key], today: date) -> tuple[str, ...]:
     """Describe versions that had a time on the night before but have none tonight, one line per reason."""
     lost: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for key in sorted(own):
         nights = [point for point in all_series[key].points if point.stage == "screen"]
-        if key.is_control or len(nights) < 2 or nights[-1].night != tonight:
+        if key.is_control or len(nights) < 2 or nights[-1].night != today:
             continue
         before, now = nights[-2:]
         if before.outcome == "measured" != now.outcome:
@@ -221,7 +221,7 @@ def _describe_ended(all_series: Mapping[Key, Series], own: set[Key], tonight: da
     )
 
 
-def _describe_new_segments(all_series: Mapping[Key, Series], own: set[Key], tonight: date) -> tuple[str, ...]:
+def _describe_new_segments(all_series: Mapping[Key, Series], own: set[Key], today: date) -> tuple[str, ...]:
     """Describe what caused new segments tonight.
 
     This is reported, but never raises an alarm.
@@ -229,13 +229,13 @@ def _describe_new_segments(all_series: Mapping[Key, Series], own: set[Key], toni
     begun: dict[str, int] = defaultdict(int)
     for key in own:
         segments = all_series[key].segments
-        if not key.is_control and len(segments) > 1 and segments[-1].values and segments[-1].values[0].night == tonight:
+        if not key.is_control and len(segments) > 1 and segments[-1].values and segments[-1].values[0].night == today:
             for because in segments[-1].because:
                 begun[because] += 1
     return tuple(f"{because}: {count} series begin anew" for because, count in sorted(begun.items()))
 
 
-def tell(told: Told, judged: NightVerdict, after: Sequence[Alarm], tonight: date) -> Told:
+def report_events(report: NightReport, judged: NightVerdict, after: Sequence[Alarm], today: date) -> NightReport:
     """Add the events of a nightly run to its report.
 
     `after` are all alarms in their current state.
@@ -245,14 +245,14 @@ def tell(told: Told, judged: NightVerdict, after: Sequence[Alarm], tonight: date
     opened = [event.alarm.id for event in judged.events if isinstance(event, AlarmOpened)]
     opened += [event.alarm for event in moved if event.state == "new"]
     recovered = [event.alarm for event in moved if event.state == "recovered"]
-    still = [alarm for alarm in after if state.is_told(alarm, tonight) and alarm.id not in opened]
-    return Told(
-        night=told.night,
-        opened=tuple(by_id[one] for one in opened),
-        recovered=tuple(by_id[one] for one in recovered),
+    still = [alarm for alarm in after if state.is_listed(alarm, today) and alarm.id not in opened]
+    return NightReport(
+        night=report.night,
+        opened=tuple(by_id[alarm_id] for alarm_id in opened),
+        recovered=tuple(by_id[alarm_id] for alarm_id in recovered),
         still=tuple(still),
         appeared=judged.appeared,
         vanished=judged.vanished,
-        warnings=(*told.warnings, *judged.warnings),
-        report=told.report,
+        warnings=(*report.warnings, *judged.warnings),
+        page=report.page,
     )

@@ -77,13 +77,13 @@ def nights_of(segment: Segment) -> Nights:
     values = segment.values
     effects, errors, rounds = _columns(values)
     beside = {value.night: value for value in segment.control}
-    pairs = [(place, beside[value.night]) for place, value in enumerate(values) if value.night in beside]
-    places = [place for place, _ in pairs]
+    pairs = [(index, beside[value.night]) for index, value in enumerate(values) if value.night in beside]
+    indices = [index for index, _ in pairs]
     control_effects, control_errors, control_rounds = _columns([value for _, value in pairs])
     squares = errors**2
     # The control arm shares the reference's rounds: half of what it strayed by is in the series, too.
-    effects[places] -= control_effects / 2
-    squares[places] = np.maximum(squares[places] - control_errors**2 / 4, squares[places] / 2)
+    effects[indices] -= control_effects / 2
+    squares[indices] = np.maximum(squares[indices] - control_errors**2 / 4, squares[indices] / 2)
     # Fewer than a quarter of the nights are cut short, and most are not confirmed.
     counts = np.sort(np.concatenate((rounds, control_rounds)))
     screened = float(counts[len(counts) // 4]) if len(counts) else 1.0
@@ -121,8 +121,8 @@ def _arm(effects: Floats, squares: Floats, rounds: Floats, screened: float) -> _
     own = squares * rounds
     usual = float(np.minimum(own, LOUD * _middle(own)).mean())
     freedom = rounds - 1
-    drawn = (freedom * own + PRIOR_ROUNDS * usual) / (freedom + PRIOR_ROUNDS)
-    sampled = np.maximum(np.maximum(drawn, usual) / rounds, EXACT)
+    shrunk = (freedom * own + PRIOR_ROUNDS * usual) / (freedom + PRIOR_ROUNDS)
+    sampled = np.maximum(np.maximum(shrunk, usual) / rounds, EXACT)
     return _Arm(effects, sampled, usual / screened, screened / rounds)
 
 
@@ -132,12 +132,12 @@ def _shares(version: _Arm, control: _Arm) -> tuple[float, float, int]:
     The first part shrinks with more rounds. The second is due to the night, and does not.
     """
     own = _apart(version.effects, version.sampled, ~version.sure)
-    known = (control.effects**2 / control.sampled)[~control.sure]
-    if not len(own) and not len(known):
+    control_ratios = (control.effects**2 / control.sampled)[~control.sure]
+    if not len(own) and not len(control_ratios):
         own = _apart(version.effects, version.sampled, np.full(len(version.effects), True))
-    weight, beside = NEWS * len(own), len(known)
+    weight, beside = NEWS * len(own), len(control_ratios)
     count = weight + beside
-    together = (weight * _usual(own) + beside * _usual(known)) / count
+    together = (weight * _usual(own) + beside * _usual(control_ratios)) / count
     times = max(together, _usual(own))
     if times < 1:
         times = max(LEAST_TIMES, (count * times + PRIOR_NIGHTS) / (count + PRIOR_NIGHTS))
@@ -150,12 +150,12 @@ def _shares(version: _Arm, control: _Arm) -> tuple[float, float, int]:
 def _by_sure_nights(version: _Arm, control: _Arm, of_rounds: float, of_night: float) -> tuple[float, float]:
     """Divide the same total variance between rounds and night as nights with many rounds suggest."""
     own = _apart(version.effects, np.full(len(version.effects), version.usual), version.sure)
-    known = (control.effects**2 / max(control.usual, EXACT))[control.sure]
-    weight, beside = NEWS * len(own), len(known)
+    control_ratios = (control.effects**2 / max(control.usual, EXACT))[control.sure]
+    weight, beside = NEWS * len(own), len(control_ratios)
     if not weight + beside:
         return of_rounds, of_night
     share = float((version.share[version.sure] if version.sure.any() else control.share[control.sure]).mean())
-    seen = weight * _usual(own) + beside * _usual(known)
+    seen = weight * _usual(own) + beside * _usual(control_ratios)
     strayed = (PRIOR_SURE * (of_rounds * share + of_night) + seen) / (PRIOR_SURE + weight + beside)
     total = of_rounds + of_night
     of_night = min(max(NIGHT_SHARE, (strayed - share * total) / (1 - share)), total)

@@ -18,13 +18,13 @@ def current(events: Iterable[Event]) -> tuple[Alarm, ...]:
 
     The events must be in the order in which they happened.
     """
-    found: dict[str, Alarm] = {}
+    by_id: dict[str, Alarm] = {}
     for event in events:
         if isinstance(event, AlarmOpened):
-            found[event.alarm.id] = replace(event.alarm, since=event.at)
-        elif isinstance(event, Moved) and event.alarm in found:
-            was = found[event.alarm]
-            found[event.alarm] = replace(
+            by_id[event.alarm.id] = replace(event.alarm, since=event.at)
+        elif isinstance(event, Moved) and event.alarm in by_id:
+            was = by_id[event.alarm]
+            by_id[event.alarm] = replace(
                 was,
                 state=event.state,
                 note=event.note or was.note,
@@ -32,7 +32,7 @@ def current(events: Iterable[Event]) -> tuple[Alarm, ...]:
                 since=event.at,
                 closed=_night(event) if event.state == "recovered" else None,
             )
-    return tuple(sorted(found.values(), key=lambda alarm: alarm.opened, reverse=True))
+    return tuple(sorted(by_id.values(), key=lambda alarm: alarm.opened, reverse=True))
 
 
 def _night(event: Moved) -> date:
@@ -43,9 +43,9 @@ def is_open(alarm: Alarm) -> bool:
     return alarm.state in OPEN
 
 
-def is_told(alarm: Alarm, tonight: date) -> bool:
+def is_listed(alarm: Alarm, today: date) -> bool:
     """Return whether a nightly run lists this alarm.
 
     A muted alarm is listed again from the day after its mute ended.
     """
-    return is_open(alarm) and (alarm.state != "muted" or (alarm.until is not None and alarm.until < tonight))
+    return is_open(alarm) and (alarm.state != "muted" or (alarm.until is not None and alarm.until < today))

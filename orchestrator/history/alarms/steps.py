@@ -57,12 +57,12 @@ def suspects(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
     """
     doubts = {key: doubt for key, cell in cells.items() if not key.is_control and (doubt := _doubt(cell))}
     chances = of_many([doubt.p for doubt in doubts.values()])
-    found = {
+    hints = {
         key: doubt.hint
         for (key, doubt), chance in zip(doubts.items(), chances, strict=True)
         if chance <= FALSE_SUSPECTS or doubt.hint >= (AGAIN if doubt.again else HINT)
     }
-    return _worst_first(found)
+    return _worst_first(hints)
 
 
 def affordable(suspects: Sequence[Key], cells: int) -> Sequence[Key]:
@@ -129,9 +129,9 @@ def _doubt(segment: Segment) -> _Doubt | None:
         return None
     least = MIN_AGAIN if start else MIN_NIGHTS
     t, size = map(np.abs, _last_splits(nights, start, count, least))
-    known = np.divide(t, size, out=np.zeros_like(t), where=size > 0) ** 2
+    precision = np.divide(t, size, out=np.zeros_like(t), where=size > 0) ** 2
     sought = np.maximum(size, SOUGHT)
-    likelier = known * sought * (size - sought / 2)
+    likelier = precision * sought * (size - sought / 2)
     return _Doubt(two_sided_p(float(t[-1]), nights.freedom), float(likelier.max()), bool(nights.sure[-2]))
 
 
@@ -141,16 +141,16 @@ def _starts(nights: Nights, end: int) -> list[int]:
     starts, least = [0], MIN_NIGHTS
     while end - starts[-1] > least:
         t, size = _splits(nights, starts[-1], end, least)
-        told = np.where(np.abs(size) >= MIN_SIZE, np.abs(t), 0.0)
+        scores = np.where(np.abs(size) >= MIN_SIZE, np.abs(t), 0.0)
         # A night that is best explained by a step on itself tells nothing where it was but screened.
-        best = told.argmax(axis=1)
+        best = scores.argmax(axis=1)
         alone = best == LONGEST - 1
-        told[alone & ~nights.sure[starts[-1] + least : end]] = 0.0
-        rows = np.flatnonzero((told > limit).any(axis=1))
+        scores[alone & ~nights.sure[starts[-1] + least : end]] = 0.0
+        rows = np.flatnonzero((scores > limit).any(axis=1))
         if not len(rows):
             break
-        found = int(rows[0])
-        starts.append(starts[-1] + least + found + int(best[found]) - (LONGEST - 1))
+        row = int(rows[0])
+        starts.append(starts[-1] + least + row + int(best[row]) - (LONGEST - 1))
         least = MIN_AGAIN
     return starts
 
@@ -166,8 +166,8 @@ def _splits(nights: Nights, start: int, end: int, least: int) -> tuple[Floats, F
     means = sums / weights
     early = np.zeros(LONGEST + least - 2)
     before, sums_before, means_before = (
-        sliding_window_view(np.concatenate((early, known[least - 1 : -1])), LONGEST)[least - 1 :]
-        for known in (weights, sums, means)
+        sliding_window_view(np.concatenate((early, column[least - 1 : -1])), LONGEST)[least - 1 :]
+        for column in (weights, sums, means)
     )
     last = weights[least:, None]
     after = last - before
@@ -189,14 +189,14 @@ def _keep_confirmed(nights: Nights, starts: list[int]) -> list[int]:
     limit = quantile(1 - LIMIT / 2, nights.freedom)
     while starts:
         edges = [0, *starts, len(nights.effects)]
-        for place in range(1, len(edges) - 1):
-            first, last = edges[place - 1], edges[place + 1]
+        for index in range(1, len(edges) - 1):
+            first, last = edges[index - 1], edges[index + 1]
             t, _ = _last_splits(nights, first, last, 1)
-            edges[place] = first + 1 + int(np.abs(t).argmax())
+            edges[index] = first + 1 + int(np.abs(t).argmax())
         starts = edges[1:-1]
         steps = [_step(nights, *part) for part in _parts(nights, starts)]
-        weakest = min(range(len(steps)), key=lambda place: abs(steps[place].t))
-        small = [place for place, step in enumerate(steps) if abs(step.size) < MIN_SIZE]
+        weakest = min(range(len(steps)), key=lambda index: abs(steps[index].t))
+        small = [index for index, step in enumerate(steps) if abs(step.size) < MIN_SIZE]
         if starts[-1] == len(nights.effects) - 1 and not nights.sure[-1]:
             del starts[-1]
         elif abs(steps[weakest].t) <= limit:
@@ -232,11 +232,11 @@ class _Step:
 
 
 def _step(nights: Nights, begin: int, first: int, end: int) -> _Step:
-    one, other = nights.weights[begin:first], nights.weights[first:end]
+    earlier, later = nights.weights[begin:first], nights.weights[first:end]
     return _Step(
-        before=float(np.average(nights.effects[begin:first], weights=one)),
-        after=float(np.average(nights.effects[first:end], weights=other)),
-        error=math.sqrt(1 / one.sum() + 1 / other.sum()),
+        before=float(np.average(nights.effects[begin:first], weights=earlier)),
+        after=float(np.average(nights.effects[first:end], weights=later)),
+        error=math.sqrt(1 / earlier.sum() + 1 / later.sum()),
     )
 
 

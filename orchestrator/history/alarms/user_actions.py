@@ -14,15 +14,15 @@ SAID: tuple[State, ...] = ("known", "muted")
 
 def find(alarms: Sequence[Alarm], asked: str) -> Alarm:
     """Return the alarm with this id, or the only one whose id begins like this; it must still be open."""
-    found = [alarm for alarm in alarms if alarm.id == asked] or [
+    matches = [alarm for alarm in alarms if alarm.id == asked] or [
         alarm for alarm in alarms if asked and alarm.id.startswith(asked)
     ]
-    if len(found) > 1:
-        raise UsageError(f"{asked} is the beginning of several alarms: {', '.join(alarm.id for alarm in found)}")
-    if not found:
+    if len(matches) > 1:
+        raise UsageError(f"{asked} is the beginning of several alarms: {', '.join(alarm.id for alarm in matches)}")
+    if not matches:
         near = did_you_mean(asked, [alarm.id for alarm in alarms])
         raise UsageError(f"no alarm {asked!r}{near}; `tfcompare history alarms --all` lists them")
-    (alarm,) = found
+    (alarm,) = matches
     if not is_open(alarm):
         raise UsageError(f"alarm {alarm.id} is {alarm.state}: there is nothing to say of it any more")
     return alarm
@@ -40,5 +40,6 @@ def take_back(alarm: Alarm, events: Iterable[Event], note: str, now: datetime) -
     """Return the event that restores the state which nightly runs gave the alarm before a user changed it."""
     if alarm.state not in SAID:
         raise UsageError(f"alarm {alarm.id} is {alarm.state}, neither muted nor known: there is nothing to take back")
-    moves = [one.state for one in events if isinstance(one, Moved) and one.alarm == alarm.id and one.state not in SAID]
-    return Moved(at=now, alarm=alarm.id, state=moves[-1] if moves else "new", note=note.strip())
+    own = (event for event in events if isinstance(event, Moved) and event.alarm == alarm.id)
+    states = [event.state for event in own if event.state not in SAID]
+    return Moved(at=now, alarm=alarm.id, state=states[-1] if states else "new", note=note.strip())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from orchestrator.history.store import Store
 
-__all__ = ["Built", "build"]
+__all__ = ["BuiltSite", "build"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +27,11 @@ class BuiltSite:
     warnings: tuple[str, ...]
 
 
-def build(store: Store, out: Path, *, runs_url: str | None = None) -> BuiltSite:
+def build(store: Store, directory: Path, *, runs_url: str | None = None) -> BuiltSite:
     """Write the site into a folder that is empty or already holds one.
 
     `runs_url` is where run directories are published, if not next to the history.
     """
     from orchestrator.history.site.builder import write
 
-    return write(store, out, runs_url)
+    return write(store, directory, runs_url)

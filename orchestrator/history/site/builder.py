@@ -13,9 +13,9 @@ from orchestrator import files
 from orchestrator.errors import UsageError
 from orchestrator.history.alarms import state
 from orchestrator.history.model import Night
-from orchestrator.history.series_arrays import day
+from orchestrator.history.series import day
 from orchestrator.history.site import BuiltSite, case, feed, overview, wording
-from orchestrator.history.site.data import Place, Sources, runs_at
+from orchestrator.history.site.data import SeriesSetup, Sources, runs_at
 from orchestrator.history.site.overview import OverviewRow
 from orchestrator.history.store import Store
 from orchestrator.reports.html import assets
@@ -28,79 +28,85 @@ MARK = '<meta name="generator" content="tfcompare history site">'
 LATEST_NIGHTS = 14
 
 
-def write(store: Store, out: Path, runs_url: str | None) -> BuiltSite:
-    runs = runs_at(store.runs, out, runs_url)
-    _prepare(out)
+def write(store: Store, directory: Path, runs_url: str | None) -> BuiltSite:
+    runs = runs_at(store.runs, directory, runs_url)
+    _prepare(directory)
     read = store.read()
     events, unread = store.events()
-    known = state.current(events)
+    alarms = state.current(events)
     warnings = (*read.warnings, *unread)
-    sources = Sources(read.table, known, runs)
+    sources = Sources(read.table, alarms, runs)
     pages: set[str] = set()
-    rows: dict[Place, list[OverviewRow]] = defaultdict(list)
-    for name, places in sorted(sources.cases.items()):
+    rows: dict[SeriesSetup, list[OverviewRow]] = defaultdict(list)
+    for name, by_setup in sorted(sources.cases.items()):
         sections = []
-        for place, keys in sorted(places.items()):
-            drawn = sources.draw_case(keys)
-            sections.append(case.section(sources, place, drawn))
-            rows[place].append(overview.row(sources, name, place, drawn))
+        for setup, keys in sorted(by_setup.items()):
+            drawables = sources.draw_case(keys)
+            sections.append(case.section(sources, setup, drawables))
+            rows[setup].append(overview.row(sources, name, setup, drawables))
         page = wording.page_of(name)
         pages.add(page)
-        told = [wording.describe_alarm(alarm, sources.cases) for alarm in known if alarm.key.case == name]
+        of_case = [wording.describe_alarm(alarm, sources.cases) for alarm in alarms if alarm.key.case == name]
         _write(
-            out / page,
-            _page("case.html.j2", home=case.HOME, case=name, sections=sections, alarms=told, run_link=runs.link),
+            directory / page,
+            _page("case.html.j2", home=case.HOME, case=name, sections=sections, alarms=of_case, run_link=runs.link),
         )
-    said = sorted((wording.describe_alarm(alarm, sources.cases) for alarm in known), key=lambda one: not one.open)
-    _write(out / ALARMS, _page("alarms.html.j2", home="", alarms=said, where=wording.where, run_link=runs.link))
+    descriptions = [wording.describe_alarm(alarm, sources.cases) for alarm in alarms]
+    descriptions.sort(key=lambda description: not description.open)
+    _write(
+        directory / ALARMS,
+        _page("alarms.html.j2", home="", alarms=descriptions, where=wording.where, run_link=runs.link),
+    )
     first_run = sources.columns["run"].text(0) if len(read.table) else ""
-    _put(out / FEED, feed.atom(feed.entries(events), first_run, sources.cases))
+    _put(directory / FEED, feed.atom(feed.entries(events), first_run, sources.cases))
     nights = [event for event in events if isinstance(event, Night)]
     # Last: it is there when all that it leads to is.
     _write(
-        out / INDEX,
+        directory / INDEX,
         _page(
             "overview.html.j2",
             home="",
             grids=overview.grids(rows),
-            open=[one for one in said if one.open],
+            open=[description for description in descriptions if description.open],
             facts=_facts(sources),
             nights=nights[: -LATEST_NIGHTS - 1 : -1],
             left_out=len(warnings),
             built=datetime.now(UTC),
         ),
     )
-    for stale in {f"{CASES}/{path.name}" for path in (out / CASES).glob("*.html")} - pages:
-        (out / stale).unlink()
+    for stale in {f"{CASES}/{path.name}" for path in (directory / CASES).glob("*.html")} - pages:
+        (directory / stale).unlink()
     return BuiltSite(
-        index=out / INDEX,
+        index=directory / INDEX,
         pages=len(pages) + 2,
         cases=len(sources.cases),
-        series=len(sources.lines),
-        alarms=len(known),
+        series=len(sources.series),
+        alarms=len(alarms),
         warnings=warnings,
     )
 
 
-def _prepare(out: Path) -> None:
-    with files.writing(f"the site {out}", "name another folder with --out"):
-        if out.is_dir() and any(out.iterdir()) and not _is_site(out):
-            raise UsageError(f"{out} holds something else than a site; name an empty folder or a new one with --out")
-        (out / CASES).mkdir(parents=True, exist_ok=True)
+def _prepare(directory: Path) -> None:
+    with files.writing(f"the site {directory}", "name another folder with --out"):
+        if directory.is_dir() and any(directory.iterdir()) and not _is_site(directory):
+            raise UsageError(
+                f"{directory} holds something else than a site; name an empty folder or a new one with --out"
+            )
+        (directory / CASES).mkdir(parents=True, exist_ok=True)
 
 
-def _is_site(out: Path) -> bool:
+def _is_site(directory: Path) -> bool:
     # What an interrupted build left has no first page yet.
-    names = {path.name for path in out.iterdir() if not path.name.startswith(".")}
-    if not (out / INDEX).is_file():
+    names = {path.name for path in directory.iterdir() if not path.name.startswith(".")}
+    if not (directory / INDEX).is_file():
         return names <= {CASES, ALARMS, FEED}
-    return MARK in (out / INDEX).read_text(encoding="utf-8", errors="replace")[:4096]
+    return MARK in (directory / INDEX).read_text(encoding="utf-8", errors="replace")[:4096]
 
 
 def _facts(sources: Sources) -> str:
-    if not sources.lines:
+    if not sources.series:
         return "The history holds no night yet; `tfcompare nightly run` measures one."
-    versions = len({key.version for key in sources.lines if not key.is_control})
+    versions = len({key.version for key in sources.series if not key.is_control})
     first, last = int(sources.night.min()), int(sources.night.max())
     counted = f"{len(sources.cases)} cases in {versions} version{'s' if versions != 1 else ''}"
     return f"{counted}, nights from {day(first)} to {day(last)}."
@@ -121,7 +127,7 @@ def _environment() -> jinja2.Environment:
         # Whatever comes from elsewhere: names, notes, reasons.
         finalize=_escape_text,
     )
-    environment.filters["utc"] = lambda at: f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    environment.filters["utc"] = lambda moment: f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     style = assets.asset("page.css") + (FOLDER / "site.css").read_text(encoding="utf-8")
     script = (FOLDER / "site.js").read_text(encoding="utf-8")
     environment.globals |= {

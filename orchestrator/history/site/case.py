@@ -1,4 +1,4 @@
-"""The page of a case: one section per place, with a chart per version and control arm, and a table of its nights."""
+"""The page of a case: one section per setup, with a chart per version and control arm, and a table of its nights."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
+from orchestrator.history.alarms.state import is_open
 from orchestrator.history.model import Key
-from orchestrator.history.series import TOLD
-from orchestrator.history.series_arrays import EPOCH, day
+from orchestrator.history.series import EPOCH, day
 from orchestrator.history.site import svg, wording
-from orchestrator.history.site.data import Drawn, Place, Runs, Sources
-from orchestrator.history.site.wording import Said
+from orchestrator.history.site.data import DrawableSeries, Runs, SeriesSetup, Sources
+from orchestrator.history.site.wording import AlarmDescription
+from orchestrator.history.surroundings import NAMES
 from orchestrator.reports.columns import MARKS, ratio
 from orchestrator.terminal.text import escape_unprintable
 
@@ -42,7 +43,7 @@ class Chart:
     control: bool
     drawing: Markup
     column: int
-    alarms: tuple[Said, ...]
+    alarms: tuple[AlarmDescription, ...]
     steps: tuple[str, ...]
     begun: tuple[str, ...]
     without: tuple[str, ...]
@@ -53,7 +54,7 @@ class Chart:
 class ChartSection:
     """A section of a case's page; `first` and `last` are the ends of its charts."""
 
-    place: Place
+    setup: SeriesSetup
     title: str
     first: date
     last: date
@@ -63,16 +64,16 @@ class ChartSection:
     nights: int
 
 
-def section(sources: Sources, place: Place, drawn: Sequence[Drawn]) -> ChartSection:
-    first, last = sources.nights[place]
-    rows, count = _rows(sources, drawn)
+def section(sources: Sources, setup: SeriesSetup, drawables: Sequence[DrawableSeries]) -> ChartSection:
+    first, last = sources.nights[setup]
+    rows, count = _rows(sources, drawables)
     return ChartSection(
-        place=place,
-        title=f"Against {place.reference} on {place.host}, {place.engine}, {place.device}",
+        setup=setup,
+        title=f"Against {setup.reference} on {setup.host}, {setup.engine}, {setup.device}",
         first=day(first),
         last=day(last),
-        charts=tuple(_chart(sources, one, column, first, last) for column, one in enumerate(drawn, 1)),
-        headers=tuple(title(one.key) for one in drawn),
+        charts=tuple(_chart(sources, drawable, column, first, last) for column, drawable in enumerate(drawables, 1)),
+        headers=tuple(title(drawable.key) for drawable in drawables),
         rows=rows,
         nights=count,
     )
@@ -82,125 +83,125 @@ def title(key: Key) -> str:
     return "Control arm" if key.is_control else key.version
 
 
-def _chart(sources: Sources, drawn: Drawn, column: int, first: int, last: int) -> Chart:
-    key, line = drawn.key, drawn.line
-    begins = [(piece, int(piece.values.night[0])) for piece in line.pieces[1:]]
-    without = line.rows[~sources.timed[line.rows]]
-    summary = _summary(drawn, day(last))
+def _chart(sources: Sources, drawable: DrawableSeries, column: int, first: int, last: int) -> Chart:
+    key, series = drawable.key, drawable.series
+    begins = [(piece, int(piece.values.night[0])) for piece in series.pieces[1:]]
+    without = series.rows[~sources.timed[series.rows]]
+    summary = _summary(drawable, day(last))
     return Chart(
         id=wording.anchor(key),
         title=title(key),
         summary=summary,
         control=key.is_control,
-        drawing=_drawing(sources, drawn, first, last, without, f"{title(key)}: {summary}"),
+        drawing=_drawing(sources, drawable, first, last, without, f"{title(key)}: {summary}"),
         column=column,
-        alarms=tuple(wording.describe_alarm(alarm, sources.cases) for alarm in drawn.alarms),
-        steps=_latest([wording.step(change) for change in drawn.changes], "steps"),
-        begun=_latest([f"{day(at)}: {'; '.join(piece.because)}" for piece, at in begins], "segments"),
+        alarms=tuple(wording.describe_alarm(alarm, sources.cases) for alarm in drawable.alarms),
+        steps=_latest([wording.step(change) for change in drawable.changes], "steps"),
+        begun=_latest([f"{day(number)}: {'; '.join(piece.because)}" for piece, number in begins], "segments"),
         without=_latest(_without(sources, without), "stretches"),
         facts=_facts(sources.around[key]),
     )
 
 
-def _summary(drawn: Drawn, last: date) -> str:
-    values = drawn.line.nightly
+def _summary(drawable: DrawableSeries, last: date) -> str:
+    values = drawable.series.nightly
     if not len(values):
         return "never measured"
     night = day(int(values.night[-1]))
-    told = f"{ratio(float(np.exp(values.effect[-1])))} on {night}"
-    if drawn.key.is_control:
-        return f"the reference against itself, whose true ratio is 1: {told}"
+    latest = f"{ratio(float(np.exp(values.effect[-1])))} on {night}"
+    if drawable.key.is_control:
+        return f"the reference against itself, whose true ratio is 1: {latest}"
     gone = "" if night == last else ", not measured since"
-    steps = "no step" if not drawn.changes else f"{len(drawn.changes)} step{'s' if len(drawn.changes) > 1 else ''}"
-    return f"{told}{gone}; {steps} in {wording.nights(len(values))}"
+    count = len(drawable.changes)
+    steps = f"{count} step{'s' if count > 1 else ''}" if count else "no step"
+    return f"{latest}{gone}; {steps} in {wording.nights(len(values))}"
 
 
-def _drawing(sources: Sources, drawn: Drawn, first: int, last: int, without: Any, label: str) -> Markup:
-    if not len(drawn.line.nightly):
+def _drawing(sources: Sources, drawable: DrawableSeries, first: int, last: int, without: Any, label: str) -> Markup:
+    if not len(drawable.series.nightly):
         return Markup()
-    control = drawn.key.is_control
-    on = svg.scale(drawn.pieces, drawn.widths, first, last, CONTROL_PX if control else HEIGHT_PX)
+    control = drawable.key.is_control
+    scale = svg.scale(drawable.pieces, drawable.widths, first, last, CONTROL_PX if control else HEIGHT_PX)
     return svg.chart(
-        on,
-        drawn.pieces,
-        drawn.widths,
-        levels=() if control else _levels(drawn),
-        cuts=[int(values.night[0]) for values in drawn.pieces[1:]],
+        scale,
+        drawable.pieces,
+        drawable.widths,
+        levels=() if control else _levels(drawable),
+        cuts=[int(values.night[0]) for values in drawable.pieces[1:]],
         without=np.unique(sources.night[without]),
-        marks=_marks(drawn)[-MOST_SIGNS:],
+        marks=_marks(drawable)[-MOST_SIGNS:],
         label=escape_unprintable(label),
     )
 
 
-def _levels(drawn: Drawn) -> list[svg.Level]:
+def _levels(drawable: DrawableSeries) -> list[svg.Level]:
     """Return the mean of each stretch between two steps of a segment."""
-    starts = np.array([(change.first - EPOCH).days for change in drawn.changes], dtype=np.int64)
-    found = []
-    for values in drawn.pieces:
+    starts = np.array([(change.first - EPOCH).days for change in drawable.changes], dtype=np.int64)
+    levels = []
+    for values in drawable.pieces:
         edges = np.unique([0, *np.searchsorted(values.night, starts), len(values)]).tolist()
         for low, high in pairwise(edges):
             night = values.night[low:high]
-            found.append(svg.Level(int(night[0]), int(night[-1]), float(values.effect[low:high].mean())))
-    return found
+            levels.append(svg.Level(int(night[0]), int(night[-1]), float(values.effect[low:high].mean())))
+    return levels
 
 
-def _marks(drawn: Drawn) -> list[svg.Mark]:
-    steps = [svg.Mark(one.first, MARKS[one.direction], 1, one.direction) for one in drawn.changes]
-    told = [wording.describe_alarm(alarm, ()) for alarm in drawn.alarms]
-    signs = [(wording.OPEN_SIGN if one.open else wording.CLOSED_SIGN, one.alarm.change) for one in told]
+def _marks(drawable: DrawableSeries) -> list[svg.Mark]:
+    steps = [svg.Mark(change.first, MARKS[change.direction], 1, change.direction) for change in drawable.changes]
+    signs = [(wording.OPEN_SIGN if is_open(alarm) else wording.CLOSED_SIGN, alarm.change) for alarm in drawable.alarms]
     return steps + [svg.Mark(change.first, sign, 0, change.direction) for sign, change in signs]
 
 
 def _without(sources: Sources, rows: Any) -> list[str]:
     """Describe the nights without a ratio, grouping successive nights that have the same reason."""
     outcome, reason = sources.columns["outcome"], sources.columns["reason"]
-    found = []
+    lines = []
     for (ended, because), same in groupby(rows.tolist(), key=lambda row: (outcome.text(row), reason.text(row))):
         nights = sorted({day(int(sources.night[row])) for row in same})
         word = "too few rounds" if ended == "measured" else ended
-        found.append(
+        lines.append(
             f"{wording.span(nights[0], nights[-1])}, {wording.nights(len(nights))}: {word}"
             + (f": {because}" if because else "")
         )
-    return found
+    return lines
 
 
-def _latest(told: Sequence[str], what: str) -> tuple[str, ...]:
+def _latest(lines: Sequence[str], what: str) -> tuple[str, ...]:
     """Return the latest entries, newest first, and how many came before."""
-    shown = tuple(reversed(told[-MOST_LISTED:]))
-    more = len(told) - len(shown)
-    return (*shown, f"and {more} {what} before") if more else shown
+    latest = tuple(reversed(lines[-MOST_LISTED:]))
+    more = len(lines) - len(latest)
+    return (*latest, f"and {more} {what} before") if more else latest
 
 
 def _facts(around: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the environment of the latest night."""
-    return tuple((TOLD[name][0].upper() + TOLD[name][1:], fact) for name, fact in around.items() if fact)
+    return tuple((NAMES[name][0].upper() + NAMES[name][1:], fact) for name, fact in around.items() if fact)
 
 
-def _rows(sources: Sources, drawn: Sequence[Drawn]) -> tuple[Markup, int]:
+def _rows(sources: Sources, drawables: Sequence[DrawableSeries]) -> tuple[Markup, int]:
     """Return the rows of the table, newest first, and their number.
 
     End tags of cells and rows are omitted, as HTML allows: a site has half a million of them.
     """
-    runs = _runs(sources, np.concatenate([one.line.rows for one in drawn]))
+    runs = _runs(sources, np.concatenate([drawable.series.rows for drawable in drawables]))
     nights = list(runs)
-    columns = [map(_cells(sources, one).get, nights, repeat("")) for one in drawn]
+    columns = [map(_cells(sources, drawable).get, nights, repeat("")) for drawable in drawables]
     rows = zip(map(_head, nights), *columns, runs.values(), strict=True)
     return Markup("\n".join(map("<td>".join, rows))), len(nights)  # noqa: S704
 
 
-def _cells(sources: Sources, drawn: Drawn) -> dict[int, str]:
+def _cells(sources: Sources, drawable: DrawableSeries) -> dict[int, str]:
     """Return the cells of a series by the number of the day."""
-    line, values = drawn.line, drawn.line.nightly
+    series, values = drawable.series, drawable.series.nightly
     outcome, build = sources.columns["outcome"], sources.columns["build"]
-    without = line.rows[~sources.timed[line.rows]].tolist()
-    found = {int(sources.night[row]): _safe(outcome.text(row)) for row in without}
-    found.update(zip(values.night.tolist(), wording.cells(values.effect, values.half_widths()), strict=True))
-    if build.text(line.rows[-1]) != drawn.key.version:
-        for row in line.rows.tolist():
+    without = series.rows[~sources.timed[series.rows]].tolist()
+    cells = {int(sources.night[row]): _safe(outcome.text(row)) for row in without}
+    cells.update(zip(values.night.tolist(), wording.cells(values.effect, values.half_widths()), strict=True))
+    if build.text(series.rows[-1]) != drawable.key.version:
+        for row in series.rows.tolist():
             night = int(sources.night[row])
-            found[night] += f" <i>{_safe(build.text(row))}</i>"
-    return found
+            cells[night] += f" <i>{_safe(build.text(row))}</i>"
+    return cells
 
 
 @cache
@@ -215,10 +216,10 @@ def _runs(sources: Sources, rows: Any) -> dict[int, str]:
     pairs = np.unique(sources.night[rows] * many + column.codes[rows])[::-1]
     name = pairs.tobytes()
     if name not in sources.told_runs:
-        found: dict[int, list[str]] = defaultdict(list)
+        by_night: dict[int, list[str]] = defaultdict(list)
         for pair in pairs.tolist():
-            found[pair // many].append(_run(sources.runs, column.texts[pair % many]))
-        sources.told_runs[name] = {night: " ".join(of_night) for night, of_night in found.items()}
+            by_night[pair // many].append(_run(sources.runs, column.texts[pair % many]))
+        sources.told_runs[name] = {night: " ".join(of_night) for night, of_night in by_night.items()}
     return sources.told_runs[name]
 
 

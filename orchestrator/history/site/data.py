@@ -17,7 +17,7 @@ from orchestrator.errors import UsageError
 from orchestrator.history.alarms.steps import changes
 from orchestrator.history.model import Alarm, Change, Key, Value
 from orchestrator.history.schema import OF_SURROUNDINGS
-from orchestrator.history.series_arrays import Coded, SeriesArrays, Values, all_lines, has_value
+from orchestrator.history.series import Coded, SeriesArrays, Values, all_arrays, has_value
 from orchestrator.plan.pairs import in_order
 
 # What a run's folder is called; anything else is told, and not looked for.
@@ -26,7 +26,7 @@ COLUMNS = ("run", "build", "outcome", "reason")
 
 
 @dataclass(frozen=True, order=True)
-class Place:
+class SeriesSetup:
     """The properties that series have in common if their versions are shown side by side."""
 
     reference: str
@@ -35,25 +35,25 @@ class Place:
     device: str
 
     @classmethod
-    def of(cls, key: Key) -> "Place":
+    def of(cls, key: Key) -> "SeriesSetup":
         return cls(key.reference, key.host, key.engine, key.device)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Drawn:
+class DrawableSeries:
     """A series, ready to be drawn."""
 
-    line: SeriesArrays
+    series: SeriesArrays
     changes: tuple[Change, ...]
     alarms: tuple[Alarm, ...]
 
     @property
     def key(self) -> Key:
-        return self.line.key
+        return self.series.key
 
     @cached_property
     def pieces(self) -> tuple[Values, ...]:
-        return tuple(piece.values for piece in self.line.pieces)
+        return tuple(piece.values for piece in self.series.pieces)
 
     @cached_property
     def widths(self) -> tuple[Any, ...]:
@@ -61,14 +61,14 @@ class Drawn:
 
     @property
     def effects(self) -> Any:
-        return self.line.nightly.effect
+        return self.series.nightly.effect
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Runs:
     """The location of run directories as seen from the site: next to the history, or where they are published."""
 
-    folder: Path
+    directory: Path
     address: str
     url: str | None
 
@@ -79,7 +79,7 @@ class Runs:
         """
         if not NAME.fullmatch(run):
             return ""
-        path = self.folder / run
+        path = self.directory / run
         page = "report.html" if (path / "report.html").is_file() else ""
         if self.url is None and not path.is_dir():
             return ""
@@ -87,12 +87,12 @@ class Runs:
         return f"{'' if '://' in base or base.startswith('/') else home}{base}/{quote(run, safe='')}/{page}"
 
 
-def runs_at(folder: Path, out: Path, url: str | None) -> Runs:
+def runs_at(directory: Path, site_directory: Path, url: str | None) -> Runs:
     if url is not None and urlsplit(url).scheme not in ("", "http", "https"):
         raise UsageError(f"--runs-url {url}: give an http or https address, or a path as seen from the site")
     return Runs(
-        folder=folder,
-        address=quote(os.path.relpath(folder.resolve(), out.resolve())),
+        directory=directory,
+        address=quote(os.path.relpath(directory.resolve(), site_directory.resolve())),
         url=url.rstrip("/") if url is not None else None,
     )
 
@@ -100,43 +100,43 @@ def runs_at(folder: Path, out: Path, url: str | None) -> Runs:
 class Sources:
     def __init__(self, table: pa.Table, alarms: Sequence[Alarm], runs: Runs) -> None:
         self.runs = runs
-        self.lines = all_lines(table)
+        self.series = all_arrays(table)
         self.night = table.column("night").cast(pa.int32()).to_numpy().astype(np.int64)
         self.timed = has_value(table)
         self.columns = {name: Coded.of(table, name) for name in COLUMNS}
         latest = table.select(OF_SURROUNDINGS).take(
-            pa.array([line.rows[-1] for line in self.lines.values()], pa.int64())
+            pa.array([series.rows[-1] for series in self.series.values()], pa.int64())
         )
         # What the latest night of each series was measured in.
-        self.around: dict[Key, dict[str, str]] = dict(zip(self.lines, latest.to_pylist(), strict=True))
+        self.around: dict[Key, dict[str, str]] = dict(zip(self.series, latest.to_pylist(), strict=True))
         self.alarms: dict[Key, list[Alarm]] = defaultdict(list)
         for alarm in alarms:
             self.alarms[alarm.key].append(alarm)
         # What was run in the nights of a case: the same in most of them.
         self.told_runs: dict[bytes, dict[int, str]] = {}
-        # Of each place the nights that there are, so that all its charts begin and end together.
-        self.nights: dict[Place, tuple[int, int]] = {}
-        self.cases: dict[str, dict[Place, list[Key]]] = defaultdict(lambda: defaultdict(list))
-        for key, line in self.lines.items():
-            place = Place.of(key)
-            nights = self.night[line.rows]
+        # Of each setup the nights that there are, so that all its charts begin and end together.
+        self.nights: dict[SeriesSetup, tuple[int, int]] = {}
+        self.cases: dict[str, dict[SeriesSetup, list[Key]]] = defaultdict(lambda: defaultdict(list))
+        for key, series in self.series.items():
+            setup = SeriesSetup.of(key)
+            nights = self.night[series.rows]
             first, last = int(nights.min()), int(nights.max())
-            known = self.nights.get(place, (first, last))
-            self.nights[place] = min(first, known[0]), max(last, known[1])
-            self.cases[key.case][place].append(key)
+            span = self.nights.get(setup, (first, last))
+            self.nights[setup] = min(first, span[0]), max(last, span[1])
+            self.cases[key.case][setup].append(key)
 
-    def draw_case(self, keys: Sequence[Key]) -> list[Drawn]:
-        """Return the series of one case and place: versions in order, the control arm last."""
+    def draw_case(self, keys: Sequence[Key]) -> list[DrawableSeries]:
+        """Return the series of one case and setup: versions in order, the control arm last."""
         by_version = {key.version: key for key in keys}
         own = in_order(by_version)
-        control = self.lines.get(keys[0].control)
+        control = self.series.get(keys[0].control)
         beside = control.nightly.objects() if control and own else ()
-        found = [self._draw_series(by_version[version], beside) for version in own]
-        return found + [self._draw_series(key, ()) for key in sorted(keys) if key.is_control]
+        drawables = [self._draw_series(by_version[version], beside) for version in own]
+        return drawables + [self._draw_series(key, ()) for key in sorted(keys) if key.is_control]
 
-    def _draw_series(self, key: Key, beside: Sequence[Value]) -> Drawn:
-        line = self.lines[key]
+    def _draw_series(self, key: Key, beside: Sequence[Value]) -> DrawableSeries:
+        series = self.series[key]
         # Of the control arm every step is chance.
-        segments = () if key.is_control else line.segments(beside)
-        found = tuple(change for segment in segments for change in changes(segment))
-        return Drawn(line=line, changes=found, alarms=tuple(self.alarms.get(key, ())))
+        segments = () if key.is_control else series.segments(beside)
+        steps = tuple(change for segment in segments for change in changes(segment))
+        return DrawableSeries(series=series, changes=steps, alarms=tuple(self.alarms.get(key, ())))

@@ -35,15 +35,15 @@ def entries(events: Iterable[Event]) -> list[FeedEntry]:
     The events must be in the order in which they happened.
     """
     alarms: dict[str, Alarm] = {}
-    found = []
+    feed_entries = []
     for event in events:
         if isinstance(event, AlarmOpened):
             alarms[event.alarm.id] = event.alarm
-            found.append(FeedEntry(alarm=event.alarm, recovered=False, at=event.at))
+            feed_entries.append(FeedEntry(alarm=event.alarm, recovered=False, at=event.at))
         elif isinstance(event, Moved) and event.alarm in alarms and _is_found(event):
             recovered = event.state == "recovered"
-            found.append(FeedEntry(alarm=alarms[event.alarm], recovered=recovered, at=event.at, note=event.note))
-    return found[::-1][:MOST_ENTRIES]
+            feed_entries.append(FeedEntry(alarm=alarms[event.alarm], recovered=recovered, at=event.at, note=event.note))
+    return feed_entries[::-1][:MOST_ENTRIES]
 
 
 def _is_found(event: Moved) -> bool:
@@ -51,20 +51,20 @@ def _is_found(event: Moved) -> bool:
     return event.state == "recovered" or (event.state == "new" and event.night is not None)
 
 
-def atom(found: Iterable[FeedEntry], first_run: str, cases: Collection[str]) -> bytes:
+def atom(feed_entries: Iterable[FeedEntry], first_run: str, cases: Collection[str]) -> bytes:
     """Return the feed as XML.
 
     `first_run` is the oldest run of the history. Its name distinguishes this feed from those of other histories.
     """
-    found = list(found)
+    feed_entries = list(feed_entries)
     feed = ElementTree.Element("feed", xmlns=ATOM)
     _text(feed, "id", _urn(f"feed\n{first_run}"))
     _text(feed, "title", "tfcompare: alarms")
-    _text(feed, "updated", _utc(max((one.at for one in found), default=NOTHING_YET)))
+    _text(feed, "updated", _utc(max((entry.at for entry in feed_entries), default=NOTHING_YET)))
     ElementTree.SubElement(feed, "link", rel="self", type="application/atom+xml", href="feed.xml")
     ElementTree.SubElement(feed, "link", rel="alternate", type="text/html", href="alarms.html")
     _text(ElementTree.SubElement(feed, "author"), "name", "tfcompare")
-    for entry in found:
+    for entry in feed_entries:
         _entry(ElementTree.SubElement(feed, "entry"), entry, cases)
     ElementTree.indent(feed)
     return bytes(ElementTree.tostring(feed, encoding="utf-8", xml_declaration=True)) + b"\n"
@@ -72,12 +72,12 @@ def atom(found: Iterable[FeedEntry], first_run: str, cases: Collection[str]) -> 
 
 def _entry(element: ElementTree.Element, entry: FeedEntry, cases: Collection[str]) -> None:
     alarm = entry.alarm
-    said = wording.describe_alarm(alarm, cases)
+    description = wording.describe_alarm(alarm, cases)
     _text(element, "id", entry.id)
     _text(element, "title", ("Recovered: " if entry.recovered else "") + wording.headline(alarm))
     _text(element, "updated", _utc(entry.at))
     _text(element, "published", _utc(entry.at))
-    ElementTree.SubElement(element, "link", rel="alternate", type="text/html", href=said.page or "alarms.html")
+    ElementTree.SubElement(element, "link", rel="alternate", type="text/html", href=description.page or "alarms.html")
     ElementTree.SubElement(element, "category", term="recovered" if entry.recovered else "new")
     ElementTree.SubElement(element, "category", term=alarm.change.direction)
     lines = [
@@ -97,8 +97,8 @@ def _text(parent: ElementTree.Element, name: str, text: str, **attributes: str) 
     ElementTree.SubElement(parent, name, attributes).text = safe
 
 
-def _utc(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}Z"
+def _utc(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}Z"
 
 
 def _urn(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The first page: one grid per place, with a row per case and a small chart per version, and the open alarms."""
+"""The first page: one grid per setup, with a row per case and a small chart per version, and the open alarms."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,11 +7,11 @@ from datetime import date
 import numpy as np
 
 from orchestrator.history.model import Alarm
-from orchestrator.history.series_arrays import day
+from orchestrator.history.series import day
 from orchestrator.history.site import svg, wording
 from orchestrator.history.site.case import title
-from orchestrator.history.site.data import Drawn, Place, Sources
-from orchestrator.history.site.wording import Said
+from orchestrator.history.site.data import DrawableSeries, SeriesSetup, Sources
+from orchestrator.history.site.wording import AlarmDescription
 from orchestrator.reports.columns import ratio
 from orchestrator.terminal.text import escape_unprintable
 
@@ -24,7 +24,7 @@ class OverviewCell:
     link: str = ""
     ratio: str = ""
     line: str = ""
-    alarms: tuple[Said, ...] = ()
+    alarms: tuple[AlarmDescription, ...] = ()
     step: str = ""
     note: str = ""
 
@@ -42,62 +42,62 @@ class OverviewRow:
 
 @dataclass(frozen=True, kw_only=True)
 class OverviewGrid:
-    place: Place
+    setup: SeriesSetup
     title: str
     headers: tuple[str, ...]
     rows: tuple[OverviewRow, ...]
 
 
-def row(sources: Sources, case: str, place: Place, drawn: Sequence[Drawn]) -> OverviewRow:
-    first, last = sources.nights[place]
-    return OverviewRow(
-        case=case, page=wording.page_of(case), cells=tuple(_cell(sources, one, first, last) for one in drawn)
-    )
+def row(sources: Sources, case: str, setup: SeriesSetup, drawables: Sequence[DrawableSeries]) -> OverviewRow:
+    first, last = sources.nights[setup]
+    cells = tuple(_cell(sources, drawable, first, last) for drawable in drawables)
+    return OverviewRow(case=case, page=wording.page_of(case), cells=cells)
 
 
-def grids(rows: dict[Place, list[OverviewRow]]) -> list[OverviewGrid]:
-    """Return the grids, in which every row has a cell for every version of its place."""
-    found = []
-    for place, of_place in sorted(rows.items()):
-        headers = tuple(dict.fromkeys(cell.version for one in of_place for cell in one.cells))
-        found.append(
+def grids(rows: dict[SeriesSetup, list[OverviewRow]]) -> list[OverviewGrid]:
+    """Return the grids, in which every row has a cell for every version of its setup."""
+    overviews = []
+    for setup, of_place in sorted(rows.items()):
+        headers = tuple(dict.fromkeys(cell.version for row in of_place for cell in row.cells))
+        overviews.append(
             OverviewGrid(
-                place=place,
-                title=f"Against {place.reference} on {place.host}, {place.engine}, {place.device}",
+                setup=setup,
+                title=f"Against {setup.reference} on {setup.host}, {setup.engine}, {setup.device}",
                 headers=headers,
-                rows=tuple(_fill(one, headers) for one in of_place),
+                rows=tuple(_fill(row, headers) for row in of_place),
             )
         )
-    return found
+    return overviews
 
 
-def _fill(one: OverviewRow, headers: Sequence[str]) -> OverviewRow:
-    known = {cell.version: cell for cell in one.cells}
-    return replace(one, cells=tuple(known.get(version) or OverviewCell(version=version) for version in headers))
+def _fill(row: OverviewRow, headers: Sequence[str]) -> OverviewRow:
+    by_version = {cell.version: cell for cell in row.cells}
+    return replace(row, cells=tuple(by_version.get(version) or OverviewCell(version=version) for version in headers))
 
 
-def _cell(sources: Sources, drawn: Drawn, first: int, last: int) -> OverviewCell:
-    key, values = drawn.key, drawn.line.nightly
-    alarms: Sequence[Alarm] = drawn.alarms
-    told = [wording.describe_alarm(alarm, sources.cases) for alarm in alarms]
+def _cell(sources: Sources, drawable: DrawableSeries, first: int, last: int) -> OverviewCell:
+    key, values = drawable.key, drawable.series.nightly
+    alarms: Sequence[Alarm] = drawable.alarms
+    descriptions = [wording.describe_alarm(alarm, sources.cases) for alarm in alarms]
     latest = ratio(float(np.exp(values.effect[-1]))) if len(values) else ""
-    steps = drawn.changes[-1:]
+    steps = drawable.changes[-1:]
+    begins = [change.first for change in drawable.changes]
     label = f"{title(key)}: {latest}" + "".join(f", {wording.step(change)}" for change in steps)
     return OverviewCell(
         version=title(key),
         link=f"{wording.page_of(key.case)}#{wording.anchor(key)}",
         ratio=latest,
-        line=svg.spark(drawn.pieces, first, last, [one.first for one in drawn.changes], escape_unprintable(label)),
-        alarms=tuple(one for one in told if one.open),
+        line=svg.spark(drawable.pieces, first, last, begins, escape_unprintable(label)),
+        alarms=tuple(description for description in descriptions if description.open),
         # An open alarm says it already.
-        step=wording.step(steps[0]) if steps and not any(one.open for one in told) else "",
-        note=_note(sources, drawn, day(last)),
+        step=wording.step(steps[0]) if steps and not any(description.open for description in descriptions) else "",
+        note=_note(sources, drawable, day(last)),
     )
 
 
-def _note(sources: Sources, drawn: Drawn, last: date) -> str:
+def _note(sources: Sources, drawable: DrawableSeries, last: date) -> str:
     """Return why the last night of a series differs from that of the other series, or ''."""
-    row = drawn.line.rows[-1]
+    row = drawable.series.rows[-1]
     night = day(int(sources.night[row]))
     outcome = sources.columns["outcome"].text(row)
     if night != last:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from orchestrator.history.series_arrays import EPOCH, Values, day
+from orchestrator.history.series import EPOCH, Values, day
 
 WIDTH = 2000
 # Of a coordinate's unit there are so many in a pixel of height.
@@ -73,7 +73,7 @@ class Scale:
 
 def scale(values: Sequence[Values], widths: Sequence[Any], first: int, last: int, height: int) -> Scale:
     """Return the scale for everything that is drawn together; wide intervals of single nights may exceed it."""
-    effects = np.concatenate([one.effect for one in values])
+    effects = np.concatenate([piece.effect for piece in values])
     half = float(np.median(np.concatenate(widths)))
     low, high = float(effects.min()) - half, float(effects.max()) + half
     more = max(LEAST_SPAN - (high - low), 0.1 * (high - low)) / 2
@@ -81,7 +81,7 @@ def scale(values: Sequence[Values], widths: Sequence[Any], first: int, last: int
 
 
 def chart(
-    drawn: Scale,
+    scale: Scale,
     pieces: Sequence[Values],
     widths: Sequence[Any],
     *,
@@ -96,39 +96,39 @@ def chart(
     `cuts` are where segments begin. `without` are nights that have no ratio.
     """
     top = MARKS_PX if marks else 8
-    tall = drawn.height * FINE
-    lines = [f"M0 {y}H{WIDTH}" for _, y in _ratios(drawn)]
+    tall = scale.height * FINE
+    lines = [f"M0 {y}H{WIDTH}" for _, y in _ratios(scale)]
     paths = [f'<path class="grid" d="{"".join(lines)}"/>']
-    paths += [f'<path class="one" d="M0 {int(drawn.y(0.0))}H{WIDTH}"/>'] if drawn.low < 0 < drawn.high else []
-    paths += _band(drawn, pieces, widths)
-    if cut := "".join(f"M{drawn.x(at)} 0V{tall}" for at in cuts):
+    paths += [f'<path class="one" d="M0 {int(scale.y(0.0))}H{WIDTH}"/>'] if scale.low < 0 < scale.high else []
+    paths += _band(scale, pieces, widths)
+    if cut := "".join(f"M{scale.x(night)} 0V{tall}" for night in cuts):
         paths.append(f'<path class="cut" d="{cut}"/>')
-    paths += _dots(drawn, pieces)
+    paths += _dots(scale, pieces)
     if level := "".join(
-        f"M{drawn.x(one.first)} {drawn.y(one.effect)}H{max(drawn.x(one.last), drawn.x(one.first) + 4)}"
-        for one in levels
+        f"M{scale.x(mean.first)} {scale.y(mean.effect)}H{max(scale.x(mean.last), scale.x(mean.first) + 4)}"
+        for mean in levels
     ):
         paths.append(f'<path class="level" d="{level}"/>')
     if len(without):
-        gone = "".join(f"M{x} {tall - 28}v28" for x in drawn.x(np.asarray(without)).tolist())
+        gone = "".join(f"M{x} {tall - 28}v28" for x in scale.x(np.asarray(without)).tolist())
         paths.append(f'<path class="gone" d="{gone}"/>')
     signs = "".join(
-        f'<text class="sign {one.style}" x="{_percent(drawn, one.night)}" y="{12 + 15 * one.row}">{one.sign}</text>'
-        for one in marks
+        f'<text class="sign {mark.style}" x="{_percent(scale, mark.night)}" y="{12 + 15 * mark.row}">{mark.sign}</text>'
+        for mark in marks
     )
-    bottom = top + drawn.height
+    bottom = top + scale.height
     return Markup(  # noqa: S704
         f'<svg class="ratios" aria-hidden="true" height="{bottom + AXIS_PX}">'
-        + "".join(f'<text x="100%" dx="-6" y="{top + y / FINE + 4:.0f}">{told}</text>' for told, y in _ratios(drawn))
+        + "".join(f'<text x="100%" dx="-6" y="{top + y / FINE + 4:.0f}">{text}</text>' for text, y in _ratios(scale))
         + f'</svg><svg class="body" role="img" aria-label="{Markup.escape(label)}" height="{bottom + AXIS_PX}">'
-        f'<svg y="{top}" width="100%" height="{drawn.height}" viewBox="0 0 {WIDTH} {tall}" preserveAspectRatio="none">'
+        f'<svg y="{top}" width="100%" height="{scale.height}" viewBox="0 0 {WIDTH} {tall}" preserveAspectRatio="none">'
         + "".join(paths)
         + f'</svg>{signs}<line class="cursor" x1="-1%" x2="-1%" y1="{top}" y2="{bottom}"/>'
         + "".join(
-            f'<text class="date" x="{_percent(drawn, at)}" y="{bottom + 15}">{at:%Y-%m-%d}</text>'
+            f'<text class="date" x="{_percent(scale, tick)}" y="{bottom + 15}">{tick:%Y-%m-%d}</text>'
             if named
-            else f'<text class="date" x="{_percent(drawn, at)}" y="{bottom + 15}">{at:%Y-%m}</text>'
-            for at, named in _dates(drawn)
+            else f'<text class="date" x="{_percent(scale, tick)}" y="{bottom + 15}">{tick:%Y-%m}</text>'
+            for tick, named in _dates(scale)
         )
         + "</svg>"
     )
@@ -139,15 +139,15 @@ def spark(pieces: Sequence[Values], first: int, last: int, changes: Iterable[dat
     if not any(len(piece) for piece in pieces):
         return Markup()
     summed = [_sum_up(piece, first, last) for piece in pieces if len(piece)]
-    effects = np.concatenate([one.effect for one in summed])
+    effects = np.concatenate([values.effect for values in summed])
     middle = float(effects.max() + effects.min()) / 2
     half = max(float(effects.max() - effects.min()) * 1.15, LEAST_SPARK_SPAN) / 2
-    drawn = Scale(first=first, last=last, low=middle - half, high=middle + half, height=SPARK_HEIGHT // FINE)
+    scale = Scale(first=first, last=last, low=middle - half, high=middle + half, height=SPARK_HEIGHT // FINE)
     line = []
-    for one in summed:
-        x = np.rint(drawn.across(one.night) * SPARK_WIDTH).astype(np.int64)
-        line.append(_path(x, drawn.y(one.effect)) + ("h1" if len(one) == 1 else ""))
-    ticks = "".join(f"M{drawn.across(_number(night)) * SPARK_WIDTH:.0f} 0V{SPARK_HEIGHT}" for night in changes)
+    for values in summed:
+        x = np.rint(scale.across(values.night) * SPARK_WIDTH).astype(np.int64)
+        line.append(_path(x, scale.y(values.effect)) + ("h1" if len(values) == 1 else ""))
+    ticks = "".join(f"M{scale.across(_number(night)) * SPARK_WIDTH:.0f} 0V{SPARK_HEIGHT}" for night in changes)
     return Markup(  # noqa: S704
         f'<svg class="spark" role="img" aria-label="{Markup.escape(label)}" '
         f'viewBox="0 0 {SPARK_WIDTH} {SPARK_HEIGHT}" preserveAspectRatio="none">'
@@ -156,14 +156,14 @@ def spark(pieces: Sequence[Values], first: int, last: int, changes: Iterable[dat
     )
 
 
-def _band(drawn: Scale, pieces: Sequence[Values], widths: Sequence[Any]) -> list[str]:
-    found = []
+def _band(scale: Scale, pieces: Sequence[Values], widths: Sequence[Any]) -> list[str]:
+    paths = []
     for piece, half in zip(pieces, widths, strict=True):
-        x, upper, lower = drawn.x(piece.night), drawn.y(piece.effect + half), drawn.y(piece.effect - half)
+        x, upper, lower = scale.x(piece.night), scale.y(piece.effect + half), scale.y(piece.effect - half)
         for low, high in pairwise(_edges(piece.night)):
             around = np.concatenate([x[low:high], x[low:high][::-1]])
-            found.append(_path(around, np.concatenate([upper[low:high], lower[low:high][::-1]])) + "z")
-    return [f'<path class="band" d="{"".join(found)}"/>'] if found else []
+            paths.append(_path(around, np.concatenate([upper[low:high], lower[low:high][::-1]])) + "z")
+    return [f'<path class="band" d="{"".join(paths)}"/>'] if paths else []
 
 
 def _edges(nights: Any) -> list[int]:
@@ -175,9 +175,9 @@ def _edges(nights: Any) -> list[int]:
     return [0, *far, len(nights)]
 
 
-def _dots(drawn: Scale, pieces: Sequence[Values]) -> list[str]:
-    x = np.concatenate([drawn.x(piece.night) for piece in pieces])
-    y = np.concatenate([drawn.y(piece.effect) for piece in pieces])
+def _dots(scale: Scale, pieces: Sequence[Values]) -> list[str]:
+    x = np.concatenate([scale.x(piece.night) for piece in pieces])
+    y = np.concatenate([scale.y(piece.effect) for piece in pieces])
     if not len(x):
         return []
     dots = [f"m{right} {down}h0" for right, down in zip(*_moves(x, y), strict=True)]
@@ -208,39 +208,41 @@ def _sum_up(values: Values, first: int, last: int) -> Values:
     return Values(nights, values.effect[middle], values.error[middle], values.rounds[middle])
 
 
-def _ratios(drawn: Scale) -> list[tuple[str, int]]:
+def _ratios(scale: Scale) -> list[tuple[str, int]]:
     """Return round ratios, and how far down each of them is."""
-    low, high = math.exp(drawn.low), math.exp(drawn.high)
+    low, high = math.exp(scale.low), math.exp(scale.high)
     fitting = (step for step in STEPS if high / step - low / step <= MOST_TICKS)
     step = next(fitting, None) if high < 8 * low else None
     if step:
         digits = 3 if step < 0.01 else 2 if step < 0.1 else 1
-        found = [(number * step, digits) for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        ratios = [(number * step, digits) for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
     else:
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         all_ = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
-        found = [(ratio, 0 if ratio >= 1 else -math.floor(math.log10(ratio))) for ratio in all_ if low <= ratio <= high]
-        if len(found) > 2 * MOST_TICKS:
-            found = found[:: math.ceil(len(found) / MOST_TICKS)]
-    return [(f"{ratio:.{digits}f}x", int(drawn.y(math.log(ratio)))) for ratio, digits in found if ratio > 0]
+        ratios = [
+            (ratio, 0 if ratio >= 1 else -math.floor(math.log10(ratio))) for ratio in all_ if low <= ratio <= high
+        ]
+        if len(ratios) > 2 * MOST_TICKS:
+            ratios = ratios[:: math.ceil(len(ratios) / MOST_TICKS)]
+    return [(f"{ratio:.{digits}f}x", int(scale.y(math.log(ratio)))) for ratio, digits in ratios if ratio > 0]
 
 
-def _dates(drawn: Scale) -> list[tuple[date, bool]]:
+def _dates(scale: Scale) -> list[tuple[date, bool]]:
     """Return the beginnings of months or, for a short period, its ends as full dates."""
-    first, last = day(drawn.first), day(drawn.last)
-    if drawn.last - drawn.first < 70:
+    first, last = day(scale.first), day(scale.last)
+    if scale.last - scale.first < 70:
         return [(first, True), (last, True)] if last > first else [(first, True)]
     months = (last.year - first.year) * 12 + last.month - first.month
     every = next(step for step in (1, 2, 3, 6, 12, 24, 60, 120, 1200) if months / step <= MOST_TICKS)
     begun = first.year * 12 + first.month - 1
     wanted = [number for number in range(begun, begun + months + 1) if number % every == 0]
-    found = [date(number // 12, number % 12 + 1, 1) for number in wanted]
-    return [(at, False) for at in found if 0.06 < drawn.across(_number(at)) < 0.94]
+    ticks = [date(number // 12, number % 12 + 1, 1) for number in wanted]
+    return [(tick, False) for tick in ticks if 0.06 < scale.across(_number(tick)) < 0.94]
 
 
-def _number(at: date) -> int:
-    return (at - EPOCH).days
+def _number(night: date) -> int:
+    return (night - EPOCH).days
 
 
-def _percent(drawn: Scale, at: date) -> str:
-    return f"{100 * drawn.across(_number(at)):.2f}%"
+def _percent(scale: Scale, night: date) -> str:
+    return f"{100 * scale.across(_number(night)):.2f}%"

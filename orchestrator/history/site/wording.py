@@ -18,7 +18,7 @@ OPEN_SIGN, CLOSED_SIGN = "◆", "◇"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class AlarmDescription:
     """An alarm in words; `page` is empty if the history has no point of its case."""
 
     alarm: Alarm
@@ -31,9 +31,9 @@ class Said:
         return MARKS[self.alarm.change.direction]
 
 
-def describe_alarm(alarm: Alarm, known: Iterable[str]) -> Said:
-    page = f"{page_of(alarm.key.case)}#{anchor(alarm.key)}" if alarm.key.case in known else ""
-    return Said(alarm=alarm, page=page, size=size(alarm.change), open=is_open(alarm))
+def describe_alarm(alarm: Alarm, cases: Iterable[str]) -> AlarmDescription:
+    page = f"{page_of(alarm.key.case)}#{anchor(alarm.key)}" if alarm.key.case in cases else ""
+    return AlarmDescription(alarm=alarm, page=page, size=size(alarm.change), open=is_open(alarm))
 
 
 def size(change: Change) -> str:
@@ -72,7 +72,7 @@ def fine(value: float) -> str:
 
 def cells(effects: Any, widths: Any) -> list[str]:
     """Format ratios with their intervals; there may be half a million."""
-    columns = [np.exp(one) for one in (effects, effects - widths, effects + widths)]
+    columns = [np.exp(logs) for logs in (effects, effects - widths, effects + widths)]
     rows = zip(*(column.tolist() for column in columns), strict=True)
     if len(effects) and columns[1].min() >= 0.1 and columns[2].max() < 9.9995:
         return [f"{middle:.3f} ({low:.3f}–{high:.3f})" for middle, low, high in rows]

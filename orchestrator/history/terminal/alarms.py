@@ -35,16 +35,16 @@ def brief(alarms: Sequence[Alarm]) -> Iterator[RenderableType]:
             f" {alarm.id} {alarm.state:<9} {size} in {alarm.key.version} since {change.first}", style(alarm)
         )
         yield Padding(safe_text(_case_with_spaces(alarm)), INDENT)
-        if said := note(alarm):
-            yield Padding(safe_text(clip(said, LONGEST), style="dim"), INDENT)
+        if remark := note(alarm):
+            yield Padding(safe_text(clip(remark, LONGEST), style="dim"), INDENT)
 
 
 def render_alarms(alarms: Sequence[Alarm], *, whole: bool) -> Iterator[Text]:
-    shown = [alarm for alarm in sort_alarms(alarms) if whole or is_open(alarm)]
-    if not shown:
+    listed = [alarm for alarm in sort_alarms(alarms) if whole or is_open(alarm)]
+    if not listed:
         yield safe_text("no alarm is open" + ("; --all shows those that were" if alarms else ""))
-    for place, alarm in enumerate(shown):
-        if place:
+    for index, alarm in enumerate(listed):
+        if index:
             yield Text()
         yield from _everything(alarm)
 
@@ -57,8 +57,8 @@ def step(change: Change) -> str:
 
 
 def format_alarm_state(alarm: Alarm) -> str:
-    said = note(alarm)
-    return f"alarm {alarm.id} is {alarm.state}{f': {clip(said, LONGEST)}' if said else ''}"
+    remark = note(alarm)
+    return f"alarm {alarm.id} is {alarm.state}{f': {clip(remark, LONGEST)}' if remark else ''}"
 
 
 def note(alarm: Alarm) -> str:
@@ -82,8 +82,8 @@ def _interval(change: Change) -> str:
     return between(change.ci_low, change.ci_high)
 
 
-def many(count: int, one: str, several: str = "") -> str:
-    return f"{count} {one if count == 1 else several or f'{one}s'}"
+def many(count: int, singular: str, plural: str = "") -> str:
+    return f"{count} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 def _everything(alarm: Alarm) -> Iterator[Text]:
@@ -91,8 +91,8 @@ def _everything(alarm: Alarm) -> Iterator[Text]:
     yield safe_text(f"{alarm.id} {alarm.state} {step(change)}", style=style(alarm) or "bold")
     yield safe_text(f"  {key.case} in {key.version} against {key.reference}")
     yield safe_text(f"  host {key.host} · {key.engine} · {key.device} · run {alarm.run} · {FOUND_BY[alarm.found_by]}")
-    if said := note(alarm):
-        yield safe_text(f"  note: {clip(said, LONGEST)}")
+    if remark := note(alarm):
+        yield safe_text(f"  note: {clip(remark, LONGEST)}")
     changed = "; ".join(alarm.surroundings) or "nothing that is known of"
     yield safe_text(f"  changed since {change.last}: {changed}")
     for name, command in (("reproduce", alarm.reproduce), ("bisect", alarm.bisect)):

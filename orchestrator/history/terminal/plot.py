@@ -41,13 +41,13 @@ class _Column:
 
     @property
     def middle(self) -> float:
-        return median(one.effect for one in self.values)
+        return median(value.effect for value in self.values)
 
     @property
     def span(self) -> tuple[float, float]:
         """The interval of one night; for several nights, the range from the lowest to the highest."""
         if len(self.values) > 1:
-            return min(one.effect for one in self.values), max(one.effect for one in self.values)
+            return min(value.effect for value in self.values), max(value.effect for value in self.values)
         low, high = bounds(self.values[0])
         return math.log(low), math.log(high)
 
@@ -60,23 +60,23 @@ def plot(rows: Sequence[NightRow], changes: Mapping[date, Direction], width: int
     if not any(row.value for row in rows):
         return []
     columns = _columns(rows, changes, min(width - LABEL - 3, MOST_CELLS))
-    scale = _Scale.over([one for one in columns if one.values])
+    scale = _Scale.over([column for column in columns if column.values])
     labels = scale.labels()
-    left = LABEL + 2
+    indent = LABEL + 2
     lines = [
-        f"{label:>{left - 1}}{'┤' if label else WHISKER}{''.join(cells)}".rstrip()
-        for label, cells in zip(labels, zip(*(_cells(one, scale) for one in columns), strict=True), strict=True)
+        f"{label:>{indent - 1}}{'┤' if label else WHISKER}{''.join(cells)}".rstrip()
+        for label, cells in zip(labels, zip(*(_cells(column, scale) for column in columns), strict=True), strict=True)
     ]
     axis, dates = _dates(columns)
-    marks = "".join(one.mark for one in columns)
-    below = [f"{'':>{left - 1}}└{axis}", f"{'':>{left}}{marks}", f"{'':>{left}}{dates}"]
-    each = max(len(one.nights) for one in columns)
-    told = (
-        [f"{'':>{left}}a column is {each} nights: the middle one, and from the lowest to the highest"]
+    marks = "".join(column.mark for column in columns)
+    below = [f"{'':>{indent - 1}}└{axis}", f"{'':>{indent}}{marks}", f"{'':>{indent}}{dates}"]
+    each = max(len(column.nights) for column in columns)
+    legend = (
+        [f"{'':>{indent}}a column is {each} nights: the middle one, and from the lowest to the highest"]
         if each > 1
         else []
     )
-    return [*lines, *(line.rstrip() for line in below if line.strip()), *told]
+    return [*lines, *(line.rstrip() for line in below if line.strip()), *legend]
 
 
 @dataclass(frozen=True)
@@ -90,15 +90,15 @@ class _Scale:
 
         Intervals that are far wider than the range of the nights are cut off.
         """
-        low, high = min(one.middle for one in columns), max(one.middle for one in columns)
+        low, high = min(column.middle for column in columns), max(column.middle for column in columns)
         reach = max(high - low, LEAST)
-        spans = [one.span for one in columns]
+        spans = [column.span for column in columns]
         low = max(min(span[0] for span in spans), low - reach / 2)
         high = min(max(span[1] for span in spans), high + reach / 2)
         middle, half = (low + high) / 2, max(high - low, LEAST) / 2
         return cls(middle - half, middle + half)
 
-    def place(self, effect: float) -> int:
+    def line_of(self, effect: float) -> int:
         """Return the line on which an effect is drawn, counted from the top."""
         share = (self.high - effect) / (self.high - self.low)
         return min(max(round(share * (HEIGHT - 1)), 0), HEIGHT - 1)
@@ -106,15 +106,15 @@ class _Scale:
     def labels(self) -> list[str]:
         """Label the ends, the middle, and 1, which replaces any label next to it."""
         step = (self.high - self.low) / (HEIGHT - 1)
-        found = [""] * HEIGHT
+        labels = [""] * HEIGHT
         for line in (0, HEIGHT // 2, HEIGHT - 1):
-            found[line] = ratio(math.exp(self.high - line * step))
+            labels[line] = ratio(math.exp(self.high - line * step))
         if self.shows_one:
-            one = self.place(0.0)
-            for line in range(max(one - 1, 0), min(one + 2, HEIGHT)):
-                found[line] = ""
-            found[one] = ratio(1.0)
-        return found
+            unit = self.line_of(0.0)
+            for line in range(max(unit - 1, 0), min(unit + 2, HEIGHT)):
+                labels[line] = ""
+            labels[unit] = ratio(1.0)
+        return labels
 
     @property
     def shows_one(self) -> bool:
@@ -129,17 +129,17 @@ def _columns(rows: Sequence[NightRow], changes: Mapping[date, Direction], cells:
     room = max(cells - 2 * borders - bool(borders), 1)
     each = -(-len(rows) // room)
     step = min(max(room // len(rows), 1), WIDEST)
-    found: list[_Column] = []
+    columns: list[_Column] = []
     segment = rows[0].segment
     for row in rows:
         if row.segment != segment:
             segment = row.segment
             if borders:
-                found.append(_Column(border=True))
-        if each == 1 or not found or found[-1].border or len(found[-1].nights) == each:
-            found += [_Column() for _ in range(step if found else 1)]
-        _add(found[-1], row, changes)
-    return found
+                columns.append(_Column(border=True))
+        if each == 1 or not columns or columns[-1].border or len(columns[-1].nights) == each:
+            columns += [_Column() for _ in range(step if columns else 1)]
+        _add(columns[-1], row, changes)
+    return columns
 
 
 def _add(column: _Column, row: NightRow, changes: Mapping[date, Direction]) -> None:
@@ -157,17 +157,17 @@ def _cells(column: _Column, scale: _Scale) -> list[str]:
         return [BORDER] * HEIGHT
     cells = [" "] * HEIGHT
     if scale.shows_one:
-        cells[scale.place(0.0)] = ONE
+        cells[scale.line_of(0.0)] = ONE
     if not column.values:
         return cells
     low, high = column.span
-    for line in range(scale.place(high), scale.place(low) + 1):
+    for line in range(scale.line_of(high), scale.line_of(low) + 1):
         cells[line] = WHISKER
     if high > scale.high + 1e-9:
         cells[0] = CUT_HIGH
     if low < scale.low - 1e-9:
         cells[-1] = CUT_LOW
-    cells[scale.place(column.middle)] = POINT
+    cells[scale.line_of(column.middle)] = POINT
     return cells
 
 
@@ -178,7 +178,7 @@ def _dates(columns: Sequence[_Column]) -> tuple[str, str]:
     """
     axis = ["─"] * len(columns)
     text = [" "] * max(len(columns), 10)
-    filled = [place for place, one in enumerate(columns) if one.nights]
+    filled = [index for index, column in enumerate(columns) if column.nights]
     last = filled[-1]
     ending = str(columns[last].nights[-1])
     start = last + 1 - len(ending)
@@ -186,12 +186,12 @@ def _dates(columns: Sequence[_Column]) -> tuple[str, str]:
         text[start : last + 1] = ending
         axis[last] = "┬"
     free = 0
-    for place in filled:
-        label = str(columns[place].nights[0])
-        if place >= free and (place == filled[0] or place + len(label) + 2 <= start):
-            text[place : place + len(label)] = label
-            axis[place] = "┬"
-            free = place + len(label) + 6
+    for index in filled:
+        label = str(columns[index].nights[0])
+        if index >= free and (index == filled[0] or index + len(label) + 2 <= start):
+            text[index : index + len(label)] = label
+            axis[index] = "┬"
+            free = index + len(label) + 6
     return "".join(axis), "".join(text)
 
 
@@ -201,12 +201,12 @@ def sparkline(rows: Sequence[NightRow], cells: int) -> str:
     A dot is a night without a time, and a line is the border of a segment.
     """
     text = ""
-    shown = list(rows[-cells:])
-    effects = [row.value.effect for row in shown if row.value]
+    latest = list(rows[-cells:])
+    effects = [row.value.effect for row in latest if row.value]
     low, high = (min(effects), max(effects)) if effects else (0.0, 0.0)
     middle, half = (low + high) / 2, max(high - low, LEAST) / 2
-    segment = shown[0].segment if shown else 0
-    for row in shown:
+    segment = latest[0].segment if latest else 0
+    for row in latest:
         text += BORDER if row.segment != segment else ""
         segment = row.segment
         if row.value is None:

@@ -34,18 +34,19 @@ LEGEND = "ratio: to the reference, in rounds that both shared; interval: 95%"
 OVERVIEW = f"{LEGEND}; both of the last night. A cell a night: {BORDER} begins a new segment, {GAP} has no time"
 PLOT = f"In the plot: ▲▼ a step, {BORDER} a new segment, {MISSING} no time"
 
-Place = tuple[str, ...]
+# Of the series that a table holds: host, engine, device and reference, in words.
+Heading = tuple[str, ...]
 
 
 def overview(picked: Picked, listed: Sequence[ShownSeries], alarms: Sequence[Alarm], width: int) -> RenderableType:
     notes = Notes()
-    hosts = len({one.series.key.host for one in listed})
-    told = f"{many(len(listed), 'series', 'series')} of {many(len(picked.cases), 'case')} on {many(hosts, 'host')}"
+    hosts = len({entry.series.key.host for entry in listed})
+    counts = f"{many(len(listed), 'series', 'series')} of {many(len(picked.cases), 'case')} on {many(hosts, 'host')}"
     parts: list[RenderableType] = [
-        safe_text(f"tfcompare history: {told}, {picked.first} to {picked.newest}", style="bold"),
+        safe_text(f"tfcompare history: {counts}, {picked.first} to {picked.newest}", style="bold"),
         safe_text(OVERVIEW, style="dim"),
     ]
-    keys = {one.series.key for one in listed}
+    keys = {entry.series.key for entry in listed}
     open_ = [alarm for alarm in alarmed.sort_alarms(alarms) if states.is_open(alarm)]
     here = [alarm for alarm in open_ if alarm.key in keys]
     if here:
@@ -54,10 +55,10 @@ def overview(picked: Picked, listed: Sequence[ShownSeries], alarms: Sequence[Ala
         rest = many(len(open_) - len(here), "open alarm")
         parts.append(safe_text(f"{rest} of series that are not shown: `tfcompare history alarms`", style="yellow"))
     newest = _newest(listed)
-    by_place = sorted(listed, key=lambda one: _place(one.series.key))
-    for place, of_place in groupby(by_place, lambda one: _place(one.series.key)):
-        parts += [Text(), safe_text(" · ".join(place), style="bold")]
-        for workload, of_workload in groupby(of_place, lambda one: case_of(one.series.key.case).workload):
+    by_heading = sorted(listed, key=lambda entry: _heading(entry.series.key))
+    for heading, of_heading in groupby(by_heading, lambda entry: _heading(entry.series.key)):
+        parts += [Text(), safe_text(" · ".join(heading), style="bold")]
+        for workload, of_workload in groupby(of_heading, lambda entry: case_of(entry.series.key.case).workload):
             parts += [Text(), _workload(workload, list(of_workload), newest, width, notes)]
     if picked.ended:
         left_out = many(picked.ended, "series", "series")
@@ -70,54 +71,57 @@ def detail(listed: Sequence[ShownSeries], width: int, *, whole: bool) -> Rendera
     notes = Notes()
     parts: list[RenderableType] = []
     most = MOST if len(listed) == 1 else FEW
-    for one in listed:
-        parts += [*([Text()] if parts else []), *_head(one)]
-        if lines := plot(one.rows, _steps(one), width):
+    for entry in listed:
+        parts += [*([Text()] if parts else []), *_head(entry)]
+        if lines := plot(entry.rows, _steps(entry), width):
             parts += [Text(), *map(safe_text, lines)]
-        if told := list(_render_notes(one)):
-            parts += [Text(), *told]
-        rows = one.rows if whole else one.rows[-most:]
-        parts += [Text(), _nights(one, rows, width, notes)]
-        if len(rows) < len(one.rows):
-            parts.append(safe_text(f" the last {most} of {len(one.rows)} nights: --all shows every one", style="dim"))
+        if remarks := list(_render_notes(entry)):
+            parts += [Text(), *remarks]
+        rows = entry.rows if whole else entry.rows[-most:]
+        parts += [Text(), _nights(entry, rows, width, notes)]
+        if len(rows) < len(entry.rows):
+            parts.append(safe_text(f" the last {most} of {len(entry.rows)} nights: --all shows every one", style="dim"))
     return Group(*parts, *below(notes.lines(ALPHA)))
 
 
 def _workload(
-    workload: str, listed: Sequence[ShownSeries], newest: Mapping[Place, date], width: int, notes: Notes
+    workload: str, listed: Sequence[ShownSeries], newest: Mapping[Heading, date], width: int, notes: Notes
 ) -> Grid:
-    cases = {one.series.key.case: case_of(one.series.key.case) for one in listed}
+    cases = {entry.series.key.case: case_of(entry.series.key.case) for entry in listed}
     shared, names, own = split_params(cases.values())
     headers = [names, "version", "nights", "ratio", "interval", "", "state"]
     right = [False, False, True, True, True, False, False]
     rows: list[list[str | Text]] = []
     before = ""
-    for one in listed:
-        key, last = one.series.key, one.rows[-1]
+    for entry in listed:
+        key, last = entry.series.key, entry.rows[-1]
         name = "" if key.case == before else own[cases[key.case]]
         before = key.case
         value = ratio(math.exp(last.value.effect)) if last.value else ""
         interval = between(*bounds(last.value)) if last.value else ""
-        rows.append([name, key.version, str(one.nights), value, interval, "", _standing(one, newest, notes)])
-    keep = [at for at, header in enumerate(headers) if header != "nights" or width >= WIDE]
+        rows.append([name, key.version, str(entry.nights), value, interval, "", _standing(entry, newest, notes)])
+    keep = [index for index, header in enumerate(headers) if header != "nights" or width >= WIDE]
     # Of the line of nights a few less are no loss; names that are wider still are folded.
-    taken = [min(_width(headers, rows, 0), width // 4), *(_width(headers, rows, at) for at in keep[1:] if headers[at])]
+    taken = [
+        min(_width(headers, rows, 0), width // 4),
+        *(_width(headers, rows, index) for index in keep[1:] if headers[index]),
+    ]
     cells = min(max(cells_for(width, taken) - 2, FEWEST_CELLS), MOST_CELLS)
-    for one, row in zip(listed, rows, strict=True):
-        row[5] = sparkline(one.rows, cells)
+    for entry, row in zip(listed, rows, strict=True):
+        row[5] = sparkline(entry.rows, cells)
     grid = Grid(
         title=_title(workload, shared),
-        headers=[headers[at] for at in keep],
-        right=[right[at] for at in keep],
+        headers=[headers[index] for index in keep],
+        right=[right[index] for index in keep],
         narrowest=NARROWEST,
     )
     for row in rows:
-        grid.add(*(row[at] for at in keep))
+        grid.add(*(row[index] for index in keep))
     return grid
 
 
-def _width(headers: Sequence[str], rows: Sequence[Sequence[str | Text]], at: int) -> int:
-    return max(len(headers[at]), *(len(row[at]) for row in rows))
+def _width(headers: Sequence[str], rows: Sequence[Sequence[str | Text]], index: int) -> int:
+    return max(len(headers[index]), *(len(row[index]) for row in rows))
 
 
 def _title(workload: str, params: str) -> Text:
@@ -126,63 +130,63 @@ def _title(workload: str, params: str) -> Text:
     )
 
 
-def _standing(one: ShownSeries, newest: Mapping[Place, date], notes: Notes) -> Text:
+def _standing(entry: ShownSeries, newest: Mapping[Heading, date], notes: Notes) -> Text:
     """Return the most serious thing there is to know about a series."""
-    last = one.rows[-1]
-    if open_ := [alarm for alarm in alarmed.sort_alarms(one.alarms) if states.is_open(alarm)]:
+    last = entry.rows[-1]
+    if open_ := [alarm for alarm in alarmed.sort_alarms(entry.alarms) if states.is_open(alarm)]:
         more = f" +{len(open_) - 1}" if len(open_) > 1 else ""
-        told = f"{MARKS[open_[0].change.direction]} {open_[0].state} {open_[0].id}{more}"
-        return safe_text(told, style=alarmed.style(open_[0]))
-    if last.night < newest[_suite(one)]:
+        text = f"{MARKS[open_[0].change.direction]} {open_[0].state} {open_[0].id}{more}"
+        return safe_text(text, style=alarmed.style(open_[0]))
+    if last.night < newest[_suite(entry)]:
         return Text(f"ended {last.night}", style="yellow")
     if last.value is None:
         return Text(f"{last.outcome}{notes.mark(last.reason)}", style="yellow")
     return Text()
 
 
-def _newest(listed: Sequence[ShownSeries]) -> dict[Place, date]:
+def _newest(listed: Sequence[ShownSeries]) -> dict[Heading, date]:
     """Return the newest night of each suite.
 
     A suite that is measured on other nights is not over because another suite ran tonight.
     """
-    found: dict[Place, date] = {}
-    for one in listed:
-        found[_suite(one)] = max(one.rows[-1].night, found.get(_suite(one), date.min))
-    return found
+    newest: dict[Heading, date] = {}
+    for entry in listed:
+        newest[_suite(entry)] = max(entry.rows[-1].night, newest.get(_suite(entry), date.min))
+    return newest
 
 
-def _suite(one: ShownSeries) -> Place:
-    return *_place(one.series.key), one.rows[-1].points[-1].suite
+def _suite(entry: ShownSeries) -> Heading:
+    return *_heading(entry.series.key), entry.rows[-1].points[-1].suite
 
 
-def _place(key: Key) -> Place:
+def _heading(key: Key) -> Heading:
     return f"host {key.host}", key.engine, key.device, f"against {key.reference}"
 
 
-def _head(one: ShownSeries) -> Iterator[Text]:
-    key = one.series.key
+def _head(entry: ShownSeries) -> Iterator[Text]:
+    key = entry.series.key
     case = case_of(key.case)
     yield _title(case.workload, case.params_text)
-    nights = sorted({point.night for point in one.series.points})
+    nights = sorted({point.night for point in entry.series.points})
     span = f"{nights[0]} to {nights[-1]}" if len(nights) > 1 else str(nights[0])
-    told = (f"{key.version} against {key.reference}", *_place(key)[:-1], f"{many(len(nights), 'night')}, {span}")
-    yield safe_text(" · ".join(told), style="bold")
-    if any(row.value for row in one.rows):
+    facts = (f"{key.version} against {key.reference}", *_heading(key)[:-1], f"{many(len(nights), 'night')}, {span}")
+    yield safe_text(" · ".join(facts), style="bold")
+    if any(row.value for row in entry.rows):
         yield safe_text(f"{LEGEND}. {PLOT}", style="dim")
     else:
         yield safe_text("no night has a time: there is nothing to draw", style="yellow")
 
 
-def _steps(one: ShownSeries) -> dict[date, Direction]:
+def _steps(entry: ShownSeries) -> dict[date, Direction]:
     """Return the steps of a series as it is seen now, and those of its alarms, which may rest on less data."""
-    found = {alarm.change.first: alarm.change.direction for alarm in one.alarms}
-    return {**found, **{change.first: change.direction for change in one.changes or ()}}
+    steps = {alarm.change.first: alarm.change.direction for alarm in entry.alarms}
+    return {**steps, **{change.first: change.direction for change in entry.changes or ()}}
 
 
-def _render_notes(one: ShownSeries) -> Iterator[Text]:
+def _render_notes(entry: ShownSeries) -> Iterator[Text]:
     """Yield the lines below the plot: steps, alarms, and the reasons for new segments."""
-    rest = list(alarmed.sort_alarms(one.alarms))
-    for change in one.changes or ():
+    rest = list(alarmed.sort_alarms(entry.alarms))
+    for change in entry.changes or ():
         of = next((alarm for alarm in rest if alarm.change.first == change.first), None)
         if of:
             rest.remove(of)
@@ -194,7 +198,7 @@ def _render_notes(one: ShownSeries) -> Iterator[Text]:
         yield safe_text(
             f"{alarmed.step(alarm.change)}; {alarmed.format_alarm_state(alarm)}", style=alarmed.style(alarm)
         )
-    borders = [row for before, row in pairwise(one.rows) if row.segment != before.segment]
+    borders = [row for before, row in pairwise(entry.rows) if row.segment != before.segment]
     if len(borders) > MOST_BORDERS:
         yield safe_text(
             f"{BORDER} {many(len(borders) - MOST_BORDERS, 'segment')} began before those that follow", style="dim"
@@ -203,21 +207,21 @@ def _render_notes(one: ShownSeries) -> Iterator[Text]:
         yield safe_text(f"{BORDER} {row.night}: a new segment: {'; '.join(row.changed)}", style="dim")
 
 
-def _nights(one: ShownSeries, rows: Sequence[NightRow], width: int, notes: Notes) -> Grid:
-    followed = any(row.build != one.series.key.version for row in one.rows)
+def _nights(entry: ShownSeries, rows: Sequence[NightRow], width: int, notes: Notes) -> Grid:
+    followed = any(row.build != entry.series.key.version for row in entry.rows)
     narrow = width < WIDE
     left_out = {*([] if followed else ["build"]), *(["stage"] if followed and narrow else [])}
     headers = ("night", "ratio", "interval", "rounds", "stage", "build", "control", "")
     right = (False, True, True, True, False, False, True, False)
-    keep = [at for at, header in enumerate(headers) if header not in left_out]
+    keep = [index for index, header in enumerate(headers) if header not in left_out]
     grid = Grid(
         title=Text("nights", style="bold"),
-        headers=[headers[at] for at in keep],
-        right=[right[at] for at in keep],
+        headers=[headers[index] for index in keep],
+        right=[right[index] for index in keep],
         narrowest=10,
     )
-    steps = _steps(one)
-    begins = {row.night for before, row in pairwise(one.rows) if row.segment != before.segment}
+    steps = _steps(entry)
+    begins = {row.night for before, row in pairwise(entry.rows) if row.segment != before.segment}
     for row in rows:
         value = row.value
         cells = (
@@ -230,7 +234,7 @@ def _nights(one: ShownSeries, rows: Sequence[NightRow], width: int, notes: Notes
             ratio(math.exp(row.control.effect)) if row.control else "",
             " · ".join(_beside(row, steps, begins, notes)),
         )
-        grid.add(*(cells[at] for at in keep))
+        grid.add(*(cells[index] for index in keep))
     return grid
 
 

@@ -37,7 +37,7 @@ class Cron:
         return user_data.directory() / "nightly.begun"
 
     @property
-    def place(self) -> str:
+    def crontab(self) -> str:
         return f"the crontab of {user_name()}"
 
     def obstacle(self) -> str:
@@ -52,7 +52,7 @@ class Cron:
     def render_files(self, wanted: Schedule) -> dict[str, str]:
         return {
             str(self.script): schedule.script(wanted, self.begun),
-            self.place: schedule.cron_lines(wanted.planned, self.script),
+            self.crontab: schedule.cron_lines(wanted.planned, self.script),
         }
 
     def notes(self) -> tuple[str, ...]:
@@ -61,24 +61,24 @@ class Cron:
         return ("no cron daemon seems to run here, so nothing will call this until one does",)
 
     def entry(self) -> SchedulerEntry | None:
-        found = read_part(self.script)
+        script = read_part(self.script)
         if not shutil.which("crontab"):
-            return SchedulerEntry({str(self.script): found}) if found else None
+            return SchedulerEntry({str(self.script): script}) if script else None
         part = self._parts()[1]
-        if not part and not found:
+        if not part and not script:
             return None
         lines = schedule.read(part.removesuffix(END)) if part else None
-        return SchedulerEntry({self.place: lines, str(self.script): found})
+        return SchedulerEntry({self.crontab: lines, str(self.script): script})
 
     def install(self, wanted: Schedule) -> None:
         before, part, after = self._parts()
-        drawn = self.render_files(wanted)
+        texts = self.render_files(wanted)
         # The night whose time came last is not one that was missed.
         at = schedule.time_of_day(wanted.planned.at)
         write_part(self.begun, f"{schedule.due(datetime.now(), at)}\n", 0o600)
         try:
-            write_part(self.script, drawn[str(self.script)], 0o700)
-            self._settle(before + drawn[self.place] + after)
+            write_part(self.script, texts[str(self.script)], 0o700)
+            self._settle(before + texts[self.crontab] + after)
         except UsageError:
             if not part:
                 remove_part(self.script)
@@ -98,7 +98,7 @@ class Cron:
             return schedule.own_part(self._table())
         except Torn as error:
             raise UsageError(
-                f"{self.place} holds one of the two marks of tfcompare's lines ({UNIT}) and not the other: "
+                f"{self.crontab} holds one of the two marks of tfcompare's lines ({UNIT}) and not the other: "
                 "somebody removed it. Remove what is left by `crontab -e`"
             ) from error
 
@@ -113,6 +113,6 @@ class Cron:
     def _settle(self, table: str) -> None:
         # Without any line it is as if there had never been one.
         words = ("crontab", "-") if table else ("crontab", "-r")
-        done = run_tool(*words, given=table.encode("utf-8", "surrogateescape"))
+        done = run_tool(*words, stdin=table.encode("utf-8", "surrogateescape"))
         if done.returncode:
             raise UsageError(f"{' '.join(words)}: {output_of(done)}; the crontab is as it was")

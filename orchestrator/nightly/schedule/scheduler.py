@@ -28,11 +28,11 @@ class SchedulerEntry:
 
     @property
     def edited(self) -> tuple[str, ...]:
-        return tuple(place for place, part in self.parts.items() if part and part.edited)
+        return tuple(where for where, part in self.parts.items() if part and part.edited)
 
     @property
     def missing(self) -> tuple[str, ...]:
-        return tuple(place for place, part in self.parts.items() if part is None)
+        return tuple(where for where, part in self.parts.items() if part is None)
 
 
 class Scheduler(Protocol):
@@ -67,11 +67,11 @@ def user_name() -> str:
         return str(os.getuid())
 
 
-def run_tool(*words: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+def run_tool(*words: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
     # Some of what these say is understood here, and must not be said in another language.
     environment = {**os.environ, "LC_ALL": "C"}
     try:
-        return subprocess.run(words, input=given, capture_output=True, env=environment, timeout=TIMEOUT_S)
+        return subprocess.run(words, input=stdin, capture_output=True, env=environment, timeout=TIMEOUT_S)
     except OSError as error:
         return subprocess.CompletedProcess(words, 127, b"", (error.strerror or "").encode())
     except subprocess.TimeoutExpired:

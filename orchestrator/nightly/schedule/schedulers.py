@@ -11,14 +11,14 @@ from orchestrator.nightly.schedule.systemd import Systemd
 
 def find_scheduler(name: str | None) -> Scheduler:
     """Return the requested scheduler, or else the first that answers here; raise UsageError if there is none."""
-    known: dict[str, Callable[[], Scheduler]] = {"systemd": _systemd, "cron": Cron}
-    if name is not None and name not in known:
-        raise UsageError(f"--scheduler {name!r}: it is {' or '.join(known)}")
+    by_name: dict[str, Callable[[], Scheduler]] = {"systemd": _systemd, "cron": Cron}
+    if name is not None and name not in by_name:
+        raise UsageError(f"--scheduler {name!r}: it is {' or '.join(by_name)}")
     refused = []
-    for key in [name] if name else known:
-        found = known[key]()
-        if not (why := found.obstacle()):
-            return found
+    for key in [name] if name else by_name:
+        scheduler = by_name[key]()
+        if not (why := scheduler.obstacle()):
+            return scheduler
         refused.append(why)
     raise UsageError(
         f"nothing here can call tfcompare every night: {'; '.join(refused)}. "

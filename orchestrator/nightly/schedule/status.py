@@ -74,8 +74,8 @@ def standing(
 
 def _of_last(planned: Planned, last: Night | None, due: date, running: Holder | None, now: datetime) -> list[str]:
     if last and last.outcome in ("failed", "hung"):
-        said = f": {last.said[0]}" if last.said else ""
-        return [f"the night of {last.night} {'failed' if last.outcome == 'failed' else 'hung and was ended'}{said}"]
+        reason = f": {last.said[0]}" if last.said else ""
+        return [f"the night of {last.night} {'failed' if last.outcome == 'failed' else 'hung and was ended'}{reason}"]
     at = units.time_of_day(planned.at)
     began = datetime.combine(due, at, planned.tz).astimezone()
     if running or now < began + GRACE or began < planned.since:
@@ -85,27 +85,27 @@ def _of_last(planned: Planned, last: Night | None, due: date, running: Holder | 
     return []
 
 
-def lines(found: Standing, now: datetime) -> list[str]:
-    planned = found.planned
+def lines(status: Standing, now: datetime) -> list[str]:
+    planned = status.planned
     fate = "is caught up" if planned.missed == "catch-up" else "is skipped"
-    told = [
-        f"every night at {planned.at}, by {found.by}; one that is missed {fate}",
+    text_lines = [
+        f"every night at {planned.at}, by {status.by}; one that is missed {fate}",
         f"  tfcompare nightly run {shlex.join(redact.redact_words(planned.flags))}",
-        f"next: {found.next:%Y-%m-%d %H:%M %Z} (in {format_hours_minutes(found.next - now)})",
+        f"next: {status.next:%Y-%m-%d %H:%M %Z} (in {format_hours_minutes(status.next - now)})",
     ]
-    if (last := found.last) is None:
-        told.append(f"last: none yet in {planned.history}")
+    if (last := status.last) is None:
+        text_lines.append(f"last: none yet in {planned.history}")
     else:
         alike = f", run {last.run}" if last.run else ""
-        told.append(
+        text_lines.append(
             f"last: {last.night} {last.outcome}, {last.cells} contrasts, exit code {last.exit_code}, "
             f"after {format_hours_minutes(last.at - last.started)}{alike}"
         )
-    if running := found.running:
-        told.append(f"now: a night runs since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
+    if running := status.running:
+        text_lines.append(f"now: a night runs since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
     else:
-        told.append("now: nothing runs")
-    return [*told, *(f"wrong: {one}" for one in found.wrong)]
+        text_lines.append("now: nothing runs")
+    return [*text_lines, *(f"wrong: {problem}" for problem in status.wrong)]
 
 
 def now() -> datetime:

@@ -64,8 +64,8 @@ class Systemd:
 
     def install(self, wanted: Schedule) -> None:
         try:
-            for place, text in self.render_files(wanted).items():
-                write_part(Path(place), text, 0o600)
+            for path, text in self.render_files(wanted).items():
+                write_part(Path(path), text, 0o600)
             self._ask("daemon-reload")
             self._ask("enable", TIMER)
             # One that runs already keeps its old time until it is started anew.

@@ -53,7 +53,7 @@ class Schedule:
     program: tuple[str, ...]
     environment: Mapping[str, str]
     # Where relative paths among the flags begin.
-    folder: Path
+    directory: Path
     env_file: Path | None
     limit_s: float
     # What a night gets in its environment and must be in no file or argument; only `serve` can hand it on.
@@ -123,7 +123,7 @@ def units(schedule: Schedule, *, system: bool) -> dict[str, str]:
     command = " ".join(_quote(word).replace("$", "$$") for word in (*through, *schedule.command))
     service = (
         f"[Unit]\nDescription=tfcompare measures a night\n{after}"
-        f"\n[Service]\nType=exec\nWorkingDirectory={_percents(str(schedule.folder))}\n{variables}{env_file}"
+        f"\n[Service]\nType=exec\nWorkingDirectory={_percents(str(schedule.directory))}\n{variables}{env_file}"
         f"ExecStart={command}\n"
         # Only tfcompare itself knows what of its own has to be freed, so only it is asked to end.
         f"KillMode=mixed\nRuntimeMaxSec={schedule.belt_s}\nTimeoutStopSec={POLITE_S}\n"
@@ -156,7 +156,7 @@ def script(schedule: Schedule, begun: Path) -> str:
     """
     planned = schedule.planned
     log = Path(planned.history) / "log"
-    lines = [f"cd {_shell(schedule.folder)} || exit"]
+    lines = [f"cd {_shell(schedule.directory)} || exit"]
     exports = {name: f"export {name}={_shell(value)}" for name, value in sorted(schedule.environment.items())}
     # Before anything asks for the time.
     lines += [exports.pop("TZ")] if "TZ" in exports else []
@@ -224,12 +224,12 @@ def read(text: str) -> Written:
     line, _, body = rest.partition("\n")
     try:
         facts = json.loads(line)
-        said = facts.pop("sum")
+        checksum = facts.pop("sum")
         planned = _type_of_planned().validate_python(facts)
     except (ValueError, KeyError, AttributeError, ValidationError):
         return Written(None, True)
-    whole = body.startswith(WRITTEN) and head in ("", "#!/bin/sh\n")
-    return Written(planned, not whole or said != _sum(facts, body.removeprefix(WRITTEN)))
+    complete = body.startswith(WRITTEN) and head in ("", "#!/bin/sh\n")
+    return Written(planned, not complete or checksum != _sum(facts, body.removeprefix(WRITTEN)))
 
 
 def as_text(planned: Planned) -> str:

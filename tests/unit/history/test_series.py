@@ -1,27 +1,24 @@
 """From points to series: one value a night, cut where what is measured in became another."""
 
 import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
-from orchestrator.history.model import Key, Point
-from orchestrator.history.series import all_series, differences, first_after, key_of
-from tests.support.nights import FIRST, SURROUNDINGS, history
-
-
-def one_series(points: list[Point], version: str = "2.0.0"):
-    [found] = [series for key, series in all_series(points).items() if key.version == version]
-    return found
+from orchestrator.history.model import Key, Point, Segment, Series, Value
+from orchestrator.history.surroundings import cuts
+from tests.support.nights import history, one_series, series_of
+from tests.support.sites import everything
 
 
 def test_a_series_is_of_one_case_version_host_and_engine():
     points = [*history(3, 2), *history(3, 2, host="other")]
-    found = all_series(points)
+    found = series_of(points)
     assert len(found) == 2 * 2 * 3
     assert all(len(series.points) == 3 for series in found.values())
-    assert {key_of(point) for point in points} == set(found)
+    assert {point.key for point in points} == set(found)
 
 
 def test_its_control_is_that_of_the_same_case_and_nights():
@@ -31,53 +28,6 @@ def test_its_control_is_that_of_the_same_case_and_nights():
     assert [value.night for value in segment.control] == [value.night for value in segment.values]
     assert segment.control != segment.values
     assert series.key.control == Key(points[0].case, "1.14.0+control", "1.14.0", "cpu", "venv", "host")
-
-
-def test_a_worker_that_was_not_recorded_begins_no_segment():
-    points = history(6, 1, ["2.0.0"], control=False)
-    workers = ["", "", "first", "first", "second", "second"]
-    points = [
-        replace(one, surroundings=replace(SURROUNDINGS, worker=worker))
-        for one, worker in zip(points, workers, strict=True)
-    ]
-    first, second = one_series(points).segments
-    assert (len(first.values), len(second.values)) == (4, 2)
-    assert second.because == ("worker of tfcompare: first -> second",)
-
-
-@pytest.mark.parametrize("what", ["image", "reference_image", "driver", "source"])
-def test_another_image_driver_or_source_begins_a_segment(what: str):
-    points = history(4, 1, ["2.0.0"], control=False)
-    points[2:] = [replace(one, surroundings=replace(SURROUNDINGS, **{what: "other"})) for one in points[2:]]
-    first, second = one_series(points).segments
-    assert [len(first.values), len(second.values)] == [2, 2]
-    assert first.because == ()
-    [because] = second.because
-    assert because.endswith("-> other")
-
-
-@pytest.mark.parametrize("what", ["kernel", "python", "machine", "tool"])
-def test_other_surroundings_are_told_and_cut_nothing(what: str):
-    points = history(4, 1, ["2.0.0"], control=False)
-    points[2:] = [replace(one, surroundings=replace(SURROUNDINGS, **{what: "other"})) for one in points[2:]]
-    series = one_series(points)
-    assert len(series.segments) == 1
-    between = first_after(series.points, FIRST + timedelta(days=2))
-    assert between is not None
-    assert [told.endswith("-> other") for told in differences(*between)] == [True]
-
-
-def test_a_version_that_is_another_build_every_night_stays_one_segment():
-    points = history(3, 1, ["nightly"], control=False)
-    points = [
-        replace(one, build=f"2.23.0.dev2024010{n}", surroundings=replace(SURROUNDINGS, image=f"image-{n}"))
-        for n, one in enumerate(points)
-    ]
-    series = one_series(points, "nightly")
-    assert len(series.segments) == 1
-    told = differences(*points[:2])
-    assert told[0] == "nightly: 2.23.0.dev20240100 -> 2.23.0.dev20240101"
-    assert any("image-0 -> image-1" in one for one in told)
 
 
 def test_two_screens_of_a_night_are_one_value_by_their_rounds():
@@ -124,3 +74,63 @@ def test_one_round_alone_is_no_value():
     series = one_series([replace(point, rounds=1)])
     assert series.segments == ()
     assert len(series.points) == 1
+
+
+def test_an_effect_that_is_no_number_is_no_value():
+    points = history(3, 1, ["2.0.0"], control=False)
+    points[1] = replace(points[1], effect=math.nan)
+    assert not points[1].has_value
+    assert len(one_series(points).values) == 2
+
+
+def test_series_are_what_a_loop_over_their_points_finds():
+    found, expected = series_of(everything()), looped(everything())
+    assert list(found) == list(expected)
+    assert sum(len(series.segments) for series in expected.values()) > len(expected)
+    for key, series in expected.items():
+        assert found[key].points == series.points
+        assert [segment.because for segment in found[key].segments] == [segment.because for segment in series.segments]
+        for segment, other in zip(found[key].segments, series.segments, strict=True):
+            assert list(map(rounded, segment.values)) == list(map(rounded, other.values))
+            assert list(map(rounded, segment.control)) == list(map(rounded, other.control))
+
+
+def rounded(value: Value) -> Value:
+    return replace(value, effect=round(value.effect, 12), error=round(value.error, 12))
+
+
+def looped(points: Iterable[Point]) -> dict[Key, Series]:
+    """The same series, point by point."""
+    by_key: dict[Key, list[Point]] = defaultdict(list)
+    for point in points:
+        by_key[point.key].append(point)
+    found = {}
+    for key, of_key in sorted(by_key.items()):
+        control = looped_values(by_key.get(key.control, ()))
+        parts: list[tuple[list[Point], tuple[str, ...]]] = []
+        for point in (point for point in of_key if point.has_value):
+            because = cuts(parts[-1][0][-1], point) if parts else ()
+            if not parts or because:
+                parts.append(([], because))
+            parts[-1][0].append(point)
+        segments = []
+        for part, because in parts:
+            nights = {point.night for point in part}
+            beside = tuple(value for value in control if value.night in nights)
+            segments.append(Segment(values=looped_values(part), control=beside, because=because))
+        found[key] = Series(key=key, segments=tuple(segments), points=tuple(of_key))
+    return found
+
+
+def looped_values(points: Sequence[Point]) -> tuple[Value, ...]:
+    timed = [point for point in points if point.has_value]
+    found = []
+    for night in sorted({point.night for point in timed}):
+        of_night = [point for point in timed if point.night == night]
+        counted = [point for point in of_night if point.stage == "confirm"] or of_night
+        rounds = sum(point.rounds for point in counted)
+        effect = sum(point.rounds * (point.effect or 0.0) for point in counted) / rounds
+        squares = sum((point.error or 0.0) ** 2 * point.rounds * (point.rounds - 1) for point in counted)
+        error = math.sqrt(squares / (rounds - len(counted)) / rounds)
+        found.append(Value(night=night, effect=effect, error=error, rounds=rounds))
+    return tuple(found)

@@ -1,62 +1,21 @@
 """SQL sees the history as views, and nothing else; what it cannot have it is told in a line."""
 
-import csv
-import io
-import json
 import math
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.history import schema, sql_output
+from orchestrator.history import schema
 from orchestrator.history import sql as query
-from orchestrator.history.model import Event, Moved, Night
+from orchestrator.history.model import Event
 from orchestrator.history.night_rows import bounds
 from orchestrator.history.series import all_series
 from orchestrator.history.store import Read, Store
-from orchestrator.terminal.text import render_plain
 from tests.support import nights_shown as shown
 from tests.support.nights import history
-
-NIGHT = Night(
-    at=datetime(2024, 2, 10, 4, tzinfo=UTC),
-    night=date(2024, 2, 10),
-    started=datetime(2024, 2, 10, 2, tzinfo=UTC),
-    host="host",
-    suite="made",
-    versions=("2.13", "nightly"),
-    run="20240210-020000-0002",
-    outcome="measured",
-    said=(),
-    cells=6,
-    screened=6,
-    confirmed=1,
-    exit_code=0,
-)
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    points = shown.points()
-    alarm = shown.alarm(points)
-    made = shown.kept_in(tmp_path_factory.mktemp("history"), points, alarm)
-    made.record(NIGHT)
-    made.record(Moved(at=datetime(2024, 2, 11, 9, tzinfo=UTC), alarm=alarm.id, state="known", note="wanted"))
-    return made
-
-
-@pytest.fixture(scope="module")
-def read(store: Store) -> Read:
-    return store.read()
-
-
-@pytest.fixture(scope="module")
-def events(store: Store) -> list[Event]:
-    return store.events()[0]
 
 
 @pytest.fixture
@@ -74,7 +33,7 @@ def test_a_night_of_a_series_is_what_the_reports_show(ask, read: Read):
     found = ask("SELECT * FROM series ORDER BY series, segment, night")
     expected = [
         (key.id, place, value)
-        for key, series in sorted(all_series(read.points()).items(), key=lambda item: item[0].id)
+        for key, series in sorted(all_series(read.table).items(), key=lambda item: item[0].id)
         for place, segment in enumerate(series.segments)
         for value in segment.values
     ]
@@ -114,7 +73,7 @@ def test_alarms_stand_as_they_are_now_and_events_say_how_they_came_to(ask):
     assert alarm["surroundings"] == ["nightly: 2.22.0.dev20240209 -> 2.22.0.dev20240210"]
     assert [row["state"] for row in ask("SELECT * FROM events ORDER BY moment")] == ["new", "known"]
     (night,) = ask("SELECT night, outcome, versions FROM nights")
-    assert night == {"night": NIGHT.night, "outcome": "measured", "versions": ["2.13", "nightly"]}
+    assert night == {"night": shown.NIGHT.night, "outcome": "measured", "versions": ["2.13", "nightly"]}
 
 
 def test_views_join(ask):
@@ -214,50 +173,3 @@ def test_an_answer_that_is_too_large_is_ended(monkeypatch, ask):
     monkeypatch.setattr(query, "MOST_BYTES", 10**6)
     with pytest.raises(UsageError, match="ask for fewer rows"):
         ask("SELECT range FROM range(10000000)")
-
-
-@pytest.fixture
-def odd(read: Read, events: list[Event]) -> pa.Table:
-    """Whatever SQL may come up with."""
-    return query.query(
-        "SELECT 1 AS a, 2 AS a, DATE '2026-01-02' AS day, TIMESTAMP '2026-01-02 03:04:05' AS moment, "
-        "[1.5, NULL] AS many, {'x': DATE '2026-01-02'} AS both, 'nan'::DOUBLE AS none, NULL AS nothing, "
-        "1.25::DECIMAL(5,2) AS exact, 'a,\"b\"' AS text, INTERVAL 3 DAY AS long, 'x'::BLOB AS raw",
-        read,
-        events,
-    )
-
-
-def test_an_answer_is_json(odd: pa.Table):
-    (row,) = json.loads(sql_output.text(odd, "json"))
-    assert (row["a"], row["a_2"]) == (1, 2)
-    assert (row["day"], row["moment"]) == ("2026-01-02", "2026-01-02T03:04:05")
-    assert (row["many"], row["both"], row["none"], row["nothing"]) == ([1.5, None], {"x": "2026-01-02"}, None, None)
-    assert row["exact"] == 1.25
-
-
-def test_an_answer_is_csv(odd: pa.Table):
-    names, values = csv.reader(io.StringIO(sql_output.text(odd, "csv")))
-    assert names[:3] == ["a", "a", "day"]
-    assert values[2:4] == ["2026-01-02", "2026-01-02T03:04:05"]
-    assert values[4] == "[1.5, null]"
-    assert values[9] == 'a,"b"'
-
-
-def test_an_answer_is_parquet(ask, read: Read, events: list[Event], tmp_path: Path):
-    found = query.query("SELECT * FROM points", read, events)
-    sql_output.write(found, "parquet", tmp_path / "out.parquet")
-    assert pq.read_table(tmp_path / "out.parquet").equals(found)
-    with pytest.raises(UsageError, match="add --output FILE"):
-        sql_output.check("parquet", None)
-    with pytest.raises(UsageError, match="cannot write"):
-        sql_output.write(found, "csv", tmp_path / "no" / "such" / "folder")
-
-
-def test_a_table_shows_the_first_rows_and_says_how_many_there_are(monkeypatch, read: Read, events: list[Event]):
-    monkeypatch.setattr(sql_output, "MOST_ROWS", 3)
-    found = query.query("SELECT range AS number, chr(27) || '[2J' AS text FROM range(5)", read, events)
-    text = render_plain(lambda width: sql_output.table(found))
-    assert text.splitlines()[-1] == "the first 3 of 5 rows: --format csv has them all"
-    assert "\\x1b[2J" in text
-    assert "\x1b" not in text

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.history import schema
 from orchestrator.history.model import Moved
 from orchestrator.history.schema import CURRENT, LAYOUT, SCHEMA
 from orchestrator.history.store import EVENT_LAYOUT, Store
@@ -219,7 +218,3 @@ def test_a_folder_that_cannot_be_is_told(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cannot write the history"):
         Store(tmp_path / "file").append(history(1, 1))
-
-
-def test_layouts_have_a_way_to_the_present_one():
-    assert sorted(schema.MIGRATIONS) == list(range(1, CURRENT))

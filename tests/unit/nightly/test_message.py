@@ -8,15 +8,15 @@ from html.parser import HTMLParser
 
 import pytest
 
-from orchestrator.history.model import Told
+from orchestrator.history.model import NightReport
 from orchestrator.nightly.message import compose, summary, trial
-from tests.unit.nightly.told import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
+from tests.support.night_reports import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
 
 HOSTILE = "<img src=x onerror=alert(1)>&`*_[x](javascript:1)\x1b[31m\u202e @everyone\nRecovered: 99"
 
 
 def test_the_title_says_what_happened_where_and_when() -> None:
-    told = Told(night=NIGHT, opened=(alarm(1.12),), recovered=(alarm(1.3),))
+    told = NightReport(night=NIGHT, opened=(alarm(1.12),), recovered=(alarm(1.3),))
     assert compose(told, "gpu-3").title == "tfcompare: 1 slower, 1 recovered (host gpu-3, 2026-11-22)"
 
 
@@ -25,7 +25,7 @@ def test_a_machine_without_a_name_goes_by_its_id() -> None:
 
 
 def test_a_summary_names_everything_that_happened_and_else_that_nothing_did() -> None:
-    told = Told(
+    told = NightReport(
         night=replace(NIGHT, outcome="hung"),
         opened=(alarm(1.2), alarm(0.8), alarm(0.7)),
         vanished=("a",),
@@ -59,40 +59,40 @@ def test_an_alarm_is_told_with_all_that_a_person_acts_on() -> None:
 
 
 def test_a_slow_change_says_that_many_nights_show_it_and_that_nothing_else_changed() -> None:
-    text = compose(Told(night=NIGHT, opened=(alarm(1.04, found_by="history", surroundings=()),))).text
+    text = compose(NightReport(night=NIGHT, opened=(alarm(1.04, found_by="history", surroundings=()),))).text
     assert "shown by the\n    nights since then together" in text
     assert "nothing else that is recorded changed with it" in text
 
 
 def test_the_worst_comes_first_and_what_became_faster_last() -> None:
-    told = Told(night=NIGHT, opened=(alarm(0.5, "c[]"), alarm(1.1, "b[]"), alarm(1.3, "a[]"), alarm(0.3, "d[]")))
+    told = NightReport(night=NIGHT, opened=(alarm(0.5, "c[]"), alarm(1.1, "b[]"), alarm(1.3, "a[]"), alarm(0.3, "d[]")))
     assert re.findall(r"^[\d.]+x (?:slower|faster)", compose(told).text, re.MULTILINE) == [
         "1.30x slower", "1.10x slower", "0.30x faster", "0.50x faster",
     ]  # fmt: skip
 
 
 def test_of_many_alarms_the_ten_worst_are_told_and_how_many_there_are_beside() -> None:
-    message = compose(Told(night=replace(NIGHT, cells=100), opened=slower(24)))
+    message = compose(NightReport(night=replace(NIGHT, cells=100), opened=slower(24)))
     assert "24 slower" in message.title
     assert re.findall(r"power\[style=(\d+)\] in", message.text) == [str(number) for number in range(23, 13, -1)]
     assert "\nand 14 more: tfcompare history\n" in message.text
 
 
 def test_with_room_for_no_alarm_there_is_still_their_number() -> None:
-    message = compose(Told(night=replace(NIGHT, cells=100), opened=slower(24), vanished=("x", "y")), most=0)
+    message = compose(NightReport(night=replace(NIGHT, cells=100), opened=slower(24), vanished=("x", "y")), most=0)
     assert message.text.startswith("24 changes: tfcompare history\n\nVanished from the suite: 2\n\n")
 
 
 def test_what_ended_came_went_and_warns_has_its_own_lines() -> None:
     text = compose(
-        Told(
+        NightReport(
             night=NIGHT,
             recovered=(alarm(1.3),),
             vanished=("predict[model=tiny] in 2.13.0",),
             appeared=("power[style=jit] in nightly",),
             warnings=("a file cannot be read",),
             still=(alarm(1.2, id="b"), alarm(1.5, note="known since the new Keras")),
-            report="/history/runs/x/report.html",
+            page="/history/runs/x/report.html",
         )
     ).text
     assert "Recovered: 1\n  power[style=eager] in nightly: it was 1.30x slower (1.26-1.34) since" in text
@@ -105,37 +105,37 @@ def test_what_ended_came_went_and_warns_has_its_own_lines() -> None:
 
 
 def test_of_alarms_told_before_three_are_a_reminder() -> None:
-    text = compose(Told(night=NIGHT, still=slower(5))).text
+    text = compose(NightReport(night=NIGHT, still=slower(5))).text
     assert "Still open from earlier nights: 5\n" in text
     assert text.count("x slower") == 3
     assert "  and 2 more\n" in text
 
 
 def test_if_most_became_slower_at_once_the_tool_is_suspected_before_anything_else() -> None:
-    message = compose(Told(night=replace(NIGHT, cells=24), opened=slower(13)))
+    message = compose(NightReport(night=replace(NIGHT, cells=24), opened=slower(13)))
     assert message.text.startswith("Watch the tool: 13 of 24 became slower the same night.\n")
     assert "Suspect the reference, the machine or tfcompare itself" in message.text
 
 
 @pytest.mark.parametrize(("cells", "count"), [(24, 12), (1, 1)])
 def test_half_of_all_or_a_single_one_does_not_speak_against_the_tool(cells: int, count: int) -> None:
-    assert "Watch the tool" not in compose(Told(night=replace(NIGHT, cells=cells), opened=slower(count))).text
+    assert "Watch the tool" not in compose(NightReport(night=replace(NIGHT, cells=cells), opened=slower(count))).text
 
 
 def test_changes_both_ways_do_not_speak_against_the_tool() -> None:
     ups, downs = slower(3), tuple(replace(one, change=alarm(0.8).change) for one in slower(6)[3:])
-    assert "Watch the tool" not in compose(Told(night=replace(NIGHT, cells=6), opened=(*ups, *downs))).text
+    assert "Watch the tool" not in compose(NightReport(night=replace(NIGHT, cells=6), opened=(*ups, *downs))).text
 
 
 def test_what_recovers_moves_against_what_it_was() -> None:
     faster = tuple(alarm(0.8, f"predict[model={number}]") for number in range(2))
-    text = compose(Told(night=replace(NIGHT, cells=5), opened=faster, recovered=slower(1))).text
+    text = compose(NightReport(night=replace(NIGHT, cells=5), opened=faster, recovered=slower(1))).text
     assert text.startswith("Watch the tool: 3 of 5 became faster the same night.\n")
 
 
 def test_a_night_that_failed_says_why_first() -> None:
     night = replace(NIGHT, outcome="failed", said=("the engine does not answer",), cells=0, exit_code=4, run="")
-    message = compose(Told(night=night))
+    message = compose(NightReport(night=night))
     assert message.title.startswith("tfcompare: the night failed (")
     assert message.text.startswith("The night failed and has no result.\n  the engine does not answer\n")
     assert message.gravity == "failure"
@@ -143,7 +143,7 @@ def test_a_night_that_failed_says_why_first() -> None:
 
 @pytest.mark.parametrize(("cells", "kept"), [(24, "what it had measured until then is kept"), (0, "before anything")])
 def test_a_night_that_hung_says_whether_anything_is_kept(cells: int, kept: str) -> None:
-    text = compose(Told(night=replace(NIGHT, outcome="hung", cells=cells))).text
+    text = compose(NightReport(night=replace(NIGHT, outcome="hung", cells=cells))).text
     assert text.startswith("The night hung and was ended")
     assert kept in text.splitlines()[0]
 
@@ -153,25 +153,25 @@ def test_a_night_that_hung_says_whether_anything_is_kept(cells: int, kept: str) 
     [
         (QUIET, "info"),
         (SOMETHING, "warning"),
-        (Told(night=NIGHT, vanished=("a",)), "warning"),
-        (Told(night=NIGHT, opened=(alarm(0.8),)), "success"),
-        (Told(night=NIGHT, recovered=(alarm(1.2),)), "success"),
-        (Told(night=replace(NIGHT, outcome="hung"), recovered=(alarm(1.2),)), "failure"),
+        (NightReport(night=NIGHT, vanished=("a",)), "warning"),
+        (NightReport(night=NIGHT, opened=(alarm(0.8),)), "success"),
+        (NightReport(night=NIGHT, recovered=(alarm(1.2),)), "success"),
+        (NightReport(night=replace(NIGHT, outcome="hung"), recovered=(alarm(1.2),)), "failure"),
     ],
 )
-def test_the_gravity_is_that_of_the_worst(told: Told, gravity: str) -> None:
+def test_the_gravity_is_that_of_the_worst(told: NightReport, gravity: str) -> None:
     assert compose(told).gravity == gravity
 
 
 def test_all_but_whole_commands_fits_into_eighty_columns() -> None:
-    told = Told(
+    told = NightReport(
         night=NIGHT,
         opened=(alarm(1.12, LONG_CASE),),
         recovered=(alarm(1.3, LONG_CASE),),
         still=(alarm(1.3, LONG_CASE, note="word " * 40),),
         vanished=(f"{LONG_CASE} in 2.13.0",),
         warnings=("something is wrong with it, " * 9,),
-        report="/history/report.html",
+        page="/history/report.html",
     )
     long = [line for line in compose(told).text.splitlines() if len(line) > 80]
     assert long == [f"      --workload '{LONG_CASE}' \\"] * 2
@@ -180,7 +180,7 @@ def test_all_but_whole_commands_fits_into_eighty_columns() -> None:
 @pytest.mark.parametrize("case", [LONG_CASE, "power[style=eager]", 'own[text=it\'s a "b",path=/a b/c]'])
 def test_a_command_that_is_copied_from_a_mail_is_the_command(case: str) -> None:
     reproduce = f"tfcompare run --versions 2.0.0,2.13.0 --workload {shlex.quote(case)} --control --engine venv --gpu"
-    text = compose(Told(night=NIGHT, opened=(alarm(1.12, reproduce=reproduce),))).text
+    text = compose(NightReport(night=NIGHT, opened=(alarm(1.12, reproduce=reproduce),))).text
     copied = text.partition("  reproduce:\n")[2].partition("  find the cause:")[0]
     script = "tfcompare() { printf '%s\\n' tfcompare \"$@\"; }\n" + copied
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
@@ -202,12 +202,12 @@ class Tags(HTMLParser):
         self.text += data
 
 
-def hostile() -> Told:
+def hostile() -> NightReport:
     bad = alarm(
         1.12, HOSTILE, surroundings=(HOSTILE,), note=HOSTILE, bisect=HOSTILE, reproduce=f"tfcompare run {HOSTILE}"
     )
     night = replace(NIGHT, suite=HOSTILE, versions=(HOSTILE,), said=(HOSTILE,), outcome="failed", host=HOSTILE)
-    return Told(
+    return NightReport(
         night=night,
         opened=(bad,),
         recovered=(bad,),
@@ -215,7 +215,7 @@ def hostile() -> Told:
         appeared=(HOSTILE,),
         vanished=(HOSTILE,),
         warnings=(HOSTILE,),
-        report=HOSTILE,
+        page=HOSTILE,
     )
 
 
@@ -247,7 +247,7 @@ def test_a_title_is_one_line_whatever_the_machine_is_called() -> None:
 
 def test_a_reason_that_nobody_would_read_to_its_end_is_cut() -> None:
     night = replace(NIGHT, outcome="failed", said=("x" * 10_000,))
-    assert len(compose(Told(night=night)).text) < 1_000
+    assert len(compose(NightReport(night=night)).text) < 1_000
 
 
 def test_a_heartbeat_says_that_all_was_measured() -> None:

@@ -16,14 +16,12 @@ import pytest
 from orchestrator.cli.nightly.run import ending
 from orchestrator.errors import ContractBroken, Interrupted, UsageError
 from orchestrator.history.alarms.steps import CONFIRM_TIMES
-from orchestrator.history.model import Night, Point, Told
-from orchestrator.history.series import key_of
+from orchestrator.history.model import Night, NightReport, Point
 from orchestrator.history.store import Store
 from orchestrator.model import Finished
-from orchestrator.nightly import lock
+from orchestrator.nightly import lock, versions
 from orchestrator.nightly import night as nights
-from orchestrator.nightly import versions as tonight
-from orchestrator.nightly.night import NightOptions, night
+from orchestrator.nightly.night import NightOptions, run_night
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.plan.request import RunOptions, make_plan
 from orchestrator.results.run import load_run
@@ -31,7 +29,7 @@ from tests.support.builders import MS, plan, rows, run_directory, write_stream
 from tests.support.nights import history
 from tests.support.trends import RELEASES, written
 
-FINE = ChildEnd(exit_code=0, hung=False, said="")
+FINE = ChildEnd(exit_code=0, hung=False, last_lines="")
 Leaves = Callable[[Path], ChildEnd]
 
 
@@ -78,9 +76,9 @@ def paced(slower: Sequence[float], asked_for: list[list[str]]) -> Callable[[Chil
     return measure
 
 
-def said(options: NightOptions) -> tuple[Told, list[str]]:
+def said(options: NightOptions) -> tuple[NightReport, list[str]]:
     lines: list[str] = []
-    return night(options, lines.append), lines
+    return run_night(options, lines.append), lines
 
 
 def kept(options: NightOptions) -> list[Night]:
@@ -94,7 +92,7 @@ def test_what_was_measured_is_kept_under_the_name_of_its_run(monkeypatch, option
     run = load_run(options.history / "runs" / told.night.run)
     assert run.plan.run == told.night.run
     assert {point.run for point in Store(options.history).read().points()} == {told.night.run}
-    assert Path(told.report).is_relative_to(run.path)
+    assert Path(told.page).is_relative_to(run.path)
     assert kept(options) == [told.night]
     assert told.night.cells == 2 * (len(RELEASES) - 1)
 
@@ -174,7 +172,7 @@ def test_a_second_night_waits_for_the_first_and_then_measures(monkeypatch, optio
         lines.append(text)
         free.set()
 
-    told = night(options, say)
+    told = run_night(options, say)
     other.join()
     assert told.night.outcome == "measured"
     assert "waiting for its end" in lines[0]
@@ -239,7 +237,7 @@ def test_a_folder_of_workloads_is_the_suite_of_its_nights(monkeypatch, options: 
     def measure(self: Child, words: Sequence[str]) -> ChildEnd:
         asked_for.append(list(words))
         if len(asked_for) > 1:
-            return ChildEnd(exit_code=4, hung=False, said="no engine")
+            return ChildEnd(exit_code=4, hung=False, last_lines="no engine")
         return whole(Path(words[words.index("--out") + 1]))
 
     monkeypatch.setattr(Child, "run", measure)
@@ -264,7 +262,7 @@ def test_a_night_without_its_control_arm_is_judged_by_the_control_arm_of_the_oth
     store = Store(options.history)
     points = history(10, 1, ["2.13.0"])
     store.append([one for one in points if one.version == "2.13.0" or one.night != points[-1].night])
-    [key] = {key_of(point) for point in points if point.version == "2.13.0"}
+    [key] = {point.key for point in points if point.version == "2.13.0"}
     segment = nights._cells(store.read(), [key])[key]
     assert (len(segment.values), len(segment.control)) == (10, 9)
 
@@ -277,7 +275,7 @@ def test_what_another_host_measured_later_says_nothing_of_this_clock(monkeypatch
 
 
 def test_a_night_that_left_nothing_failed_and_says_why(monkeypatch, options: NightOptions):
-    measures(monkeypatch, lambda path: ChildEnd(exit_code=4, hung=False, said="tfcompare: no engine answers"))
+    measures(monkeypatch, lambda path: ChildEnd(exit_code=4, hung=False, last_lines="tfcompare: no engine answers"))
     told, _ = said(options)
     assert (told.night.outcome, told.night.exit_code) == ("failed", 4)
     assert told.night.said == ("tfcompare: no engine answers",)
@@ -365,15 +363,15 @@ def test_a_report_that_cannot_be_written_fails_no_night(monkeypatch, options: Ni
 
     monkeypatch.setattr(nights.files, "write_atomically", full)
     told, _ = said(options)
-    assert (told.night.outcome, told.report) == ("measured", "")
+    assert (told.night.outcome, told.page) == ("measured", "")
 
 
 def test_a_version_that_cannot_be_had_is_a_point_in_every_case(monkeypatch, options: NightOptions):
     def resolve(names, say, last):
-        missing = tonight.Unavailable(name="nightly", reason="lock: the index does not answer")
-        return tonight.Tonight(versions=("1.13.2", "2.13.0"), names={}, unavailable=(missing,))
+        missing = versions.Unavailable(name="nightly", reason="lock: the index does not answer")
+        return versions.ResolvedVersions(versions=("1.13.2", "2.13.0"), names={}, unavailable=(missing,))
 
-    monkeypatch.setattr(nights.tonight, "resolve", resolve)
+    monkeypatch.setattr(nights.versions, "resolve", resolve)
     measures(monkeypatch, whole)
     said(options)
     missing = [point for point in Store(options.history).read().points() if point.version == "nightly"]

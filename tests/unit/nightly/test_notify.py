@@ -17,32 +17,29 @@ import apprise
 import pytest
 from apprise.plugins import N_MGR
 from apprise.plugins.custom_json import NotifyJSON
-from typer.testing import CliRunner
 
-from orchestrator.cli.nightly import notify as notify_commands
 from orchestrator.errors import UsageError
-from orchestrator.history.model import Told
+from orchestrator.history.model import NightReport
 from orchestrator.nightly import notify
 from orchestrator.nightly.message import compose
 from orchestrator.nightly.notify import Target, send, targets, try_out
-from orchestrator.redact import WITH_HOST, mask_url
-from tests.unit.nightly.places import Place, mail, web
-from tests.unit.nightly.told import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
+from tests.support.message_servers import Inbox, mail, web
+from tests.support.night_reports import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
 
 SECRET = "hunter2"
 HOST = socket.gethostname()
 
 
 @pytest.fixture
-def server() -> Iterator[Place]:
-    with web() as place:
-        yield place
+def server() -> Iterator[Inbox]:
+    with web() as inbox:
+        yield inbox
 
 
 @pytest.fixture
-def mailbox() -> Iterator[Place]:
-    with mail() as place:
-        yield place
+def mailbox() -> Iterator[Inbox]:
+    with mail() as inbox:
+        yield inbox
 
 
 class Teller:
@@ -52,7 +49,7 @@ class Teller:
         self.said: list[str] = []
         self.slept: list[float] = []
 
-    def __call__(self, told: Told, *urls: str, heartbeat: bool = False) -> tuple[str, ...]:
+    def __call__(self, told: NightReport, *urls: str, heartbeat: bool = False) -> tuple[str, ...]:
         found = targets(urls, None, {}, self.said.append)
         return send(told, found, heartbeat=heartbeat, say=self.said.append, sleep=self.slept.append)
 
@@ -80,7 +77,7 @@ def nobody_listens() -> int:
         return int(taken.getsockname()[1])
 
 
-def test_a_webhook_gets_title_text_and_gravity_as_json(server: Place, tell: Teller) -> None:
+def test_a_webhook_gets_title_text_and_gravity_as_json(server: Inbox, tell: Teller) -> None:
     assert tell(SOMETHING, f"json://127.0.0.1:{server.port}/hook") == ()
     [(path, _)], [body] = server.got, server.objects()
     message = compose(SOMETHING, HOST)
@@ -90,7 +87,7 @@ def test_a_webhook_gets_title_text_and_gravity_as_json(server: Place, tell: Tell
     assert tell.slept == []
 
 
-def test_a_webhook_gets_the_same_as_a_form(server: Place, tell: Teller) -> None:
+def test_a_webhook_gets_the_same_as_a_form(server: Inbox, tell: Teller) -> None:
     assert tell(SOMETHING, f"form://127.0.0.1:{server.port}/hook") == ()
     [(_, body)] = server.got
     fields = parse_qs(body.decode())
@@ -99,13 +96,13 @@ def test_a_webhook_gets_the_same_as_a_form(server: Place, tell: Teller) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "html", "markdown"])
-def test_a_target_may_ask_for_another_form(server: Place, tell: Teller, form: str) -> None:
+def test_a_target_may_ask_for_another_form(server: Inbox, tell: Teller, form: str) -> None:
     assert tell(SOMETHING, f"json://127.0.0.1:{server.port}/?format={form}") == ()
     assert server.objects()[0]["message"].strip() == getattr(compose(SOMETHING, HOST), form).strip()
 
 
-def test_a_mail_is_plain_text_that_stays_as_it_was_written(mailbox: Place, tell: Teller) -> None:
-    told = Told(night=NIGHT, opened=(alarm(1.12, LONG_CASE), alarm(0.8, id="b")), warnings=("a file — é",))
+def test_a_mail_is_plain_text_that_stays_as_it_was_written(mailbox: Inbox, tell: Teller) -> None:
+    told = NightReport(night=NIGHT, opened=(alarm(1.12, LONG_CASE), alarm(0.8, id="b")), warnings=("a file — é",))
     url = f"mailto://127.0.0.1:{mailbox.port}?from=tf@example.org&to=team@example.org"
     assert tell(told, url) == ()
     [arrived] = mailbox.mails
@@ -115,8 +112,8 @@ def test_a_mail_is_plain_text_that_stays_as_it_was_written(mailbox: Place, tell:
     assert arrived.get_content().replace("\r\n", "\n").rstrip() == compose(told, HOST).text
 
 
-def test_a_mail_can_be_html_with_a_plain_part(mailbox: Place, tell: Teller) -> None:
-    told = Told(night=NIGHT, warnings=("<script>alert(1)</script>",))
+def test_a_mail_can_be_html_with_a_plain_part(mailbox: Inbox, tell: Teller) -> None:
+    told = NightReport(night=NIGHT, warnings=("<script>alert(1)</script>",))
     url = f"mailto://127.0.0.1:{mailbox.port}?from=tf@example.org&to=team@example.org&format=html"
     assert tell(told, url) == ()
     [arrived] = mailbox.mails
@@ -156,10 +153,10 @@ def test_every_kind_that_there_is_takes_the_form_chosen_for_it() -> None:
 
 
 def test_a_service_with_little_room_gets_the_worst_alarms_that_fit(
-    server: Place, tell: Teller, monkeypatch: pytest.MonkeyPatch
+    server: Inbox, tell: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(NotifyJSON, "body_maxlen", 2000)
-    told = Told(night=replace(NIGHT, cells=100), opened=slower(24))
+    told = NightReport(night=replace(NIGHT, cells=100), opened=slower(24))
     assert tell(told, f"json://127.0.0.1:{server.port}/") == ()
     [body] = server.objects()
     assert len(body["message"]) <= 2000
@@ -167,25 +164,25 @@ def test_a_service_with_little_room_gets_the_worst_alarms_that_fit(
     assert "and 22 more: tfcompare history" in body["message"]
 
 
-def test_a_telephone_gets_the_title(server: Place, tell: Teller, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_telephone_gets_the_title(server: Inbox, tell: Teller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NotifyJSON, "body_maxlen", 160)
     monkeypatch.setattr(NotifyJSON, "title_maxlen", 0)
     assert tell(SOMETHING, f"json://127.0.0.1:{server.port}/") == ()
     assert [body["message"] for body in server.objects()] == [compose(SOMETHING, HOST).title]
 
 
-def test_nothing_is_sent_of_a_night_in_which_nothing_happened(server: Place, tell: Teller) -> None:
+def test_nothing_is_sent_of_a_night_in_which_nothing_happened(server: Inbox, tell: Teller) -> None:
     assert tell(QUIET, f"json://127.0.0.1:{server.port}/") == ()
     assert server.got == []
 
 
-def test_a_heartbeat_is_sent_whatever_happened(server: Place, tell: Teller) -> None:
+def test_a_heartbeat_is_sent_whatever_happened(server: Inbox, tell: Teller) -> None:
     assert tell(QUIET, f"json://127.0.0.1:{server.port}/", heartbeat=True) == ()
     assert [body["title"] for body in server.objects()] == [compose(QUIET, HOST).title]
     assert "nothing changed" in server.objects()[0]["title"]
 
 
-def test_a_server_that_fails_twice_is_told_the_third_time(server: Place, tell: Teller) -> None:
+def test_a_server_that_fails_twice_is_told_the_third_time(server: Inbox, tell: Teller) -> None:
     server.answers = [500, 503, 200]
     assert tell(SOMETHING, f"json://127.0.0.1:{server.port}/") == ()
     assert len(server.got) == 3
@@ -203,14 +200,14 @@ def test_a_server_that_is_down_is_tried_a_few_times_and_then_told_of(tell: Telle
     assert tell.slept == [2, 8, 20]
 
 
-def test_what_will_not_get_better_is_not_tried_again(server: Place, tell: Teller) -> None:
+def test_what_will_not_get_better_is_not_tried_again(server: Inbox, tell: Teller) -> None:
     server.answers = [401]
     lost = tell(SOMETHING, f"json://127.0.0.1:{server.port}/")
     assert lost == ("json://127.0.0.1/… was not told: it answered 401: are user, password and token right?",)
     assert len(server.got) == 1
 
 
-def test_a_server_that_hangs_is_given_up(server: Place, tell: Teller) -> None:
+def test_a_server_that_hangs_is_given_up(server: Inbox, tell: Teller) -> None:
     server.answers = [1.0]
     began = time.monotonic()
     lost = tell(SOMETHING, f"json://127.0.0.1:{server.port}/?rto=0.1")
@@ -230,7 +227,7 @@ def test_a_server_that_never_ends_its_answer_does_not_hold_up_the_night(
 
 
 def test_an_answer_that_comes_late_is_not_followed_by_a_second_message(
-    server: Place, monkeypatch: pytest.MonkeyPatch
+    server: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notify, "PATIENCE_S", 0.1)
     server.answers = [0.4]
@@ -255,7 +252,7 @@ def test_retries_end_after_about_a_minute(monkeypatch: pytest.MonkeyPatch) -> No
     assert 30 < now[0] <= 65
 
 
-def test_one_that_is_down_keeps_no_other_from_being_told(server: Place, mailbox: Place, tell: Teller) -> None:
+def test_one_that_is_down_keeps_no_other_from_being_told(server: Inbox, mailbox: Inbox, tell: Teller) -> None:
     lost = tell(
         SOMETHING,
         f"json://127.0.0.1:{nobody_listens()}/",
@@ -266,7 +263,7 @@ def test_one_that_is_down_keeps_no_other_from_being_told(server: Place, mailbox:
     assert len(server.got) == len(mailbox.mails) == 1
 
 
-def test_a_mail_that_one_of_two_did_not_take_is_not_sent_to_the_other_again(mailbox: Place, tell: Teller) -> None:
+def test_a_mail_that_one_of_two_did_not_take_is_not_sent_to_the_other_again(mailbox: Inbox, tell: Teller) -> None:
     mailbox.refused = {"gone@example.org": "450 try later"}
     lost = tell(SOMETHING, f"mailto://127.0.0.1:{mailbox.port}/team@example.org/gone@example.org/?from=tf@example.org")
     assert len(mailbox.mails) == 1
@@ -275,14 +272,14 @@ def test_a_mail_that_one_of_two_did_not_take_is_not_sent_to_the_other_again(mail
 
 
 @pytest.mark.parametrize(("answer", "attempts"), [("450 try later", 4), ("550 no such mailbox", 1)])
-def test_a_mail_server_that_says_later_is_asked_later(mailbox: Place, tell: Teller, answer: str, attempts: int) -> None:
+def test_a_mail_server_that_says_later_is_asked_later(mailbox: Inbox, tell: Teller, answer: str, attempts: int) -> None:
     mailbox.refused = {"team@example.org": answer}
     [line] = tell(SOMETHING, f"mailto://127.0.0.1:{mailbox.port}?from=tf@example.org&to=team@example.org")
     assert f"its mail server answered {answer[:3]}" in line
     assert len(mailbox.recipients) == attempts
 
 
-def test_a_mail_server_that_takes_no_password_is_told_as_that(mailbox: Place, tell: Teller) -> None:
+def test_a_mail_server_that_takes_no_password_is_told_as_that(mailbox: Inbox, tell: Teller) -> None:
     url = f"mailto://me:{SECRET}@127.0.0.1:{mailbox.port}?from=tf@example.org&to=team@example.org"
     [line] = tell(SOMETHING, url)
     assert line == (
@@ -294,7 +291,7 @@ def test_a_mail_server_that_takes_no_password_is_told_as_that(mailbox: Place, te
     "answers", [[500], [401], [404], [0.5], [b"nonsense\r\n\r\n"], [b"HTTP/1.1 200 O\r\nx\r\n\r\n"]]
 )
 def test_no_secret_is_said_or_logged_whatever_the_server_does(
-    server: Place,
+    server: Inbox,
     tell: Teller,
     answers: list[Any],
     logged: io.StringIO,
@@ -322,60 +319,6 @@ def test_no_secret_is_said_or_logged_of_a_server_that_is_down(
     )
     assert len(lost) == 3
     assert SECRET not in "".join((*lost, *tell.said, logged.getvalue(), *capfd.readouterr()))
-
-
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("json://example.org/path", "json://example.org/…"),
-        ("JSONS://example.org:8443", "jsons://example.org/…"),
-        ("json://me:hunter2@example.org/hunter2?token=hunter2#hunter2", "json://example.org/…"),
-        ("json://hunter2@example.org", "json://example.org/…"),
-        ("json://gateway:9093/x", "json://gateway/…"),
-        ("json://[::1]:8080/x", "json://[::1]/…"),
-        ("mailtos://me:hunter2@mail.example.org?to=team@example.org&cc=you@example.org", "mailtos://mail.example.org/…"),
-        ("mailto://me@example.org:hunter2@mail.example.org", "mailto://mail.example.org/…"),
-        ("https://hooks.example.com/services/hunter2/hunter2", "https://hooks.example.com/…"),
-        # A password with the signs in it that end a host.
-        ("json://me:p@hunter2/x@example.org", "json://…"),
-        ("json://me:p@hunter2?x@example.org", "json://…"),
-        ("json://me:p@hunter2#x@example.org", "json://…"),
-        ("json://hunter2/x@example.org", "json://…"),
-        ("mailto://me:p@hunter2?pass=x@example.org", "mailto://…"),
-        # A token where others have a host.
-        ("slack://hunter2/B/C", "slack://…"),
-        ("tgram://123456:hunter2/99", "tgram://…"),
-        ("discord://hunter2/hunter2", "discord://…"),
-        ("ntfy://hunter2", "ntfy://…"),
-        ("sendgrid://hunter2.hunter2:me@example.org/x", "sendgrid://…"),
-        ("json://hunter2 .org/x", "json://…"),
-        ("json://%68unter2/x", "json://…"),
-        ("json://hunter2:99999999/x", "json://…"),
-        ("json://[hunter2]/", "json://…"),
-        ("hunter2", "…"),
-        ("json:/hunter2", "…"),
-        ("hunter2-hunter2-hunter2://x", "…"),
-        ("", "…"),
-        ("://hunter2", "…"),
-    ],
-)  # fmt: skip
-def test_of_an_url_only_scheme_and_host_are_shown_and_in_doubt_not_even_that(url: str, shown: str) -> None:
-    assert mask_url(url) == shown
-    assert SECRET not in mask_url(url)
-
-
-def test_a_host_is_shown_only_of_kinds_that_have_one_there() -> None:
-    native = {"http", "https"}
-    templates = {
-        scheme: kind.templates
-        for kind in N_MGR.plugins()
-        for declared in (kind.protocol, kind.secure_protocol)
-        if declared
-        for scheme in ((declared,) if isinstance(declared, str) else declared)
-    }
-    for scheme in WITH_HOST - native:
-        hosts = {re.split("[/?]", one.partition("://")[2])[0].rpartition("@")[2] for one in templates[scheme]}
-        assert hosts <= {"{host}", "{host}:{port}", "{host}{path}{token}", "{host}:{port}{path}{token}"}, scheme
 
 
 def test_targets_come_from_flags_the_environment_and_a_file_each_once(tmp_path: Path) -> None:
@@ -474,28 +417,10 @@ def test_a_file_that_is_not_there_or_no_text_is_an_error(tmp_path: Path) -> None
         targets((), tmp_path / "bytes", {})
 
 
-def test_a_trial_reaches_everybody(server: Place, mailbox: Place) -> None:
+def test_a_trial_reaches_everybody(server: Inbox, mailbox: Inbox) -> None:
     urls = [
         f"json://127.0.0.1:{server.port}/",
         f"mailto://127.0.0.1:{mailbox.port}?from=a@example.org&to=b@example.org",
     ]
     assert try_out(targets(urls, None, {}), lambda text: None) == ()
     assert server.objects()[0]["title"] == mailbox.mails[0]["Subject"] == f"tfcompare: a test (host {HOST})"
-
-
-def test_the_command_tells_who_was_reached(server: Place) -> None:
-    done = CliRunner().invoke(notify_commands.app, ["--notify", f"json://127.0.0.1:{server.port}/{SECRET}"])
-    assert (done.exit_code, done.stderr) == (0, "told json://127.0.0.1/…\n")
-    assert len(server.got) == 1
-
-
-def test_the_command_fails_where_somebody_is_not_reached_or_nobody_is_named(
-    server: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.answers = [404]
-    monkeypatch.setenv("TFCOMPARE_NOTIFY", f"json://127.0.0.1:{server.port}/")
-    failed = CliRunner().invoke(notify_commands.app, [])
-    assert isinstance(failed.exception, UsageError)
-    assert "it answered 404: is the address right?" in str(failed.exception)
-    monkeypatch.delenv("TFCOMPARE_NOTIFY")
-    assert "nobody to tell" in str(CliRunner().invoke(notify_commands.app, []).exception)

@@ -254,7 +254,7 @@ def test_the_run_of_a_night_gets_the_index_by_its_environment(machine: Machine, 
         asked.append(options)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(night, "night", stop)
+    monkeypatch.setattr(night, "run_night", stop)
     given = {"flag": ["--index-url", INDEX], "joined flag": [f"--index-url={INDEX}"], "variable": []}[place]
     if place == "variable":
         machine.set(TFCOMPARE_INDEX_URL=INDEX)

@@ -39,7 +39,7 @@ def test_a_night_imports_nothing_from_the_working_directory(hostile: Path, tmp_p
     assert not hostile.exists()
     # It was tfcompare that answered.
     assert ended.exit_code == UsageError.exit_code
-    assert "unknown version '2.133'" in ended.said
+    assert "unknown version '2.133'" in ended.last_lines
 
 
 def test_a_schedule_without_an_installed_program_starts_python_in_the_same_way(hostile: Path, monkeypatch):
@@ -94,7 +94,7 @@ def test_variables_reach_it_and_stay_out_of_its_arguments(tmp_path: Path, monkey
     monkeypatch.setenv("TFCOMPARE_INDEX_URL", "https://of.the.shell/simple")
     secret = {"TFCOMPARE_INDEX_URL": "https://me:planted@mirror/simple"}
     ended = Child(tmp_path / "log", 60, lambda line: None, secret).run(["run"])
-    argv, url = json.loads(ended.said)
+    argv, url = json.loads(ended.last_lines)
     assert (argv, url) == (["-c", "run"], secret["TFCOMPARE_INDEX_URL"])
 
 

@@ -9,8 +9,8 @@ import pytest
 from orchestrator import catalog
 from orchestrator.catalog import lock_on_demand
 from orchestrator.errors import UsageError
-from orchestrator.nightly import versions as tonight
-from orchestrator.nightly.versions import Tonight, Unavailable
+from orchestrator.nightly import versions
+from orchestrator.nightly.versions import ResolvedVersions, Unavailable
 from tests.support.nightly_locks import age, lock
 
 YESTERDAY, TODAY = ((datetime.now(UTC) - timedelta(days=days)).strftime("%Y%m%d") for days in (1, 0))
@@ -32,9 +32,9 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
     catalog.reread()
 
 
-def resolved(*names: str, last: dict[str, str] | None = None) -> tuple[Tonight, list[str]]:
+def resolved(*names: str, last: dict[str, str] | None = None) -> tuple[ResolvedVersions, list[str]]:
     said: list[str] = []
-    return tonight.resolve(names, said.append, last), said
+    return versions.resolve(names, said.append, last), said
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_without_an_index_a_day_is_that_day_or_nothing() -> None:
 
 @pytest.mark.usefixtures("silent")
 def test_what_is_locked_by_its_number_needs_no_index() -> None:
-    assert resolved("2.13", NEWER) == (Tonight(versions=("2.13.0", NEWER), names={}), [])
+    assert resolved("2.13", NEWER) == (ResolvedVersions(versions=("2.13.0", NEWER), names={}), [])
 
 
 def test_an_index_without_nightlies_for_this_python_costs_the_nightly_only(index: dict[str, str]) -> None:
@@ -173,4 +173,4 @@ def test_a_nightly_that_is_asked_for_is_used_from_now_on() -> None:
     ],
 )
 def test_a_reason_is_one_line_without_frames_or_logins(text: str, line: str) -> None:
-    assert tonight.in_one_line(text) == line
+    assert versions.in_one_line(text) == line

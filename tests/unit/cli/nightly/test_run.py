@@ -10,16 +10,16 @@ from typer.main import get_group
 from orchestrator.cli import nightly
 from orchestrator.cli.nightly.run import ending, flags_as_given
 from orchestrator.errors import ArmsDied, EnvironmentFailed, FoundSlower, TfCompareError
-from orchestrator.history.model import Night, Told
+from orchestrator.history.model import Night, NightReport
 
 
-def told(exit_code: int, outcome: Any = "measured", **more: Any) -> Told:
+def told(exit_code: int, outcome: Any = "measured", **more: Any) -> NightReport:
     at = datetime(2026, 11, 4, 2, tzinfo=UTC)
     end = Night(
         at=at, night=date(2026, 11, 4), started=at, host="h", suite="seed", versions=("2.13",), run="r",
         outcome=outcome, said=(), cells=1, screened=1, confirmed=0, exit_code=exit_code,
     )  # fmt: skip
-    return Told(night=end, **more)
+    return NightReport(night=end, **more)
 
 
 @pytest.mark.parametrize("outcome", ["measured", "failed"])

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.history.alarms import state
-from orchestrator.history.alarms.judge import NightVerdict, judge, tell
-from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved, Night, Point, Told
-from orchestrator.history.series import all_series, key_of
-from tests.support.nights import FIRST, SURROUNDINGS, history, labels
+from orchestrator.history.alarms.judge import NightVerdict, judge, report_events
+from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved, Night, NightReport, Point
+from tests.support.nights import FIRST, SURROUNDINGS, history, labels, series_of
 
 RUNS = Path("history/runs")
 [CASE] = labels(1)
@@ -34,9 +33,9 @@ def made(nights: int, steps: Mapping[int, float], versions: tuple[str, ...] = ("
 
 
 def judged(points: list[Point], events: list[Event], tonight: date) -> NightVerdict:
-    own = {key_of(point) for point in points if point.night == tonight}
+    own = {point.key for point in points if point.night == tonight}
     so_far = [point for point in points if point.night <= tonight]
-    return judge(all_series(so_far), state.current(events), tonight, at(tonight), own, RUNS)
+    return judge(series_of(so_far), state.current(events), tonight, at(tonight), own, RUNS)
 
 
 def lived(points: list[Point], first: int = 0) -> list[Event]:
@@ -102,18 +101,18 @@ def test_a_muted_alarm_is_neither_opened_again_nor_told():
     [muted] = state.current(events)
     assert (muted.state, muted.note) == ("muted", "the new driver")
     assert state.is_open(muted)
-    assert not state.is_told(muted, day(29))
+    assert not state.is_listed(muted, day(29))
 
 
 def test_a_mute_ends_on_its_day():
     alarm = opened(lived(made(STEP + 1, {STEP: 1.2}), first=STEP))[0]
     until = replace(alarm, state="muted", until=day(25))
-    assert not state.is_told(until, day(25))
-    assert state.is_told(until, day(26))
+    assert not state.is_listed(until, day(25))
+    assert state.is_listed(until, day(26))
 
 
 @pytest.mark.parametrize("what", ["image", "driver", "source", "worker"])
-def test_another_image_driver_source_or_worker_is_told_and_is_no_alarm(what: str):
+def test_another_image_driver_source_or_worker_is_listed_and_is_no_alarm(what: str):
     points = [
         replace(point, surroundings=replace(SURROUNDINGS, **{what: "other" if point.night >= day(STEP) else "first"}))
         for point in made(30, {STEP: 1.5})
@@ -158,7 +157,7 @@ def test_a_series_of_few_nights_raises_nothing(nights: int):
     assert lived(made(nights, {nights - 1: 3.0})) == []
 
 
-def test_what_vanishes_and_what_appears_is_told_once():
+def test_what_vanishes_and_what_appears_is_listed_once():
     both = history(4, 2, ["2.0.0", "2.13.0"])
     gone = [point for point in both if point.version != "2.13.0" or point.night < day(2)]
     assert judged(gone, [], day(2)).vanished == tuple(f"{case} in 2.13.0" for case in sorted(labels(2)))
@@ -176,8 +175,8 @@ def test_another_night_of_the_same_day_lets_nothing_vanish():
         for point in history(3, 2, ["2.13.0"])
     ]
     for tonight in (points, others):
-        own = {key_of(point) for point in tonight}
-        found = judge(all_series([*points, *others]), (), day(2), at(day(2)), own, RUNS)
+        own = {point.key for point in tonight}
+        found = judge(series_of([*points, *others]), (), day(2), at(day(2)), own, RUNS)
         assert (found.vanished, found.appeared) == ((), ())
 
 
@@ -188,7 +187,7 @@ def test_what_another_suite_or_host_measured_has_not_vanished():
     assert judged([*others, *elsewhere, *tonight], [], day(2)).vanished == ()
 
 
-def test_a_version_that_died_is_told_with_its_reason_and_is_no_alarm():
+def test_a_version_that_died_is_listed_with_its_reason_and_is_no_alarm():
     points = history(6, 3)
     points = [
         replace(point, outcome="died", reason="import: no module", effect=None, error=None, rounds=0)
@@ -202,7 +201,7 @@ def test_a_version_that_died_is_told_with_its_reason_and_is_no_alarm():
     assert found.vanished == ()
 
 
-def test_what_is_told_of_a_night_is_what_its_events_were():
+def test_what_is_listed_of_a_night_is_what_its_events_were():
     points = made(STEP + 1, {STEP: 1.2})
     found = judged(points, [], day(STEP))
     night = Night(
@@ -211,12 +210,12 @@ def test_what_is_told_of_a_night_is_what_its_events_were():
     )  # fmt: skip
     old = replace(opened(list(found.events))[0], id="other", state="known", note="seen")
     everything = (*state.current(found.events), old, replace(old, id="gone", state="recovered"))
-    told = tell(Told(night=night), found, everything, day(STEP))
+    told = report_events(NightReport(night=night), found, everything, day(STEP))
     assert [alarm.id for alarm in told.opened] == [opened(list(found.events))[0].id]
     assert [alarm.id for alarm in told.still] == ["other"]
     assert told.recovered == ()
     assert told.happened
-    assert not tell(Told(night=night), replace(found, events=()), (), day(STEP)).happened
+    assert not report_events(NightReport(night=night), replace(found, events=()), (), day(STEP)).happened
 
 
 def test_a_freak_night_is_over_when_the_next_ones_say_so():
@@ -300,7 +299,7 @@ def test_a_recovered_alarm_whose_step_is_still_there_is_raised_again():
         at=at(tonight), night=tonight, started=at(tonight), host="host", suite="made", versions=("2.0.0",), run="r",
         outcome="measured", said=(), cells=1, screened=1, confirmed=1, exit_code=0,
     )  # fmt: skip
-    told = tell(Told(night=night), found, state.current([*closed, *found.events]), tonight)
+    told = report_events(NightReport(night=night), found, state.current([*closed, *found.events]), tonight)
     assert [one.id for one in told.opened] == [alarm.id]
     assert told.still == ()
 
@@ -315,9 +314,9 @@ def test_a_step_of_another_size_is_not_the_one_that_is_known():
 
 def test_an_alarm_is_dated_by_its_night_and_not_by_the_clock():
     points = steady(LANDS + 2, {LANDS: 1.1})
-    own = {key_of(point) for point in points}
+    own = {point.key for point in points}
     late = at(day(LANDS + 1))
     so_far = [point for point in points if point.night <= day(LANDS)]
-    events = judge(all_series(so_far), (), day(LANDS), late, own, RUNS).events
+    events = judge(series_of(so_far), (), day(LANDS), late, own, RUNS).events
     assert opened(list(events))[0].raised == day(LANDS)
     assert [event.state for event in judged(points, list(events), day(LANDS + 1)).events] == ["confirmed"]

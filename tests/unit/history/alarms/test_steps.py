@@ -1,8 +1,7 @@
 """Which series are suspects and which steps are told; the limits are calibrated by `make bench ARGS=alarms`."""
 
 import math
-from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -10,41 +9,9 @@ from scipy import stats
 
 from orchestrator.history.alarms import steps
 from orchestrator.history.alarms.noise_model import nights_of
-from orchestrator.history.alarms.steps import CONFIRM_TIMES, MIN_NIGHTS, affordable, changes, find_unsettled, suspects
-from orchestrator.history.model import Key, Segment, Value
-
-BEGIN = date(2026, 1, 1)
-SCREEN = 12
-SURE = SCREEN * CONFIRM_TIMES
-NOISE = 0.01
-
-
-def key(case: str, version: str = "nightly") -> Key:
-    return Key(case, version, "2.13", "cpu", "venv", "host")
-
-
-def value(night: int, effect: float, rounds: int = SCREEN, noise: float = NOISE) -> Value:
-    error = noise * math.sqrt(SCREEN / rounds)
-    return Value(night=BEGIN + timedelta(night), effect=effect, error=error, rounds=rounds)
-
-
-def segment(effects: Sequence[float], seed: int = 1, sure: Sequence[int] = (), noise: float = NOISE) -> Segment:
-    """These effects, and a control arm of the same noise; the nights in `sure` have the rounds of a confirmation."""
-    rng = np.random.default_rng(seed)
-    rounds = [SURE if night in sure else SCREEN for night in range(len(effects))]
-    strays = [noise * math.sqrt(SCREEN / count) * rng.normal() for count in rounds]
-    return Segment(
-        values=tuple(value(night, effect, rounds[night], noise) for night, effect in enumerate(effects)),
-        control=tuple(value(night, stray, rounds[night], noise) for night, stray in enumerate(strays)),
-    )
-
-
-def noisy(count: int, seed: int = 2, noise: float = NOISE) -> list[float]:
-    return list(noise * np.random.default_rng(seed).normal(size=count))
-
-
-def stepped(before: int, after: int, size: float, seed: int = 2) -> list[float]:
-    return [effect + (size if night >= before else 0.0) for night, effect in enumerate(noisy(before + after, seed))]
+from orchestrator.history.alarms.steps import MIN_NIGHTS, affordable, changes, find_unsettled, suspects
+from orchestrator.history.model import Segment, Value
+from tests.support.segments import BEGIN, NOISE, key, noisy, segment, stepped, value
 
 
 def test_a_step_is_told_with_its_nights_and_an_interval_that_holds_it() -> None:
@@ -118,17 +85,6 @@ def test_a_version_that_strays_more_from_night_to_night_than_its_rounds_say_rais
     assert changes(segment(effects, sure=range(40, 60))) == ()
 
 
-def test_the_control_arm_makes_a_series_quieter_that_shares_its_reference() -> None:
-    rng = np.random.default_rng(3)
-    version, reference, again = 0.02 * rng.normal(size=(3, 200))
-    told = Segment(
-        values=tuple(value(night, one, noise=0.02 * 2**0.5) for night, one in enumerate(version - reference)),
-        control=tuple(value(night, one, noise=0.02 * 2**0.5) for night, one in enumerate(again - reference)),
-    )
-    adjusted = nights_of(told).effects
-    assert adjusted.var() / (version - reference).var() == pytest.approx(0.75, abs=0.08)
-
-
 def test_the_t_statistic_is_that_of_a_weighted_difference_of_means() -> None:
     nights = nights_of(segment(stepped(10, 6, 0.05), sure=[3, 12]))
     (t, _) = steps._splits(nights, 2, 16, 5)
@@ -169,23 +125,6 @@ def test_what_a_confirmation_neither_told_nor_cleared_is_unsettled() -> None:
     cells = {key("told"): confirmed(0.10), key("cleared"): confirmed(0.0), key("between"): confirmed(0.035)}
     assert changes(cells[key("told")])
     assert find_unsettled(cells) == (key("between"),)
-
-
-def test_nights_of_many_rounds_tell_what_share_is_the_nights_own() -> None:
-    """Rounds whose neighbours are alike stray more than they let expect, in screens and confirmations alike; what more
-    rounds do not make smaller is the night's."""
-    rng = np.random.default_rng(4)
-    count, often = 200, range(0, 200, 4)
-    rounds = np.array([SURE if night in often else SCREEN for night in range(count)])
-
-    def told(of_rounds: float, of_night: float) -> float:
-        strays = [NOISE * np.sqrt(of_rounds * SCREEN / rounds + of_night) * rng.normal(size=count) for _ in range(2)]
-        columns = [
-            tuple(value(night, float(one), int(rounds[night])) for night, one in enumerate(arm)) for arm in strays
-        ]
-        return float((1 / nights_of(Segment(values=columns[0], control=columns[1])).weights)[rounds == SURE].mean())
-
-    assert told(of_rounds=1.5, of_night=0.0) < 0.7 * told(of_rounds=1.0, of_night=0.5)
 
 
 def test_whatever_tonight_would_tell_is_a_suspect() -> None:

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,14 +10,12 @@ import pytest
 
 from orchestrator.errors import UsageError
 from orchestrator.history import schema, site
-from orchestrator.history.model import AlarmOpened, Key, Moved, Point
-from orchestrator.history.series import all_series
-from orchestrator.history.series_arrays import all_lines
+from orchestrator.history.model import AlarmOpened, Key, Moved
 from orchestrator.history.site import wording
 from orchestrator.history.store import Store
 from orchestrator.model import control_of
 from tests.support.nights import FIRST, REFERENCE, SURROUNDINGS, history
-from tests.support.sites import CASES, HOSTILE, alarm, at, changed, kept
+from tests.support.sites import CASES, HOSTILE, alarm, at, changed, everything, kept
 
 BUILT = re.compile(rb"<time id=\"built\".*?</time>")
 
@@ -28,61 +26,6 @@ def pages(out: Path) -> dict[str, bytes]:
 
 def text_of(out: Path, case: str) -> str:
     return (out / wording.page_of(case)).read_text(encoding="utf-8")
-
-
-def everything() -> list[Point]:
-    """Segments, two stages, a second host, a followed version, deaths, nights that are there twice."""
-    points = changed(history(30, CASES, seed=3), 12, image="other", reference_image="new", driver="2")
-    points = changed(points, 20, source="changed")
-    again = [
-        replace(one, stage="confirm", rounds=40, effect=(one.effect or 0) + 0.01)
-        for one in points
-        if one.night.day in (3, 17)
-    ]
-    twice = [
-        replace(one, run="second", started=one.started + timedelta(hours=1)) for one in points if one.night.day == 9
-    ]
-    backwards = [
-        replace(one, night=one.night - timedelta(days=4), run="back", started=one.started + timedelta(hours=2))
-        for one in points
-        if one.night.day == 15
-    ]
-    dead = [
-        replace(one, effect=None, error=None, rounds=0, outcome="died", reason="killed")
-        if one.night.day == 22 and one.version == "2.0.0"
-        else replace(one, rounds=1)
-        if one.night.day == 23 and one.version == "2.13.0"
-        else one
-        for one in points
-    ]
-    followed = [
-        replace(one, build=f"2.22.0.dev{one.night:%Y%m%d}", surroundings=replace(SURROUNDINGS, image=str(one.night)))
-        for one in history(9, CASES[:1], versions=("nightly",), control=False, host="other")
-    ]
-    found = [_by_worker(one) for one in (*dead, *again, *twice, *backwards, *followed)]
-    return sorted(found, key=lambda one: (one.started, one.run, one.stage == "confirm"))
-
-
-def _by_worker(point: Point) -> Point:
-    """The first nights say nothing of their worker; later it becomes another."""
-    worker = "" if point.night.day < 5 else "first" if point.night.day < 27 else "second"
-    return replace(point, surroundings=replace(point.surroundings, worker=worker))
-
-
-def test_the_lines_of_a_table_are_the_series_of_its_points(tmp_path: Path):
-    read = kept(tmp_path, everything()).read()
-    expected, lines = all_series(read.points()), all_lines(read.table)
-    assert list(lines) == list(expected)
-    assert sum(len(series.segments) for series in expected.values()) > len(expected)
-    for key, series in expected.items():
-        control = lines.get(key.control)
-        found = lines[key].segments(control.nightly.objects() if control else ())
-        assert [one.because for one in found] == [one.because for one in series.segments]
-        for one, other in zip(found, series.segments, strict=True):
-            for mine, theirs in ((one.values, other.values), (one.control, other.control)):
-                assert [(value.night, value.rounds) for value in mine] == [(each.night, each.rounds) for each in theirs]
-                for value, each in zip(mine, theirs, strict=True):
-                    assert (value.effect, value.error) == pytest.approx((each.effect, each.error), abs=1e-12)
 
 
 def test_a_site_has_a_page_a_case_and_they_lead_to_each_other(tmp_path: Path):

@@ -9,19 +9,18 @@ from rich.text import Text
 
 from orchestrator.history.model import Series
 from orchestrator.history.night_rows import rows
-from orchestrator.history.series import all_series
 from orchestrator.history.terminal import plot
 from orchestrator.terminal.std_streams import guard
 from orchestrator.terminal.text import print_table
 from tests.support.kept import kept
-from tests.support.nights import history
+from tests.support.nights import history, series_of
 
 CASE = "power[style=eager]"
 
 
 def series(nights: int, **changes) -> Series:
     made = history(nights, (CASE,), ("2.13.0",), 3, control=False, **changes)
-    (found,) = all_series(made).values()
+    (found,) = series_of(made).values()
     return found
 
 
@@ -33,7 +32,7 @@ def with_holes_and_a_border(nights: int) -> Series:
         for point in made
     ]
     hole = replace(made[3], outcome="died", reason="killed", effect=None, error=None, rounds=0)
-    (found,) = all_series([*made[:3], hole, *made[4:]]).values()
+    (found,) = series_of([*made[:3], hole, *made[4:]]).values()
     return found
 
 
@@ -77,7 +76,7 @@ def test_many_nights_share_columns_and_the_plot_says_so():
 def test_where_everything_changes_every_night_there_is_still_a_plot():
     made = history(60, (CASE,), ("2.13.0",), 3, control=False)
     made = [replace(one, surroundings=replace(one.surroundings, source=one.run)) for one in made]
-    (of,) = all_series(made).values()
+    (of,) = series_of(made).values()
     assert len(of.segments) == 60
     lines = plot.plot(rows(of), {}, 80)
     assert sum(line.count(plot.POINT) for line in lines) == 60
@@ -87,7 +86,7 @@ def test_where_everything_changes_every_night_there_is_still_a_plot():
 def test_one_freak_night_is_cut_at_the_edge_and_not_left_out():
     made = history(10, (CASE,), ("2.13.0",), 3, control=False)
     made[4] = replace(made[4], error=3.0)
-    (of,) = all_series(made).values()
+    (of,) = series_of(made).values()
     lines = plot.plot(rows(of), {}, 80)
     assert plot.CUT_HIGH in lines[0]
     assert plot.CUT_LOW in lines[plot.HEIGHT - 1]
@@ -99,7 +98,7 @@ def test_without_any_time_there_is_no_plot():
         replace(one, outcome="died", reason="killed", effect=None, error=None, rounds=0)
         for one in history(3, (CASE,), ("2.13.0",), control=False)
     ]
-    (of,) = all_series(made).values()
+    (of,) = series_of(made).values()
     assert plot.plot(rows(of), {}, 80) == []
     assert plot.sparkline(rows(of), 10) == "···"
 

@@ -1,55 +1,31 @@
 """The history as it is drawn, to the letter; `UPDATE_SNAPSHOTS=1 pytest tests/unit/history` writes it anew."""
 
-import json
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import timedelta
 
 import pytest
-from jsonschema import Draft202012Validator
 from rich.cells import cell_len
 
-from orchestrator.errors import NothingSelected
 from orchestrator.history import json as objects
-from orchestrator.history import schema
 from orchestrator.history.alarms.steps import changes
 from orchestrator.history.model import Alarm, Point
 from orchestrator.history.night_rows import rows
-from orchestrator.history.select import Picked, SeriesSelection, matching, pick
-from orchestrator.history.series import all_series
 from orchestrator.history.terminal import alarms as alarmed
 from orchestrator.history.terminal import tables
 from orchestrator.terminal.text import render_plain
-from tests.conftest import ROOT
 from tests.support import nights_shown as shown
 from tests.support.kept import kept
-from tests.support.nights import FIRST, history
-
-SCHEMA = json.loads((ROOT / "docs" / "schema" / "history-1.json").read_text())
-
-
-@pytest.fixture(scope="module")
-def points() -> list[Point]:
-    return shown.points()
-
-
-@pytest.fixture(scope="module")
-def alarm(points: list[Point]) -> Alarm:
-    return replace(shown.alarm(points), note="the new [b]allocator[/b]", state="known")
-
-
-def picked(points: list[Point], **asked) -> Picked:
-    in_order = sorted(points, key=lambda point: (point.started, point.run))
-    return pick(schema.to_table(in_order), SeriesSelection(**asked))
+from tests.support.nights import FIRST, history, series_of
 
 
 def overview(points: list[Point], *alarms: Alarm, **asked) -> str:
-    found = picked(points, **asked)
+    found = shown.picked(points, **asked)
     listed = objects.build_shown_series(found, alarms)
     return render_plain(lambda width: tables.overview(found, listed, alarms, width)) + "\n"
 
 
 def detail(points: list[Point], *alarms: Alarm, **asked) -> str:
-    listed = objects.build_shown_series(picked(points, **asked), alarms, changes)
+    listed = objects.build_shown_series(shown.picked(points, **asked), alarms, changes)
     return render_plain(lambda width: tables.detail(listed, width, whole=asked.get("whole", False))) + "\n"
 
 
@@ -102,8 +78,8 @@ def test_a_night_that_was_confirmed_is_one_row_that_names_the_rounds_of_both(poi
     (line,) = [line for line in text.splitlines() if "▲ step" in line]
     assert line.split()[0] == "2024-02-10"
     assert "10+40" in line
-    (key,) = (key for key in all_series(points) if (key.case, key.version) == (shown.EAGER, "nightly"))
-    night = next(row for row in rows(all_series(points)[key]) if str(row.night) == "2024-02-10")
+    (key,) = (key for key in series_of(points) if (key.case, key.version) == (shown.EAGER, "nightly"))
+    night = next(row for row in rows(series_of(points)[key]) if str(row.night) == "2024-02-10")
     assert (night.stage, night.value.rounds) == ("confirm", 40)
 
 
@@ -117,22 +93,6 @@ def test_what_changed_since_the_night_before_stands_beside_the_night(points):
     assert "image of the reference: venv-reference -> sha256:bbbbbbbbbbbb" in text
     # Of a version that is followed, that it is another build is no news.
     assert "image of the version" not in detail(points, case=shown.EAGER, versions=("nightly",), whole=True)
-
-
-def test_a_night_in_two_surroundings_has_a_row_in_both_segments():
-    (point,) = history(1, 1, ("2.0.0",), control=False)
-    moved = replace(point, run="later", surroundings=replace(point.surroundings, source="another"))
-    (series,) = all_series([point, moved]).values()
-    found = rows(series)
-    assert [(row.night, row.segment) for row in found] == [(FIRST, 0), (FIRST, 1)]
-    assert [row.value for row in found] == [segment.values[0] for segment in series.segments]
-    assert found[1].changed == ("source of the workload: made -> another",)
-
-
-def test_every_value_of_a_series_has_its_row(points):
-    for series in all_series(points).values():
-        assert tuple(row.value for row in rows(series) if row.value) == series.values
-        assert {point for row in rows(series) for point in row.points} == set(series.points)
 
 
 def test_a_series_that_ended_is_said_to_and_one_that_ended_long_ago_is_left_out(points):
@@ -165,58 +125,6 @@ def test_hosts_are_shown_apart_and_found_by_the_beginning_of_their_names():
     assert "on 1 host" in text
 
 
-def test_the_last_nights_are_those_that_are_shown(points):
-    found = picked(points, case=shown.EAGER, last=5)
-    assert found.first == FIRST + timedelta(days=shown.NIGHTS - 5)
-    assert all(len(one.rows) == 5 for one in objects.build_shown_series(found, ()))
-    assert picked(points, case=shown.EAGER, last=1000).first == FIRST
-    assert picked(points, since=date(2024, 2, 1)).first == date(2024, 2, 1)
-
-
-def test_changes_are_sought_in_all_nights_however_few_are_shown(points):
-    one = next(
-        one
-        for one in objects.build_shown_series(
-            picked(points, case=shown.EAGER, last=25, versions=("nightly",)), (), changes
-        )
-    )
-    assert [change.first for change in one.changes] == [FIRST + timedelta(days=shown.STEP)]
-    assert objects.build_shown_series(picked(points, last=25), ())[0].changes is None
-
-
-def test_a_version_is_found_by_its_short_name(points):
-    assert {one.key.version for one in picked(points, versions=("2.13", "nightly")).series} == {"2.13.0", "nightly"}
-
-
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ({"case": "train_lop"}, "did you mean train_loop?"),
-        ({"versions": ("2.1",)}, "--version '2.1.4': nothing of it"),
-        ({"versions": ("nihgtly",)}, "did you mean nightly?"),
-        ({"hosts": ("elsewhere",)}, "there is host"),
-        ({"engines": ("docker",)}, "there is venv"),
-        ({"devices": ("gpu",)}, "there is cpu"),
-        ({"since": date(2030, 1, 1)}, "the newest night of what is asked for is 2024-02-29"),
-    ],
-)
-def test_what_the_history_has_nothing_of_is_said(points, asked: dict, words: str):
-    with pytest.raises(NothingSelected) as told:
-        picked(points, **asked)
-    assert words in str(told.value)
-
-
-def test_a_case_is_found_by_its_name_its_parameters_or_a_part_of_it():
-    cases = (shown.EAGER, shown.GRAPH, shown.PREDICT)
-    assert matching(shown.EAGER, cases) == (shown.EAGER,)
-    assert matching("train_loop", cases) == (shown.EAGER, shown.GRAPH)
-    assert matching("train_loop[mode=graph]", cases) == (shown.GRAPH,)
-    assert matching("train_loop[model=small,mode=graph]", cases) == (shown.GRAPH,)
-    assert matching("EAGER", cases) == (shown.EAGER,)
-    assert matching("train", cases) == (shown.EAGER, shown.GRAPH)
-    assert matching("jit", cases) == ()
-
-
 def test_an_open_alarm_stands_on_top_with_its_note_and_one_of_another_series_is_counted(points, alarm):
     text = overview(points, alarm)
     assert text.index("1 open alarm") < text.index("host host")
@@ -224,50 +132,6 @@ def test_an_open_alarm_stands_on_top_with_its_note_and_one_of_another_series_is_
     assert "the new [b]allocator[/b]" in text
     assert "1 open alarm of series that are not shown" in overview(points, alarm, versions=("2.13.0",))
     assert "open alarm" not in overview(points, replace(alarm, state="recovered"))
-
-
-def test_an_alarm_is_listed_with_everything_and_its_commands_in_one_piece(alarm):
-    text = "\n".join(line.plain for line in alarmed.render_alarms([alarm], whole=False))
-    assert f"  reproduce: {alarm.reproduce}\n  bisect: {alarm.bisect}" in text
-    assert "changed since 2024-02-09: nightly: 2.22.0.dev20240209 -> 2.22.0.dev20240210" in text
-    assert "note: the new [b]allocator[/b]" in text
-    muted = replace(alarm, state="muted", until=date(2026, 12, 31))
-    assert "note: until 2026-12-31: the new" in "\n".join(
-        line.plain for line in alarmed.render_alarms([muted], whole=False)
-    )
-    gone = replace(alarm, state="recovered")
-    assert [line.plain for line in alarmed.render_alarms([gone], whole=False)] == [
-        "no alarm is open; --all shows those that were"
-    ]
-    assert len(list(alarmed.render_alarms([gone], whole=True))) > 3
-    assert [line.plain for line in alarmed.render_alarms([], whole=True)] == ["no alarm is open"]
-
-
-def test_the_gravest_alarm_comes_first(alarm):
-    states = ("recovered", "muted", "known", "confirmed", "new")
-    listed = [replace(alarm, state=state, id=state) for state in states]
-    assert [one.state for one in alarmed.sort_alarms(listed)] == list(reversed(states))
-
-
-@pytest.mark.parametrize("asked", [{}, {"case": shown.EAGER}, {"last": 3, "whole": True}])
-def test_the_object_keeps_its_schema(points, alarm, asked: dict):
-    Draft202012Validator.check_schema(SCHEMA)
-    found = picked(points, **asked)
-    made = objects.as_object(
-        objects.build_shown_series(found, [alarm], changes if len(found.cases) == 1 else None), [alarm], ["w"]
-    )
-    Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(made, allow_nan=False)))
-    assert made["series"]
-    assert all(one["shown"] for one in made["series"])
-
-
-def test_the_rows_of_the_object_and_of_csv_are_the_same(points):
-    listed = objects.build_shown_series(picked(points, case=shown.EAGER), ())
-    made = objects.as_object(listed, (), ())
-    lines = objects.as_csv(listed).splitlines()
-    assert lines[0].split(",") == list(objects.CSV)
-    assert len(lines) - 1 == sum(len(one["shown"]) for one in made["series"])
-    assert all(line.startswith(f'"{shown.EAGER}",') for line in lines[1:])
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J", "\u202e", "[red]", "\x00"])
@@ -279,15 +143,8 @@ def test_no_text_from_elsewhere_steers_the_terminal(alarm, text: str):
         for number, one in enumerate(made)
     ]
     made[-1] = replace(made[-1], outcome="died", reason=f"r{text}", effect=None, error=None, rounds=0)
-    key = next(key for key in all_series(made) if key.version == name)
+    key = next(key for key in series_of(made) if key.version == name)
     odd = replace(alarm, id=f"i{text}", key=key, note=f"n{text}", surroundings=(f"s{text}",), reproduce=f"c{text}")
     listing = "\n".join(line.plain for line in alarmed.render_alarms([odd], whole=True))
     for found in (overview(made, odd), detail(made, odd, versions=(name,)), listing):
         assert {character for character in found if not character.isprintable()} <= {"\n"}
-
-
-def test_two_years_of_many_cases_are_an_overview_in_seconds():
-    """What is shown of it is read, and no more."""
-    few = picked(history(500, 20, control=False), versions=("2.0.0",))
-    assert all(len(one.points) <= 61 for one in few.series)
-    assert set(few.nights.values()) == {500}

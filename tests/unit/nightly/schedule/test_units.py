@@ -97,7 +97,7 @@ def test_only_the_system_knows_the_units_that_a_night_follows():
 
 def test_what_systemd_would_take_for_its_own_is_escaped():
     made = wanted(
-        ("/opt/a b/100%/tfcompare",), flags=AWKWARD, environment={"A": 'x "y" %h $Z'}, folder=Path("/home/a b/50%")
+        ("/opt/a b/100%/tfcompare",), flags=AWKWARD, environment={"A": 'x "y" %h $Z'}, directory=Path("/home/a b/50%")
     )
     service = schedule.units(made, system=True)["tfcompare-nightly.service"]
     assert '\nExecStart=/usr/bin/env "/opt/a b/100%%/tfcompare" nightly run --versions 2.13 --notify ' in service
@@ -139,7 +139,7 @@ class Script:
             'pwd >> "$NOTED"; env >> "$NOTED"; echo said; exit ${CODE:-0}',
         )
         self.begun = self.folder / "begun"
-        given = {"flags": AWKWARD, "history": str(self.folder / "history"), "folder": self.folder, **fields}
+        given = {"flags": AWKWARD, "history": str(self.folder / "history"), "directory": self.folder, **fields}
         self.path = self.folder / "nightly.sh"
         self.path.write_text(schedule.script(wanted((str(program),), **given), self.begun))
 
@@ -211,7 +211,7 @@ def test_a_script_that_skips_what_was_missed_just_runs_when_it_is_called(tmp_pat
 
 
 def test_a_folder_that_is_gone_ends_a_script_before_anything_is_run(tmp_path):
-    script = Script(tmp_path, folder=tmp_path / "gone")
+    script = Script(tmp_path, directory=tmp_path / "gone")
     assert script.call() != 0
     assert not script.ran()
 

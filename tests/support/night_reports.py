@@ -1,10 +1,10 @@
-"""Nights that have something to tell."""
+"""Reports of nights in which something happened, and of one in which nothing did."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
-from orchestrator.history.model import Alarm, Change, Key, Night, Told
+from orchestrator.history.model import Alarm, Change, Key, Night, NightReport
 
 NIGHT = Night(
     at=datetime(2026, 11, 22, 3, tzinfo=UTC),
@@ -21,7 +21,7 @@ NIGHT = Night(
     confirmed=3,
     exit_code=0,
 )
-QUIET = Told(night=NIGHT)
+QUIET = NightReport(night=NIGHT)
 LONG_CASE = "train_loop[loop=train_on_batch,api=tf.keras,mode=eager,input=numpy,model=small,data=small]"
 
 
@@ -53,4 +53,4 @@ def slower(count: int) -> tuple[Alarm, ...]:
     return tuple(alarm(1.1 + number / 100, f"power[style={number}]", id=f"a{number:05}") for number in range(count))
 
 
-SOMETHING = Told(night=NIGHT, opened=(alarm(1.12),))
+SOMETHING = NightReport(night=NIGHT, opened=(alarm(1.12),))

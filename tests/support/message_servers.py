@@ -1,4 +1,4 @@
-"""Places where messages arrive, on this machine: a web server that answers as it is told to, and a mail server."""
+"""Servers on this machine that messages arrive at: a web server that answers as it is told to, and a mail server."""
 
 import json
 import socketserver
@@ -14,8 +14,11 @@ from typing import Any
 
 
 @dataclass
-class Place:
-    """`answers` are used up one by one, the last one for ever: a status, or seconds to hang, or raw bytes."""
+class Inbox:
+    """What a server received, and how it answers.
+
+    `answers` are used up one by one, the last one for ever: a status, or seconds to hang, or raw bytes.
+    """
 
     port: int = 0
     answers: list[int | float | bytes] = field(default_factory=lambda: [200])
@@ -32,14 +35,14 @@ class Place:
 
 
 @contextmanager
-def web() -> Iterator[Place]:
-    place = Place()
+def web() -> Iterator[Inbox]:
+    inbox = Inbox()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            place.got.append((self.path, body))
-            answer = place.next()
+            inbox.got.append((self.path, body))
+            answer = inbox.next()
             if isinstance(answer, float):
                 time.sleep(answer)
                 answer = 200
@@ -60,13 +63,13 @@ def web() -> Iterator[Place]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    with _serving(server, place):
-        yield place
+    with _serving(server, inbox):
+        yield inbox
 
 
 @contextmanager
-def mail() -> Iterator[Place]:
-    place = Place()
+def mail() -> Iterator[Inbox]:
+    inbox = Inbox()
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -75,15 +78,15 @@ def mail() -> Iterator[Place]:
                 verb = line.split()[0].upper()
                 if verb == "RCPT":
                     address = line[line.index("<") + 1 : line.index(">")]
-                    place.recipients.append(address)
-                    self.say(place.refused.get(address, "250 fine"))
+                    inbox.recipients.append(address)
+                    self.say(inbox.refused.get(address, "250 fine"))
                 elif verb == "AUTH":
                     self.say("535 5.7.8 no such user or password")
                 elif verb == "EHLO":
                     self.say("250-here\r\n250 AUTH PLAIN")
                 elif verb == "DATA":
                     self.say("354 go on")
-                    place.mails.append(self.read())
+                    inbox.mails.append(self.read())
                     self.say("250 taken")
                 else:
                     self.say("221 bye" if verb == "QUIT" else "250 fine")
@@ -103,13 +106,13 @@ def mail() -> Iterator[Place]:
 
     server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    with _serving(server, place):
-        yield place
+    with _serving(server, inbox):
+        yield inbox
 
 
 @contextmanager
-def _serving(server: socketserver.TCPServer, place: Place) -> Iterator[None]:
-    place.port = server.server_address[1]
+def _serving(server: socketserver.TCPServer, inbox: Inbox) -> Iterator[None]:
+    inbox.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
