@@ -184,7 +184,7 @@ def _difference(existing: KeptImage, recipe: Recipe) -> str:
     return "its recipe is another one now"
 
 
-def place(status: ImageStatus, versions: Iterable[Version]) -> tuple[Version, Flavour]:
+def find_entry(status: ImageStatus, versions: Iterable[Version]) -> tuple[Version, Flavour]:
     """Return the version and the flavour that an image with a recipe was built from."""
     number, name, python = status.image.key
     return next(

@@ -36,7 +36,7 @@ def verify_images(
             inventory.take(client, catalog.all_versions(), installation.base), named, installation.base
         ):
             verbosity.say(f"verifying {status.tag}")
-            version, flavour = inventory.place(status, catalog.all_versions())
+            version, flavour = inventory.find_entry(status, catalog.all_versions())
             assert status.recipe is not None
             results.append(verify(client, status.image.id, status.tag, version, flavour, status.recipe))
     if output.format == "json":
