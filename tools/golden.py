@@ -53,11 +53,11 @@ def main() -> None:
 
 
 def old_python(scratch: Path) -> Path:
-    found = interpreters.find("3.6")
-    if found is None:
+    interpreter = interpreters.find("3.6")
+    if interpreter is None:
         sys.exit(interpreters.missing(("3.6",)))
     environment = scratch / "python3.6"
-    subprocess.run([found.path, "-m", "venv", environment], check=True)
+    subprocess.run([interpreter.path, "-m", "venv", environment], check=True)
     python = environment / "bin" / "python"
     for wanted in ([OLD_PIP], OLDEST):
         subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted], check=True)
@@ -66,9 +66,9 @@ def old_python(scratch: Path) -> Path:
 
 def write(name: str, python: str | Path, scratch: Path) -> None:
     """Write one stream, and next to it a file that says what wrote it."""
-    folder = scratch / name
-    folder.mkdir()
-    bench = Bench(folder, python)
+    directory = scratch / name
+    directory.mkdir()
+    bench = Bench(directory, python)
     try:
         facts = bench.hello().facts
         bench.workload("golden", WORKLOAD)

@@ -19,7 +19,7 @@ def plan(versions: list[Version], flavours: tuple[FlavourName, ...]) -> tuple[li
     """Return the locks of pip for every Python in use, and the locks of the versions."""
     tools, locks = {}, []
     for version in versions:
-        for flavour in (one for name in flavours for one in version.on(name)):
+        for flavour in (option for name in flavours for option in version.on(name)):
             python = flavour.python.number
             tools[python] = pip_lock(python)
             locks.append(
@@ -44,10 +44,10 @@ def write(lock: Lock, *constraints) -> None:
 
 def versions_named(names: list[str]) -> list[Version]:
     shipped = catalog.builtin_catalogue().version
-    found = [catalog.find(name) for name in names]
-    if not all(found):
+    versions = [catalog.find(name) for name in names]
+    if not all(versions):
         raise SystemExit(f"unknown version among {', '.join(names)}; images/versions.toml has {', '.join(shipped)}")
-    return found or [version for version in catalog.all_versions() if version.number in shipped]
+    return versions or [version for version in catalog.all_versions() if version.number in shipped]
 
 
 def main() -> None:

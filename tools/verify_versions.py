@@ -49,7 +49,7 @@ def write(record: dict[str, dict]) -> None:
     files.write_atomically(RECORD, (json.dumps(ordered, indent=2) + "\n").encode())
 
 
-def verify(version: Version, flavour: Flavour, folder: Path, watching: View, keep: bool) -> dict:
+def verify(version: Version, flavour: Flavour, parent: Path, watching: View, keep: bool) -> dict:
     """Run one flavour of one version, from its lock to the smoke suite's verdicts."""
     alone = replace(version, flavours=(flavour,))
     result = {
@@ -60,7 +60,7 @@ def verify(version: Version, flavour: Flavour, folder: Path, watching: View, kee
     }
     options = RunOptions(versions=(version.number,), suite="smoke", rounds=ROUNDS, seed=1)
     asked = make_plan(options, fewest=1)
-    directory = RunDir.create(folder / f"{version.number}-{flavour.python.number}")
+    directory = RunDir.create(parent / f"{version.number}-{flavour.python.number}")
     begun = time.monotonic()
     log = BuildLog(directory.logs / "build.log", lambda line: watching.preparing(version.number, line))
     with closing(VenvEngine(EngineOptions())) as engine:
@@ -78,7 +78,7 @@ def verify(version: Version, flavour: Flavour, folder: Path, watching: View, kee
     comparison = judge_run(directory)
     outcomes = [arm.outcome for arm in comparison.arms]
     facts = directory.read_manifest().workers.get(version.number, {})
-    said = [f"{arm.case.label}: {arm.reason}" for arm in comparison.died] + ([str(error)] if error else [])
+    problems = [f"{arm.case.label}: {arm.reason}" for arm in comparison.died] + ([str(error)] if error else [])
     if log.used and not keep:
         remove(environment.path)
     return {
@@ -86,8 +86,8 @@ def verify(version: Version, flavour: Flavour, folder: Path, watching: View, kee
         "python": environment.facts.python,
         **{name: facts[name] for name in ("tensorflow", "tf_keras", "keras", "numpy", "pyarrow") if facts.get(name)},
         **{outcome: outcomes.count(outcome) for outcome in ("measured", "refused", "died")},
-        "ok": not said and "measured" in outcomes,
-        **({"said": "; ".join(said)[:400]} if said else {}),
+        "ok": not problems and "measured" in outcomes,
+        **({"said": "; ".join(problems)[:400]} if problems else {}),
     }
 
 
@@ -104,19 +104,20 @@ def main() -> None:
         failed = False
         with (
             view(Console(stderr=True), quiet=False, verbose=False) as watching,
-            tempfile.TemporaryDirectory() as folder,
+            tempfile.TemporaryDirectory() as scratch,
         ):
             for version in versions:
-                for place, flavour in enumerate(version.on("cpu")):
+                for index, flavour in enumerate(version.on("cpu")):
                     key = f"{version.number} cpu py{flavour.python.number}"
-                    known = read().get(key)
-                    if known and known["ok"] and known["lock"] == catalog.lock_hash(flavour) and not options.again:
+                    earlier = read().get(key)
+                    current = earlier and earlier["lock"] == catalog.lock_hash(flavour)
+                    if current and earlier["ok"] and not options.again:
                         continue
                     watching.say(f"{key}: running")
-                    found = verify(version, flavour, Path(folder), watching, keep=options.keep or place == 0)
-                    write({**read(), key: found})
-                    failed = failed or not found["ok"]
-                    watching.say(f"{key}: {'ok' if found['ok'] else found.get('said', 'nothing was measured')}")
+                    result = verify(version, flavour, Path(scratch), watching, keep=options.keep or index == 0)
+                    write({**read(), key: result})
+                    failed = failed or not result["ok"]
+                    watching.say(f"{key}: {'ok' if result['ok'] else result.get('said', 'nothing was measured')}")
     except TfCompareError as error:
         sys.exit(f"verify-versions: {error}")
     sys.exit(1 if failed else 0)

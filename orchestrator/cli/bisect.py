@@ -100,9 +100,9 @@ def bisect(
     else:
         missing = [name for name, value in (("good", good), ("bad", bad), ("workload", workload)) if not value]
         if missing:
-            told = ", ".join(f"--{name}" for name in missing)
+            flags = ", ".join(f"--{name}" for name in missing)
             raise UsageError(
-                f"{told} missing: a search needs two versions and one case, e.g. --good 1.14 --bad 2.13 "
+                f"{flags} missing: a search needs two versions and one case, e.g. --good 1.14 --bad 2.13 "
                 "--workload 'predict[call=predict,state=uncompiled,model=tiny]'"
             )
         assert good
@@ -130,19 +130,19 @@ def bisect(
     with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as live:
         watching = Once(live)
         if resume:
-            folder, known = resume, run.again(resume, index_url=installation.index_url)
+            directory, state = resume, run.again(resume, index_url=installation.index_url)
         else:
             assert question
-            folder, known = run.begin(question, out, watching)
-        if known.steps:
-            watching.say(f"{folder}: {len(known.measured)} steps are done already, and are not measured again")
-        plan = estimate.lines(known, watching) if known.search_result.wanted else []
+            directory, state = run.begin(question, out, watching)
+        if state.steps:
+            watching.say(f"{directory}: {len(state.measured)} steps are done already, and are not measured again")
+        plan = estimate.lines(state, watching) if state.search_result.wanted else []
         if measuring.dry_run:
             print("\n".join(plan))
             return
         for line in plan:
             watching.say(line)
-        done = run.bisect(folder, known, watching, steps)
+        done = run.bisect(directory, state, watching, steps)
     _show(done, output.format, verbosity)
 
 

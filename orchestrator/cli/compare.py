@@ -36,11 +36,11 @@ def compare(
     from orchestrator.results.compare_runs import compare_runs
 
     keep_garbage()
-    found = compare_runs(earlier, later)
+    comparison = compare_runs(earlier, later)
     if report.format == "json":
-        print(json.dumps(changes.as_object(found), indent=2))
+        print(json.dumps(changes.as_object(comparison), indent=2))
     else:
-        print_table(lambda width: changes.layout(found, width))
-    raise_broken(found.broken)
-    if alarm.fail_on == "slower" and found.slower:
-        raise FoundSlower(f"{len(found.slower)} ratios are slower than they were (--fail-on slower)")
+        print_table(lambda width: changes.layout(comparison, width))
+    raise_broken(comparison.broken)
+    if alarm.fail_on == "slower" and comparison.slower:
+        raise FoundSlower(f"{len(comparison.slower)} ratios are slower than they were (--fail-on slower)")

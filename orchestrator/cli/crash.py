@@ -41,10 +41,10 @@ def _write(error: BaseException) -> str:
 
 def _summary(error: BaseException) -> str:
     try:
-        said = " ".join(_hide_secrets(str(error)).split())
+        message = " ".join(_hide_secrets(str(error)).split())
     except Exception:
-        said = ""
-    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        message = ""
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
@@ -59,9 +59,9 @@ def _hide_secrets(text: str) -> str:
         for value in os.environ.get(variable, "").split():
             text = text.replace(value, f"${{{variable}}}")
     words = sys.argv[1:]
-    for word, kept in zip(words, redact_words(words), strict=False):
-        if word != kept:
-            text = text.replace(_value(word), _value(kept))
+    for word, redacted in zip(words, redact_words(words), strict=False):
+        if word != redacted:
+            text = text.replace(_value(word), _value(redacted))
     return mask_login(text)
 
 

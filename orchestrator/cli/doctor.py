@@ -55,14 +55,14 @@ def examine_machine(
     from orchestrator.doctor import environment, noise
     from orchestrator.doctor.report import as_object, layout
 
-    found = environment.look(versions_here, options)
+    setup = environment.look(versions_here, options)
     examination = None
     if probe:
         say.print(safe_text(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
         examination = noise.examine(seconds, cpus)
     if output.format == "json":
-        print(json.dumps(as_object(examination, found), indent=2))
+        print(json.dumps(as_object(examination, setup), indent=2))
     else:
-        print_table(lambda width: layout(examination, width, found))
-    if found.unable:
-        raise EnvironmentFailed(f"cannot run here: {', '.join(found.unable)}; the findings above say what to do")
+        print_table(lambda width: layout(examination, width, setup))
+    if setup.unable:
+        raise EnvironmentFailed(f"cannot run here: {', '.join(setup.unable)}; the findings above say what to do")

@@ -52,7 +52,7 @@ def _versions() -> Listing:
 def _workloads() -> Listing:
     from orchestrator.catalog import workloads
 
-    found = workloads.all_workloads().values()
+    all_workloads = workloads.all_workloads().values()
     objects: list[dict[str, object]] = [
         {
             "workload": workload.name,
@@ -60,14 +60,14 @@ def _workloads() -> Listing:
             "params": {name: list(values) for name, values in workload.params.items()},
             "contrasts": workload.contrasts,
         }
-        for workload in found
+        for workload in all_workloads
     ]
     rows = [
         (
             workload.name,
             workload.summary + "".join(f"\n{name}={'|'.join(values)}" for name, values in workload.params.items()),
         )
-        for workload in found
+        for workload in all_workloads
     ]
     return Listing(("workload", "what it does, and its parameters"), rows, objects)
 
@@ -75,12 +75,12 @@ def _workloads() -> Listing:
 def _suites() -> Listing:
     from orchestrator.catalog import workloads
 
-    found = workloads.all_suites()
+    suites = workloads.all_suites()
     objects: list[dict[str, object]] = [
         {"suite": suite.name, "summary": suite.summary, "cases": list(suite.cases), "budget_s": suite.budget_s}
-        for suite in found.values()
+        for suite in suites.values()
     ]
-    rows = [(suite.name, "\n".join([suite.summary, *suite.cases])) for suite in found.values()]
+    rows = [(suite.name, "\n".join([suite.summary, *suite.cases])) for suite in suites.values()]
     return Listing(("suite", "what it is for, and its cases"), rows, objects)
 
 
@@ -90,7 +90,7 @@ def list_claims(chosen: Iterable[Claim]) -> Listing:
     objects: list[dict[str, object]] = []
     rows = []
     for claim in chosen:
-        said = format_expected(claim.expectations[0] if claim.expectations else None)
+        expected = format_expected(claim.expectations[0] if claim.expectations else None)
         objects.append(
             {
                 "claim": claim.name,
@@ -100,10 +100,10 @@ def list_claims(chosen: Iterable[Claim]) -> Listing:
                 "withdrawn": claim.withdrawn,
                 "versions": list(claim.versions),
                 "devices": list(claim.devices),
-                "expected": said,
+                "expected": expected,
             }
         )
-        rows.append((f"{claim.name}\n{claim.title}", said, ", ".join(claim.versions), ", ".join(claim.devices)))
+        rows.append((f"{claim.name}\n{claim.title}", expected, ", ".join(claim.versions), ", ".join(claim.devices)))
     return Listing(("claim, and what it says", "expected", "versions", "on"), rows, objects)
 
 

@@ -54,14 +54,14 @@ def margin(percent: float) -> float:
 
 def cpus(text: str) -> tuple[int, ...]:
     """Parse CPUs in the kernel's notation, like 0,2-3."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in text.split(","):
         match = CPUS.fullmatch(part.strip())
         first, last = (int(match["first"]), int(match["last"] or match["first"])) if match else (1, 0)
         if first > last:
             raise UsageError(f"--cpuset {text!r}: numbers of CPUs and ranges of them, e.g. 0,2-3")
-        found.update(range(first, last + 1))
-    return tuple(sorted(found))
+        numbers.update(range(first, last + 1))
+    return tuple(sorted(numbers))
 
 
 def memory_mb(text: str) -> int:
@@ -74,12 +74,12 @@ def memory_mb(text: str) -> int:
     return size
 
 
-def one_of(flag: str, noun: str, text: str, known: Collection[str]) -> str:
-    if text not in known:
+def one_of(flag: str, noun: str, text: str, values: Collection[str]) -> str:
+    if text not in values:
         # It reads the table of versions, which no right value needs.
         from orchestrator.catalog import did_you_mean
 
-        raise UsageError(f"{flag}: unknown {noun} {text!r}{did_you_mean(text, known)}; it is {', '.join(known)}")
+        raise UsageError(f"{flag}: unknown {noun} {text!r}{did_you_mean(text, values)}; it is {', '.join(values)}")
     return text
 
 

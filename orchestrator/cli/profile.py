@@ -70,8 +70,8 @@ def profile_cases(
     from orchestrator.terminal.progress import view
 
     with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
-        found = profile(ProfileOptions(run=options, calls=calls, top=top), watching)
-    show_profile(found, report.format)
-    verbosity.say(f"profiles and flame graphs: {found.path}")
-    if found.error:
-        raise found.error
+        profiled = profile(ProfileOptions(run=options, calls=calls, top=top), watching)
+    show_profile(profiled, report.format)
+    verbosity.say(f"profiles and flame graphs: {profiled.path}")
+    if profiled.error:
+        raise profiled.error

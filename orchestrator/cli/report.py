@@ -105,21 +105,21 @@ def export(
     exports.check(to, table, path)
     keep_garbage()
     loaded = load_run(run)
-    made = exports.export(loaded, to, table, path)
-    if made.text is not None:
-        print(made.text)
-    for path in made.files:
+    exported = exports.export(loaded, to, table, path)
+    if exported.text is not None:
+        print(exported.text)
+    for path in exported.files:
         say(f"written: {path}")
     raise_broken(loaded.comparison.broken)
 
 
-def show_profile(found: "Profiled", format: str) -> None:
+def show_profile(profiled: "Profiled", format: str) -> None:
     from orchestrator.profiling import report as profile_report
 
     if format == "json":
-        print(json.dumps(profile_report.as_object(found), indent=2))
+        print(json.dumps(profile_report.as_object(profiled), indent=2))
     else:
-        print_table(lambda width: profile_report.layout(found, width))
+        print_table(lambda width: profile_report.layout(profiled, width))
 
 
 def keep_garbage() -> None:

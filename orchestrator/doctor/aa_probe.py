@@ -68,12 +68,12 @@ def measure(seconds: float, cpus: tuple[int, ...] | None) -> Probe:
             logs[arm][number] = log
         took = time.monotonic() - started
     elapsed, counted, spent_s = time.monotonic() - begun, read_counters(pinned), _own_s(pinned) - own_s
-    found = estimate(*(logs[arm] for arm in ARMS))
-    assert found is not None
-    one, other = (math.exp(statistics.median(logs[arm].values())) / 1e6 for arm in ARMS)
+    summary = estimate(*(logs[arm] for arm in ARMS))
+    assert summary is not None
+    first, second = (math.exp(statistics.median(logs[arm].values())) / 1e6 for arm in ARMS)
     return Probe(
-        estimate=found,
-        call_ms=(one, other),
+        estimate=summary,
+        call_ms=(first, second),
         seconds=elapsed,
         cpus=cpus,
         meanwhile=counters.until(counted, spent_s) if counters and counted else None,
@@ -127,7 +127,7 @@ Processes = Mapping[tuple[int, int], tuple[str, float]]
 
 
 def read_processes() -> Processes:
-    return {(one.pid, one.started): (one.name, one.spent_s) for one in host.read_processes()}
+    return {(process.pid, process.started): (process.name, process.spent_s) for process in host.read_processes()}
 
 
 def busiest(before: Processes, after: Processes, seconds: float) -> tuple[Neighbour, ...]:

@@ -45,7 +45,7 @@ class Setup:
     engine: str
     unavailable: EngineUnavailable | None
     ways: tuple[Way, ...]
-    cards: tuple[Gpu, ...]
+    gpus: tuple[Gpu, ...]
     matches: tuple[Match, ...]
     disks: tuple[tuple[str, float], ...]
 
@@ -56,11 +56,11 @@ class Setup:
     def unable(self) -> tuple[str, ...]:
         """The requested versions that cannot run here."""
         refused = {match.version for match in self.matches if self.gpu and match.fit == "unsupported"}
-        blind = self.gpu and not self.cards
-        return tuple(one for one in self.versions if blind or one in refused or not self.possible(one))
+        blind = self.gpu and not self.gpus
+        return tuple(number for number in self.versions if blind or number in refused or not self.possible(number))
 
 
-def look(versions: Sequence[Version], options: EngineOptions, cards: Callable[[], tuple[Gpu, ...]] = gpus) -> Setup:
+def look(versions: Sequence[Version], options: EngineOptions, find_gpus: Callable[[], tuple[Gpu, ...]] = gpus) -> Setup:
     usable: dict[str, Engine] = {}
     lines: dict[str, str] = {}
     unavailable = None
@@ -75,22 +75,22 @@ def look(versions: Sequence[Version], options: EngineOptions, cards: Callable[[]
             unavailable = unavailable or error
     asked = [(version, name, engine) for version in versions for name, engine in usable.items()]
     try:
-        ways = side_by_side(lambda one: _way(*one), asked)
+        ways = side_by_side(lambda request: _way(*request), asked)
         stores = [store for engine in usable.values() if (store := engine.storage())]
     finally:
         for engine in usable.values():
             engine.close()
-    found = cards()
-    known = [version for version in catalog.all_versions() if version.on("gpu")]
+    seen_gpus = find_gpus()
+    gpu_versions = [version for version in catalog.all_versions() if version.on("gpu")]
     return Setup(
         versions=tuple(version.number for version in versions),
         gpu=options.gpu,
         engine=lines.get(next(iter(ENGINES)), ""),
         unavailable=unavailable,
         ways=tuple(ways),
-        cards=found,
-        matches=tuple(judge(version, card, known) for version in versions for card in found),
-        disks=tuple((what, free_gb(folder)) for what, folder in sorted(stores)),
+        gpus=seen_gpus,
+        matches=tuple(judge(version, gpu, gpu_versions) for version in versions for gpu in seen_gpus),
+        disks=tuple((what, free_gb(directory)) for what, directory in sorted(stores)),
     )
 
 
@@ -104,7 +104,7 @@ def _way(version: Version, name: str, engine: Engine) -> Way:
 def findings(setup: Setup) -> Iterator[DoctorFinding]:
     yield _engine(setup)
     yield from _versions(setup)
-    yield from _cards(setup)
+    yield from _gpus(setup)
     yield from _disk(setup)
 
 
@@ -123,26 +123,30 @@ def _engine(setup: Setup) -> DoctorFinding:
 def _versions(setup: Setup) -> Iterator[DoctorFinding]:
     for number in setup.versions:
         ways = [way for way in setup.ways if way.version == number]
-        told = "; ".join(f"{way.engine}: {way.outlook}" for way in ways) or "no engine for it"
+        outlooks = "; ".join(f"{way.engine}: {way.outlook}" for way in ways) or "no engine for it"
         if any(way.ready for way in ways):
-            yield DoctorFinding(number, "fine", told)
+            yield DoctorFinding(number, "fine", outlooks)
         elif setup.possible(number):
-            yield DoctorFinding(number, "note", told, "its first run makes it ready; so does `tfcompare images build`")
+            yield DoctorFinding(
+                number, "note", outlooks, "its first run makes it ready; so does `tfcompare images build`"
+            )
         else:
-            yield DoctorFinding(number, "problem", told, "name a base with --base, or install a Python that it runs on")
+            yield DoctorFinding(
+                number, "problem", outlooks, "name a base with --base, or install a Python that it runs on"
+            )
 
 
-def _cards(setup: Setup) -> Iterator[DoctorFinding]:
-    if not setup.cards:
+def _gpus(setup: Setup) -> Iterator[DoctorFinding]:
+    if not setup.gpus:
         if setup.gpu:
             yield DoctorFinding(
                 "GPU", "problem", "no card is seen: neither NVML nor nvidia-smi names one",
                 "see whether `nvidia-smi` works here, and install nvidia-ml-py",
             )  # fmt: skip
         return
-    for card in setup.cards:
-        capability = f", compute capability {card.capability}" if card.capability else ""
-        yield DoctorFinding(f"GPU {card.index}", "fine", f"{card}{capability}")
+    for gpu in setup.gpus:
+        capability = f", compute capability {gpu.capability}" if gpu.capability else ""
+        yield DoctorFinding(f"GPU {gpu.index}", "fine", f"{gpu}{capability}")
     for match in setup.matches:
         if match.fit == "unsupported":
             yield DoctorFinding(
@@ -159,11 +163,11 @@ def _disk(setup: Setup) -> Iterator[DoctorFinding]:
     waiting = [number for number in setup.versions if not any(way.ready for way in setup.possible(number))]
     needed = len(waiting) * (GPU_GB if setup.gpu else CPU_GB)
     for what, free in setup.disks:
-        told = f"{free:.0f} GB free for {what}; about {needed:.0f} GB for what is not ready yet"
+        text = f"{free:.0f} GB free for {what}; about {needed:.0f} GB for what is not ready yet"
         if free < needed:
-            yield DoctorFinding("disk", "problem", told, "free some, or set TFCOMPARE_CACHE to another disk")
+            yield DoctorFinding("disk", "problem", text, "free some, or set TFCOMPARE_CACHE to another disk")
         else:
-            yield DoctorFinding("disk", "fine", told)
+            yield DoctorFinding("disk", "fine", text)
 
 
 def as_object(setup: Setup) -> dict[str, Any]:
@@ -180,7 +184,7 @@ def as_object(setup: Setup) -> dict[str, Any]:
             }
             for number in setup.versions
         ],
-        "gpus": [asdict(card) for card in setup.cards],
+        "gpus": [asdict(gpu) for gpu in setup.gpus],
         "disk": [{"for": what, "free_gb": round(free, 1)} for what, free in setup.disks],
     }
 

@@ -65,8 +65,8 @@ def findings(examination: Examination) -> tuple[DoctorFinding, ...]:
     return worst_first(_find(examination))
 
 
-def worst_first(found: Iterator[DoctorFinding]) -> tuple[DoctorFinding, ...]:
-    return tuple(sorted(found, key=lambda finding: list(STYLES).index(finding.level)))
+def worst_first(findings: Iterator[DoctorFinding]) -> tuple[DoctorFinding, ...]:
+    return tuple(sorted(findings, key=lambda finding: list(STYLES).index(finding.level)))
 
 
 def _find(seen: Examination) -> Iterator[DoctorFinding]:
@@ -84,20 +84,20 @@ def _find(seen: Examination) -> Iterator[DoctorFinding]:
 
 def _spread(seen: Examination) -> DoctorFinding:
     estimate = seen.probe.estimate
-    told = f"equal arms differ by {estimate.spread:.1%} from round to round"
+    text = f"equal arms differ by {estimate.spread:.1%} from round to round"
     soon, late = (estimate.smallest_visible(LOOK_ALPHA, rounds) for rounds in (BUDGETED, LAST_LOOK))
     if late > MARGIN:
         if seen.disturbed:
-            return DoctorFinding("spread", "problem", told, "first see to what disturbs, then probe again")
+            return DoctorFinding("spread", "problem", text, "first see to what disturbs, then probe again")
         if seen.alone:
-            told += ", and nothing that runs here explains it"
-        return DoctorFinding("spread", "problem", told, _remedy(seen))
+            text += ", and nothing that runs here explains it"
+        return DoctorFinding("spread", "problem", text, _remedy(seen))
     if soon > MARGIN:
         advice = f"give a longer `--budget`: {LAST_LOOK} rounds would show {MARGIN:.0%}"
-        return DoctorFinding("spread", "note", told, "see to what disturbs, or " + advice if seen.disturbed else advice)
+        return DoctorFinding("spread", "note", text, "see to what disturbs, or " + advice if seen.disturbed else advice)
     if estimate.rounds < FIRST_LOOK:
-        return DoctorFinding("spread", "note", f"{told}, in {estimate.rounds} rounds", "probe longer to be sure of it")
-    return DoctorFinding("spread", "fine", told)
+        return DoctorFinding("spread", "note", f"{text}, in {estimate.rounds} rounds", "probe longer to be sure of it")
+    return DoctorFinding("spread", "fine", text)
 
 
 def _remedy(seen: Examination) -> str:
@@ -119,13 +119,13 @@ def _remedy(seen: Examination) -> str:
 def _equal_arms(estimate: Estimate) -> DoctorFinding:
     verdict, _ = judge(estimate, MARGIN, LOOK_ALPHA)
     low, high = interval(estimate)
-    told = f"{math.exp(estimate.theta):.3f}x, {low:.3f}-{high:.3f}"
+    ratio = f"{math.exp(estimate.theta):.3f}x, {low:.3f}-{high:.3f}"
     if verdict == "same":
-        return DoctorFinding("A/A", "fine", f"equal arms come out the same: {told}")
+        return DoctorFinding("A/A", "fine", f"equal arms come out the same: {ratio}")
     if verdict == "inconclusive" and low <= 1 <= high:
-        return DoctorFinding("A/A", "note", f"equal arms are not shown to be the same: {told}")
+        return DoctorFinding("A/A", "note", f"equal arms are not shown to be the same: {ratio}")
     return DoctorFinding(
-        "A/A", "problem", f"equal arms come out different: {told}",
+        "A/A", "problem", f"equal arms come out different: {ratio}",
         "probe again; if they stay different, trust no verdict from this machine",
     )  # fmt: skip
 

@@ -42,45 +42,45 @@ def layout(examination: Examination | None, width: int, setup: setups.Setup | No
     return Group(*parts)
 
 
-def _table(found: tuple[DoctorFinding, ...], width: int) -> Table:
+def _table(findings: tuple[DoctorFinding, ...], width: int) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     wide = width >= WIDE
     for name in ("", "finding", "what was seen", *(["what to do"] if wide else [])):
         table.add_column(name, no_wrap=name == "")
-    for finding in found:
+    for finding in findings:
         mark = Text(finding.level, style=STYLES[finding.level])
         if wide:
             table.add_row(mark, safe_text(finding.subject), safe_text(finding.seen), safe_text(finding.advice))
         else:
-            told = [safe_text(finding.seen), *([safe_text(f"→ {finding.advice}")] if finding.advice else [])]
-            table.add_row(mark, safe_text(finding.subject), Text("\n").join(told))
+            texts = [safe_text(finding.seen), *([safe_text(f"→ {finding.advice}")] if finding.advice else [])]
+            table.add_row(mark, safe_text(finding.subject), Text("\n").join(texts))
     return table
 
 
 def _head(examination: Examination) -> Text:
     host, probe = examination.host, examination.probe
     pressure = number_of(examination.moment, "psi_cpu")
-    told = [
+    facts = [
         f"{host.get('cpu')}, {host.get('usable_cores')} of {host.get('cores')} CPUs",
         f"{host.get('system')} {host.get('kernel')}",
         f"load {examination.moment.get('load')}",
         *([] if pressure is None else [f"CPU pressure {pressure:.0f}%"]),
     ]
     pinned = "" if probe.cpus is None else f", pinned to CPU {', '.join(map(str, probe.cpus))}"
-    one, other = probe.call_ms
-    shown = visible(probe.estimate)
-    found = level(examination)
+    first, second = probe.call_ms
+    effects = visible(probe.estimate)
+    worst = level(examination)
     head = Text("tfcompare doctor", style="bold")
-    head.append("\n" + " · ".join(told), style="not bold dim")
+    head.append("\n" + " · ".join(facts), style="not bold dim")
     head.append(
         f"\nA/A probe: {probe.estimate.rounds} rounds in {probe.seconds:.0f} s{pinned}; "
-        f"{one:.2f} and {other:.2f} ms a call",
+        f"{first:.2f} and {second:.2f} ms a call",
         style="not bold dim",
     )
-    head.append(f"\n{found}", style=STYLES[found])
+    head.append(f"\n{worst}", style=STYLES[worst])
     return head.append(
-        f": at best, slowdowns show from {shown[BUDGETED]:.1%} on in about {BUDGETED} rounds, the default budget; from "
-        f"{shown[FIRST_LOOK]:.1%} in {FIRST_LOOK}, from {shown[LAST_LOOK]:.1%} in {LAST_LOOK}. "
+        f": at best, slowdowns show from {effects[BUDGETED]:.1%} on in about {BUDGETED} rounds, the default budget; "
+        f"from {effects[FIRST_LOOK]:.1%} in {FIRST_LOOK}, from {effects[LAST_LOOK]:.1%} in {LAST_LOOK}. "
         "What TensorFlow scatters by itself comes on top.",
         style="not bold",
     )
@@ -88,11 +88,11 @@ def _head(examination: Examination) -> Text:
 
 def as_object(examination: Examination | None, setup: setups.Setup | None = None) -> dict[str, Any]:
     probed = _probe_record(examination) if examination else {"level": None, "findings": []}
-    found = [asdict(finding) for finding in worst_first(setups.findings(setup))] if setup else []
+    findings = [asdict(finding) for finding in worst_first(setups.findings(setup))] if setup else []
     return {
         "schema": SCHEMA,
         **probed,
-        "findings": [*found, *probed["findings"]],
+        "findings": [*findings, *probed["findings"]],
         "setup": setups.as_object(setup) if setup else None,
     }
 

@@ -45,7 +45,7 @@ class Packed:
 
 def weight(client: docker.DockerClient, images: Collection[ImageStatus]) -> int:
     """Return about how many bytes an archive of these images has."""
-    return int(sizes.together(sizes.steps(client, [one.image.id for one in images])) * OVERHEAD)
+    return int(sizes.together(sizes.steps(client, [status.image.id for status in images])) * OVERHEAD)
 
 
 def save(client: docker.DockerClient, path: Path, images: Collection[ImageStatus], needed: int, tell: Tell) -> None:
@@ -61,7 +61,7 @@ def save(client: docker.DockerClient, path: Path, images: Collection[ImageStatus
                 "free some space, name another place, or save fewer versions"
             )
         with files.open_atomically(path) as file:
-            for chunk in _stream(client, [one.tag for one in images]):
+            for chunk in _stream(client, [status.tag for status in images]):
                 file.write(chunk)
                 tell(len(chunk))
     except requests.RequestException:
@@ -102,8 +102,8 @@ def read(path: Path) -> tuple[Packed, ...]:
     if not packed:
         raise UsageError(f"{path}: there is no image in it")
     # An engine writes them in any order.
-    order = in_order(one.labels["tfcompare.version"] for one in packed)
-    return tuple(sorted(packed, key=lambda one: order.index(one.labels["tfcompare.version"])))
+    order = in_order(image.labels["tfcompare.version"] for image in packed)
+    return tuple(sorted(packed, key=lambda image: order.index(image.labels["tfcompare.version"])))
 
 
 def _json(tar: tarfile.TarFile, name: str) -> Any:
@@ -143,8 +143,8 @@ def load(client: docker.DockerClient, path: Path, tell: Tell) -> None:
     except OSError as unread:
         raise UsageError(f"{path}: cannot be read: {unread.strerror}") from unread
     if error:
-        known = build_errors.of_image(error, "", base="", python="")
-        why = f": {known}" if known and known.kind == "disk" else ""
+        cause = build_errors.of_image(error, "", base="", python="")
+        why = f": {cause}" if cause and cause.kind == "disk" else ""
         raise EnvironmentFailed(f"{path}: the engine could not load it{why} ({error.strip()})")
 
 
@@ -160,7 +160,7 @@ def adopt(packed: Collection[Packed], references: Collection[str]) -> dict[str, 
     With these digests, the same recipes lead to the same images. `references` are the bases of this machine's table. A
     base that has a digest keeps it.
     """
-    found = {name: digest for name, digest in (one.base for one in packed) if digest and name in references}
-    if found:
-        user_data.write_digests(found)
-    return found
+    adopted = {name: digest for name, digest in (image.base for image in packed) if digest and name in references}
+    if adopted:
+        user_data.write_digests(adopted)
+    return adopted

@@ -60,36 +60,36 @@ def build(
     """
     with closing(connect()) as client, closing(DockerEngine(options)) as engine:
         try:
-            made = make_ready(versions, engine, log_folder(), view, at_once)
+            environments = make_ready(versions, engine, log_folder(), view, at_once)
         except KeyboardInterrupt as stop:
             raise Interrupted("interrupted; images that are done are kept, and so are finished steps") from stop
-        found = []
+        images = []
         for version in versions:
-            result = made[version.number]
+            result = environments[version.number]
             if isinstance(result, EnvironmentFailed):
-                found.append(BuiltImage(version=version, reason=str(result)))
+                images.append(BuiltImage(version=version, reason=str(result)))
                 continue
             with asking(f"{version.number}: looking at its image", EnvironmentFailed):
                 size = int(client.api.inspect_image(result.environment.facts.identity)["Size"])
-            found.append(_built(version, result, size))
-    return tuple(found)
+            images.append(_built(version, result, size))
+    return tuple(images)
 
 
-def call(found: Sequence[BuiltImage], name: Callable[[str], str]) -> None:
+def call(images: Sequence[BuiltImage], name: Callable[[str], str]) -> None:
     """Give each existing image an additional name, which is taken from any image that had it."""
     with closing(connect()) as client:
-        for one in found:
-            if one.tag:
-                called = name(one.version.number)
-                with asking(f"{one.version.number}: cannot be called {called!r}", UsageError):
-                    client.api.tag(one.identity, *split_name(called), force=True)
+        for image in images:
+            if image.tag:
+                called = name(image.version.number)
+                with asking(f"{image.version.number}: cannot be called {called!r}", UsageError):
+                    client.api.tag(image.identity, *split_name(called), force=True)
 
 
 def split_name(name: str) -> tuple[str, str | None]:
     """Split an image's name into repository and tag; the colon of a registry's port begins no tag."""
-    folder, slash, last = name.rpartition("/")
+    directory, slash, last = name.rpartition("/")
     last, _, tag = last.partition(":")
-    return f"{folder}{slash}{last}", tag or None
+    return f"{directory}{slash}{last}", tag or None
 
 
 def _built(version: Version, result: ReadyEnvironment, size: int) -> BuiltImage:

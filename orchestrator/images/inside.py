@@ -57,7 +57,7 @@ def parse(answer: str) -> Inside:
         return Inside.model_validate(json.loads(answer))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(str(clean(str(part), 40)) for part in first["loc"])
-        raise NoInventory(f"its answer is no inventory: {place or 'all of it'}: {first['msg']}") from error
+        location = ".".join(str(clean(str(part), 40)) for part in first["loc"])
+        raise NoInventory(f"its answer is no inventory: {location or 'all of it'}: {first['msg']}") from error
     except (ValueError, RecursionError) as error:
         raise NoInventory(f"its answer is no inventory: {error}") from error

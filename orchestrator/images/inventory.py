@@ -86,20 +86,22 @@ class Inventory:
     def current(self, versions: Collection[Version] = ()) -> tuple[ImageStatus, ...]:
         numbers = {version.number for version in versions}
         return tuple(
-            one for one in self.images if one.state == "current" and (not numbers or one.image.version in numbers)
+            status
+            for status in self.images
+            if status.state == "current" and (not numbers or status.image.version in numbers)
         )
 
     def only(self, tags: set[str]) -> "Inventory":
-        images = tuple(one for one in self.images if not tags.isdisjoint(one.image.tags))
+        images = tuple(status for status in self.images if not tags.isdisjoint(status.image.tags))
         return Inventory(images=images, missing=self.missing)
 
     @property
     def other_base(self) -> str | None:
-        return next((base for one in self.images if (base := one.other_base)), None)
+        return next((base for status in self.images if (base := status.other_base)), None)
 
 
 def list_kept_images(client: docker.DockerClient) -> list[KeptImage]:
-    found = client.api.images(filters={"label": SPEC_LABEL})
+    entries = client.api.images(filters={"label": SPEC_LABEL})
     return [
         KeptImage(
             id=entry["Id"],
@@ -108,7 +110,7 @@ def list_kept_images(client: docker.DockerClient) -> list[KeptImage]:
             size=entry["Size"],
             created=datetime.fromtimestamp(entry["Created"], UTC),
         )
-        for entry in found
+        for entry in entries
     ]
 
 
@@ -124,8 +126,9 @@ def recipes(client: docker.DockerClient, versions: Iterable[Version], base: str 
 def take(client: docker.DockerClient, versions: Collection[Version], base: str | None) -> Inventory:
     """Return the inventory of an engine."""
     images = list_kept_images(client)
-    present = {one.version for one in images}
-    return weigh(images, recipes(client, [one for one in versions if one.number in present], base), versions)
+    present = {image.version for image in images}
+    wanted = recipes(client, [version for version in versions if version.number in present], base)
+    return weigh(images, wanted, versions)
 
 
 def weigh(images: Iterable[KeptImage], wanted: Mapping[Key, Recipe], versions: Collection[Version]) -> Inventory:
@@ -133,10 +136,12 @@ def weigh(images: Iterable[KeptImage], wanted: Mapping[Key, Recipe], versions: C
 
     `wanted` must hold the recipes of at least those versions that have images.
     """
-    order = {version.number: place for place, version in enumerate(versions)}
-    judged = [judge(one, wanted, order) for one in images]
-    judged.sort(key=lambda one: (order.get(one.image.version, len(order)), one.image.key, one.image.created))
-    current = {one.image.key for one in judged if one.state == "current"}
+    order = {version.number: index for index, version in enumerate(versions)}
+    judged = [judge(image, wanted, order) for image in images]
+    judged.sort(
+        key=lambda status: (order.get(status.image.version, len(order)), status.image.key, status.image.created)
+    )
+    current = {status.image.key for status in judged if status.state == "current"}
     first = [(version, option) for version in versions for name in FLAVOURS for option in version.on(name)[:1]]
     missing = [(version, option) for version, option in first if not current & set(_keys(version, option.name))]
     return Inventory(images=tuple(judged), missing=tuple(missing))
@@ -146,42 +151,42 @@ def _keys(version: Version, flavour: FlavourName) -> list[Key]:
     return [(version.number, flavour, option.python.number) for option in version.on(flavour)]
 
 
-def judge(one: KeptImage, wanted: Mapping[Key, Recipe], numbers: Collection[str]) -> ImageStatus:
-    if one.version not in numbers:
+def judge(image: KeptImage, wanted: Mapping[Key, Recipe], numbers: Collection[str]) -> ImageStatus:
+    if image.version not in numbers:
         return ImageStatus(
-            image=one, state="unknown version", why=f"the table of versions has no {one.version or 'such version'}"
+            image=image, state="unknown version", why=f"the table of versions has no {image.version or 'such version'}"
         )
-    recipe = wanted.get(one.key)
+    recipe = wanted.get(image.key)
     if recipe is None:
-        _, flavour, python = one.key
+        _, flavour, python = image.key
         return ImageStatus(
-            image=one, state="stale", why=f"the table has no {flavour} flavour of it for Python {python}"
+            image=image, state="stale", why=f"the table has no {flavour} flavour of it for Python {python}"
         )
-    if why := _difference(one, recipe):
-        return ImageStatus(image=one, state="stale", why=why, recipe=recipe)
-    return ImageStatus(image=one, state="current", recipe=recipe)
+    if why := _difference(image, recipe):
+        return ImageStatus(image=image, state="stale", why=why, recipe=recipe)
+    return ImageStatus(image=image, state="current", recipe=recipe)
 
 
-def _difference(one: KeptImage, recipe: Recipe) -> str:
+def _difference(existing: KeptImage, recipe: Recipe) -> str:
     """Return which part of an image's recipe has changed, or '' if none has."""
-    if one.spec == recipe.spec:
+    if existing.spec == recipe.spec:
         # A run looks for the name.
-        return "" if recipe.tag in one.tags else f"it is no longer named {recipe.tag}"
+        return "" if recipe.tag in existing.tags else f"it is no longer named {recipe.tag}"
     base = recipe.labels[BASE_NAME]
-    if one.base != base:
-        return f"built on {one.base}; asked for now is {base}"
+    if existing.base != base:
+        return f"built on {existing.base}; asked for now is {base}"
     for label, what in (
         (image.BASE_DIGEST, "base"), (image.BASE_ID, "base"), ("tfcompare.lock", "lock"),
     ):  # fmt: skip
         # A label that older images lack tells nothing.
-        if label in one.labels and one.labels[label] != recipe.labels.get(label, ""):
+        if label in existing.labels and existing.labels[label] != recipe.labels.get(label, ""):
             return f"its {what} is another one now"
     return "its recipe is another one now"
 
 
-def place(one: ImageStatus, versions: Iterable[Version]) -> tuple[Version, Flavour]:
+def find_entry(status: ImageStatus, versions: Iterable[Version]) -> tuple[Version, Flavour]:
     """Return the version and the flavour that an image with a recipe was built from."""
-    number, name, python = one.image.key
+    number, name, python = status.image.key
     return next(
         (version, flavour)
         for version in versions

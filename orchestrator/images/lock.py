@@ -63,12 +63,14 @@ def bases(
 
     `digests` are those in the user's file, which are the only ones for an override.
     """
-    found: dict[str, tuple[str, list[str]]] = {}
+    bases_by_image: dict[str, tuple[str, list[str]]] = {}
     for version in versions:
         for flavour in version.on(name)[:1]:
-            image, known = _base(flavour, override, digests)
-            found.setdefault(image, (known, []))[1].append(version.number)
-    return tuple(LockRequest(image=image, known=known, versions=tuple(used)) for image, (known, used) in found.items())
+            image, digest = _base(flavour, override, digests)
+            bases_by_image.setdefault(image, (digest, []))[1].append(version.number)
+    return tuple(
+        LockRequest(image=image, known=digest, versions=tuple(used)) for image, (digest, used) in bases_by_image.items()
+    )
 
 
 def _base(flavour: Flavour, override: str | None, digests: Mapping[str, str]) -> tuple[str, str]:
@@ -93,10 +95,10 @@ def resolve(client: docker.DockerClient, asked: Collection[LockRequest]) -> Iter
         yield Answer(image=base.image, digest=digest, known=base.known, versions=base.versions, wrong=wrong)
 
 
-def why(image: str, said: str) -> str:
+def why(image: str, message: str) -> str:
     """Explain the engine's message in the user's terms, with advice."""
-    if found := build_errors.of_image(said, "", base=image, python=""):
-        return f"{found} ({' '.join(said.split())})"
+    if cause := build_errors.of_image(message, "", base=image, python=""):
+        return f"{cause} ({' '.join(message.split())})"
     # What some registries say of an image that they do not have, too.
-    advice = "; check its name, or log in with `docker login`" if "denied" in said.lower() else ""
-    return f"{image}: its registry gave no digest ({' '.join(said.split())}){advice}"
+    advice = "; check its name, or log in with `docker login`" if "denied" in message.lower() else ""
+    return f"{image}: its registry gave no digest ({' '.join(message.split())}){advice}"

@@ -62,40 +62,44 @@ def find(
 
 def of_versions(client: docker.DockerClient, numbers: Collection[str]) -> Garbage:
     """Find all images of these versions, whatever the tables say about them, except those that other users built."""
-    images = weigh([one for one in list_kept_images(client) if one.version in numbers], {}, ()).images
+    images = weigh([image for image in list_kept_images(client) if image.version in numbers], {}, ()).images
     return _garbage(client, images, None, [], all=True, others=False)
 
 
 def _garbage(
     client: docker.DockerClient,
-    found: Iterable[ImageStatus],
+    candidates: Iterable[ImageStatus],
     base: str | None,
     folders: Sequence[Path],
     *,
     all: bool,
     others: bool,
 ) -> Garbage:
-    left = container.orphans(client)
-    users = [entry for entry in client.api.containers(all=True) if entry["Id"] not in left]
-    images, spared = part(found, users, base, all=all, others=others)
-    mine = {one.image.id for one in images}
+    abandoned = container.orphans(client)
+    users = [entry for entry in client.api.containers(all=True) if entry["Id"] not in abandoned]
+    images, spared = part(candidates, users, base, all=all, others=others)
+    mine = {status.image.id for status in images}
     rest = [entry["Id"] for entry in client.api.images() if entry["Id"] not in mine]
     freed = sizes.steps(client, mine) - sizes.steps(client, rest) if mine else set()
     used = [path for path in folders if environments.in_use(path)]
     return Garbage(
         images=images,
         images_bytes=sizes.together(freed),
-        containers=tuple(left),
+        containers=tuple(abandoned),
         environments=tuple((path, environments.size(path)) for path in folders if path not in used),
         spared=(*spared, *(Spared(name=f"environment {path.name}", why="it is in use") for path in used)),
         made_by_drivers=orphans(nvidia.jit_kept(), {entry["Id"] for entry in client.api.images()} - mine),
     )
 
 
-def orphans(kept: Iterable[nvidia.CompiledCode], staying: Collection[str]) -> tuple[tuple[Path, int], ...]:
+def orphans(compiled: Iterable[nvidia.CompiledCode], staying: Collection[str]) -> tuple[tuple[Path, int], ...]:
     """Return the folders of code that a driver compiled for images of which none stays."""
-    known = {identity.removeprefix("sha256:") for identity in staying}
-    return tuple((one.path, one.bytes) for one in kept if not any(identity.startswith(one.image) for identity in known))
+    digests = {identity.removeprefix("sha256:") for identity in staying}
+    return tuple(
+        (entry.path, entry.bytes)
+        for entry in compiled
+        if not any(identity.startswith(entry.image) for identity in digests)
+    )
 
 
 def part(
@@ -113,22 +117,22 @@ def part(
     others = all if others is None else others
     by_image = {str(user["ImageID"]): user for user in users}
     taken, spared = [], []
-    for one in images:
-        if one.state == "current" and not all:
+    for status in images:
+        if status.state == "current" and not all:
             continue
-        foreign = [tag for tag in one.image.tags if not tag.startswith("tfcompare:")]
-        if user := by_image.get(one.image.id):
-            spared.append(Spared(name=one.image.name, why=f"{_describe_container(user)} uses it"))
+        foreign = [tag for tag in status.image.tags if not tag.startswith("tfcompare:")]
+        if user := by_image.get(status.image.id):
+            spared.append(Spared(name=status.image.name, why=f"{_describe_container(user)} uses it"))
         elif foreign:
-            spared.append(Spared(name=one.image.name, why=f"it is named {foreign[0]} too"))
-        elif not others and not one.image.is_own:
-            spared.append(Spared(name=one.image.name, why="another user or installation built it; take --all"))
-        elif one.other_base and base is None and not all:
+            spared.append(Spared(name=status.image.name, why=f"it is named {foreign[0]} too"))
+        elif not others and not status.image.is_own:
+            spared.append(Spared(name=status.image.name, why="another user or installation built it; take --all"))
+        elif status.other_base and base is None and not all:
             # Whoever builds on a base of his own may only have forgotten to name it.
-            why = f"it was built with --base '{one.other_base}': name that, or take --all"
-            spared.append(Spared(name=one.image.name, why=why))
+            why = f"it was built with --base '{status.other_base}': name that, or take --all"
+            spared.append(Spared(name=status.image.name, why=why))
         else:
-            taken.append(one)
+            taken.append(status)
     return tuple(taken), tuple(spared)
 
 
@@ -142,7 +146,7 @@ def remove(client: docker.DockerClient, garbage: Garbage) -> tuple[Spared, ...]:
     """Remove the garbage, and return what the engine refused to remove."""
     for identity in garbage.containers:
         container.remove(client.api, identity)
-    spared = [kept for one in garbage.images if (kept := _remove(client, one.image))]
+    spared = [refused for status in garbage.images if (refused := _remove(client, status.image))]
     for path, _ in garbage.environments:
         if not environments.remove(path):
             spared.append(Spared(name=f"environment {path.name}", why="it is in use, or not yours to remove"))

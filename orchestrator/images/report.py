@@ -22,7 +22,7 @@ STYLES = {
 }  # fmt: skip
 
 
-def objects(found: Inventory, *, missing: bool) -> list[dict[str, object]]:
+def objects(inventory: Inventory, *, missing: bool) -> list[dict[str, object]]:
     absent = [
         {
             "version": version.number,
@@ -30,62 +30,62 @@ def objects(found: Inventory, *, missing: bool) -> list[dict[str, object]]:
             "python": flavour.python.number,
             "state": "not built",
         }
-        for version, flavour in found.missing
+        for version, flavour in inventory.missing
     ]
-    return [*map(_object, found.images), *(absent if missing else ())]
+    return [*map(_object, inventory.images), *(absent if missing else ())]
 
 
-def _object(one: ImageStatus) -> dict[str, object]:
-    version, flavour, python = one.image.key
+def _object(status: ImageStatus) -> dict[str, object]:
+    version, flavour, python = status.image.key
     return {
         "version": version,
         "flavour": flavour,
         "python": python,
-        "state": one.state,
-        "why": one.why,
-        "tag": one.image.tags[0] if one.image.tags else None,
-        "id": one.image.id,
-        "size": one.image.size,
-        "created": one.image.created.isoformat(),
-        "base": one.image.base,
-        "spec": one.image.spec,
+        "state": status.state,
+        "why": status.why,
+        "tag": status.image.tags[0] if status.image.tags else None,
+        "id": status.image.id,
+        "size": status.image.size,
+        "created": status.image.created.isoformat(),
+        "base": status.image.base,
+        "spec": status.image.spec,
     }
 
 
-def of_images(found: Inventory, *, missing: bool) -> RenderableType:
+def of_images(inventory: Inventory, *, missing: bool) -> RenderableType:
     columns = ("version", "Python", "size", "created", Column("image, and its state", overflow="fold"))
     # So that a whole tag fits into 80 columns.
     grid = Table(*columns, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for one in found.images:
-        version, flavour, python = one.image.key
-        created = f"{one.image.created.astimezone():%Y-%m-%d}"
+    for status in inventory.images:
+        version, flavour, python = status.image.key
+        created = f"{status.image.created.astimezone():%Y-%m-%d}"
         state = Text.assemble(
-            safe_text(one.image.name), "\n", _mark(one.state), safe_text(f": {one.why}" if one.why else "")
+            safe_text(status.image.name), "\n", _mark(status.state), safe_text(f": {status.why}" if status.why else "")
         )
-        grid.add_row(*map(safe_text, (f"{version} {flavour}", python, format_size(one.image.size), created)), state)
-    for absent, option in found.missing if missing else ():
+        grid.add_row(*map(safe_text, (f"{version} {flavour}", python, format_size(status.image.size), created)), state)
+    for absent, option in inventory.missing if missing else ():
         grid.add_row(f"{absent.number} {option.name}", option.python.number, "", "", _mark("not built"))
     return grid if grid.row_count else Text("no image of tfcompare's is here")
 
 
-def of_checks(found: Sequence[Verified]) -> RenderableType:
+def of_checks(results: Sequence[Verified]) -> RenderableType:
     """Return a table with one line per check, which shows the expected value only if another was found."""
     grid = Table("check", "", Column("found", overflow="fold"), box=SIMPLE_HEAD)
-    for one in found:
-        grid.add_row(safe_text(one.image, "bold"))
-        for check in one.checks:
-            said = check.found if check.ok else f"{check.found or 'nothing'}; expected: {check.expected}"
+    for result in results:
+        grid.add_row(safe_text(result.image, "bold"))
+        for check in result.checks:
+            text = check.found if check.ok else f"{check.found or 'nothing'}; expected: {check.expected}"
             # A hash is known by its beginning.
-            shown = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", said)
-            grid.add_row(f"  {check.subject}", _mark("ok" if check.ok else "wrong"), safe_text(shown))
+            shortened = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", text)
+            grid.add_row(f"  {check.subject}", _mark("ok" if check.ok else "wrong"), safe_text(shortened))
     return grid
 
 
 def of_garbage(garbage: Garbage) -> RenderableType:
     grid = Table(Column("what", overflow="fold"), "size", "why", box=SIMPLE_HEAD)
-    for one in garbage.images:
-        why = one.why or "current: it would have to be built again"
-        grid.add_row(safe_text(one.image.name), format_size(one.image.size), safe_text(why))
+    for status in garbage.images:
+        why = status.why or "current: it would have to be built again"
+        grid.add_row(safe_text(status.image.name), format_size(status.image.size), safe_text(why))
     for path, size in garbage.environments:
         grid.add_row(safe_text(f"environment {path.name}"), format_size(size), "no version leads to it any more")
     for path, size in garbage.made_by_drivers:
@@ -98,7 +98,7 @@ def of_garbage(garbage: Garbage) -> RenderableType:
             "",
             "its run was killed" if count == 1 else "their runs were killed",
         )
-    below = [safe_text(f"left alone: {kept.name}: {kept.why}") for kept in garbage.spared]
+    below = [safe_text(f"left alone: {image.name}: {image.why}") for image in garbage.spared]
     if garbage:
         below.append(
             Text(
@@ -110,8 +110,8 @@ def of_garbage(garbage: Garbage) -> RenderableType:
 
 def of_answers(answers: Iterable[Answer]) -> RenderableType:
     grid = Table(*(Column(name, overflow="fold") for name in ("base", "digest", "state", "versions")), box=SIMPLE_HEAD)
-    for one in answers:
-        grid.add_row(safe_text(one.image), one.digest, _mark(one.state), safe_text(", ".join(one.versions)))
+    for answer in answers:
+        grid.add_row(safe_text(answer.image), answer.digest, _mark(answer.state), safe_text(", ".join(answer.versions)))
     return grid
 
 

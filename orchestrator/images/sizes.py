@@ -21,5 +21,5 @@ def steps(client: docker.DockerClient, images: Iterable[str]) -> set[Step]:
     }
 
 
-def together(found: Iterable[Step]) -> int:
-    return sum(size for _, _, size in set(found))
+def together(counted: Iterable[Step]) -> int:
+    return sum(size for _, _, size in set(counted))

@@ -59,29 +59,29 @@ def _has_worker(path: Path) -> bool:
 
     A worker may outlive the process that has the lock.
     """
-    folder = Path(os.path.realpath(path))
+    directory = Path(os.path.realpath(path))
     processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return any(_find_folder(process).is_relative_to(folder) for process in processes)
+    return any(_find_folder(process).is_relative_to(directory) for process in processes)
 
 
 def _find_folder(process: Path) -> Path:
     """Return the folder of the program that a process was started with, or the root if it is unknown."""
     with suppress(OSError, ValueError):
         program = Path(os.fsdecode((process / "cmdline").read_bytes().partition(b"\0")[0]))
-        place = program if program.is_absolute() else Path(os.readlink(process / "cwd"), program)
+        path = program if program.is_absolute() else Path(os.readlink(process / "cwd"), program)
         # Not of the program itself: an environment's Python is a link to another folder.
-        return Path(os.path.realpath(place.parent))
+        return Path(os.path.realpath(path.parent))
     return Path("/")
 
 
 def size(path: Path) -> int:
-    found = {}
-    for folder, _, names in os.walk(path):
+    bytes_by_inode = {}
+    for directory, _, names in os.walk(path):
         for name in names:
             with suppress(OSError):
-                stat = os.lstat(os.path.join(folder, name))
-                found[stat.st_ino] = stat.st_blocks * 512
-    return sum(found.values())
+                stat = os.lstat(os.path.join(directory, name))
+                bytes_by_inode[stat.st_ino] = stat.st_blocks * 512
+    return sum(bytes_by_inode.values())
 
 
 def remove(path: Path) -> bool:

@@ -70,15 +70,15 @@ def verify(
     with asking(f"{version.number}: its image could not be verified", EnvironmentFailed):
         labels = client.images.get(image_id).labels
         inside = look(client, image_id, version.number)
-    found = tuple(compare(inside, labels, version, flavour, recipe))
-    return Verified(version=version.number, flavour=flavour.name, image=name, checks=found)
+    checks = tuple(compare(inside, labels, version, flavour, recipe))
+    return Verified(version=version.number, flavour=flavour.name, image=name, checks=checks)
 
 
 def look(client: docker.DockerClient, image_id: str, number: str) -> Inside | str:
     """Return what workloads/image_inventory.py reports from inside an image, or why it could not."""
-    with _make_folder() as folder:
+    with _make_folder() as directory:
         # Beside what the image may write to, and not in it: it could put a link there.
-        log, results = Path(folder) / "log", Path(folder) / "results"
+        log, results = Path(directory) / "log", Path(directory) / "results"
         results.mkdir()
         spec = container.Spec(
             image=image_id,
@@ -99,8 +99,8 @@ def look(client: docker.DockerClient, image_id: str, number: str) -> Inside | st
         except ChannelTimeout:
             return f"no answer within {TIMEOUT_S} s"
         except ChannelClosed as closed:
-            said = confined.read_last_line(log)
-            return f"{closed}: {said}" if said else str(closed)
+            message = confined.read_last_line(log)
+            return f"{closed}: {message}" if message else str(closed)
         except NoInventory as error:
             return str(error)
         finally:
@@ -135,30 +135,30 @@ def compare(
     if isinstance(inside, str):
         yield Check("start", False, "an answer from inside", inside)
         return
-    said, installed = inside.imported, inside.distributions
+    imported, installed = inside.imported, inside.distributions
     pinned = pins(flavour)
-    yield _tensorflow(version, said)
+    yield _tensorflow(version, imported)
     if version.keras:
         yield _same("Keras", version.keras, _first(installed, KERASES) or "none")
     yield Check("Python", _minor(inside.python) == flavour.python.number, flavour.python.number, inside.python)
-    yield _same("numpy", pinned.get("numpy", ""), said.numpy or installed.get("numpy", "none"))
-    yield _build(flavour, said)
+    yield _same("numpy", pinned.get("numpy", ""), imported.numpy or installed.get("numpy", "none"))
+    yield _build(flavour, imported)
     yield _packages(pinned, inside)
     yield _files(inside.files)
 
 
-def _same(subject: str, expected: str, found: str) -> Check:
-    return Check(subject, expected == found, expected, found)
+def _same(subject: str, expected: str, actual: str) -> Check:
+    return Check(subject, expected == actual, expected, actual)
 
 
-def _tensorflow(version: Version, said: Imported) -> Check:
-    if said.error:
-        return Check("TensorFlow", False, version.number, f"cannot be imported: {said.error}")
-    found = said.tensorflow
+def _tensorflow(version: Version, imported: Imported) -> Check:
+    if imported.error:
+        return Check("TensorFlow", False, version.number, f"cannot be imported: {imported.error}")
+    number = imported.tensorflow
     # As numbers: a nightly writes itself with a dash. Those of thousands of digits are errors too.
     with suppress(ValueError):
-        return Check("TensorFlow", Number(found) == Number(version.number), version.number, found)
-    return Check("TensorFlow", False, version.number, found)
+        return Check("TensorFlow", Number(number) == Number(version.number), version.number, number)
+    return Check("TensorFlow", False, version.number, number)
 
 
 def _first(installed: Mapping[str, str], names: tuple[str, ...]) -> str | None:
@@ -169,25 +169,25 @@ def _minor(number: str) -> str:
     return ".".join(number.split(".")[:2])
 
 
-def _build(flavour: Flavour, said: Imported) -> Check:
-    if said.cuda_build is None:
+def _build(flavour: Flavour, imported: Imported) -> Check:
+    if imported.cuda_build is None:
         return Check("build", False, flavour.name, "not told: TensorFlow cannot be imported")
-    found = f"CUDA {said.cuda_version}".strip() if said.cuda_build else "CPU"
+    actual = f"CUDA {imported.cuda_version}".strip() if imported.cuda_build else "CPU"
     if flavour.name == "gpu":
         wanted = flavour.cuda.number if flavour.cuda else ""
-        agrees = said.cuda_build and _agree(wanted, said.cuda_version)
-        return Check("build", agrees, f"CUDA {wanted}", found)
+        agrees = imported.cuda_build and _agree(wanted, imported.cuda_version)
+        return Check("build", agrees, f"CUDA {wanted}", actual)
     bare = any(WITHOUT_CUDA.fullmatch(requirement.partition(";")[0].strip()) for requirement in flavour.requirements)
-    return Check("build", not (bare and said.cuda_build), "CPU" if bare else "CPU or CUDA", found)
+    return Check("build", not (bare and imported.cuda_build), "CPU" if bare else "CPU or CUDA", actual)
 
 
-def _agree(wanted: str, found: str) -> bool:
+def _agree(wanted: str, actual: str) -> bool:
     """Return whether two numbers agree as far as both go.
 
     Some builds report 10 for 10.0, some 12.5.1 for 12.5, and some nothing.
     """
-    pairs = zip(wanted.split("."), found.split("."), strict=False)
-    return not found or all(one == other for one, other in pairs)
+    pairs = zip(wanted.split("."), actual.split("."), strict=False)
+    return not actual or all(part == other for part, other in pairs)
 
 
 def pins(flavour: Flavour) -> dict[str, str]:
@@ -221,15 +221,15 @@ def _packages(pinned: Mapping[str, str], inside: Inside) -> Check:
 
 def _files(folders: Sequence[Files]) -> Check:
     checked = sum(folder.checked for folder in folders)
-    found = [
+    groups = [
         *(("changed", folder.changed) for folder in folders),
         *(("missing", folder.missing) for folder in folders),
         *(("added", folder.added) for folder in folders),
     ]
-    wrong = [f"{what} {path}" for what, files in found for path in files.first]
-    count = sum(files.count for _, files in found)
-    told = _join_first(wrong, count) or f"{checked} as recorded"
-    return Check("files", not count and bool(checked), "each as its package recorded it", told)
+    wrong = [f"{what} {path}" for what, files in groups for path in files.first]
+    count = sum(files.count for _, files in groups)
+    text = _join_first(wrong, count) or f"{checked} as recorded"
+    return Check("files", not count and bool(checked), "each as its package recorded it", text)
 
 
 def _join_first(wrong: list[str], count: int) -> str:

@@ -43,13 +43,13 @@ with `metric = "peak_rss"` or `"traces"` it is `more`, `less` or `same`; `first`
 
 
 def claims_page() -> str:
-    known = claims.all_claims(workloads.all_workloads())
+    all_claims = claims.all_claims(workloads.all_workloads())
     example = (claims.CLAIMS / "predict-after-compile.toml").read_text()
     parts = [CLAIMS_HEAD.replace("{example}", example).replace("# Claims\n", f"# Claims\n{WRITTEN}\n", 1)]
     titles = {"seed": "The claims of the first studies", "reported": "The claims of single reports"}
     for suite in claims.SUITES:
         parts.append(f"## {titles[suite]}\n")
-        parts += [_claim(claim) for claim in known.values() if claim.suite == suite]
+        parts += [_claim(claim) for claim in all_claims.values() if claim.suite == suite]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -66,7 +66,7 @@ def _claim(claim: Claim) -> str:
 
 
 def _tests(expectations: Iterable[Expectation]) -> list[str]:
-    return [f"- `{subject_of(one.pair)}`: {format_expected(one)}" for one in expectations]
+    return [f"- `{subject_of(expectation.pair)}`: {format_expected(expectation)}" for expectation in expectations]
 
 
 def _capital(text: str) -> str:

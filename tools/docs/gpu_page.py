@@ -18,7 +18,7 @@ WORDS: dict[Fit, str] = {"fine": "fine", "jit": "JIT", "unsupported": "**no**", 
 
 def gpu_page(now: str) -> str:
     """Return the page with this part rewritten."""
-    return PART.sub(lambda found: f"{found['begin']}\n{_tables()}\n{found['end']}", now)
+    return PART.sub(lambda match: f"{match['begin']}\n{_tables()}\n{match['end']}", now)
 
 
 def _tables() -> str:

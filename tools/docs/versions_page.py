@@ -57,13 +57,13 @@ def versions_page() -> str:
 
 
 def _cpu(version: Version, flavour: Flavour, record: dict) -> str:
-    known = record.get(f"{version.number} cpu py{flavour.python.number}")
+    result = record.get(f"{version.number} cpu py{flavour.python.number}")
     run, measured, refused = "not run", "", ""
-    if known and known["lock"] != catalog.lock_hash(flavour):
-        run = f"not since its lock was changed (last {known['day']})"
-    elif known:
-        run = known["day"] if known["ok"] else f"{known['day']}, **failed**: {known.get('said', '')}"
-        measured, refused = str(known.get("measured", "")), str(known.get("refused", ""))
+    if result and result["lock"] != catalog.lock_hash(flavour):
+        run = f"not since its lock was changed (last {result['day']})"
+    elif result:
+        run = result["day"] if result["ok"] else f"{result['day']}, **failed**: {result.get('said', '')}"
+        measured, refused = str(result.get("measured", "")), str(result.get("refused", ""))
     name = ", ".join(f"`{alias}`" for alias in version.aliases)
     first = flavour is version.on("cpu")[0]
     cells = (version.number, name, version.keras) if first else ("", "", "")

@@ -9,9 +9,9 @@ from tools.docs import WRITTEN
 
 
 def workloads_page() -> str:
-    known = workloads.all_workloads()
+    all_workloads = workloads.all_workloads()
     named = {
-        name: {parse_selector(text, known).workload for text in suite.cases}
+        name: {parse_selector(text, all_workloads).workload for text in suite.cases}
         for name, suite in workloads.all_suites().items()
     }
     lines = [
@@ -24,11 +24,11 @@ def workloads_page() -> str:
         "| workload | what it does | cases | suites |",
         "|---|---|---|---|",
     ]
-    for workload in known.values():
-        cases = len(expand(parse_selector(workload.name, known), workload))
+    for workload in all_workloads.values():
+        cases = len(expand(parse_selector(workload.name, all_workloads), workload))
         listed = ", ".join(suite for suite, names in named.items() if workload.name in names)
         lines.append(f"| [`{workload.name}`](#{workload.name}) | {workload.summary} | {cases} | {listed} |")
-    for workload in known.values():
+    for workload in all_workloads.values():
         lines += ["", *_workload(workload)]
     return "\n".join(lines) + "\n"
 
@@ -45,6 +45,6 @@ def _workload(workload: Workload) -> list[str]:
     for name, base in workload.contrasts.items():
         lines += ["", f"Inside each version, every `{name}` is compared with `{base}`."]
     if workload.exclude:
-        told = "; ".join(", ".join(f"`{name}={value}`" for name, value in rule.items()) for rule in workload.exclude)
-        lines += ["", f"Left out: {told}."]
+        rules = "; ".join(", ".join(f"`{name}={value}`" for name, value in rule.items()) for rule in workload.exclude)
+        lines += ["", f"Left out: {rules}."]
     return lines

@@ -36,13 +36,13 @@ def list_alarms(
     from orchestrator.history.alarms import state as states
     from orchestrator.history.terminal import alarms, plot
 
-    known, warnings = read_alarms(open_store(history))
+    all_alarms, warnings = read_alarms(open_store(history))
     warn(warnings)
     if output.format == "json":
-        shown = [alarm for alarm in known if every or states.is_open(alarm)]
-        print(json.dumps(objects.as_object((), shown, warnings), indent=2))
+        listed = [alarm for alarm in all_alarms if every or states.is_open(alarm)]
+        print(json.dumps(objects.as_object((), listed, warnings), indent=2))
     else:
-        plot.say(alarms.render_alarms(known, whole=every))
+        plot.say(alarms.render_alarms(all_alarms, whole=every))
 
 
 @app.command("known")

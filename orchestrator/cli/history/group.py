@@ -16,10 +16,10 @@ class CaseOrCommand(TyperGroup):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        at = self._first_word(ctx, args)
-        if not set(args[:at]) & set(ctx.help_option_names):
-            named = at < len(args) and args[at] in self.commands
-            args = [args[at], *args[:at], *args[at + 1 :]] if named else [SHOW, *args]
+        index = self._first_word(ctx, args)
+        if not set(args[:index]) & set(ctx.help_option_names):
+            named = index < len(args) and args[index] in self.commands
+            args = [args[index], *args[:index], *args[index + 1 :]] if named else [SHOW, *args]
         return super().parse_args(ctx, args)
 
     def _first_word(self, ctx: Any, args: Sequence[str]) -> int:
@@ -30,10 +30,10 @@ class CaseOrCommand(TyperGroup):
             if not getattr(param, "is_flag", True)
             for name in param.opts
         }
-        at = 0
-        while at < len(args) and args[at].startswith("-") and args[at] != "--":
-            at += 2 if args[at] in valued else 1
-        return at
+        index = 0
+        while index < len(args) and args[index].startswith("-") and args[index] != "--":
+            index += 2 if args[index] in valued else 1
+        return index
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         # What stands after `history` without a command belongs to the one that shows.

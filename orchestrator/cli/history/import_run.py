@@ -69,9 +69,9 @@ def import_run(
     say(f"{len(points)} contrasts, {timed} of them with a time, are the night of {points[0].night} now: {path}")
 
 
-def _names(given: Sequence[str], versions: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for text in given:
+def _names(texts: Sequence[str], versions: Sequence[str]) -> dict[str, str]:
+    names_by_build = {}
+    for text in texts:
         build, _, name = text.partition("=")
         if not build or not name:
             raise UsageError(f"--name {text!r}: a version of the run and its name, e.g. 2.22.0.dev20261121=nightly")
@@ -81,5 +81,5 @@ def _names(given: Sequence[str], versions: Sequence[str]) -> dict[str, str]:
             raise UsageError(
                 f"--name {text!r}: the run compares {', '.join(versions[1:])}{did_you_mean(build, versions[1:])}"
             )
-        found[build] = name
-    return found
+        names_by_build[build] = name
+    return names_by_build

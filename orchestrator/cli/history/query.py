@@ -51,11 +51,11 @@ def query_history(
     read = store.read()
     events, more = store.events()
     warn((*read.warnings, *more))
-    found = query.query(sql, read, events)
+    answer = query.query(sql, read, events)
     if path:
-        sql_output.write(found, format, path)
+        sql_output.write(answer, format, path)
         say(f"written: {path}")
     elif format == "table":
-        print_table(lambda width: sql_output.table(found))
+        print_table(lambda width: sql_output.table(answer))
     else:
-        print(sql_output.text(found, format), end="")
+        print(sql_output.text(answer, format), end="")

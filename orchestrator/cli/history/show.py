@@ -85,7 +85,7 @@ def show(
     )
     store = open_store(history)
     read = store.read()
-    known, more = read_alarms(store)
+    alarms, more = read_alarms(store)
     warnings = (*read.warnings, *more)
     warn(warnings)
     if not read.table.num_rows:
@@ -95,17 +95,17 @@ def show(
         return
     picked = select.pick(read.table, asked, _commands(context))
     one_case = len(picked.cases) == 1
-    listed = objects.build_shown_series(picked, known, steps.changes if one_case else None)
+    listed = objects.build_shown_series(picked, alarms, steps.changes if one_case else None)
     if format == "json":
-        shown = {one.series.key for one in listed}
-        about = [alarm for alarm in known if alarm.key in shown]
+        keys = {entry.series.key for entry in listed}
+        about = [alarm for alarm in alarms if alarm.key in keys]
         print(json.dumps(objects.as_object(listed, about, warnings), indent=2))
     elif format == "csv":
         print(objects.as_csv(listed), end="")
     elif one_case:
         print_table(lambda width: show.detail(listed, width, whole=every))
     else:
-        print_table(lambda width: show.overview(picked, listed, known, width))
+        print_table(lambda width: show.overview(picked, listed, alarms, width))
 
 
 def _empty(store: "Store", format: str, warnings: Sequence[str]) -> None:

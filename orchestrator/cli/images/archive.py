@@ -45,7 +45,7 @@ def save_images(file: ArchiveFile, installation: BaseFlags, verbosity: QuietFlag
     with open_engine(f"saving {file}", PATIENCE_S) as client:
         chosen = current_images(inventory.take(client, catalog.all_versions(), base), named, base)
         needed = archive.weight(client, chosen)
-        say(f"saving {', '.join(one.tag for one in chosen)}: about {sizes.format_size(needed)}")
+        say(f"saving {', '.join(status.tag for status in chosen)}: about {sizes.format_size(needed)}")
         with _progress("saving", needed, quiet) as tell:
             archive.save(client, file, chosen, needed, tell)
     say(f"written: {file} ({sizes.format_size(file.stat().st_size)}); there: tfcompare images load {file.name}")
@@ -69,22 +69,22 @@ def load_images(file: ArchiveFile, installation: BaseFlags, verbosity: QuietFlag
 
     packed = archive.read(file)
     with open_engine(f"loading {file}", PATIENCE_S) as client:
-        say(f"loading {', '.join(one.tag for one in packed)}")
+        say(f"loading {', '.join(image.tag for image in packed)}")
         with _progress("loading", file.stat().st_size, quiet) as tell:
             archive.load(client, file, tell)
-        tags = {one.tag for one in packed}
-        found = inventory.take(client, catalog.all_versions(), base).only(tags)
-        other = None if base or found.current() else found.other_base
+        tags = {image.tag for image in packed}
+        images = inventory.take(client, catalog.all_versions(), base).only(tags)
+        other = None if base or images.current() else images.other_base
         flavours = [flavour for version in catalog.all_versions() for flavour in version.flavours]
         adopted = archive.adopt(packed, {base_reference(flavour, base or other) for flavour in flavours})
         catalog.reread()
-        found = inventory.take(client, catalog.all_versions(), base or other).only(tags)
+        images = inventory.take(client, catalog.all_versions(), base or other).only(tags)
     for name, digest in adopted.items():
         say(f"{name} is {digest} from now on, as where the images were made ({user_data.digests_file()})")
-    print_table(lambda width: report.of_images(found, missing=False))
-    if absent := tags.difference(*(one.image.tags for one in found.images)):
+    print_table(lambda width: report.of_images(images, missing=False))
+    if absent := tags.difference(*(status.image.tags for status in images.images)):
         raise EnvironmentFailed(f"{file}: the engine took it, but does not have {', '.join(sorted(absent))}")
-    ready = dict.fromkeys(one.image.version for one in found.current())
+    ready = dict.fromkeys(status.image.version for status in images.current())
     if not ready:
         raise EnvironmentFailed(f"{file}: loaded, but no run would use it: the table above says what differs here")
     with_base = f" with --base '{other}' or TFCOMPARE_BASE" if other else ""

@@ -88,19 +88,19 @@ def build_images(
         # Imported here: other commands need no engine, and its client is slow to import.
         from orchestrator.images.build import build, call
 
-        found = build(asked, options, watching, at_once)
+        built = build(asked, options, watching, at_once)
         if name:
-            call(found, lambda number: name.replace("{version}", number).replace("{flavour}", flavour))
+            call(built, lambda number: name.replace("{version}", number).replace("{flavour}", flavour))
     if sbom:
-        for one in found:
-            if one.tag:
-                path = sbom / f"{one.version.number}-{flavour}.cdx.json"
-                _write(path, _sbom(one.version, gpu, base), "--sbom", quiet)
+        for image in built:
+            if image.tag:
+                path = sbom / f"{image.version.number}-{flavour}.cdx.json"
+                _write(path, _sbom(image.version, gpu, base), "--sbom", quiet)
     if output.format == "json":
-        print(json.dumps([one.as_object() for one in found], indent=2))
+        print(json.dumps([image.as_object() for image in built], indent=2))
     else:
-        _print_images(found)
-    if failed := [one.reason for one in found if not one.tag]:
+        _print_images(built)
+    if failed := [image.reason for image in built if not image.tag]:
         raise EnvironmentFailed("\n".join(failed))
 
 
@@ -118,10 +118,12 @@ def write_sbom(
 
       tfcompare images sbom 2.13 --output 2.13.cdx.json
     """
-    found = _resolve_versions([version], say)
-    if len(found) != 1:
-        raise UsageError(f"{version}: these are {len(found)} versions; `images build --sbom DIR` writes one for each")
-    text = _sbom(found[0], gpu, installation.base)
+    resolved = _resolve_versions([version], say)
+    if len(resolved) != 1:
+        raise UsageError(
+            f"{version}: these are {len(resolved)} versions; `images build --sbom DIR` writes one for each"
+        )
+    text = _sbom(resolved[0], gpu, installation.base)
     if output == "-":
         print(text, end="")
     else:
@@ -136,15 +138,15 @@ def _resolve_versions(texts: Sequence[str], say: Callable[[str], None]) -> "tupl
     return catalog.resolve(provide(names, say), fewest=1)
 
 
-def _print_images(found: "Sequence[BuiltImage]") -> None:
+def _print_images(built: "Sequence[BuiltImage]") -> None:
     from rich.table import Table
 
     from orchestrator.images.sizes import format_size
 
     grid = Table("version", "", "image", "size", "seconds")
-    for one in found:
-        size = format_size(one.size) if one.tag else ""
-        grid.add_row(*map(safe_text, (one.version.number, one.outcome, one.tag, size, f"{one.seconds:.1f}")))
+    for image in built:
+        size = format_size(image.size) if image.tag else ""
+        grid.add_row(*map(safe_text, (image.version.number, image.outcome, image.tag, size, f"{image.seconds:.1f}")))
     Console().print(grid)
 
 

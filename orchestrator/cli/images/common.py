@@ -41,7 +41,7 @@ def find_versions(versions: list[str] | None) -> "tuple[Version, ...]":
 def current_images(images: "Inventory", named: "tuple[Version, ...]", base: str | None) -> "tuple[ImageStatus, ...]":
     """Return the current images of the named versions, or of all versions if none is named."""
     chosen = images.current(named)
-    here = {one.image.version for one in chosen}
+    here = {status.image.version for status in chosen}
     advice = (
         f"{_other_base(images, base)}`tfcompare images build` makes it, `tfcompare images list` shows what there is"
     )

@@ -31,9 +31,9 @@ def list_images(
     from orchestrator.images import inventory, report
 
     with open_engine("listing images") as client:
-        found = inventory.take(client, catalog.all_versions(), installation.base)
+        images = inventory.take(client, catalog.all_versions(), installation.base)
     if output.format == "json":
-        print(json.dumps(report.objects(found, missing=all), indent=2))
+        print(json.dumps(report.objects(images, missing=all), indent=2))
         return
-    print_table(lambda width: report.of_images(found, missing=all))
-    tell_other_base(found, installation.base)
+    print_table(lambda width: report.of_images(images, missing=all))
+    tell_other_base(images, installation.base)

@@ -51,26 +51,26 @@ def lock_bases(
     with open_engine("asking the registry") as client:
         answers = tuple(lock.resolve(client, asked))
     # A digest that the table has already is left to the table, which may have another one day.
-    if found := {one.image: one.digest for one in answers if one.state in ("new", "CHANGED")}:
-        path = user_data.write_digests(found)
+    if new_digests := {answer.image: answer.digest for answer in answers if answer.state in ("new", "CHANGED")}:
+        path = user_data.write_digests(new_digests)
         catalog.reread()
     if output.format == "json":
-        print(json.dumps([one.as_object() for one in answers], indent=2))
+        print(json.dumps([answer.as_object() for answer in answers], indent=2))
     else:
         print_table(lambda width: report.of_answers(answers))
-    if found:
+    if new_digests:
         say(f"written: {path}")
-    _tell_moved([one for one in answers if one.state == "CHANGED"])
-    if failed := [one.wrong for one in answers if one.wrong]:
+    _tell_moved([answer for answer in answers if answer.state == "CHANGED"])
+    if failed := [answer.wrong for answer in answers if answer.wrong]:
         raise EnvironmentFailed("\n".join(failed))
 
 
 def _tell_moved(moved: "list[Answer]") -> None:
     from orchestrator.catalog import user_data
 
-    for one in moved:
+    for answer in moved:
         say(
-            f"CHANGED: {one.image} was {one.known}, and its registry has another image under that name by now. "
-            f"Images of {', '.join(one.versions)} will be rebuilt on it, so they differ from those measured before. "
+            f"CHANGED: {answer.image} was {answer.known}, and its registry has another image under that name by now. "
+            f"Images of {', '.join(answer.versions)} will be rebuilt on it, so they differ from those measured before. "
             f"To stay with the old one, remove its line from {user_data.digests_file()}"
         )

@@ -44,6 +44,6 @@ def prune_images(
             return
         confirm("Remove all of this?", yes, "removed")
         spared = prune.remove(client, garbage)
-    for kept in spared:
-        print(f"left alone: {kept.name}: {kept.why}")
+    for image in spared:
+        print(f"left alone: {image.name}: {image.why}")
     print("freed what could be" if spared else f"freed about {sizes.format_size(garbage.frees)}")

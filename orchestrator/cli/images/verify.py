@@ -30,20 +30,20 @@ def verify_images(
     from orchestrator.images.verify import verify
 
     named = find_versions(versions)
-    found = []
+    results = []
     with open_engine("verifying images") as client:
-        for one in current_images(
+        for status in current_images(
             inventory.take(client, catalog.all_versions(), installation.base), named, installation.base
         ):
-            verbosity.say(f"verifying {one.tag}")
-            version, flavour = inventory.place(one, catalog.all_versions())
-            assert one.recipe is not None
-            found.append(verify(client, one.image.id, one.tag, version, flavour, one.recipe))
+            verbosity.say(f"verifying {status.tag}")
+            version, flavour = inventory.find_entry(status, catalog.all_versions())
+            assert status.recipe is not None
+            results.append(verify(client, status.image.id, status.tag, version, flavour, status.recipe))
     if output.format == "json":
-        print(json.dumps([one.as_object() for one in found], indent=2))
+        print(json.dumps([result.as_object() for result in results], indent=2))
     else:
-        print_table(lambda width: report.of_checks(found))
-    if wrong := [one.image for one in found if not one.ok]:
+        print_table(lambda width: report.of_checks(results))
+    if wrong := [result.image for result in results if not result.ok]:
         raise EnvironmentFailed(
             f"{', '.join(wrong)}: not what was built; something has changed it, or the build was not whole. "
             "Remove it (`docker image rm`, or `tfcompare images prune --all`) and run `tfcompare images build` again"

@@ -144,16 +144,16 @@ def run(
         keep_nightlies=keep_nightlies,
     )
     targets = notifying.targets(recipients.notify or (), recipients.notify_file, os.environ, say)
-    told = night.run_night(asked, say)
-    if told.night.outcome == "skipped":
+    summary = night.run_night(asked, say)
+    if summary.night.outcome == "skipped":
         return
-    made = message.compose(told, socket.gethostname())
-    print(f"{made.title}\n\n{made.text}", end="")
+    notification = message.compose(summary, socket.gethostname())
+    print(f"{notification.title}\n\n{notification.text}", end="")
     # The results are stored by now; a notification that fails is only a warning.
     errors = Console(stderr=True)
-    for line in notifying.send(told, targets, heartbeat=heartbeat, say=say):
+    for line in notifying.send(summary, targets, heartbeat=heartbeat, say=say):
         errors.print(lines(f"warning: {line}"), soft_wrap=True)
-    if error := ending(told):
+    if error := ending(summary):
         raise error
 
 
@@ -166,20 +166,20 @@ def flags_as_given(context: typer.Context) -> tuple[str, ...]:
     return tuple(words)
 
 
-def ending(told: "NightReport") -> BaseException | None:
+def ending(summary: "NightReport") -> BaseException | None:
     """Return the error that determines the exit code of a nightly run.
 
     What aborted the run comes first, then an alarm, then what could not be measured.
     """
-    if told.failure:
-        return told.failure
-    slower = [alarm for alarm in told.opened if alarm.change.direction == "slower"]
+    if summary.failure:
+        return summary.failure
+    slower = [alarm for alarm in summary.opened if alarm.change.direction == "slower"]
     if slower:
         return FoundSlower(f"{len(slower)} new alarms; `tfcompare history` shows them")
-    end = told.night
+    end = summary.night
     if end.outcome == "hung":
         return ArmsDied(f"the night of {end.night} took too long and was ended")
-    said = " ".join(end.said) or "; ".join(told.warnings)
+    reason = " ".join(end.said) or "; ".join(summary.warnings)
     if end.exit_code == 0:
         return None
-    return RUN_ENDINGS.get(end.exit_code, EnvironmentFailed)(f"the night of {end.night} is not whole: {said}")
+    return RUN_ENDINGS.get(end.exit_code, EnvironmentFailed)(f"the night of {end.night} is not whole: {reason}")

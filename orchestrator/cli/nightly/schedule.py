@@ -86,9 +86,9 @@ def install(
     chosen = schedulers.find_scheduler(scheduler)
     _check_unedited(chosen, chosen.entry(), even_if_edited)
     others = [
-        one
-        for one in schedulers.every()
-        if one.title != chosen.title and _check_unedited(one, one.entry(), even_if_edited)
+        other
+        for other in schedulers.every()
+        if other.title != chosen.title and _check_unedited(other, other.entry(), even_if_edited)
     ]
     for where, text in chosen.render_files(wanted).items():
         print(f"{where}:\n")
@@ -127,21 +127,21 @@ def status(
     from orchestrator.nightly import lock
     from orchestrator.nightly.schedule import status as standing
 
-    found = list(_standings())
+    schedules = list(_standings())
     if quiet:
-        if not found or any(one.wrong for one in found):
+        if not schedules or any(schedule.wrong for schedule in schedules):
             raise typer.Exit(NothingSelected.exit_code)
         return
     if output.format == "json":
-        print(json.dumps([one.as_object() for one in found], indent=2))
+        print(json.dumps([schedule.as_object() for schedule in schedules], indent=2))
         return
     now = standing.now()
-    for one in found:
-        for line in standing.lines(one, now):
+    for schedule in schedules:
+        for line in standing.lines(schedule, now):
             print(escape_unprintable(line))
-        if redact.redact_words(one.planned.flags) != one.planned.flags:
-            say(f"warning: the schedule of {one.by} may hold a secret that other users can read: install it again")
-    if not found:
+        if redact.redact_words(schedule.planned.flags) != schedule.planned.flags:
+            say(f"warning: the schedule of {schedule.by} may hold a secret that other users can read: install it again")
+    if not schedules:
         print("nothing is scheduled here; `tfcompare nightly install --at 02:00 --versions ...` does")
         if running := lock.holder():
             print(f"now: a night runs since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
@@ -159,11 +159,15 @@ def uninstall(even_if_edited: EvenIfEdited = False) -> None:
     from orchestrator.nightly import lock
     from orchestrator.nightly.schedule import schedulers
 
-    found = [(one, entry) for one in schedulers.every() if (entry := _check_unedited(one, one.entry(), even_if_edited))]
-    for one, entry in found:
-        one.uninstall()
+    entries = [
+        (scheduler, entry)
+        for scheduler in schedulers.every()
+        if (entry := _check_unedited(scheduler, scheduler.entry(), even_if_edited))
+    ]
+    for scheduler, entry in entries:
+        scheduler.uninstall()
         print(f"removed: {', '.join(where for where in entry.parts if where not in entry.missing)}")
-    if not found:
+    if not entries:
         print("nothing was scheduled here")
     if running := lock.holder():
         print(f"a night runs since {running.since:%H:%M} (pid {running.pid}); it goes on to its end")
@@ -217,14 +221,14 @@ def _schedule(
     from orchestrator.machine.host import host_facts
 
     history = history_path(asked["history"])
-    given = redact.without_secrets(words)
-    parse.refuse_logins(given.words, "a schedule")
-    environment, notes = _environment(given.words, env_file)
+    command_line = redact.without_secrets(words)
+    parse.refuse_logins(command_line.words, "a schedule")
+    environment, notes = _environment(command_line.words, env_file)
     notes += _readable_by_others([env_file, asked["notify_file"]])
     planned = Planned(
         at=f"{begins:%H:%M}",
         missed=units.parse_missed(missed),
-        flags=given.words,
+        flags=command_line.words,
         history=str(history),
         host=str(host_facts()["id"]),
         since=now().replace(microsecond=0),
@@ -237,39 +241,39 @@ def _schedule(
         directory=Path.cwd(),
         env_file=env_file.absolute() if env_file else None,
         limit_s=parse.seconds("--limit", asked["limit"]),
-        secrets=_variables(given),
+        secrets=_variables(command_line),
     )
     return wanted, notes
 
 
-def _refuse_secrets(given: redact.CommandLine) -> None:
+def _refuse_secrets(command_line: redact.CommandLine) -> None:
     """Raise UsageError for anything that may be a token: other users can read a schedule's files and arguments."""
-    if given.notify:
-        shown = ", ".join(map(redact.mask_url, given.notify))
+    if command_line.notify:
+        masked = ", ".join(map(redact.mask_url, command_line.notify))
         raise UsageError(
-            f"--notify {shown}: a schedule must not contain a token. Write the URL to a file that only you can read "
+            f"--notify {masked}: a schedule must not contain a token. Write the URL to a file that only you can read "
             "(chmod 600), and pass --notify-file FILE"
         )
-    if given.index_url is not None:
+    if command_line.index_url is not None:
         raise UsageError(
-            f"--index-url {redact.mask_index(given.index_url)}: a schedule must not contain an address that may hold "
-            f"a login or a token. Write {INDEX_VARIABLE}='URL' to a file that only you can read (chmod 600), and pass "
-            "--env-file FILE"
+            f"--index-url {redact.mask_index(command_line.index_url)}: a schedule must not contain an address that may "
+            f"hold a login or a token. Write {INDEX_VARIABLE}='URL' to a file that only you can read (chmod 600), and "
+            "pass --env-file FILE"
         )
 
 
-def _variables(given: redact.CommandLine) -> dict[str, str]:
+def _variables(command_line: redact.CommandLine) -> dict[str, str]:
     """Return the secrets of a command line as the environment variables that mean the same."""
     # It takes its time to import.
     from orchestrator.nightly.notify import VARIABLE as NOTIFY_VARIABLE
 
     variables = {}
-    if given.notify:
+    if command_line.notify:
         # A blank ends a URL there.
-        urls = [re.sub(r"\s", "%20", url.strip()) for url in given.notify]
+        urls = [re.sub(r"\s", "%20", url.strip()) for url in command_line.notify]
         variables[NOTIFY_VARIABLE] = " ".join([*os.environ.get(NOTIFY_VARIABLE, "").split(), *urls])
-    if given.index_url is not None:
-        variables[INDEX_VARIABLE] = given.index_url
+    if command_line.index_url is not None:
+        variables[INDEX_VARIABLE] = command_line.index_url
     return variables
 
 
@@ -285,8 +289,8 @@ def _params_of_run(context: typer.Context, words: Sequence[str]) -> dict[str, An
     """Parse the flags as `tfcompare nightly run` does, so that a mistake is reported now and not at night."""
     assert context.parent is not None
     group: Any = context.parent.command
-    found = group.commands["run"].make_context("run", list(words), parent=context.parent)
-    asked: dict[str, Any] = found.params
+    run = group.commands["run"].make_context("run", list(words), parent=context.parent)
+    asked: dict[str, Any] = run.params
     from orchestrator.catalog import workloads
 
     workloads.suite(asked["suite"] or workloads.DEFAULT)
@@ -322,7 +326,9 @@ def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str,
     return carried, notes
 
 
-def _check_unedited(one: "Scheduler", entry: "SchedulerEntry | None", even_if_edited: bool) -> "SchedulerEntry | None":
+def _check_unedited(
+    scheduler: "Scheduler", entry: "SchedulerEntry | None", even_if_edited: bool
+) -> "SchedulerEntry | None":
     """Return an existing entry; raise UsageError if it is not what tfcompare wrote."""
     if entry and entry.edited and not even_if_edited:
         raise UsageError(
@@ -339,8 +345,8 @@ def _standings() -> "Iterable[Standing]":
 
     now = standing.now()
     running = lock.holder()
-    for one in schedulers.every():
-        entry = one.entry()
+    for scheduler in schedulers.every():
+        entry = scheduler.entry()
         if entry is None:
             continue
         wrong = (
@@ -348,7 +354,7 @@ def _standings() -> "Iterable[Standing]":
             *(f"{where} is gone: install it again" for where in entry.missing),
         )
         if entry.planned:
-            yield standing.standing(entry.planned, one.title, _events(entry.planned), running, now, wrong)
+            yield standing.standing(entry.planned, scheduler.title, _events(entry.planned), running, now, wrong)
     if (serving := lock.holder(name=SERVE)) and (planned := units.from_text(serving.about)):
         by = f"`tfcompare nightly serve` (pid {serving.pid})"
         yield standing.standing(planned, by, _events(planned), running, now)

@@ -12,14 +12,16 @@ from orchestrator.cli import parse
 from orchestrator.errors import UsageError
 
 
-def choice(flag: str, noun: str, known: Collection[str], help: str, *, first: Collection[str] = (), **more: Any) -> Any:
+def choice(
+    flag: str, noun: str, values: Collection[str], help: str, *, first: Collection[str] = (), **more: Any
+) -> Any:
     """Declare a flag with a fixed set of values, which --help lists and a refusal names."""
 
     def parse_choice(text: str) -> str:
         # A registry may have got an entry since this flag was declared.
-        return parse.one_of(flag, noun, text, (*first, *known))
+        return parse.one_of(flag, noun, text, (*first, *values))
 
-    return typer.Option(flag, parser=parse_choice, metavar="|".join((*first, *known)), help=help, **more)
+    return typer.Option(flag, parser=parse_choice, metavar="|".join((*first, *values)), help=help, **more)
 
 
 class Group:

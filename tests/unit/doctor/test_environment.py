@@ -25,7 +25,7 @@ HERE = Setup(
     engine="Docker 20.10 on Debian",
     unavailable=None,
     ways=(READY, INSTALLED, WITHOUT),
-    cards=(),
+    gpus=(),
     matches=(),
     disks=(("environments", 40.0),),
 )
@@ -80,7 +80,7 @@ def test_a_gpu_that_nobody_sees_is_a_problem_only_where_it_is_asked_for():
 @pytest.mark.parametrize(("gpu", "level"), [(True, "problem"), (False, "note")])
 def test_a_version_that_its_card_does_not_fit_names_another(gpu: bool, level: str):
     match = Match("1.14.0", "H100 0", "unsupported", "known to fail", "the nearest that runs on it is 2.16.2")
-    seen = replace(HERE, gpu=gpu, cards=(H100,), matches=(match,))
+    seen = replace(HERE, gpu=gpu, gpus=(H100,), matches=(match,))
     assert found(seen, "1.14.0 on GPU") == DoctorFinding(
         "1.14.0 on GPU", level, "H100 0: known to fail", "the nearest that runs on it is 2.16.2"
     )
@@ -88,7 +88,7 @@ def test_a_version_that_its_card_does_not_fit_names_another(gpu: bool, level: st
 
 
 def test_a_card_tells_what_it_can_compute():
-    assert "compute capability 9.0" in found(replace(HERE, cards=(H100,)), "GPU 0").seen
+    assert "compute capability 9.0" in found(replace(HERE, gpus=(H100,)), "GPU 0").seen
 
 
 @pytest.mark.parametrize(("free", "level"), [(CPU_GB / 2, "problem"), (CPU_GB * 2, "fine")])

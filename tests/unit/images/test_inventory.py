@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.engines.docker.image import BASE_DIGEST, BASE_ID
 from orchestrator.images import report
-from orchestrator.images.inventory import judge, place, weigh
+from orchestrator.images.inventory import find_entry, judge, weigh
 from orchestrator.terminal.text import render_plain
 from tests.unit.images.scenes import BASE, flavour, judged, kept, recipe, version
 
@@ -85,7 +85,7 @@ def test_the_base_of_ones_own_is_named_as_the_flag_takes_it():
 
 
 def test_an_image_leads_back_to_its_place_in_the_table():
-    assert place(judged("current"), VERSIONS) == (version("1.14.0"), flavour(python="3.7"))
+    assert find_entry(judged("current"), VERSIONS) == (version("1.14.0"), flavour(python="3.7"))
 
 
 def test_the_table_and_the_objects_tell_the_same():
