@@ -125,7 +125,7 @@ def _version_line(row: PathRow) -> PageLine:
         row.step_interval_text,
         f"{MARKS[row.finding.verdict]} {verdict}" if row.finding else "",
         row.share_text,
-        ", ".join(row.skipped_over),
+        ", ".join(row.between),
     )
     return PageLine(tuple(map(escape_value, cells)), verdict)
 

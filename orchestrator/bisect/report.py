@@ -32,7 +32,7 @@ def layout(state: State, result: SearchResult, width: int) -> RenderableType:
     for index, line in enumerate(conclusions(state, result)):
         parts.append(safe_text(line, style="bold" if index == 0 else ""))
     if result.overall is not None:
-        parts += [Text(), _way(state, result, width, notes)]
+        parts += [Text(), _path_table(state, result, width, notes)]
     left_out = state.skipped.values()
     if left_out or state.notes:
         parts.append(Text())
@@ -57,11 +57,11 @@ def facts(state: State) -> str:
     host, run = state.host, state.question.run
     device = "gpu" if run.environments.gpu else "cpu"
     machine = f"{host.get('cpu')}, {host.get('usable_cores')} cores"
-    parts = (state.engine, device, machine, f"margin {run.margin:.0%}", took(state))
+    parts = (state.engine, device, machine, f"margin {run.margin:.0%}", _describe_effort(state))
     return " · ".join(str(part) for part in parts if part)
 
 
-def took(state: State) -> str:
+def _describe_effort(state: State) -> str:
     steps = len(state.measured)
     seconds = sum(step.seconds for step in state.steps)
     return f"{steps} step{'s' if steps != 1 else ''} in {seconds / 60:.1f} min"
@@ -104,7 +104,7 @@ class PathRow:
         return f"{self.share:.0%}" if self.share is not None and self.finding and self.finding.changed else ""
 
     @property
-    def skipped_over(self) -> tuple[str, ...]:
+    def between(self) -> tuple[str, ...]:
         """The versions between this one and the one before it on the path."""
         return self.part.inside if self.part else ()
 
@@ -118,11 +118,11 @@ def path_rows(state: State, result: SearchResult) -> list[PathRow]:
     ]
 
 
-def _way(state: State, result: SearchResult, width: int, notes: Notes) -> Grid:
+def _path_table(state: State, result: SearchResult, width: int, notes: Notes) -> Grid:
     rows = path_rows(state, result)
     visited = join_ratios(state.question.good, state.findings).values()
     changed = result.overall is not None and result.overall.changed
-    between = RatioColumn[PathRow](header="between", cell=lambda row: str(len(row.skipped_over) or ""), right=True)
+    between_column = RatioColumn[PathRow](header="between", cell=lambda row: str(len(row.between) or ""), right=True)
     return ratio_table(
         safe_text("the way", style="bold"),
         rows,
@@ -138,7 +138,7 @@ def _way(state: State, result: SearchResult, width: int, notes: Notes) -> Grid:
             RatioColumn(header="interval", cell=lambda row: row.step_interval_text, right=True, since=WIDE),
             RatioColumn(header="verdict", cell=lambda row: _verdict(row.part, notes)),
             RatioColumn(header="share", cell=lambda row: row.share_text if changed else "", right=True),
-            *([between] if any(row.skipped_over for row in rows) else []),
+            *([between_column] if any(row.between for row in rows) else []),
         ),
         # Not every version that was visited is on the path.
         also=[(joined.ratio, joined.ci_low, joined.ci_high) for joined in visited],

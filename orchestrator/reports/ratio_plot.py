@@ -40,7 +40,7 @@ class RatioScale:
         middle, half = (low + high) / 2, max((high - low) / 2, LEAST)
         return cls(middle - half, middle + half, cells)
 
-    def place(self, value: float) -> int:
+    def cell_of(self, value: float) -> int:
         share = (math.log(value) - self.low) / (self.high - self.low)
         return min(max(round(share * (self.cells - 1)), 0), self.cells - 1)
 
@@ -48,7 +48,7 @@ class RatioScale:
         """Return a line that marks 1 and both ends, as far as these labels do not overlap."""
         low, parity, high = ratio(math.exp(self.low)), "1x", ratio(math.exp(self.high))
         line = [" "] * self.cells
-        parity_start = min(max(self.place(1.0) - 1, 0), self.cells - len(parity))
+        parity_start = min(max(self.cell_of(1.0) - 1, 0), self.cells - len(parity))
         for start, text in ((parity_start, parity), (0, low), (self.cells - len(high), high)):
             if start >= 0 and not "".join(line[max(start - 1, 0) : start + len(text) + 1]).strip():
                 line[start : start + len(text)] = text
@@ -58,15 +58,15 @@ class RatioScale:
         self, value: float | None, low: float | None, high: float | None, verdict: VerdictName | None = None
     ) -> str:
         cells = [" "] * self.cells
-        cells[self.place(1.0)] = ONE
+        cells[self.cell_of(1.0)] = ONE
         if value is None:
             return "".join(cells)
         if low is not None and high is not None:
-            first, last = self.place(low), self.place(high)
+            first, last = self.cell_of(low), self.cell_of(high)
             cells[first : last + 1] = WHISKER * (last + 1 - first)
             cells[first] = CUT_LOW if math.log(low) < self.low - 1e-9 else cells[first]
             cells[last] = CUT_HIGH if math.log(high) > self.high + 1e-9 else cells[last]
-        cells[self.place(value)] = MARKS[verdict] if verdict else POINT
+        cells[self.cell_of(value)] = MARKS[verdict] if verdict else POINT
         return "".join(cells)
 
 

@@ -51,7 +51,7 @@ class Study:
     def __init__(self, comparison: Comparison) -> None:
         self.plan = comparison.plan
         self.versions = [version for version in self.plan.versions if not is_control(version)]
-        self._cases = {_place(case): case for case in self.plan.cases if case.workload == WORKLOAD}
+        self._cases = {_split_case(case): case for case in self.plan.cases if case.workload == WORKLOAD}
         self.blocks = list(dict.fromkeys(block for block, _, _ in self._cases))
         self.modes = {mode for _, mode, _ in self._cases}
         self._arms = {arm.key: arm for arm in comparison.arms}
@@ -132,16 +132,16 @@ def _tables(sections: Sequence[SeedSection], width: int) -> list[list[Renderable
 
     That is one line per row if every section then fits into one table, and two lines otherwise.
     """
-    wide = [lines(section.rows, section.pieces, flat, width) for section in sections]
-    one_each = all(
-        len(section_lines) < 2 and all(fits(line, width) for line in section_lines) for section_lines in wide
-    )
-    chosen = wide if one_each else [lines(section.rows, section.pieces, stack_columns, width) for section in sections]
-    tables: list[list[RenderableType]] = []
-    for section, section_lines in zip(sections, chosen, strict=True):
-        apart: list[RenderableType] = [part for line in section_lines for part in (Text(), table(section.rows, line))]
-        tables.append(apart[1:])
-    return tables
+    layouts = [lines(section.rows, section.pieces, flat, width) for section in sections]
+    if any(len(tables) > 1 or not all(fits(columns, width) for columns in tables) for tables in layouts):
+        layouts = [lines(section.rows, section.pieces, stack_columns, width) for section in sections]
+    parts: list[list[RenderableType]] = []
+    for section, tables in zip(sections, layouts, strict=True):
+        with_gaps: list[RenderableType] = [
+            part for columns in tables for part in (Text(), table(section.rows, columns))
+        ]
+        parts.append(with_gaps[1:])
+    return parts
 
 
 def _versions(study: Study, block: Block, mode: str, notes: Notes) -> ColumnBlock:
@@ -228,7 +228,7 @@ def _sizes_without_column(study: Study, block: Block, notes: Notes) -> Iterator[
         yield f"{outcome}: {', '.join(names)}"
 
 
-def _place(case: Case) -> tuple[Block, str, Size]:
+def _split_case(case: Case) -> tuple[Block, str, Size]:
     values = dict(case.params)
     mode, model, data = (values.pop(name, "") for name in ("mode", "model", "data"))
     return tuple(values.values()), mode, (model, data)

@@ -14,8 +14,8 @@ def scale(*ratios: float, cells: int = 41) -> RatioScale:
 
 def test_equal_distances_on_the_line_are_equal_factors():
     of = scale(0.25, 4.0)
-    assert of.place(1.0) == 20
-    assert of.place(2.0) - of.place(1.0) == of.place(1.0) - of.place(0.5)
+    assert of.cell_of(1.0) == 20
+    assert of.cell_of(2.0) - of.cell_of(1.0) == of.cell_of(1.0) - of.cell_of(0.5)
 
 
 def test_one_is_always_on_it_and_marked():
@@ -31,9 +31,9 @@ def test_one_is_always_on_it_and_marked():
 def test_a_ratio_is_the_mark_of_its_verdict_on_its_interval(verdict, mark: str):
     of = scale(0.5, 2.0)
     line = of.line(1.5, 1.2, 1.9, verdict)
-    assert line[of.place(1.5)] == mark
-    assert set(line[of.place(1.2) : of.place(1.9) + 1]) == {"─", mark}
-    assert line[of.place(1.0)] == "│"
+    assert line[of.cell_of(1.5)] == mark
+    assert set(line[of.cell_of(1.2) : of.cell_of(1.9) + 1]) == {"─", mark}
+    assert line[of.cell_of(1.0)] == "│"
     assert len(line) == 41
 
 
@@ -46,7 +46,7 @@ def test_noise_that_is_wider_than_the_ratios_lie_apart_is_cut_and_that_is_seen()
 
 def test_small_differences_do_not_fill_the_line():
     of = scale(1.01)
-    assert abs(of.place(1.01) - of.place(1.0)) <= 3
+    assert abs(of.cell_of(1.01) - of.cell_of(1.0)) <= 3
 
 
 @pytest.mark.parametrize("ratios", [(1.0, 20.0), (0.05, 1.0), (0.5, 2.0), (1.0,), (300.0, 0.002)])
@@ -57,7 +57,7 @@ def test_the_header_says_where_one_is_and_fits(ratios: tuple[float, ...], cells:
     assert len(header) == cells
     one = re.search(r"(?<![\d.])1x", header)
     assert one is not None
-    assert abs(one.start() - of.place(1.0)) <= 1
+    assert abs(one.start() - of.cell_of(1.0)) <= 1
 
 
 def test_a_strip_takes_the_room_that_is_left_within_bounds():
