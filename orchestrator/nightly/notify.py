@@ -4,30 +4,20 @@ A target that is down never makes a nightly run fail. A URL usually contains a s
 `scheme://host/…`.
 """
 
-import logging
-import os
-import re
 import socket
-import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.errors import UsageError
 from orchestrator.history.model import NightReport
+from orchestrator.nightly.apprise_log import THREADS, Outcome, ear, explain_failure
 from orchestrator.nightly.message import MOST, Message, compose, trial
-from orchestrator.redact import mask_url
+from orchestrator.nightly.targets import Say, Target, load_plugin
 
 if TYPE_CHECKING:
     import apprise
 
-VARIABLE = "TFCOMPARE_NOTIFY"
 # Seconds before each attempt. No further one is begun when it would begin later than MOST_S after the first.
 WAITS = (0, 2, 8, 20)
 MOST_S = 60.0
@@ -36,120 +26,7 @@ PATIENCE_S = 16.0
 # Services count characters in their own ways.
 ROOM = 0.9
 
-NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-
-ADVICE = {
-    401: ": are user, password and token right?",
-    403: ": are user, password and token right?",
-    404: ": is the address right?",
-    413: ": the message is too long for it",
-}
-# What libraries say, what of that is told, and whether it may go better in a while.
-REASONS = (
-    (r"certificate", "its certificate is not trusted here", False),
-    (r"name or service not known|getaddrinfo|name resolution|nodename nor", "its host name is not known here", True),
-    (r"connection refused", "it refused the connection", True),
-    (r"timed out|timeout", "it did not answer in time", True),
-    (r"unreachable|no route to host", "there is no way to it through the network", True),
-    (r"starttls|ssl", "no encrypted connection to it could be made", False),
-    (r"connection (aborted|reset)|remote end closed|unexpectedly closed", "it broke off the connection", True),
-)
-THREADS = "notify"
-
-Say = Callable[[str], None]
 Composed = Callable[[int], Message]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    name: str
-    url: str = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The result of an attempt to notify a target.
-
-    The reason is in tfcompare's own words, since those of libraries may quote secrets.
-    """
-
-    delivered: bool
-    why: str = ""
-    again: bool = True
-
-
-def _aloud(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-def targets(
-    urls: Sequence[str], file: Path | None, environ: Mapping[str, str], say: Say = _aloud
-) -> tuple[Target, ...]:
-    """Return the targets named by arguments, environment and file.
-
-    A target that cannot be used is an error now, and not at the end of a nightly run.
-    """
-    by_url: dict[str, Target] = {}
-    for where, text in _collect_urls(urls, file, environ, say):
-        url = _expand(where, text, environ)
-        if url not in by_url:
-            _plugin(url, where)
-            by_url[url] = Target(name=mask_url(url), url=url)
-    names = Counter(target.name for target in by_url.values())
-    return tuple(
-        replace(target, name=f"{target.name} (target {number})") if names[target.name] > 1 else target
-        for number, target in enumerate(by_url.values(), start=1)
-    )
-
-
-def _collect_urls(
-    urls: Sequence[str], file: Path | None, environ: Mapping[str, str], say: Say
-) -> Iterator[tuple[str, str]]:
-    """Yield each URL with the source by which a message names it."""
-    yield from (("--notify", url.strip()) for url in urls)
-    yield from ((VARIABLE, url) for url in environ.get(VARIABLE, "").split())
-    if file is None:
-        return
-    try:
-        text = file.read_text(encoding="utf-8")
-        mode = file.stat().st_mode
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise UsageError(f"--notify-file {file}: cannot be read: {why}") from None
-    if os.name == "posix" and mode & 0o044:
-        say(f"warning: {file} can be read by others than its owner, and has secrets in it; chmod 600 {file}")
-    for number, line in enumerate(text.splitlines(), start=1):
-        # Within an URL a # is its own, as in a channel's name.
-        if url := re.sub(r"(^|\s)#.*", "", line).strip():
-            yield f"{file}, line {number}", url
-
-
-def _expand(where: str, text: str, environ: Mapping[str, str]) -> str:
-    for name in NAME.findall(text):
-        if not environ.get(name):
-            raise UsageError(f"{where}: names ${{{name}}}, and the environment has no {name}; set it, or name another")
-    if "${" in NAME.sub("", text):
-        raise UsageError(f"{where}: a name in ${{…}} is made of letters, digits and _")
-    return NAME.sub(lambda match: environ[match[1]], text)
-
-
-def _plugin(url: str, where: str) -> "apprise.NotifyBase":
-    try:
-        import apprise
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{where}: notifications need apprise: pip install 'tfcompare[notify]'") from error
-    _ear()
-    # Pictures would be fetched from elsewhere by whoever reads the message.
-    asset = apprise.AppriseAsset(
-        app_id="tfcompare", app_desc="tfcompare", app_url="", image_url_mask="", image_url_logo=""
-    )
-    plugin = apprise.Apprise.instantiate(url, asset=asset)
-    if plugin is None:
-        raise UsageError(
-            f"{where}: {mask_url(url)} is nothing that apprise can tell: its kind is not known, a part of it is "
-            "missing, or it needs a package that is not installed; `apprise --details` lists the kinds and their parts"
-        )
-    return plugin
 
 
 def send(
@@ -245,14 +122,14 @@ class _Delivery:
         self._thread.join(max(seconds, 0.0))
 
     def _run(self) -> None:
-        with _ear().listening() as heard:
+        with ear().listening() as heard:
             try:
-                plugin = _plugin(self.target.url, self.target.name)
+                plugin = load_plugin(self.target.url, self.target.name)
                 delivered = bool(plugin.notify(**_fit_to_service(plugin, self._composed)))
             except Exception as error:
                 heard.append(str(error))
                 delivered = False
-        self._result = Outcome(delivered=True) if delivered else _outcome(heard)
+        self._result = Outcome(delivered=True) if delivered else explain_failure(heard)
 
 
 def _fit_to_service(plugin: "apprise.NotifyBase", composed: Composed) -> dict[str, Any]:
@@ -296,65 +173,3 @@ def _best(forms: Sequence[str]) -> str:
     if "markdown" in forms and "html" not in forms:
         return "markdown"
     return "text" if "text" in forms else forms[0]
-
-
-class _Ear(logging.Handler):
-    """A log handler that listens to apprise.
-
-    Only there does apprise report why something failed, and it quotes URLs in these messages. None of them is passed
-    on.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._heard: dict[int | None, list[str]] = {}
-
-    @contextmanager
-    def listening(self) -> Iterator[list[str]]:
-        """Collect the messages that the current thread causes."""
-        own = threading.get_ident()
-        heard = self._heard[own] = []
-        try:
-            yield heard
-        finally:
-            del self._heard[own]
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if (heard := self._heard.get(record.thread)) is not None:
-            heard.append(record.getMessage())
-
-
-@cache
-def _ear() -> _Ear:
-    ear = _Ear()
-    log = logging.getLogger("apprise")
-    log.addHandler(ear)
-    log.setLevel(logging.DEBUG)
-    log.propagate = False
-    # They tell the whole URL of every call, and warn of bad answers with it.
-    for name in ("connection", "connectionpool", "response", "util.retry"):
-        logging.getLogger(f"urllib3.{name}").addFilter(lambda record: not _is_ours(record))
-    return ear
-
-
-def _is_ours(record: logging.LogRecord) -> bool:
-    return (record.threadName or "").startswith(THREADS)
-
-
-def _outcome(heard: Sequence[str]) -> Outcome:
-    """Return why a delivery failed, as far as that can be determined, and whether a later attempt may succeed."""
-    text = "\n".join(heard)
-    if any(line.startswith("Sent ") for line in heard):
-        return Outcome(delivered=False, why="it did not take all of it, or not for all recipients", again=False)
-    if status := re.search(r"\berror=(\d{3})\b", text):
-        code = int(status[1])
-        advice = ADVICE.get(code, "")
-        return Outcome(delivered=False, why=f"it answered {code}{advice}", again=code >= 500 or code in (408, 425, 429))
-    if answer := re.search(r"\(([45]\d\d), b?['\"]", text):
-        code = int(answer[1])
-        advice = ADVICE[401] if code in (530, 534, 535) else ""
-        return Outcome(delivered=False, why=f"its mail server answered {code}{advice}", again=code < 500)
-    for pattern, why, again in REASONS:
-        if re.search(pattern, text, re.IGNORECASE):
-            return Outcome(delivered=False, why=why, again=again)
-    return Outcome(delivered=False, why="it could not be reached, or did not take it")

@@ -22,11 +22,12 @@ def notify_test(recipients: NotifyFlags, verbosity: QuietFlags) -> None:
       tfcompare nightly notify-test --notify-file ~/.config/tfcompare/notify
     """
     from orchestrator.nightly import notify as notifying
+    from orchestrator.nightly.targets import VARIABLE, find_targets
 
-    targets = notifying.targets(recipients.notify or (), recipients.notify_file, os.environ, verbosity.say)
+    targets = find_targets(recipients.notify or (), recipients.notify_file, os.environ, verbosity.say)
     if not targets:
         raise UsageError(
-            f"nobody to tell: name somebody with --notify URL, --notify-file FILE or the variable {notifying.VARIABLE}"
+            f"nobody to tell: name somebody with --notify URL, --notify-file FILE or the variable {VARIABLE}"
         )
     if lost := notifying.try_out(targets, verbosity.say):
         raise UsageError("\n".join(lost))

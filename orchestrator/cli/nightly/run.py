@@ -127,6 +127,7 @@ def run(
     from orchestrator.nightly import message, night
     from orchestrator.nightly import notify as notifying
     from orchestrator.nightly.schedule import units
+    from orchestrator.nightly.targets import find_targets
 
     say, index_url = verbosity.say, installation.index_url
     asked = night.NightOptions(
@@ -143,7 +144,7 @@ def run(
         due=units.time_of_day(due, "--due") if due else None,
         keep_nightlies=keep_nightlies,
     )
-    targets = notifying.targets(recipients.notify or (), recipients.notify_file, os.environ, say)
+    targets = find_targets(recipients.notify or (), recipients.notify_file, os.environ, say)
     summary = night.run_night(asked, say)
     if summary.night.outcome == "skipped":
         return

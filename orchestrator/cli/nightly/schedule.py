@@ -265,7 +265,7 @@ def _refuse_secrets(command_line: redact.CommandLine) -> None:
 def _variables(command_line: redact.CommandLine) -> dict[str, str]:
     """Return the secrets of a command line as the environment variables that mean the same."""
     # It takes its time to import.
-    from orchestrator.nightly.notify import VARIABLE as NOTIFY_VARIABLE
+    from orchestrator.nightly.targets import VARIABLE as NOTIFY_VARIABLE
 
     variables = {}
     if command_line.notify:

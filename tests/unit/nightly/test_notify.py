@@ -2,14 +2,11 @@
 
 import base64
 import io
-import logging
 import re
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -18,11 +15,11 @@ import pytest
 from apprise.plugins import N_MGR
 from apprise.plugins.custom_json import NotifyJSON
 
-from orchestrator.errors import UsageError
 from orchestrator.history.model import NightReport
 from orchestrator.nightly import notify
 from orchestrator.nightly.message import compose
-from orchestrator.nightly.notify import Target, send, targets, try_out
+from orchestrator.nightly.notify import send, try_out
+from orchestrator.nightly.targets import Target, find_targets
 from tests.support.message_servers import Inbox, mail, web
 from tests.support.night_reports import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
 
@@ -50,25 +47,13 @@ class Teller:
         self.slept: list[float] = []
 
     def __call__(self, told: NightReport, *urls: str, heartbeat: bool = False) -> tuple[str, ...]:
-        found = targets(urls, None, {}, self.said.append)
+        found = find_targets(urls, None, {}, self.said.append)
         return send(told, found, heartbeat=heartbeat, say=self.said.append, sleep=self.slept.append)
 
 
 @pytest.fixture
 def tell() -> Teller:
     return Teller()
-
-
-@pytest.fixture
-def logged() -> Iterator[io.StringIO]:
-    """All that gets out of any log. Not caplog, which listens to those, too, that nobody else hears."""
-    text, root = io.StringIO(), logging.getLogger()
-    handler, level = logging.StreamHandler(text), root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    yield text
-    root.removeHandler(handler)
-    root.setLevel(level)
 
 
 def nobody_listens() -> int:
@@ -231,7 +216,7 @@ def test_an_answer_that_comes_late_is_not_followed_by_a_second_message(
 ) -> None:
     monkeypatch.setattr(notify, "PATIENCE_S", 0.1)
     server.answers = [0.4]
-    found = targets([f"json://127.0.0.1:{server.port}/"], None, {})
+    found = find_targets([f"json://127.0.0.1:{server.port}/"], None, {})
     assert send(SOMETHING, found, heartbeat=False, say=lambda text: None, sleep=lambda s: time.sleep(0.3)) == ()
     assert len(server.got) == 1
 
@@ -299,7 +284,7 @@ def test_no_secret_is_said_or_logged_whatever_the_server_does(
 ) -> None:
     server.answers = answers
     url = f"json://me:{SECRET}@127.0.0.1:{server.port}/p-{SECRET}?+X-Token={SECRET}&:key={SECRET}&rto=0.1"
-    found = targets([url], None, {}, tell.said.append)
+    found = find_targets([url], None, {}, tell.said.append)
     lost = send(SOMETHING, found, heartbeat=False, say=tell.said.append, sleep=tell.slept.append)
     assert server.got[0][0].startswith(f"/p-{SECRET}")
     shown = "".join((*lost, *tell.said, repr(found), logged.getvalue(), *capfd.readouterr()))
@@ -321,106 +306,10 @@ def test_no_secret_is_said_or_logged_of_a_server_that_is_down(
     assert SECRET not in "".join((*lost, *tell.said, logged.getvalue(), *capfd.readouterr()))
 
 
-def test_targets_come_from_flags_the_environment_and_a_file_each_once(tmp_path: Path) -> None:
-    file = tmp_path / "notify"
-    file.write_text(
-        "# whom to tell\n\njson://c.example.org/  # the team\n  json://a.example.org/\nslack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general\n"
-    )
-    file.chmod(0o600)
-    said: list[str] = []
-    environ = {"TFCOMPARE_NOTIFY": " json://b.example.org/x \n json://b.example.org/y"}
-    found = targets(["json://a.example.org/"], file, environ, said.append)
-    assert [target.url for target in found] == [
-        "json://a.example.org/",
-        "json://b.example.org/x",
-        "json://b.example.org/y",
-        "json://c.example.org/",
-        "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general",
-    ]
-    assert [target.name for target in found] == [
-        "json://a.example.org/…",
-        "json://b.example.org/… (target 2)",
-        "json://b.example.org/… (target 3)",
-        "json://c.example.org/…",
-        "slack://…",
-    ]
-    assert said == []
-
-
-def test_nobody_is_told_where_nobody_is_named_and_apprise_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "apprise", None)
-    assert targets((), None, {}) == ()
-    assert send(SOMETHING, (), heartbeat=True, say=lambda text: None) == ()
-
-
-def test_without_apprise_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "apprise", None)
-    with pytest.raises(UsageError, match=re.escape("pip install 'tfcompare[notify]'")):
-        targets(["json://a.example.org/"], None, {})
-
-
-def test_a_name_in_an_url_is_taken_from_the_environment(tmp_path: Path) -> None:
-    file = tmp_path / "notify"
-    file.write_text("json://${HOOK_HOST}/${HOOK}\n")
-    file.chmod(0o600)
-    environ = {"HOOK": SECRET, "HOOK_HOST": "b.example.org", "TFCOMPARE_NOTIFY": "${ALL}", "ALL": f"json://c/{SECRET}"}
-    found = targets([f"json://me:${{HOOK}}@a.example.org/{SECRET}"], file, environ)
-    assert [target.url for target in found] == [
-        f"json://me:{SECRET}@a.example.org/{SECRET}",
-        f"json://c/{SECRET}",
-        f"json://b.example.org/{SECRET}",
-    ]
-    assert SECRET not in repr(found)
-
-
-@pytest.mark.parametrize("environ", [{}, {"HOOK": ""}])
-def test_a_name_that_the_environment_lacks_is_named(environ: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match=r"--notify: names \$\{HOOK\}, and the environment has no HOOK") as caught:
-        targets([f"json://me:{SECRET}@a.example.org/${{HOOK}}"], None, environ)
-    assert SECRET not in str(caught.value)
-
-
-def test_a_name_that_can_be_none_is_an_error() -> None:
-    with pytest.raises(UsageError, match="letters, digits and _"):
-        targets(["json://a.example.org/${MY-HOOK}"], None, {"MY-HOOK": "x"})
-
-
-@pytest.mark.parametrize(
-    "url", [f"nothing://{SECRET}/{SECRET}", f"slack://{SECRET}", SECRET, f"json://me:{SECRET}", f"tgram://{SECRET}/"]
-)
-def test_an_url_that_apprise_cannot_use_is_an_error_before_the_night_begins(
-    url: str, tmp_path: Path, logged: io.StringIO, capfd: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "notify"
-    file.write_text(f"# one\n{url}\n")
-    file.chmod(0o600)
-    with pytest.raises(UsageError, match=r"notify, line 2: .*apprise --details") as caught:
-        targets((), file, {})
-    assert SECRET not in str(caught.value) + logged.getvalue() + "".join(capfd.readouterr())
-
-
-@pytest.mark.parametrize(("mode", "warned"), [(0o600, False), (0o640, True), (0o604, True), (0o400, False)])
-def test_a_file_that_others_can_read_gets_a_warning(tmp_path: Path, mode: int, warned: bool) -> None:
-    file = tmp_path / "notify"
-    file.write_text("json://a.example.org/\n")
-    file.chmod(mode)
-    said: list[str] = []
-    assert len(targets((), file, {}, said.append)) == 1
-    assert [f"chmod 600 {file}" in text for text in said] == ([True] if warned else [])
-
-
-def test_a_file_that_is_not_there_or_no_text_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read: No such file or directory"):
-        targets((), tmp_path / "none", {})
-    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match="cannot be read: it is no text"):
-        targets((), tmp_path / "bytes", {})
-
-
 def test_a_trial_reaches_everybody(server: Inbox, mailbox: Inbox) -> None:
     urls = [
         f"json://127.0.0.1:{server.port}/",
         f"mailto://127.0.0.1:{mailbox.port}?from=a@example.org&to=b@example.org",
     ]
-    assert try_out(targets(urls, None, {}), lambda text: None) == ()
+    assert try_out(find_targets(urls, None, {}), lambda text: None) == ()
     assert server.objects()[0]["title"] == mailbox.mails[0]["Subject"] == f"tfcompare: a test (host {HOST})"
