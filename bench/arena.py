@@ -16,7 +16,8 @@ from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import TfCompareError
 from orchestrator.measure.prepare_run import PreparedRun
-from orchestrator.measure.rounds import RoundLoop, first_rounds
+from orchestrator.measure.round_range import first_rounds
+from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Manifest, Plan
 from orchestrator.options import EngineOptions

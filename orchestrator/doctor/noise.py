@@ -10,12 +10,13 @@ from orchestrator.doctor import STYLES, DoctorFinding, Level
 from orchestrator.doctor.aa_probe import Neighbour, Probe, measure
 from orchestrator.machine.host import MOST_FOREIGN, MOST_STEAL, Facts, host_facts, moment
 from orchestrator.plan.pairs import ALPHA, LOOKS
+from orchestrator.stats.contrasts import DIFFERENCE_ERROR
+from orchestrator.stats.looks import Schedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
-from orchestrator.stats.verdict import judge
+from orchestrator.stats.verdict import Levels, judge, smallest_slower
 
-# What each look of a run without --rounds may spend of the error; its default budget is good for about the second.
-LOOK_ALPHA = ALPHA / len(LOOKS)
-FIRST_LOOK, BUDGETED, *_, LAST_LOOK = LOOKS
+# The rounds that a run's verdicts may come from: its first look, about what its default budget is good for, its last.
+FIRST_LOOK, BUDGETED, LAST_LOOK = LOOKS[0], 10, LOOKS[-1]
 # What is beyond these is no advice: nobody waits so long, and such a margin lets everything pass.
 MOST_ROUNDS = 100
 MOST_MARGIN = 50
@@ -85,7 +86,7 @@ def _find(seen: Examination) -> Iterator[DoctorFinding]:
 def _spread(seen: Examination) -> DoctorFinding:
     estimate = seen.probe.estimate
     text = f"equal arms differ by {estimate.spread:.1%} from round to round"
-    soon, late = (estimate.smallest_visible(LOOK_ALPHA, rounds) for rounds in (BUDGETED, LAST_LOOK))
+    soon, late = (_smallest(estimate, rounds) for rounds in (BUDGETED, LAST_LOOK))
     if late > MARGIN:
         if seen.disturbed:
             return DoctorFinding("spread", "problem", text, "first see to what disturbs, then probe again")
@@ -104,9 +105,11 @@ def _remedy(seen: Examination) -> str:
     estimate = seen.probe.estimate
     # With --rounds there is a single look, which has the whole error to spend.
     enough = (
-        rounds for rounds in range(LAST_LOOK, MOST_ROUNDS + 1) if estimate.smallest_visible(ALPHA, rounds) <= MARGIN
+        rounds
+        for rounds in range(LAST_LOOK, MOST_ROUNDS + 1)
+        if smallest_slower(estimate.spread, rounds, MARGIN, DIFFERENCE_ERROR) <= MARGIN
     )
-    margin = math.ceil(estimate.smallest_visible(LOOK_ALPHA, BUDGETED) * 100)
+    margin = math.ceil(_smallest(estimate, BUDGETED) * 100)
     offers = [
         *(["`--cpuset`"] if seen.can_pin else []),
         *[f"`--rounds {rounds}`" for rounds in islice(enough, 1)],
@@ -117,7 +120,7 @@ def _remedy(seen: Examination) -> str:
 
 
 def _equal_arms(estimate: Estimate) -> DoctorFinding:
-    verdict, _ = judge(estimate, MARGIN, LOOK_ALPHA)
+    verdict = judge(estimate, MARGIN, _levels(estimate.rounds)).verdict
     low, high = interval(estimate)
     ratio = f"{math.exp(estimate.theta):.3f}x, {low:.3f}-{high:.3f}"
     if verdict == "same":
@@ -233,14 +236,27 @@ def number_of(facts: Facts, name: str) -> float | None:
 
 
 def interval(estimate: Estimate) -> tuple[float, float]:
-    """Return the interval of the ratio, as each look of a run would give it."""
-    width = estimate.half_width(LOOK_ALPHA)
+    """Return the interval of the ratio, as a run would give it after so many rounds."""
+    width = judge(estimate, MARGIN, _levels(estimate.rounds)).half_width
     return math.exp(estimate.theta - width), math.exp(estimate.theta + width)
+
+
+def _levels(rounds: int) -> Levels:
+    schedule = _schedule()
+    return Levels(schedule.level(rounds, ALPHA), schedule.level(rounds, DIFFERENCE_ERROR))
+
+
+def _smallest(estimate: Estimate, rounds: int) -> float:
+    return smallest_slower(estimate.spread, rounds, MARGIN, _levels(rounds).differ)
+
+
+def _schedule() -> Schedule:
+    return make_schedule([Stretch(LOOKS)])
 
 
 def visible(estimate: Estimate) -> dict[int, float]:
     """Return the smallest slowdown that a run would detect on such a machine, by number of rounds."""
-    return {rounds: estimate.smallest_visible(LOOK_ALPHA, rounds) for rounds in (FIRST_LOOK, BUDGETED, LAST_LOOK)}
+    return {rounds: _smallest(estimate, rounds) for rounds in (FIRST_LOOK, BUDGETED, LAST_LOOK)}
 
 
 def level(examination: Examination) -> Level:

@@ -28,6 +28,8 @@ class WorkerPaths:
     own_workloads: Path | None
     # Files of `own_workloads` which have to be mounted into it.
     large: tuple[LargeFile, ...] = ()
+    # Of Python's hashes.
+    seed: int = 0
 
 
 @dataclass(frozen=True)

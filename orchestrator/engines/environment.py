@@ -23,10 +23,11 @@ def is_passed_on(name: str) -> bool:
     return bool(PASSED_ON.fullmatch(name)) and not NOT_PASSED_ON.fullmatch(name)
 
 
-def worker_variables() -> dict[str, str]:
+def worker_variables(seed: int = 0) -> dict[str, str]:
     """Return the variables of a worker.
 
-    This is an allow-list: nothing else in the caller's environment may make two runs differ.
+    This is an allow-list: nothing else in the caller's environment may make two runs differ. The seed is that of
+    Python's hashes: the same for all versions of a run, so that none is lucky, and another in the next run.
     """
     passed_on = {name: value for name, value in os.environ.items() if is_passed_on(name)}
     return {
@@ -34,7 +35,7 @@ def worker_variables() -> dict[str, str]:
         "LANG": "C.UTF-8",
         "KERAS_BACKEND": "tensorflow",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONHASHSEED": "0",
+        "PYTHONHASHSEED": str(seed),
         "PYTHONNOUSERSITE": "1",
         "PYTHONUNBUFFERED": "1",
         "PYTHONWARNINGS": "ignore",

@@ -304,15 +304,18 @@ class Witness:
         if self.gpus is not None:
             self.looks.extend(read_gpus(only=self.gpus, brief=True))
 
-    def disturbance(self, own_s: float) -> str:
-        """Return the cause of a disturbance in words, or '' if there was none.
+    def meanwhile(self, own_s: float) -> Meanwhile | None:
+        """Return what others did since the beginning, or None if that was too short or nothing can be read.
 
         `own_s` is the CPU time that replicates report for their bursts. Their process groups also show what their
         threads did during the bursts of other arms.
         """
         later = read_counters(self.cpus)
         own_s = max(own_s, spent_by(self.groups) - self.spent_s)
-        meanwhile = self.counters.until(later, own_s) if self.counters and later else None
+        return self.counters.until(later, own_s) if self.counters and later else None
+
+    def disturbance(self, meanwhile: Meanwhile | None) -> str:
+        """Return the cause of a disturbance in words, or '' if there was none."""
         cause = meanwhile.disturbance if meanwhile else ""
         if cause or self.gpus is None:
             return cause

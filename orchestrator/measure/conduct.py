@@ -8,7 +8,8 @@ from orchestrator.errors import EngineUnavailable, Interrupted, TfCompareError
 from orchestrator.machine.host import moment
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.replicate import Progress
-from orchestrator.measure.rounds import RoundLoop, RoundRange
+from orchestrator.measure.round_range import RoundRange
+from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Comparison, Ended, Finished, Machine
 from orchestrator.results.comparison import judge_run

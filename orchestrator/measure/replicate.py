@@ -7,7 +7,8 @@ from typing import Any
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.workers import Workers
-from orchestrator.model import BESIDE, Arm, ArmKey, Calibrated, Ended
+from orchestrator.model import BESIDE, Arm, ArmKey, Ended
+from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import View
 
 BURST_TIMEOUT_S = 60.0
@@ -18,8 +19,10 @@ LONGER = " (--timeout allows longer)"
 class Progress:
     """The state that earlier rounds pass on to later ones."""
 
-    calibration: dict[str, Calibrated] = field(default_factory=dict)
+    efforts: dict[ArmKey, Effort] = field(default_factory=dict)
     ended: set[ArmKey] = field(default_factory=set)
+    # By case.
+    rounds: Counter[str] = field(default_factory=Counter)
     redone: Counter[str] = field(default_factory=Counter)
     replicates: int = 0
 

@@ -1,7 +1,7 @@
 """More rounds for a run that has ended: `tfcompare run --more RUN`."""
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -11,13 +11,15 @@ from orchestrator import catalog, contract
 from orchestrator.catalog import pinned
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import Fitting
+from orchestrator.contract import PILOT_ROUND
 from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.machine.host import host_facts, is_here
 from orchestrator.measure.conduct import Done, conduct
 from orchestrator.measure.prepare_run import PreparedRun, add_control, find_workloads, make_environments, record_lost
 from orchestrator.measure.replicate import Progress
-from orchestrator.measure.rounds import RoundRange, find_undecided
+from orchestrator.measure.round_range import RoundRange
+from orchestrator.measure.rounds import find_undecided
 from orchestrator.model import (
     ArmKey,
     Calibrated,
@@ -35,9 +37,11 @@ from orchestrator.model import (
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.plan.pairs import looks_left
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.comparison import FIRST_ROUND, judge_run
+from orchestrator.results.endings import summarise_endings
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
+from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import View
 
 # Rounds that an extension takes where no planned look is left and no number was asked for.
@@ -58,33 +62,34 @@ class MoreOptions:
 
 @dataclass(frozen=True)
 class Past:
-    """What the journal says about the rounds that were already measured."""
+    """What the journal says about the rounds that were already measured; `spent` is the share of the error."""
 
     progress: Progress
-    judged: tuple[int, ...]
     rounds: int
+    spent: float = 0.0
 
 
-def read_past(plan: Plan, entries: Iterable[Entry]) -> Past:
+def read_past(plan: Plan, entries: Sequence[Entry]) -> Past:
     progress = Progress()
-    looks, rounds = set(plan.looks), 0
-    judged: set[int] = set()
+    measured: set[tuple[str, int]] = set()
     for entry in entries:
         if isinstance(entry, Calibrated):
-            progress.calibration[entry.case] = entry
+            # Older runs have one effort for all arms of a case.
+            versions = (entry.version,) if entry.version else plan.versions
+            effort = Effort(entry.warmup, entry.bursts, entry.calls)
+            progress.efforts.update((ArmKey(entry.case, version), effort) for version in versions)
+            measured |= {(entry.case, FIRST_ROUND)} if entry.counts else set()
         elif isinstance(entry, Ended):
             progress.replicates = max(progress.replicates, entry.replicate)
-            rounds = max(rounds, entry.round)
+            if entry.round != PILOT_ROUND:
+                measured.add((entry.case, entry.round))
             if entry.closes_arm:
                 progress.ended.add(entry.arm)
         elif isinstance(entry, Disturbed) and entry.redone:
             progress.redone[entry.case] += 1
-        elif isinstance(entry, Extended):
-            judged |= {look for look in looks if look <= rounds} | {rounds}
-            looks = set(entry.looks)
-    judged |= {look for look in looks if look <= rounds} | {rounds}
-    # Fewer than two rounds have shown nobody anything.
-    return Past(progress, tuple(sorted(judged - {0, 1})), rounds)
+    progress.rounds.update(case for case, _ in measured)
+    rounds = max((number for _, number in measured), default=0)
+    return Past(progress, rounds, summarise_endings(entries).spent(plan.looks))
 
 
 def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
@@ -111,7 +116,7 @@ def open_cases(comparison: Comparison, past: Past) -> list[Case]:
 
 def extension(options: MoreOptions, plan: Plan, past: Past) -> Extended:
     """Decide what the new rounds are, before the first of them."""
-    planned = looks_left(plan.looks, past.judged, past.rounds)
+    planned = looks_left(plan.looks, past.rounds)
     if options.rounds:
         looks: tuple[int, ...] = (past.rounds + options.rounds,)
     else:
@@ -123,7 +128,7 @@ def extension(options: MoreOptions, plan: Plan, past: Past) -> Extended:
         first_round=past.rounds + 1,
         looks=looks,
         budget_s=options.budget_s or (None if options.rounds else plan.budget_s),
-        exploratory=len(past.judged) >= len(plan.looks),
+        exploratory=past.spent >= 1,
     )
 
 
@@ -134,7 +139,7 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
         plan, manifest = directory.read_plan(), directory.read_manifest()
         same_sources(plan, manifest, directory, options.own_workloads)
         _same_machine(manifest, view.say)
-        past = beyond(read_past(plan, directory.entries()), load(directory.streams(), plan.run).replicates, plan)
+        past = beyond(read_past(plan, tuple(directory.entries())), load(directory.streams(), plan.run).replicates, plan)
         cases = open_cases(judge_run(directory), past)
         if not cases:
             raise NothingSelected(

@@ -1,50 +1,27 @@
 """The measurement: a pilot that calibrates, then rounds in which all arms of a case run side by side."""
 
-import os
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from orchestrator.contract import PILOT_ROUND
-from orchestrator.engines import ENGINES
-from orchestrator.machine.host import Witness
 from orchestrator.measure import pacing
+from orchestrator.measure.pacing import Waiting
+from orchestrator.measure.pilot import calibrate_group, describe_rounds, patient_cases, typical_spread, visit_s
 from orchestrator.measure.prepare_run import PreparedRun
-from orchestrator.measure.replicate import LiveReplicate, Progress, Replicates
+from orchestrator.measure.replicate import Progress
+from orchestrator.measure.round_range import RoundRange
+from orchestrator.measure.visit import Group, Visit, Visitor
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Workers
-from orchestrator.model import Arm, ArmKey, Calibrated, Case, Comparison, Disturbed, Plan, Watched
-from orchestrator.plan.order import alternating, group_linked, round_order
+from orchestrator.model import Arm, ArmKey, Case, Comparison, Postponed
+from orchestrator.plan.order import group_linked, round_order
 from orchestrator.results.claims import judge_claims
-from orchestrator.results.comparison import judge_run
-from orchestrator.stats import calibrate
-from orchestrator.stats.calibrate import Pilot
+from orchestrator.results.comparison import FIRST_ROUND, judge_run
+from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.terminal.progress import View
 
-# What the pilot spends on an arm's calls, of a budget at most this share, and how many it makes at most.
-PILOT_S, PILOT_SHARE = 0.3, 0.05
-FEWEST_PILOT_CALLS, MOST_PILOT_CALLS = 6, 60
-
-Group = tuple[Case, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RoundRange:
-    """Rounds that are measured in one go: a run's first rounds, or additional ones.
-
-    Looks are counted from the run's first round. The seed determines the order of these rounds; workloads draw their
-    data from the plan's seed.
-    """
-
-    cases: tuple[Case, ...]
-    looks: tuple[int, ...]
-    budget_s: float | None
-    seed: int
-    first_round: int = 1
-
-
-def first_rounds(plan: Plan) -> RoundRange:
-    return RoundRange(cases=plan.cases, looks=plan.looks, budget_s=plan.budget_s, seed=plan.seed)
+# A round that has begun may end this much after the budget.
+OVERTIME = 1.05
 
 
 class RoundLoop:
@@ -64,42 +41,48 @@ class RoundLoop:
         self.view = view
         self.rounds = rounds
         self.progress = progress or Progress()
-        self.replicates = Replicates(prepared, workers, view, self.progress)
+        self.visitor = Visitor(prepared, workers, view, self.progress, patient_cases(prepared.plan))
         self.started = time.monotonic() if started is None else started
         # Seconds that the last visit of a case took.
         self.costs: dict[str, float] = {}
+        self.postponed: frozenset[str] = frozenset()
         self.wanted = frozenset(arm.key for arm in self.plan.arms())
 
     def measure(self) -> str:
         """Measure until the last look; return a sentence on why it ended early, or ''."""
         self._warm()
-        self._calibrate([case for case in self.rounds.cases if case.label not in self.progress.calibration])
-        open_cases = [case for case in self.rounds.cases if self._alive(case)]
+        open_cases: Sequence[Case] = self.rounds.cases
         for number in range(self.rounds.first_round, self.rounds.looks[-1] + 1):
+            self._calibrate(open_cases, number)
+            open_cases = [case for case in open_cases if self._alive(case)]
             if not open_cases:
                 return ""
             begun = time.monotonic()
-            groups = self._groups(open_cases)
+            groups = self._choose(open_cases)
+            if not groups:
+                return self._out_of_budget(f"after {_count(number - 1)}")
             left_out = self._round(groups, number)
-            if left_out == len(groups):
-                rounds = "1 round" if number == 2 else f"{number - 1} rounds"
-                return f"the budget of {self.rounds.budget_s:.0f} s ended the run after {rounds}"
             took = time.monotonic() - begun
             self.view.round_done(number, self.rounds.looks[-1], len(open_cases), took, self._remaining_s(took, number))
             if left_out:
-                return f"the budget of {self.rounds.budget_s:.0f} s ended the run during round {number}"
-            open_cases = [case for case in open_cases if self._alive(case)]
+                return self._out_of_budget(f"during round {number}")
             if number in self.rounds.looks:
                 open_cases = find_undecided(judge_run(self.run, at_look=True), open_cases, self._is_closed)
         return ""
 
+    def _out_of_budget(self, when: str) -> str:
+        return f"the budget of {self.rounds.budget_s:.0f} s ended the run {when}"
+
     def _seconds_since_start(self) -> float:
         return time.monotonic() - self.started
 
+    def _left_s(self) -> float:
+        """Return the time that the budget leaves."""
+        return float("inf") if self.rounds.budget_s is None else self.rounds.budget_s - self._seconds_since_start()
+
     def _remaining_s(self, took: float, number: int) -> float:
         """Estimate the time left, as an upper limit: cases leave the rotation as their verdicts come in."""
-        rounds = (self.rounds.looks[-1] - number) * took
-        return min(rounds, self.rounds.budget_s - self._seconds_since_start()) if self.rounds.budget_s else rounds
+        return min((self.rounds.looks[-1] - number) * took, self._left_s())
 
     def _is_closed(self, arm: ArmKey) -> bool:
         return arm in self.progress.ended or arm.version not in self.workers.versions()
@@ -119,7 +102,7 @@ class RoundLoop:
                     continue
                 self.view.say(f"{version}: its GPU code is made first, which takes minutes unless it was made before")
                 begun = time.monotonic()
-                replicate = self.replicates.open(
+                replicate = self.visitor.replicates.open(
                     Arm(case, version), PILOT_ROUND, position=0, warmup=0, timeout_s=SLOW_START_TIMEOUT_S
                 )
                 # Also what only steady calls run has to be made, and no replicate counts without one.
@@ -133,32 +116,35 @@ class RoundLoop:
         if self.slow_starts:
             self.started = time.monotonic()
 
-    def _calibrate(self, cases: Sequence[Case]) -> None:
-        """Measure one replicate of each arm, and set the effort of all later ones by it."""
-        arms = sum(len(self._alive(case)) for case in cases)
-        budget = self.rounds.budget_s
-        calls_s = PILOT_S if budget is None else min(PILOT_S, budget * PILOT_SHARE / max(arms, 1))
-        pilots = {case.label: self._pilot(case, calls_s) for case in cases}
-        rounds = self.rounds.looks[0] - self.rounds.first_round + 1
-        round_s = None if budget is None else (budget - self._seconds_since_start()) / rounds
-        for label, effort in calibrate.efforts(pilots, round_s, patient(self.plan)).items():
-            calibrated = Calibrated(case=label, warmup=effort.warmup, bursts=effort.bursts, calls=effort.calls)
-            self.progress.calibration[label] = calibrated
-            self.run.record(calibrated)
+    def _calibrate(self, cases: Sequence[Case], number: int) -> None:
+        """Visit the cases that have arms without an effort: all at first, later those whose worker died meanwhile."""
+        alive = [case for case in cases if self._alive(case)]
+        groups = [group for group in self._groups(alive) if not all(map(self._has_effort, self._arms(group)))]
+        visits: list[Visit] = []
+        for group in groups:
+            order = round_order(self._arms(group), self.rounds.seed, group[0].label, FIRST_ROUND)
+            visit = calibrate_group(self.visitor, group, order, may_count=number == FIRST_ROUND)
+            seconds = visit_s(visit, self.progress.efforts)
+            self.costs.update((case.label, seconds / len(group)) for case in group)
+            visits.append(visit)
+        if visits and number == self.rounds.first_round:
+            self._announce(self._groups([case for case in alive if self._alive(case)]), visits)
 
-    def _pilot(self, case: Case, calls_s: float) -> list[Pilot]:
-        pilots = []
-        for position, version in enumerate(self._alive(case)):
-            self.view.measuring(version, case, PILOT_ROUND)
-            begun = time.monotonic()
-            replicate = self.replicates.open(Arm(case, version), PILOT_ROUND, position=position, warmup=0)
-            took = time.monotonic() - begun
-            if replicate is None:
-                continue
-            burst = replicate.burst(_pilot_calls(replicate.second_ns, calls_s))
-            if burst and replicate.close():
-                pilots.append(Pilot(took, (replicate.second_ns, *burst.walls_ns)))
-        return pilots
+    def _has_effort(self, arm: Arm) -> bool:
+        return arm.key in self.progress.efforts
+
+    def _arms(self, group: Group) -> list[Arm]:
+        return [Arm(case, version) for case in group for version in self._alive(case)]
+
+    def _announce(self, groups: Sequence[Group], visits: Sequence[Visit]) -> None:
+        """Say, now that the length of a round is known, what the budget is good for."""
+        if self.rounds.budget_s is None or not groups:
+            return
+        waiting = [self._waiting(group) for group in groups]
+        round_s = sum(each.visit_s for each in waiting)
+        begun = min(each.rounds for each in waiting)
+        fit = begun + pacing.rounds_that_fit(waiting, self._left_s())
+        self.view.say(describe_rounds(self.rounds, fit, round_s, typical_spread(visits), self.plan.margin))
 
     def _groups(self, cases: Sequence[Case]) -> Sequence[Group]:
         """Group the cases that are compared with each other.
@@ -169,17 +155,43 @@ class RoundLoop:
             return [(case,) for case in cases]
         return group_linked(cases, self.plan.pairs)
 
-    def _round(self, groups: Sequence[Group], number: int) -> int:
-        """Visit the groups in random order; return how many of them the budget leaves out.
+    def _waiting(self, group: Group) -> Waiting:
+        return Waiting(self._estimate_s([group]), min(self.progress.rounds[case.label] for case in group))
 
-        The first two rounds visit all groups or none: without them, a case has no ratio.
-        """
+    def _choose(self, cases: Sequence[Case]) -> list[Group]:
+        """Return the groups that the next round visits: all, or those that the budget lets come to a verdict."""
+        groups = self._groups(cases)
+        waiting = [self._waiting(group) for group in groups]
+        chosen = pacing.choose(waiting, self._left_s())
+        if len(chosen) == len(groups) or all(each.rounds >= FEWEST_ROUNDS for each in waiting):
+            self._postpone(frozenset())
+            return list(groups) if chosen else []
+        self._postpone(
+            frozenset(
+                case.label
+                for index, group in enumerate(groups)
+                if index not in chosen and waiting[index].rounds < FEWEST_ROUNDS
+                for case in group
+            )
+        )
+        return [groups[index] for index in sorted(chosen)]
+
+    def _postpone(self, labels: frozenset[str]) -> None:
+        """Journal and say which cases are left for later, if others than before."""
+        if new := sorted(labels - self.postponed):
+            self.run.record(Postponed(cases=tuple(new)))
+            self.view.say(f"postponed, because the budget is too short for them: {', '.join(new)}")
+        self.postponed = labels
+
+    def _round(self, groups: Sequence[Group], number: int) -> int:
+        """Visit the groups in random order; return how many of them the budget leaves out."""
+        if number == FIRST_ROUND:
+            # The pilot of the others was their first round.
+            groups = [group for group in groups if not all(self.progress.rounds[case.label] for case in group)]
         order = random.Random(f"{self.rounds.seed}/{number}").sample(groups, len(groups))
-        if number <= 2 and not self._fits(order, number):
-            return len(groups)
         left_out = 0
         for position, group in enumerate(order):
-            if number <= 2 or self._fits([group], number):
+            if self._fits([group]):
                 self._visit_quietly(order, position, number)
             else:
                 left_out += 1
@@ -188,11 +200,11 @@ class RoundLoop:
     def _estimate_s(self, groups: Sequence[Group]) -> float:
         return pacing.estimate_s([case.label for group in groups for case in group], self.costs)
 
-    def _fits(self, groups: Sequence[Group], number: int) -> bool:
+    def _fits(self, groups: Sequence[Group]) -> bool:
         """Return whether the budget lets a round visit these groups as well."""
         if self.rounds.budget_s is None:
             return True
-        return self._seconds_since_start() + self._estimate_s(groups) <= pacing.limit_s(self.rounds.budget_s, number)
+        return self._seconds_since_start() + self._estimate_s(groups) <= self.rounds.budget_s * OVERTIME
 
     def _visit_quietly(self, order: Sequence[Group], position: int, number: int) -> None:
         """Visit cases that are compared with each other, and repeat the visit if something disturbed it.
@@ -200,88 +212,37 @@ class RoundLoop:
         A repeat covers all arms, whatever the times were.
         """
         group = order[position]
-        replicates, cause = self._visit_and_time(group, number)
-        if not cause:
-            return
-        again = self._may_repeat(order, position, number)
-        for case in group:
-            self.run.record(
-                Disturbed(case=case.label, round=number, replicates=replicates[case], cause=cause, redone=again)
-            )
-            self.progress.redone[case.label] += again
-        if again:
-            self._visit_and_time(group, number)
+        visit = self._visit(group, number)
+        if visit.cause:
+            again = self._may_repeat(order, position, number)
+            for case in group:
+                self.run.record(visit.disturbed(case, number, redone=again))
+                self.progress.redone[case.label] += again
+            if again:
+                self._visit(group, number)
+        self.progress.rounds.update(case.label for case in group)
 
     def _may_repeat(self, order: Sequence[Group], position: int, number: int) -> bool:
         if not pacing.within_share((self.progress.redone[case.label] for case in order[position]), number):
             return False
-        if self.rounds.budget_s is None:
-            return True
-        rest_s, round_s = self._estimate_s(order[position + 1 :]), self._estimate_s(order)
-        needed_s = pacing.ahead_s(number, self.rounds.looks[0], rest_s, round_s)
-        left_s = self.rounds.budget_s - self._seconds_since_start()
-        return pacing.may_repeat(left_s, self._estimate_s([order[position]]), needed_s)
+        rest = self._estimate_s(order[position + 1 :])
+        needed_s = rest + sum(
+            waiting.needed_s - waiting.visit_s
+            for waiting in map(self._waiting, order)
+            if waiting.rounds < FEWEST_ROUNDS
+        )
+        return pacing.may_repeat(self._left_s(), self._estimate_s([order[position]]), needed_s)
 
-    def _visit_and_time(self, group: Group, number: int) -> tuple[dict[Case, tuple[int, ...]], str]:
-        begun = time.monotonic()
-        visit = self._visit(group, number)
-        self.costs.update((case.label, (time.monotonic() - begun) / len(group)) for case in group)
+    def _visit(self, group: Group, number: int) -> Visit:
+        arms = list(filter(self._has_effort, self._arms(group)))
+        order = round_order(arms, self.rounds.seed, group[0].label, number)
+        visit = self.visitor.visit(order, number, self.progress.efforts)
+        self.costs.update((case.label, visit.seconds / len(group)) for case in group)
         return visit
 
-    def _visit(self, group: Sequence[Case], number: int) -> tuple[dict[Case, tuple[int, ...]], str]:
-        """Measure all arms of the group, side by side unless only one may hold the GPU.
 
-        Returns the replicates of each case, and what disturbed the bursts.
-        """
-        arms: list[Arm] = [Arm(case, version) for case in group for version in self._alive(case)]
-        order = round_order(arms, self.rounds.seed, group[0].label, number)
-        together = [[arm] for arm in order] if self.plan.exclusive else [order]
-        replicates: dict[Arm, int] = {}
-        causes = []
-        for position, side_by_side in enumerate(together):
-            opened, cause = self._side_by_side(side_by_side, number, position)
-            replicates |= opened
-            causes += [cause] if cause else []
-        counted = {
-            case: tuple(replicate for arm, replicate in replicates.items() if arm.case == case) for case in group
-        }
-        return counted, next(iter(causes), "")
-
-    def _side_by_side(self, order: Sequence[Arm], number: int, first: int) -> tuple[dict[Arm, int], str]:
-        """Measure these arms with all of them open at once and their bursts alternating.
-
-        `first` is the position of the first arm in the visit.
-        """
-        live: dict[Arm, LiveReplicate] = {}
-        for position, arm in enumerate(order, first):
-            case, version = arm
-            self.view.measuring(version, case, number)
-            warmup = self.progress.calibration[case.label].warmup
-            if replicate := self.replicates.open(arm, number, position=position, warmup=warmup):
-                live[arm] = replicate
-        witness, own_ns = self._witness(order), 0
-        for arm in alternating(order, lambda arm: self.progress.calibration[arm.case.label].bursts):
-            if arm in live:
-                done = live[arm].burst(self.progress.calibration[arm.case.label].calls, calibrate.BURST_S)
-                witness.look()
-                if done is None:
-                    del live[arm]
-                else:
-                    own_ns += done.cpu_ns
-        cause = witness.disturbance(own_ns / 1e9)
-        if spans := witness.spans():
-            cases = tuple(dict.fromkeys(case.label for case, _ in order))
-            self.run.record(Watched(cases=cases, round=number, cards=spans))
-        for replicate in live.values():
-            replicate.close()
-        return {arm: replicate.number for arm, replicate in live.items()}, cause
-
-    def _witness(self, order: Sequence[Arm]) -> Witness:
-        # Containers are the engine's children, which this process's affinity does not bind.
-        cpus = self.plan.cpus or (None if ENGINES[self.plan.engine].detached else os.sched_getaffinity(0))
-        clients = [self.workers.client(version) for version in {version for _, version in order}]
-        groups = [client.pid for client in clients if client and client.pid]
-        return Witness.begin(cpus, self.plan.gpus if self.plan.device == "gpu" else None, groups)
+def _count(count: int) -> str:
+    return "1 round" if count == 1 else f"{count} rounds"
 
 
 def find_undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:
@@ -292,16 +253,3 @@ def find_undecided(comparison: Comparison, cases: Sequence[Case], closed: Callab
         unsure |= {finding.expectation.pair for finding in open_findings if finding.expectation}
     wanted = {label for pair in unsure if not any(map(closed, pair.arms)) for label, _ in pair.arms}
     return [case for case in cases if case.label in wanted]
-
-
-def patient(plan: Plan) -> frozenset[str]:
-    """Return the cases that take the same time according to a claim."""
-    expectations = (expectation for claim in plan.claims for expectation in claim.expectations)
-    pairs = (expectation.pair for expectation in expectations if expectation.effect == "same")
-    return frozenset(label for pair in pairs if pair.metric == "steady" for label, _ in pair.arms)
-
-
-def _pilot_calls(call_ns: int, calls_s: float) -> int:
-    """Return as many calls as the pilot's time allows: a handful of slow ones, but only one that takes seconds."""
-    affordable = int(calls_s * 1e9 / max(call_ns, 1))
-    return min(MOST_PILOT_CALLS, max(affordable, FEWEST_PILOT_CALLS if call_ns < PILOT_S * 1e9 else 1))

@@ -11,7 +11,7 @@ from orchestrator.measure.conduct import Done, conduct
 from orchestrator.measure.outline import outline
 from orchestrator.measure.prepare_run import make_manifest, open_run, pin_workloads, prepare_environments
 from orchestrator.measure.replicate import Progress
-from orchestrator.measure.rounds import first_rounds
+from orchestrator.measure.round_range import first_rounds
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.terminal.progress import View

@@ -100,6 +100,7 @@ class Workers:
             results=self._run.create_results_directory(version, slot.parts),
             log=self._run.logs / f"worker-{version}.log",
             own_workloads=self._own,
+            seed=self._plan.seed,
             large=self._plan.large,
         )
         client = None

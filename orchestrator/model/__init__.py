@@ -13,7 +13,7 @@ from orchestrator.model.cases import (
     params_text,
 )
 from orchestrator.model.claims import Claim, Effect, Expectation
-from orchestrator.model.comparison import ArmResult, Comparison, Contrast, Drift, VerdictName
+from orchestrator.model.comparison import ArmResult, Comparison, Contrast, Drift, Size, VerdictName
 from orchestrator.model.journal import (
     ASSERTED,
     BESIDE,
@@ -26,8 +26,10 @@ from orchestrator.model.journal import (
     Extended,
     Finished,
     GpuSpan,
+    Load,
     Lost,
     Machine,
+    Postponed,
     Watched,
 )
 from orchestrator.model.pairs import CasePair, Cases, ContrastKind, FlatPair, Metric, Pair, VersionPair
@@ -65,6 +67,7 @@ __all__ = [
     "GpuSpan",
     "Isolation",
     "LargeFile",
+    "Load",
     "Lost",
     "Machine",
     "Manifest",
@@ -72,6 +75,8 @@ __all__ = [
     "Pair",
     "Params",
     "Plan",
+    "Postponed",
+    "Size",
     "VerdictName",
     "VersionPair",
     "Watched",

@@ -9,6 +9,8 @@ from orchestrator.model.pairs import Pair
 from orchestrator.model.plan import Manifest, Plan
 
 VerdictName = Literal["faster", "slower", "same", "inconclusive"]
+# Of a certain difference: inside the margin, possibly on both sides of it, or with its whole interval outside.
+Size = Literal["slight", "clear", "beyond"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,12 @@ class Contrast:
     second_ratio: float | None = None
     sign_flip_p: float | None = None
     exploratory: bool = False
+    # How large a certain difference is; a slight one has the verdict `same`.
+    size: Size | None = None
+    # The same ratio of CPU times, which a busy machine disturbs less. No verdict depends on it.
+    cpu_ratio: float | None = None
+    cpu_low: float | None = None
+    cpu_high: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,15 +10,20 @@ from orchestrator.model.strict import STRICT
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrated:
-    """The amount of work in each replicate of a case, equal for all arms."""
+    """The amount of work in each replicate of an arm; older runs have one for all arms of a case.
+
+    `counts` says that the pilot did just as much, undisturbed, so that it is the first round of its case.
+    """
 
     __pydantic_config__ = STRICT
 
     kind: Literal["calibrated"] = "calibrated"
     case: str
+    version: str | None = None
     warmup: int
     bursts: int
     calls: int
+    counts: bool = False
 
 
 # How a replicate ends whose worker died in the hands of another one.
@@ -115,6 +120,32 @@ class GpuSpan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Load:
+    """What others did to the machine during the bursts of a visit.
+
+    `foreign` is how many cores other processes kept busy, `steal` the share of CPU time that a hypervisor took.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["load"] = "load"
+    cases: tuple[str, ...]
+    round: int
+    foreign: float
+    steal: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Postponed:
+    """Cases for which the budget had too few rounds; more rounds measure them."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["postponed"] = "postponed"
+    cases: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Watched:
     """The readings of the GPUs during one visit of some cases, taken after each burst."""
 
@@ -181,4 +212,4 @@ class Finished:
     cut: bool = False
 
 
-Entry = Calibrated | Ended | Discarded | Disturbed | Watched | Lost | Extended | Machine | Finished
+Entry = Calibrated | Ended | Discarded | Disturbed | Load | Postponed | Watched | Lost | Extended | Machine | Finished

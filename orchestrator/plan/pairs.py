@@ -9,10 +9,7 @@ from packaging.version import Version as Number
 from orchestrator.model import ArmResult, Case, CasePair, Pair, Plan, VersionPair, Workload, is_control
 
 # Rounds after which a run is judged, and the error that these looks share.
-LOOKS = (6, 10, 15, 20)
-# Most claims are of effects that three rounds show beyond doubt; the time that those leave of a suite's budget goes to
-# claims that two things are the same, which take many.
-LOOKS_AT_CLAIMS = (3, *LOOKS)
+LOOKS = (4, 6, 8, 10, 13, 16, 20)
 ALPHA = 0.05
 # So many versions are shown as a trend.
 TREND_FROM = 5
@@ -78,12 +75,6 @@ def reference_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[VersionPair,
     return tuple(pairs)
 
 
-def looks_left(looks: Sequence[int], taken: Iterable[int], rounds: int) -> tuple[int, ...]:
-    """Return the planned looks that more rounds may still take.
-
-    Each look spends its share of the error. A look that a budget or an interrupt caused where none was planned takes
-    the place of the next planned one.
-    """
-    unspent = len(looks) - len(set(taken))
-    ahead = [look for look in looks if look > rounds]
-    return tuple(ahead[-unspent:]) if unspent > 0 else ()
+def looks_left(looks: Sequence[int], rounds: int) -> tuple[int, ...]:
+    """Return the planned looks that more rounds may still take."""
+    return tuple(look for look in looks if look > rounds)

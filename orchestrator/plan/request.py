@@ -16,7 +16,7 @@ from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Case, Claim, Isolation, Pair, Plan, Workload, control_of
 from orchestrator.options import EngineOptions
-from orchestrator.plan.pairs import ALPHA, LOOKS, LOOKS_AT_CLAIMS, plan_pairs
+from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ def make_plan(options: RunOptions, fewest: int = 2) -> PlannedRun:
         versions=selection.numbers,
         cases=selection.cases,
         pairs=selection.pairs,
-        looks=(options.rounds,) if options.rounds else LOOKS_AT_CLAIMS if options.claims else LOOKS,
+        looks=(options.rounds,) if options.rounds else LOOKS,
         alpha=ALPHA,
         margin=options.margin,
         budget_s=options.budget_s or (None if options.rounds else selection.budget_s),

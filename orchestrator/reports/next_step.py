@@ -1,6 +1,5 @@
-"""The command that continues an undecided run, with the budget that takes it to its next look."""
+"""The command that continues an undecided run, with the budget that takes it to a look that can decide more."""
 
-import math
 import shlex
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -13,11 +12,12 @@ from orchestrator.measure.resume import MoreOptions, extension, is_closed, open_
 from orchestrator.model import ArmKey, Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan
 from orchestrator.options import LONGEST_S
 from orchestrator.results.rundir import RunDir
+from orchestrator.terminal.durations import format_budget
 
 # For rounds that take longer than those before.
 RESERVE = 1.25
-# A budget is rounded up to a multiple of the step: of ten seconds up to a minute, of a minute up to ten, and so on.
-STEPS_S = ((60, 10), (600, 60), (3600, 300), (LONGEST_S, 1800))
+# A few rounds more decide little: it takes half as many again.
+WORTHWHILE = 1.5
 # The flags of the first command line that decide which environments the versions get.
 OF_ENVIRONMENTS = ("--base", "--ca-bundle", "--wheelhouse", "--gpu-request")
 
@@ -44,13 +44,14 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
     # Without a calibration the run ended in its pilot, so the length of a round is unknown. One arm gives no ratio.
     if (
         len(arms) < 2
-        or not past.progress.calibration
+        or not past.progress.efforts
         or workloads_flag is None
         or not _continues_here(plan, manifest, path, workloads_flag)
     ):
         return ()
-    rounds = extension(MoreOptions(run=path), plan, past).looks[0] - past.rounds
-    budget = as_budget(rounds * round_s(comparison, entries, arms) * RESERVE)
+    looks = extension(MoreOptions(run=path), plan, past).looks
+    rounds = next((look for look in looks if look >= past.rounds * WORTHWHILE), looks[-1]) - past.rounds
+    budget = format_budget(min(rounds * round_s(comparison, entries, arms) * RESERVE, LONGEST_S))
     carried = [word for pair in flag_values(manifest.command, OF_ENVIRONMENTS) for word in pair]
     return "tfcompare", "run", "--more", str(path), "--budget", budget, *workloads_flag, *carried
 
@@ -82,13 +83,6 @@ def round_s(comparison: Comparison, entries: Sequence[Entry], arms: Sequence[Arm
     inside_s = sum(calls_s.get(entry.arm, usual_s) for entry in replicates)
     besides_s = max(0.0, measured_s - inside_s) / max(len(replicates), 1)
     return sum(calls_s.get(arm, usual_s) + besides_s for arm in arms)
-
-
-def as_budget(seconds: float) -> str:
-    """Round up to a figure that a person would write."""
-    step = next((step for most, step in STEPS_S if seconds <= most), STEPS_S[-1][1])
-    rounded = min(max(math.ceil(seconds / step) * step, STEPS_S[0][1]), LONGEST_S)
-    return f"{rounded}s" if rounded % 60 else f"{rounded // 60}m"
 
 
 def versions_lost_last(entries: Sequence[Entry]) -> set[str]:

@@ -15,7 +15,7 @@ from orchestrator.results.comparison import samples
 from orchestrator.results.run import Run, load_run
 from orchestrator.stats.contrasts import FALSE_DISCOVERIES, of_many
 from orchestrator.stats.paired import Estimate, estimate
-from orchestrator.stats.verdict import against
+from orchestrator.stats.verdict import Levels, judge
 from orchestrator.stats.welch import Across
 
 ALPHA = 0.05
@@ -111,16 +111,16 @@ def _change(
         which, contrast = ("earlier", old) if before is None else ("later", new)
         return replace(change, reason=f"no ratio in the {which} run: {contrast.reason}"), None
     across = Across(before, after)
-    verdict, reason = against(across, margin, ALPHA)
-    if verdict == "inconclusive" and not reason:
+    judgement = judge(across, margin, Levels(ALPHA, ALPHA))
+    reason, width = judgement.reason, judgement.half_width
+    if judgement.verdict == "inconclusive" and not reason:
         reason = f"too noisy: these rounds show changes from {across.smallest_visible(ALPHA):.0%} on"
-    width = across.half_width(ALPHA)
     return replace(
         change,
         ratio=math.exp(across.theta),
         ci_low=math.exp(across.theta - width),
         ci_high=math.exp(across.theta + width),
-        verdict=verdict,
+        verdict=judgement.verdict,
         reason=reason,
     ), across
 

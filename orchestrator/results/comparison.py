@@ -15,8 +15,8 @@ from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, read_endings
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
-from orchestrator.results.warnings import check_control, check_noise, check_run
-from orchestrator.stats.contrasts import Samples, compare
+from orchestrator.results.warnings import check_control, check_following, check_noise, check_run
+from orchestrator.stats.contrasts import Beside, Samples, compare
 from orchestrator.stats.drift import drift
 
 METRICS: Mapping[Metric, Callable[[Replicate], float]] = {
@@ -27,6 +27,8 @@ METRICS: Mapping[Metric, Callable[[Replicate], float]] = {
     "traces": lambda replicate: replicate.traces or 0,
 }
 
+FIRST_ROUND = 1
+
 
 @dataclass(frozen=True)
 class Gathered:
@@ -36,6 +38,8 @@ class Gathered:
     manifest: Manifest
     endings: Endings
     replicates: tuple[Replicate, ...]
+    # Those that do not count.
+    pilots: tuple[Replicate, ...]
     problems: tuple[str, ...]
     broken: tuple[str, ...]
 
@@ -47,12 +51,27 @@ def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathe
     announced = of_journal(plan, run.entries())
     loaded = load(run.streams(), plan.run, also, announced)
     missing = announced.missing(loaded.unread | endings.unread) if announced else []
-    kept = tuple(
-        replicate
-        for replicate in loaded.replicates
-        if replicate.round != contract.PILOT_ROUND and replicate.number not in endings.redone
+    rounds, pilots = _split_pilots(loaded.replicates, endings)
+    return Gathered(
+        plan, manifest, endings, rounds, pilots, loaded.problems, (*loaded.broken, *endings.broken, *missing)
     )
-    return Gathered(plan, manifest, endings, kept, loaded.problems, (*loaded.broken, *endings.broken, *missing))
+
+
+def _split_pilots(
+    replicates: Iterable[Replicate], endings: Endings
+) -> tuple[tuple[Replicate, ...], tuple[Replicate, ...]]:
+    """Separate the rounds from the pilots; a pilot that counts is its case's first round."""
+    rounds, pilots = [], []
+    for replicate in replicates:
+        if replicate.number in endings.redone:
+            continue
+        if replicate.round != contract.PILOT_ROUND:
+            rounds.append(replicate)
+        elif replicate.case in endings.counted:
+            rounds.append(replicate._replace(round=FIRST_ROUND))
+        else:
+            pilots.append(replicate)
+    return tuple(rounds), tuple(pilots)
 
 
 def judge_run(run: RunDir, *, at_look: bool = False) -> Comparison:
@@ -63,43 +82,82 @@ def judge_run(run: RunDir, *, at_look: bool = False) -> Comparison:
     return judge(gather(run), flip=not at_look)
 
 
-def judge(found: Gathered, *, flip: bool = True) -> Comparison:
-    arms, contrasts = compute_contrasts(found.plan, found.replicates, found.endings, flip=flip)
+def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
+    plan, endings = gathered.plan, gathered.endings
+    arms, contrasts = compute_contrasts(plan, gathered.replicates, endings, gathered.pilots, flip=flip)
     return Comparison(
-        plan=found.plan,
-        manifest=found.manifest,
+        plan=plan,
+        manifest=gathered.manifest,
         arms=arms,
         contrasts=contrasts,
-        neighbours=further(found, neighbour_pairs(found.plan, arms), arms) if flip else (),
-        references=further(found, reference_pairs(found.plan, arms), arms) if flip else (),
+        neighbours=further(gathered, neighbour_pairs(plan, arms), arms) if flip else (),
+        references=further(gathered, reference_pairs(plan, arms), arms) if flip else (),
         warnings=(
             *check_control(contrasts),
-            *check_noise(found.plan, contrasts),
-            *check_run(found.plan, found.manifest, found.endings, found.problems),
+            *check_noise(plan, contrasts),
+            *check_following(_differences(plan, samples(plan, gathered.replicates))),
+            *check_run(plan, gathered.manifest, endings, gathered.problems),
         ),
-        broken=found.broken,
+        broken=gathered.broken,
     )
 
 
 def compute_contrasts(
-    plan: Plan, replicates: Iterable[Replicate], endings: Endings, *, flip: bool
+    plan: Plan,
+    replicates: Iterable[Replicate],
+    endings: Endings,
+    pilots: Iterable[Replicate] = (),
+    *,
+    flip: bool,
 ) -> tuple[tuple[ArmResult, ...], tuple[Contrast, ...]]:
     """Compute arms and contrasts from replicates and endings, without reading any file."""
-    by_arm = _by_arm(replicates)
-    arms = tuple(_result(arm, by_arm.get(arm.key, []), endings) for arm in plan.arms())
-    known = _samples(plan, by_arm)
-    contrasts = compare(plan, known, arms, flip=flip)
-    return arms, tuple(_mark_exploratory(contrast, known, endings.exploratory_from) for contrast in contrasts)
+    by_arm, pilots_by_arm = _by_arm(replicates), _by_arm(pilots)
+    arms = tuple(_result(arm, by_arm[arm.key], pilots_by_arm[arm.key], endings) for arm in plan.arms())
+    return arms, _compare(plan, by_arm, endings, arms, flip=flip)
 
 
-def further(found: Gathered, pairs: tuple[VersionPair, ...], arms: Sequence[ArmResult]) -> tuple[Contrast, ...]:
+def further(gathered: Gathered, pairs: tuple[VersionPair, ...], arms: Sequence[ArmResult]) -> tuple[Contrast, ...]:
     """Return a separate family of contrasts, for which no rounds were measured."""
-    plan = replace(found.plan, pairs=pairs)
     if not pairs:
         return ()
-    known = samples(plan, found.replicates)
-    first = found.endings.exploratory_from
-    return tuple(_mark_exploratory(contrast, known, first) for contrast in compare(plan, known, arms))
+    plan = replace(gathered.plan, pairs=pairs)
+    return _compare(plan, _by_arm(gathered.replicates), gathered.endings, arms, flip=False)
+
+
+def _compare(
+    plan: Plan,
+    by_arm: Mapping[ArmKey, Sequence[Replicate]],
+    endings: Endings,
+    arms: Sequence[ArmResult],
+    *,
+    flip: bool,
+) -> tuple[Contrast, ...]:
+    of_arms = _samples(plan, by_arm)
+    beside = Beside(
+        rises={key: {each.round: each.rise for each in of_arm} for key, of_arm in by_arm.items()},
+        cpu={key: {each.round: math.log(max(each.cpu_ns, 1.0)) for each in of_arm} for key, of_arm in by_arm.items()},
+    )
+    contrasts = compare(plan, of_arms, arms, endings.schedule(plan.looks), beside, flip=flip)
+    return tuple(
+        _say_postponed(_mark_exploratory(contrast, of_arms, endings.exploratory_from), endings)
+        for contrast in contrasts
+    )
+
+
+def _say_postponed(contrast: Contrast, endings: Endings) -> Contrast:
+    labels = [label for label, _ in contrast.pair.arms]
+    if contrast.verdict != "inconclusive" or not endings.postponed.intersection(labels):
+        return contrast
+    return replace(contrast, reason="postponed: the budget holds too few rounds; --more measures it")
+
+
+def _differences(plan: Plan, of_arms: Samples) -> list[list[float]]:
+    """Return the differences of each pair from round to round, in order."""
+    series = []
+    for pair in plan.pairs:
+        baseline, candidate = (of_arms.get((*key, pair.metric), {}) for key in pair.arms)
+        series.append([candidate[number] - baseline[number] for number in sorted(baseline.keys() & candidate.keys())])
+    return series
 
 
 def samples(plan: Plan, replicates: Iterable[Replicate]) -> Samples:
@@ -108,10 +166,10 @@ def samples(plan: Plan, replicates: Iterable[Replicate]) -> Samples:
 
 
 def _by_arm(replicates: Iterable[Replicate]) -> dict[ArmKey, list[Replicate]]:
-    found: dict[ArmKey, list[Replicate]] = defaultdict(list)
+    by_arm: dict[ArmKey, list[Replicate]] = defaultdict(list)
     for replicate in replicates:
-        found[replicate.arm].append(replicate)
-    return found
+        by_arm[replicate.arm].append(replicate)
+    return by_arm
 
 
 def _samples(plan: Plan, by_arm: Mapping[ArmKey, Sequence[Replicate]]) -> Samples:
@@ -130,8 +188,11 @@ def _mark_exploratory(contrast: Contrast, samples: Samples, first: int | None) -
     return replace(contrast, exploratory=max(baseline.keys() & candidate.keys(), default=0) >= first)
 
 
-def _result(arm: Arm, replicates: Sequence[Replicate], endings: Endings) -> ArmResult:
+def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicate], endings: Endings) -> ArmResult:
+    """Return what came of an arm; one that has no round yet shows the times of its pilot."""
     case, version = arm
+    rounds = len(replicates)
+    replicates = replicates or pilots
     if arm.key in endings.refused:
         return ArmResult(case=case, version=version, outcome="refused", reason=endings.refused[arm.key])
     death = endings.died.get(arm.key)
@@ -147,7 +208,7 @@ def _result(arm: Arm, replicates: Sequence[Replicate], endings: Endings) -> ArmR
         outcome="died" if reason else "measured",
         reason=reason,
         refuted=refuted,
-        rounds=len(replicates),
+        rounds=rounds,
         median_ms=median(replicate.steady_ns for replicate in replicates) / 1e6,
         first_ms=median(replicate.first_ns for replicate in replicates) / 1e6,
         second_ms=median(replicate.second_ns for replicate in replicates) / 1e6,

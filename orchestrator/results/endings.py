@@ -1,10 +1,25 @@
 """What the journal says of the arms that are not simply measured."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from orchestrator.model import ArmKey, Discarded, Disturbed, Ended, Extended, Finished, Lost, Watched
+from orchestrator.model import (
+    ArmKey,
+    Calibrated,
+    Discarded,
+    Disturbed,
+    Ended,
+    Entry,
+    Extended,
+    Finished,
+    Load,
+    Lost,
+    Postponed,
+    Watched,
+)
 from orchestrator.results.rundir import RunDir
+from orchestrator.stats.looks import Schedule, Stretch, make_schedule
 
 
 @dataclass(frozen=True)
@@ -20,6 +35,13 @@ class Endings:
     discarded: list[Discarded] = field(default_factory=list)
     # Of each arm, what TensorFlow stated.
     threads: dict[ArmKey, set[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(set))
+    loads: list[Load] = field(default_factory=list)
+    # Cases whose pilot counts as their first round, and those that the budget left no time for.
+    counted: set[str] = field(default_factory=set)
+    postponed: set[str] = field(default_factory=set)
+    # The rounds at which each stretch but the last began more of them, and the looks of the new ones.
+    extended: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    rounds: int = 0
     exploratory_from: int | None = None
     finished: Finished | None = None
 
@@ -28,16 +50,40 @@ class Endings:
         """The streams that were not even files."""
         return tuple(entry.what for entry in self.discarded if entry.stream)
 
+    def schedule(self, planned: tuple[int, ...]) -> Schedule:
+        """Return the looks that judge this run: those planned, and one wherever something else ended its rounds."""
+        ended_early = self.finished is not None and self.finished.how != ""
+        return self._schedule(planned, self.rounds if ended_early else None)
+
+    def spent(self, planned: tuple[int, ...]) -> float:
+        """Return the share of the error that was spent, if no more rounds follow."""
+        schedule = self._schedule(planned, self.rounds)
+        return schedule.spent[-1] if self.rounds >= schedule.looks[-1] else 0.0
+
+    def _schedule(self, planned: tuple[int, ...], stopped: int | None) -> Schedule:
+        looks, stretches = planned, []
+        for rounds, more in self.extended:
+            stretches.append(Stretch(looks, rounds))
+            looks = more
+        return make_schedule([*stretches, Stretch(looks, stopped)])
+
     @property
     def unread(self) -> frozenset[tuple[str, int]]:
         return frozenset((entry.version, entry.part) for entry in self.discarded if entry.stream)
 
 
 def read_endings(run: RunDir) -> Endings:
+    return summarise_endings(run.entries())
+
+
+def summarise_endings(entries: Iterable[Entry]) -> Endings:
     endings = Endings()
     finished = None
     exploratory_from = None
-    for entry in run.entries():
+    rounds = 0
+    for entry in entries:
+        if isinstance(entry, Ended) and entry.outcome == "measured":
+            rounds = max(rounds, entry.round)
         if isinstance(entry, Ended) and entry.outcome == "refused":
             endings.refused[entry.arm] = entry.reason
         elif isinstance(entry, Ended) and entry.outcome == "died" and entry.closes_arm:
@@ -45,6 +91,8 @@ def read_endings(run: RunDir) -> Endings:
         elif isinstance(entry, Ended) and entry.outcome == "measured":
             # More rounds had a worker for it again.
             endings.lost.pop(entry.version, None)
+            if entry.round:
+                endings.postponed.discard(entry.case)
             if entry.threads:
                 endings.threads[entry.arm].add(entry.threads)
         elif isinstance(entry, Lost):
@@ -52,14 +100,21 @@ def read_endings(run: RunDir) -> Endings:
         elif isinstance(entry, Disturbed):
             endings.disturbed.append(entry)
             endings.redone.update(entry.replicates if entry.redone else ())
+        elif isinstance(entry, Load):
+            endings.loads.append(entry)
+        elif isinstance(entry, Calibrated) and entry.counts:
+            endings.counted.add(entry.case)
+        elif isinstance(entry, Postponed):
+            endings.postponed.update(entry.cases)
         elif isinstance(entry, Watched):
             endings.watched.append(entry)
         elif isinstance(entry, Discarded):
             endings.discarded.append(entry)
         elif isinstance(entry, Extended):
             finished = None
+            endings.extended.append((rounds, entry.looks))
             if entry.exploratory and exploratory_from is None:
                 exploratory_from = entry.first_round
         elif isinstance(entry, Finished):
             finished = entry
-    return replace(endings, exploratory_from=exploratory_from, finished=finished)
+    return replace(endings, rounds=rounds, exploratory_from=exploratory_from, finished=finished)

@@ -34,6 +34,7 @@ class Replicate(NamedTuple):
     second_ns: float
     calls_ns: float
     steady_ns: float
+    cpu_ns: float
     rise: float
     import_ns: int | None
     peak_rss_kb: int | None
@@ -156,7 +157,7 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
     rows = Rows.of(table)
     steady = rows.phase("steady")
     _one_of_each(path, rows)
-    medians, rises = _steady(rows, steady)
+    medians, cpu_medians, rises = _steady(rows, steady)
     called = np.where(rows.phase("build"), 0, rows.wall_ns)
     # In the order of the build rows, which is that of the stream.
     built = np.flatnonzero(is_label(table, "phase", "build"))
@@ -169,6 +170,7 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
         "second_ns": rows.single("second")[groups],
         "calls_ns": np.add.reduceat(called, rows.starts)[groups],
         "steady_ns": medians[groups],
+        "cpu_ns": cpu_medians[groups],
         "rise": rises[groups],
     }
     values = [_values(columns[name] if name in columns else facts[name]) for name in Replicate._fields]
@@ -188,6 +190,7 @@ class Rows:
     rounds: Any
     wall_ns: Any
     step_ns: Any
+    step_cpu_ns: Any
 
     @classmethod
     def of(cls, table: pa.Table) -> "Rows":
@@ -198,7 +201,7 @@ class Rows:
         order = slice(None) if sorted_already else np.lexsort((ordinals, replicates))
         numbers, starts, counts = np.unique(replicates[order], return_index=True, return_counts=True)
         words, phases = labels(table, "phase")
-        wall_ns = figures(table, "wall_ns")[order]
+        wall_ns, cpu_ns, steps = (figures(table, name)[order] for name in ("wall_ns", "cpu_ns", "steps"))
         return cls(
             numbers=numbers,
             starts=starts,
@@ -208,7 +211,8 @@ class Rows:
             cases=labels(table, "case")[1][order],
             rounds=figures(table, "round")[order],
             wall_ns=wall_ns,
-            step_ns=wall_ns / figures(table, "steps")[order],
+            step_ns=wall_ns / steps,
+            step_cpu_ns=cpu_ns / steps,
         )
 
     def phase(self, name: str) -> Any:
@@ -236,25 +240,27 @@ def _one_of_each(path: Path, rows: Rows) -> None:
             raise ContractBroken(f"{path}: replicate {number} has rows of several {what}; run its version again")
 
 
-def _steady(rows: Rows, steady: Any) -> tuple[Any, Any]:
-    """Return the median of the steady calls and their rise, by replicate.
+def _steady(rows: Rows, steady: Any) -> tuple[Any, Any, Any]:
+    """Return the medians of the steady calls' wall and CPU times and the rise of their wall times, by replicate.
 
     The rise is how the later half of the calls differs from the earlier half. All replicates with the same number of
     calls are processed in one go.
     """
-    calls = rows.step_ns[steady]
+    calls, cpu = rows.step_ns[steady], rows.step_cpu_ns[steady]
     counts = np.bincount(rows.group[steady], minlength=len(rows.numbers))
     starts = np.cumsum(counts) - counts
-    medians, rises = np.zeros(len(counts)), np.zeros(len(counts))
+    medians, cpu_medians, rises = (np.zeros(len(counts)) for _ in range(3))
     for count in np.unique(counts):
         alike = np.flatnonzero(counts == count)
-        matrix = calls[starts[alike][:, None] + np.arange(count)]
+        cells = starts[alike][:, None] + np.arange(count)
+        matrix = calls[cells]
         half = (count + 1) // 2
         medians[alike] = np.median(matrix, axis=1)
+        cpu_medians[alike] = np.median(cpu[cells], axis=1)
         if count > 1:
             earlier, later = (np.median(part, axis=1) for part in (matrix[:, :half], matrix[:, half:]))
             rises[alike] = np.log(np.maximum(later, 1.0) / np.maximum(earlier, 1.0))
-    return medians, rises
+    return medians, cpu_medians, rises
 
 
 def _values(column: Any) -> Iterable[Any]:

@@ -1,11 +1,12 @@
-"""Determines how much a replicate should do, from a pilot of every arm.
+"""Determines how much each arm does in a replicate, from a pilot of every arm.
 
-All arms of a case make the same number of calls or, if they are quick, run for the same time. This is fixed before the
-first round.
+An arm's calls stand in many short bursts that are spread over the visit, because a busy neighbour slows all calls of a
+moment alike: what counts is the number of moments. Each arm has its own number of calls in a burst, so that a quick one
+is timed for as long as a slow one. All of this is fixed before the first round.
 """
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,134 +15,95 @@ MAD_TO_SIGMA = 1.4826
 # A call is settled when it and the next two are like the later half.
 CALM = 3
 MOST_WARMUP = 20
-FEWEST_CALLS, MOST_CALLS = 6, 1000
-# The spread of replicates around their arm that calls are weighed against; what shared cores show, and a pilot of one
-# replicate an arm cannot tell.
-BETWEEN = 0.05
-# The least that a replicate's calls take: a share of what it takes to open it, and a time.
-LEAST_SHARE, LEAST_CALLS_S = 0.5, 0.1
-# That time where arms are said to take the same: only a narrow interval shows it.
-PATIENT_CALLS_S = 0.5
-# A burst is short: then what a neighbour does hits all arms alike. On two shared cores, of the same calls, twelve
-# bursts of four left two thirds of the spread between equal arms that four bursts of twelve left. But each is led in by
-# a call that is not timed, or by more of them, so few long calls stand in one burst.
+# A burst is short: then what a neighbour does hits all arms alike.
 BURST_S = 0.008
-FEWEST_IN_BURST, ENOUGH_IN_BURST = 3, 6
-# A call this long is not led in (`workloads/replicate.py`), so it can be a burst of its own.
-LONG_CALL_S = 1.0
-# A replicate's calls may always take so long. Beyond it they may take as long as it took to build what they call, and
-# no longer: then they cost more patience than they bring certainty.
-REPLICATE_CALLS_S = 2.0
+# So that the clock's own readings do not fill a run's files; only calls of less than five microseconds, for which
+# there is no verdict, would need more.
+MOST_IN_BURST = 1600
+# A worker goes on with a burst that is too short by itself, up to so many calls.
+MOST_BY_ITSELF = 50
+FEWEST_BURSTS, MOST_BURSTS = 8, 20
+# A call this long is a burst of its own, and bursts are as many as fit into this time, within these limits.
+SLOW_CALL_S, SLOW_BURSTS_S = 0.1, 1.0
+FEWEST_SLOW_BURSTS, MOST_SLOW_BURSTS = 3, 8
+# The spread of replicates around their arm that bursts are weighed against; a pilot of one replicate cannot tell it.
+BETWEEN = 0.05
+# What a worker does before each burst, untimed: a call, or calls for this time. A call of a second needs none.
+LEAD_IN_S, LONG_CALL_S = 0.005, 1.0
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """A replicate of an arm: the time it took to open, and its calls after the first, in nanoseconds."""
+    """A replicate of an arm: the time it took to open, and the calls of its bursts in nanoseconds."""
 
     open_s: float
-    calls_ns: tuple[int, ...]
+    bursts_ns: tuple[tuple[int, ...], ...]
+
+    @property
+    def calls_ns(self) -> tuple[int, ...]:
+        return tuple(call for burst in self.bursts_ns for call in burst)
 
     @property
     def call_s(self) -> float:
-        return float(np.median(self.calls_ns)) / 1e9
+        return max(float(np.median(self.calls_ns)) / 1e9, 1e-9)
 
 
 @dataclass(frozen=True)
 class Effort:
-    """The numbers of calls left out after the second, of bursts, and of calls per burst without its lead-in call."""
+    """The numbers of calls left out after the second, of bursts, and of calls per burst without its lead-in."""
 
     warmup: int
     bursts: int
     calls: int
 
-    @property
-    def in_all(self) -> int:
-        return self.warmup + self.bursts * (self.calls + 1)
+
+def first_effort(second_s: float, *, patient: bool = False) -> Effort:
+    """Return the effort of a pilot, of which only the second call is known: the floor for a call of that time."""
+    if second_s >= SLOW_CALL_S:
+        return Effort(0, _slow_bursts(second_s), 1)
+    return Effort(0, MOST_BURSTS if patient else FEWEST_BURSTS, 1)
 
 
-def efforts(
-    pilots: Mapping[str, Sequence[Pilot]], round_s: float | None = None, patient: Container[str] = ()
-) -> dict[str, Effort]:
-    """Return the effort for each case.
-
-    If the time of a round of all cases is limited, the number of calls is reduced before the number of rounds, because
-    it is the number of replicates that matters.
-    """
-
-    def at(share: float) -> dict[str, Effort]:
-        return {case: effort(own, share, patient=case in patient) for case, own in pilots.items()}
-
-    found = at(1.0)
-    if round_s is None:
-        return found
-    opening = sum(pilot.open_s for own in pilots.values() for pilot in own)
-    calling = sum(found[case].in_all * pilot.call_s for case, own in pilots.items() for pilot in own)
-    share = max(0.0, round_s - opening) / max(calling, 1e-9)
-    return at(min(share, 1.0))
-
-
-def effort(pilots: Sequence[Pilot], share: float = 1.0, *, patient: bool = False) -> Effort:
-    """Return the effort for the arms of one case together, since all make the same calls.
-
-    `share` is the share of what would be best.
-    """
-    if not pilots:
-        return Effort(0, 1, 1)
-    slowest = max(max(pilot.call_s for pilot in pilots), 1e-9)
-    always = max(1, int(REPLICATE_CALLS_S / slowest))
-    affordable = max(always, int(_mean_build_s(pilots) / slowest))
-    least_s = PATIENT_CALLS_S if patient else LEAST_CALLS_S
-    calls = max(min(math.ceil(_worth(pilots, least_s) * share), affordable), min(FEWEST_CALLS, always))
-    settling = max(calls_to_settle(pilot.calls_ns) for pilot in pilots)
-    warmup = min(math.ceil(settling * share), MOST_WARMUP, always - 1)
+def effort(pilot: Pilot, *, patient: bool = False) -> Effort:
+    """Return the effort of an arm; a patient one takes as many bursts as any, to show that nothing differs."""
+    warmup = min(calls_to_settle(pilot.calls_ns), MOST_WARMUP)
+    if pilot.call_s >= SLOW_CALL_S:
+        return Effort(warmup, _slow_bursts(pilot.call_s), 1)
+    calls = min(math.ceil(BURST_S / pilot.call_s), MOST_IN_BURST)
     # An even number of them: forth and back.
-    bursts = max(2 * round(calls / _burst(pilots) / 2), 2 if calls >= 2 * _fewest(pilots) else 1)
-    return Effort(warmup, bursts, math.ceil(calls / bursts))
+    bursts = 2 * math.ceil(_worth(pilot, calls) / 2)
+    return Effort(warmup, MOST_BURSTS if patient else min(max(bursts, FEWEST_BURSTS), MOST_BURSTS), calls)
 
 
-def _burst(pilots: Sequence[Pilot]) -> int:
-    """Return the number of calls in a burst.
+def visit_s(pilot: Pilot, effort: Effort) -> float:
+    """Estimate what one replicate of an arm takes."""
+    return pilot.open_s + effort.warmup * pilot.call_s + effort.bursts * _burst_s(pilot.call_s, effort.calls)
 
-    This is as many as take its time on average over the arms, and enough for the quickest of them.
+
+def error_of_bursts(pilot: Pilot) -> float:
+    """Estimate the error that the scatter of its bursts leaves in the log time of a replicate."""
+    return _scatter_of_bursts(pilot) / math.sqrt(max(len(pilot.bursts_ns), 1))
+
+
+def _slow_bursts(call_s: float) -> int:
+    return min(max(int(SLOW_BURSTS_S / call_s), FEWEST_SLOW_BURSTS), MOST_SLOW_BURSTS)
+
+
+def _worth(pilot: Pilot, calls: int) -> float:
+    """Return the best number of bursts by Kalibera and Jones.
+
+    It grows with the scatter of bursts, and with the cost of opening another replicate.
     """
-    average = max(_mean_call_s(pilots), 1e-9)
-    enough = min(math.ceil(BURST_S / max(_quickest_s(pilots), 1e-9)), ENOUGH_IN_BURST)
-    return max(math.ceil(BURST_S / average), enough, _fewest(pilots))
+    return math.sqrt(pilot.open_s / _burst_s(pilot.call_s, calls)) * _scatter_of_bursts(pilot) / BETWEEN
 
 
-def _fewest(pilots: Sequence[Pilot]) -> int:
-    return 1 if _quickest_s(pilots) >= LONG_CALL_S else FEWEST_IN_BURST
+def _scatter_of_bursts(pilot: Pilot) -> float:
+    return scatter([float(np.median(burst)) for burst in pilot.bursts_ns if burst])
 
 
-def _quickest_s(pilots: Sequence[Pilot]) -> float:
-    return min(pilot.call_s for pilot in pilots)
-
-
-def _mean_open_s(pilots: Sequence[Pilot]) -> float:
-    return sum(pilot.open_s for pilot in pilots) / len(pilots)
-
-
-def _mean_build_s(pilots: Sequence[Pilot]) -> float:
-    """Return the mean time of opening without its two calls."""
-    return max(0.0, _mean_open_s(pilots) - 2 * _mean_call_s(pilots))
-
-
-def _mean_call_s(pilots: Sequence[Pilot]) -> float:
-    return sum(pilot.call_s for pilot in pilots) / len(pilots)
-
-
-def _worth(pilots: Sequence[Pilot], least_s: float) -> int:
-    """Return the best number of calls by Kalibera and Jones.
-
-    It grows with the scatter of calls, and with the cost of opening another replicate.
-    """
-    call_s = max(_mean_call_s(pilots), 1e-9)
-    dear = _mean_open_s(pilots) / call_s
-    within = math.sqrt(sum(scatter(pilot.calls_ns) ** 2 for pilot in pilots) / len(pilots))
-    best = math.sqrt(dear) * within / BETWEEN
-    # Their calls are independent; here a busy neighbour slows all calls of a moment alike, and only time averages it.
-    least = max(dear * LEAST_SHARE, least_s / call_s, FEWEST_CALLS)
-    return min(math.ceil(max(best, least)), MOST_CALLS)
+def _burst_s(call_s: float, calls: int) -> float:
+    lead_in_s = 0.0 if call_s >= LONG_CALL_S else max(call_s, LEAD_IN_S)
+    return lead_in_s + max(calls * call_s, call_s)
 
 
 def calls_to_settle(calls_ns: Sequence[int]) -> int:
@@ -151,13 +113,15 @@ def calls_to_settle(calls_ns: Sequence[int]) -> int:
     center = float(np.median(half))
     spread = MAD_TO_SIGMA * float(np.median(np.abs(half - center)))
     like = np.abs(logs - center) <= 3 * max(spread, 0.01)
-    for start in range(len(logs) - CALM + 1):
-        if like[start : start + CALM].all():
+    # Of few calls the first may have to be left out without any others.
+    calm = min(CALM, max(len(logs) // 2, 1))
+    for start in range(len(logs) - calm + 1):
+        if like[start : start + calm].all():
             return start
     return len(logs)
 
 
-def scatter(calls_ns: Sequence[int]) -> float:
-    """Return the spread of log times inside one replicate; a single spike does not count."""
-    logs = np.log(np.maximum(np.array(calls_ns), 1))
+def scatter(times: Sequence[float]) -> float:
+    """Return the spread of the logs of these times; a single spike does not count."""
+    logs = np.log(np.maximum(np.array(times), 1))
     return MAD_TO_SIGMA * float(np.median(np.abs(logs - np.median(logs))))

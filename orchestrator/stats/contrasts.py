@@ -2,46 +2,97 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from orchestrator.model import ArmResult, Contrast, Metric, Pair, Plan
+from orchestrator.model import ArmKey, ArmResult, Contrast, Metric, Pair, Plan
+from orchestrator.stats.drift import paired_drift
+from orchestrator.stats.looks import Schedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate, estimate
-from orchestrator.stats.robust import disagrees, hodges_lehmann, sign_flip_p
-from orchestrator.stats.verdict import judge, seed_percent
+from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
+from orchestrator.stats.verdict import MATTERS, Judgement, Levels, describe_noise, judge, seed_percent, smallest_slower
 
 # The log of a metric by round, by case label, version and metric.
 Samples = Mapping[tuple[str, str, Metric], dict[int, float]]
+# A figure of each replicate, by arm and round.
+ByRound = Mapping[ArmKey, dict[int, float]]
 
 # Of the contrasts that are called slower or faster, the share that may be so by chance.
 FALSE_DISCOVERIES = 0.05
+# Of two equal arms, at most 2.5 % are called slower or faster in all looks together. Trimming adds a little to what the
+# looks of normal rounds spend, so a little less is given out.
+DIFFERENCE_ERROR = 0.023
 # Below this a call is mostly the two readings of the clock around it.
 SHORTEST_MS = 0.005
+TOO_SHORT = "its calls are too short to be timed one by one: let a call do more, and say how much with step.steps"
 
 
-def compare(plan: Plan, samples: Samples, arms: Sequence[ArmResult], *, flip: bool = False) -> tuple[Contrast, ...]:
+@dataclass(frozen=True)
+class Beside:
+    """What else is known of each replicate of the plan.
+
+    `rises` says how the later half of its calls differs from the earlier half, `cpu` is the log of its CPU time.
+    """
+
+    rises: ByRound = field(default_factory=dict)
+    cpu: ByRound = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The rounds of a pair: their estimate, and the number of the last one, which says which look judges it."""
+
+    estimate: Estimate
+    last_round: int
+
+
+def compare(
+    plan: Plan,
+    samples: Samples,
+    arms: Sequence[ArmResult],
+    schedule: Schedule | None = None,
+    beside: Beside | None = None,
+    *,
+    flip: bool = False,
+) -> tuple[Contrast, ...]:
     """Judge every pair of the plan.
 
     `flip` adds the sign-flip p, which no verdict depends on.
     """
-    by_name = {arm.key: arm for arm in arms}
-    found = [estimate(*(samples.get((*name, pair.metric), {}) for name in pair.arms)) for pair in plan.pairs]
-    chance = _by_chance(plan, found)
+    schedule = schedule or make_schedule([Stretch(plan.looks)])
+    by_key = {arm.key: arm for arm in arms}
+    measured = [_measure(samples, pair) for pair in plan.pairs]
+    judge_one = _Judge(plan, schedule, _error_of_each(schedule, measured), beside or Beside())
     contrasts = (
-        _contrast(plan, pair, one, chance[place], [by_name[name] for name in pair.arms])
-        for place, (pair, one) in enumerate(zip(plan.pairs, found, strict=True))
+        judge_one.contrast(pair, rounds, [by_key[key] for key in pair.arms])
+        for pair, rounds in zip(plan.pairs, measured, strict=True)
     )
     if not flip:
         return tuple(contrasts)
     return tuple(
-        replace(contrast, sign_flip_p=sign_flip_p(one.differences)) if one else contrast
-        for contrast, one in zip(contrasts, found, strict=True)
+        replace(contrast, sign_flip_p=sign_flip_p(rounds.estimate.differences)) if rounds else contrast
+        for contrast, rounds in zip(contrasts, measured, strict=True)
     )
 
 
-def _by_chance(plan: Plan, found: Sequence[Estimate | None]) -> list[float]:
-    """Return the p of each contrast, adjusted for the looks taken and for its being one of many."""
-    adjusted = iter(of_many([min(1.0, len(plan.looks) * one.p) for one in found if one]))
-    return [next(adjusted) if one else 1.0 for one in found]
+def _measure(samples: Samples, pair: Pair) -> Measured | None:
+    baseline, candidate = (samples.get((*key, pair.metric), {}) for key in pair.arms)
+    found = estimate(baseline, candidate)
+    return Measured(found, max(baseline.keys() & candidate.keys())) if found else None
+
+
+def _error_of_each(schedule: Schedule, measured: Sequence[Measured | None]) -> float:
+    """Return the error of all looks that each contrast may be judged by, as one of so many.
+
+    By Benjamini and Hochberg, no larger share of those found different is due to chance. The same error gives the
+    intervals: all of those found different exclude 1, and no other does.
+    """
+    chances = [
+        schedule.adjust(rounds.estimate.p, rounds.last_round)
+        for rounds in measured
+        if rounds and rounds.estimate.rounds >= schedule.fewest
+    ]
+    different = sum(p <= FALSE_DISCOVERIES for p in of_many(chances))
+    return FALSE_DISCOVERIES * max(different, 1) / max(len(chances), 1)
 
 
 def of_many(ps: Sequence[float]) -> list[float]:
@@ -52,60 +103,105 @@ def of_many(ps: Sequence[float]) -> list[float]:
     """
     order = sorted(range(len(ps)), key=ps.__getitem__, reverse=True)
     adjusted, least = [1.0] * len(ps), 1.0
-    for above, place in enumerate(order):
-        least = min(least, ps[place] * len(ps) / (len(ps) - above))
-        adjusted[place] = least
+    for above, index in enumerate(order):
+        least = min(least, ps[index] * len(ps) / (len(ps) - above))
+        adjusted[index] = least
     return adjusted
 
 
-def _contrast(plan: Plan, pair: Pair, found: Estimate | None, chance: float, arms: Sequence[ArmResult]) -> Contrast:
-    missing = next((arm for arm in arms if arm.outcome != "measured"), None)
-    if found is None:
-        # The arm's own words, so that a report tells them once.
-        reason = missing.reason if missing else "fewer than two rounds were measured"
-        return Contrast(
-            pair=pair, ratio=None, ci_low=None, ci_high=None, rounds=0,
-            verdict="inconclusive", reason=reason, mde=None, seed_percent=None,
-        )  # fmt: skip
-    alpha = plan.alpha / len(plan.looks)
-    width = found.half_width(alpha)
-    margin = plan.margin if pair.margin is None else pair.margin
-    verdict, reason = judge(found, margin, alpha)
-    second = hodges_lehmann(found.differences)
-    contrast = Contrast(
-        pair=pair,
-        ratio=math.exp(found.theta),
-        ci_low=math.exp(found.theta - width),
-        ci_high=math.exp(found.theta + width),
-        rounds=found.rounds,
-        verdict=verdict,
-        reason=reason,
-        mde=found.smallest_visible(alpha),
-        seed_percent=seed_percent(found.theta),
-        second_ratio=math.exp(second),
-    )
-    doubt = ""
-    if missing:
-        doubt = f"{missing.version} died after {found.rounds} rounds: {missing.reason}"
-    elif pair.metric == "steady" and min(arm.median_ms or 0.0 for arm in arms) < SHORTEST_MS:
-        doubt = "its calls are too short to be timed one by one: let a call do more, and say how much with step.steps"
-    elif verdict == "inconclusive":
+@dataclass(frozen=True)
+class _Judge:
+    plan: Plan
+    schedule: Schedule
+    error_of_each: float
+    beside: Beside
+
+    def contrast(self, pair: Pair, rounds: Measured | None, arms: Sequence[ArmResult]) -> Contrast:
+        missing = next((arm for arm in arms if arm.outcome != "measured"), None)
+        if rounds is None:
+            # The arm's own words, so that a report tells them once.
+            reason = missing.reason if missing else "fewer than two rounds were measured"
+            return _undecided(pair, reason)
+        found = rounds.estimate
+        second = hodges_lehmann(found.differences)
+        contrast = replace(
+            _undecided(pair, f"{found.rounds} rounds are too few to tell"),
+            ratio=math.exp(found.theta),
+            rounds=found.rounds,
+            seed_percent=seed_percent(found.theta),
+            second_ratio=math.exp(second),
+        )
+        if found.rounds >= self.schedule.fewest:
+            contrast = self._judge(contrast, rounds)
+        if doubt := self._doubt(contrast, missing, arms):
+            return replace(contrast, verdict="inconclusive", size=None, reason=doubt)
         return contrast
-    elif disagrees(second, found):
-        doubt = f"unstable: the mean says {contrast.ratio:.2f}x, the Hodges-Lehmann estimate {math.exp(second):.2f}x"
-    elif verdict != "same" and chance > FALSE_DISCOVERIES:
-        doubt = f"one of {len(plan.pairs)} contrasts: so many would show such a difference by chance"
-    elif pair.metric == "steady":
-        doubt = _unsteady(found, arms, margin)
-    return replace(contrast, verdict="inconclusive", reason=doubt) if doubt else contrast
+
+    def _judge(self, contrast: Contrast, rounds: Measured) -> Contrast:
+        found, margin = rounds.estimate, self._margin(contrast.pair)
+        levels = self._levels(rounds, min(DIFFERENCE_ERROR, self.error_of_each))
+        judgement = judge(found, margin, levels)
+        return replace(
+            self._add_cpu(contrast, levels.differ),
+            ci_low=math.exp(found.theta - judgement.half_width),
+            ci_high=math.exp(found.theta + judgement.half_width),
+            verdict=judgement.verdict,
+            size=judgement.size,
+            reason=self._reason(judgement, rounds, margin, levels),
+            mde=smallest_slower(found.spread, found.rounds, margin, levels.differ),
+        )
+
+    def _add_cpu(self, contrast: Contrast, level: float) -> Contrast:
+        found = estimate(*(self.beside.cpu.get(key, {}) for key in contrast.pair.arms))
+        if contrast.pair.metric != "steady" or found is None or found.rounds < self.schedule.fewest:
+            return contrast
+        width = found.half_width(level)
+        low, ratio, high = map(math.exp, (found.theta - width, found.theta, found.theta + width))
+        return replace(contrast, cpu_ratio=ratio, cpu_low=low, cpu_high=high)
+
+    def _levels(self, rounds: Measured, error: float) -> Levels:
+        return Levels(
+            self.schedule.level(rounds.last_round, self.plan.alpha), self.schedule.level(rounds.last_round, error)
+        )
+
+    def _margin(self, pair: Pair) -> float:
+        return self.plan.margin if pair.margin is None else pair.margin
+
+    def _reason(self, judgement: Judgement, rounds: Measured, margin: float, levels: Levels) -> str:
+        if judgement.verdict != "inconclusive" or judgement.reason:
+            return judgement.reason
+        alone = judge(rounds.estimate, margin, self._levels(rounds, DIFFERENCE_ERROR))
+        if alone.verdict != "inconclusive":
+            return f"one of {len(self.plan.pairs)} comparisons: so many would show such a difference by chance"
+        return describe_noise(rounds.estimate.spread, rounds.estimate.rounds, margin, levels.differ)
+
+    def _doubt(self, contrast: Contrast, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:
+        """Return why a verdict is not to be believed, whatever the rounds say, or ''."""
+        if missing:
+            return f"{missing.version} died after {contrast.rounds} rounds: {missing.reason}"
+        if contrast.pair.metric != "steady":
+            return ""
+        if min(arm.median_ms or 0.0 for arm in arms) < SHORTEST_MS:
+            return TOO_SHORT
+        return self._drift(contrast)
+
+    def _drift(self, contrast: Contrast) -> str:
+        """Return a drift of the ratio, within replicates, that is as large as what the verdict rests on, or ''.
+
+        Two arms that drift alike do not change their ratio. A smaller drift is reported with the arm.
+        """
+        if contrast.verdict == "inconclusive" or contrast.ratio is None:
+            return ""
+        baseline, candidate = (self.beside.rises.get(key, {}) for key in contrast.pair.arms)
+        drift = paired_drift(baseline, candidate)
+        bound = math.log1p(self._margin(contrast.pair)) * (1.0 if contrast.verdict == "same" else MATTERS)
+        if drift and abs(drift.rise) > abs(abs(math.log(contrast.ratio)) - bound):
+            return f"the ratio has {drift}"
+        return ""
 
 
-def _unsteady(found: Estimate, arms: Sequence[ArmResult], margin: float) -> str:
-    """Return a drift at least as large as what the verdict rests on, or ''.
-
-    A smaller drift is reported with the arm and changes nothing.
-    """
-    for arm in arms:
-        if arm.drift and abs(arm.drift.rise) > abs(abs(found.theta) - math.log1p(margin)):
-            return f"{arm.version}: {arm.drift}"
-    return ""
+def _undecided(pair: Pair, reason: str) -> Contrast:
+    return Contrast(
+        pair=pair, ratio=None, ci_low=None, ci_high=None, rounds=0,
+        verdict="inconclusive", reason=reason, mde=None, seed_percent=None,
+    )  # fmt: skip

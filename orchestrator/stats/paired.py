@@ -1,4 +1,4 @@
-"""The ratio of two arms from its rounds: estimate, interval and smallest visible effect, on the log scale."""
+"""The ratio of two arms from its rounds: estimate, interval and power, on the log scale."""
 
 import math
 from dataclasses import dataclass
@@ -8,6 +8,9 @@ from statistics import fmean
 from scipy import special
 
 POWER = 0.9
+# From this number of rounds on, a tenth of them is trimmed from each end: a round that something hit can no longer
+# carry or hide a difference.
+TRIM_FROM, TRIMMED = 10, 0.1
 
 
 @cache
@@ -19,6 +22,15 @@ def quantile(probability: float, freedom: float) -> float:
     return float(special.stdtrit(freedom, probability))
 
 
+@cache
+def detectable(level: float, freedom: float) -> float:
+    """Return how many standard errors from zero a mean must be to be found different with a probability of POWER.
+
+    This is the noncentral t distribution: the standard error is itself estimated.
+    """
+    return float(special.nctdtrinc(freedom, 1 - POWER, quantile(1 - level / 2, freedom)))
+
+
 def two_sided_p(t: float, freedom: float) -> float:
     """Return the probability of a difference as large as this many standard errors if there were none."""
     return float(2 * special.stdtr(freedom, -abs(t)))
@@ -28,55 +40,69 @@ def two_sided_p(t: float, freedom: float) -> float:
 class Estimate:
     """An estimate of the difference between two arms.
 
-    `theta` is the mean over rounds of log(candidate) - log(baseline); `exp(theta)` is the ratio of times.
+    `theta` is the mean over rounds of log(candidate) - log(baseline), without the most extreme rounds where there are
+    enough; `exp(theta)` is the ratio of times.
     """
 
     differences: tuple[float, ...]
-
-    @cached_property
-    def theta(self) -> float:
-        return fmean(self.differences)
-
-    @cached_property
-    def spread(self) -> float:
-        # Of few numbers, and of thousands of contrasts: faster than numpy's.
-        squares = math.fsum((value - self.theta) ** 2 for value in self.differences)
-        return math.sqrt(squares / (len(self.differences) - 1))
 
     @property
     def rounds(self) -> int:
         return len(self.differences)
 
     @property
-    def p(self) -> float:
-        """The two-sided probability of a difference as large as this if there were none."""
-        if self.spread == 0:
-            return 0.0 if self.theta else 1.0
-        return two_sided_p(self.theta / self.standard_error, self.rounds - 1)
-
-    def half_width(self, alpha: float) -> float:
-        """Return half the width of the two-sided t interval at level 1 - alpha."""
-        return quantile(1 - alpha / 2, self.rounds - 1) * self.standard_error
+    def trimmed(self) -> int:
+        """The number of rounds that are left out at each end."""
+        return trimmed_of(self.rounds)
 
     @property
+    def freedom(self) -> int:
+        return self.rounds - 2 * self.trimmed - 1
+
+    @cached_property
+    def _ordered(self) -> tuple[float, ...]:
+        return tuple(sorted(self.differences))
+
+    @cached_property
+    def theta(self) -> float:
+        return fmean(self._ordered[self.trimmed : self.rounds - self.trimmed])
+
+    @cached_property
     def standard_error(self) -> float:
-        return self.spread / math.sqrt(self.rounds)
+        """The standard error of `theta`: of a trimmed mean by Yuen, from the rounds pulled in to where it cuts."""
+        cut, count = self.trimmed, self.rounds
+        inner = self._ordered[cut : count - cut]
+        pulled_in = (inner[0],) * cut + inner + (inner[-1],) * cut
+        mean = fmean(pulled_in)
+        # Of few numbers, and of thousands of contrasts: faster than numpy's.
+        squares = math.fsum((value - mean) ** 2 for value in pulled_in)
+        kept = count - 2 * cut
+        return math.sqrt(squares / (kept * (kept - 1)))
 
-    def smallest_visible(self, alpha: float, rounds: int | None = None) -> float:
-        """Return the relative slowdown that these rounds, or `rounds` like them, show with a probability of 0.9."""
-        rounds = rounds or self.rounds
-        quantiles = quantile(1 - alpha / 2, rounds - 1) + quantile(POWER, rounds - 1)
-        return math.expm1(quantiles * self.spread / math.sqrt(rounds))
+    @property
+    def spread(self) -> float:
+        """The standard deviation of a round that gives a mean of all rounds this standard error."""
+        return self.standard_error * math.sqrt(self.rounds)
 
-    def rounds_for(self, effect: float, alpha: float) -> int:
-        """Return about how many rounds it takes until an effect on the log scale can be seen."""
-        needed = self.rounds
-        while needed < 10_000:
-            quantiles = quantile(1 - alpha / 2, needed - 1) + quantile(POWER, needed - 1)
-            if quantiles * self.spread / math.sqrt(needed) <= effect:
-                break
-            needed = max(needed + 1, int(needed * 1.1))
-        return needed
+    @property
+    def p(self) -> float:
+        """The two-sided probability of a difference as large as this if there were none."""
+        if self.standard_error == 0:
+            return 0.0 if self.theta else 1.0
+        return two_sided_p(self.theta / self.standard_error, self.freedom)
+
+    def half_width(self, level: float) -> float:
+        """Return half the width of the two-sided interval that misses the truth with this probability."""
+        return quantile(1 - level / 2, self.freedom) * self.standard_error
+
+
+def trimmed_of(rounds: int) -> int:
+    return int(TRIMMED * rounds) if rounds >= TRIM_FROM else 0
+
+
+def smallest_visible(spread: float, rounds: int, level: float) -> float:
+    """Return the log ratio that so many rounds of this spread find different with a probability of POWER."""
+    return detectable(level, rounds - 2 * trimmed_of(rounds) - 1) * spread / math.sqrt(rounds)
 
 
 def estimate(baseline: dict[int, float], candidate: dict[int, float]) -> Estimate | None:

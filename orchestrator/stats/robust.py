@@ -1,11 +1,9 @@
-"""A second opinion on an estimate, free of normal distributions: Hodges and Lehmann's estimate, and sign flips."""
+"""Further figures for a report, free of normal distributions: Hodges and Lehmann's estimate, and sign flips."""
 
 from functools import cache
 from typing import Any
 
 import numpy as np
-
-from orchestrator.stats.paired import Estimate
 
 # Exact up to ten rounds, and a random sample of as many flips beyond.
 FLIPS = 1024
@@ -23,14 +21,6 @@ def hodges_lehmann(differences: tuple[float, ...]) -> float:
 @cache
 def _pairs(count: int) -> Any:
     return np.triu_indices(count)
-
-
-def disagrees(second: float, first: Estimate) -> bool:
-    """Return whether the second estimate is more than the first one's standard error away from the first.
-
-    If so, a few rounds determine the mean, and with it the verdict.
-    """
-    return abs(second - first.theta) > max(first.standard_error, ROUNDING)
 
 
 def sign_flip_p(differences: tuple[float, ...]) -> float:

@@ -1,10 +1,39 @@
-"""The verdict of an estimate against the margin: same, slower, faster, or inconclusive with a reason."""
+"""The verdict of an estimate against the margin, and the interval that it rests on."""
 
 import math
-from typing import Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
-from orchestrator.model import VerdictName
-from orchestrator.stats.paired import Estimate
+from orchestrator.model import Size, VerdictName
+from orchestrator.stats.paired import POWER, quantile, smallest_visible
+
+# A difference that matters is beyond this share of the margin. At the margin itself, what is exactly as slow as the
+# margin would be called slower as often as not, however many rounds there are.
+MATTERS = 0.5
+# More rounds than this are not worth promising: what two dozen rounds say of hundreds is a guess.
+MOST_PROMISED = 60
+# Beyond a factor of two there is no slowdown that is worth a figure.
+MOST_TOLD = 1.0
+
+
+class Levels(NamedTuple):
+    """The levels at which one look judges: whether two arms are the same, and whether they differ."""
+
+    same: float
+    differ: float
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict, how large the difference is, and half the width of the interval that the verdict rests on.
+
+    A slight difference is certain, and inside the margin; one that is beyond has its whole interval outside of it.
+    """
+
+    verdict: VerdictName
+    size: Size | None
+    half_width: float
+    reason: str = ""
 
 
 class Estimated(Protocol):
@@ -13,39 +42,45 @@ class Estimated(Protocol):
     @property
     def theta(self) -> float: ...
 
-    def half_width(self, alpha: float) -> float: ...
+    def half_width(self, level: float) -> float: ...
 
 
-def judge(estimate: Estimate, margin: float, alpha: float) -> tuple[VerdictName, str]:
-    """Return the verdict and its reason; `alpha` is the error that one look may spend."""
-    verdict, reason = against(estimate, margin, alpha)
-    if verdict != "inconclusive" or reason:
-        return verdict, reason
-    bound = math.log1p(margin)
-    visible, needed = estimate.smallest_visible(alpha), estimate.rounds_for(bound, alpha)
-    return "inconclusive", (
-        f"too noisy: {estimate.rounds} rounds show slowdowns from {visible:.0%} on; "
-        f"about {needed} would show {margin:.0%}"
-    )
+def judge(estimate: Estimated, margin: float, levels: Levels) -> Judgement:
+    """Judge an estimate against the margin; an inconclusive verdict without a reason is due to a lack of data."""
+    bound, distance = math.log1p(margin), abs(estimate.theta)
+    width = estimate.half_width(levels.same)
+    if distance + width < bound:
+        return Judgement("same", "slight" if distance > width else None, width)
+    width = estimate.half_width(levels.differ)
+    if distance <= width:
+        return Judgement("inconclusive", None, width)
+    if distance < bound * MATTERS:
+        return Judgement("inconclusive", None, width, f"a difference is there, but it may be far below {margin:.0%}")
+    size: Size = "beyond" if distance - width >= bound else "clear"
+    return Judgement("slower" if estimate.theta > 0 else "faster", size, width)
 
 
-def against(estimate: Estimated, margin: float, alpha: float) -> tuple[VerdictName, str]:
-    """Judge an estimate against the margin, and return the verdict and its reason.
+def smallest_slower(spread: float, rounds: int, margin: float, level: float) -> float:
+    """Return the slowdown that so many rounds of this spread call slower with a probability of POWER."""
+    certain = smallest_visible(spread, rounds, level)
+    matters = math.log1p(margin) * MATTERS + quantile(POWER, rounds - 1) * spread / math.sqrt(rounds)
+    return math.expm1(max(certain, matters))
 
-    `same` is an equivalence test: the 1 - 2 alpha interval is inside the margin. An inconclusive verdict without a
-    reason is due to a lack of data.
-    """
-    bound, theta = math.log1p(margin), estimate.theta
-    if abs(theta) + estimate.half_width(2 * alpha) < bound:
-        return "same", ""
-    width = estimate.half_width(alpha)
-    if theta - width > 0 and theta >= bound:
-        return "slower", ""
-    if theta + width < 0 and theta <= -bound:
-        return "faster", ""
-    if abs(theta) > width:
-        return "inconclusive", f"a difference is there, but not clearly beyond the margin of {margin:.0%}"
-    return "inconclusive", ""
+
+def rounds_for(spread: float, margin: float, level: float, beyond: int = 1) -> int | None:
+    """Return how many rounds call a slowdown of the margin slower, or None if that is too many to be foretold."""
+    wanted = range(beyond + 1, MOST_PROMISED + 1)
+    return next((rounds for rounds in wanted if smallest_slower(spread, rounds, margin, level) <= margin), None)
+
+
+def describe_noise(spread: float, rounds: int, margin: float, level: float) -> str:
+    """Say what so many rounds can show, and how many would show the margin."""
+    visible = smallest_slower(spread, rounds, margin, level)
+    if visible > MOST_TOLD:
+        return f"too noisy: {rounds} rounds do not even show a factor of two"
+    needed = rounds_for(spread, margin, level, beyond=rounds)
+    more = f"; about {needed} would show {margin:.0%}" if needed else ""
+    return f"too noisy: {rounds} rounds show slowdowns from {visible:.0%} on{more}"
 
 
 def seed_percent(theta: float) -> float:

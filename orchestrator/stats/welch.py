@@ -27,7 +27,7 @@ class Across:
     @property
     def freedom(self) -> float:
         """The degrees of freedom by Welch and Satterthwaite: nearly those of a run that is far less certain."""
-        parts = [(one.standard_error**2, one.rounds - 1) for one in (self.earlier, self.later)]
+        parts = [(run.standard_error**2, run.freedom) for run in (self.earlier, self.later)]
         below = sum(variance**2 / freedom for variance, freedom in parts)
         return sum(variance for variance, _ in parts) ** 2 / below if below else sum(freedom for _, freedom in parts)
 

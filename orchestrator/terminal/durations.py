@@ -1,6 +1,10 @@
 """The forms in which durations are printed, one function each."""
 
+import math
 from datetime import timedelta
+
+# A budget is rounded up to a multiple of the step: of ten seconds up to a minute, of a minute up to ten, and so on.
+STEPS_S = ((60, 10), (600, 60), (3600, 300), (math.inf, 1800))
 
 
 def format_time(milliseconds: float) -> str:
@@ -26,3 +30,10 @@ def format_hours_minutes(length: timedelta) -> str:
 def format_minutes(seconds: float) -> str:
     """Format an estimate in minutes, without the unit, because it may be one end of a range: `0.5`, or `12`."""
     return f"{max(seconds / 60, 0.1):.{0 if seconds >= 600 else 1}f}"
+
+
+def format_budget(seconds: float) -> str:
+    """Round a time up to a figure that a person would write after --budget: `40s`, or `12m`."""
+    step = next(step for most, step in STEPS_S if seconds <= most)
+    rounded = max(math.ceil(seconds / step) * step, STEPS_S[0][1])
+    return f"{rounded}s" if rounded % 60 else f"{rounded // 60}m"

@@ -19,7 +19,8 @@ from orchestrator.engines import ENGINES, Engine, Started, WorkerPaths
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure.prepare_run import PreparedRun
-from orchestrator.measure.rounds import RoundLoop, first_rounds
+from orchestrator.measure.round_range import first_rounds
+from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Case, Comparison, EnvironmentFacts, Plan
 from orchestrator.options import EngineOptions

@@ -64,6 +64,7 @@ class Spec:
     cpus: tuple[int, ...] | None = None
     memory_mb: int | None = None
     program: str = "worker.py"
+    seed: int = 0
 
 
 def owner() -> str:
@@ -166,7 +167,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         user=f"{user[0]}:{user[1]}",
         working_dir=SCRATCH,
         environment={
-            **worker_variables(),
+            **worker_variables(spec.seed),
             "HOME": SCRATCH,
             **nvidia.variables(spec.gpu, spec.devices),
             **(nvidia.jit_variables(f"{ROOT}/jit") if spec.jit else {}),

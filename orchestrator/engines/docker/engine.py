@@ -115,6 +115,7 @@ class DockerEnvironment:
             jit=nvidia.jit_directory(self.facts.identity, self.options.chosen_gpus) if self.options.gpu else None,
             cpus=self.options.cpus,
             memory_mb=self.options.memory_mb,
+            seed=paths.seed,
         )
         with asking("its container could not be made", EnvironmentFailed, self.facts.version):
             container_id = container.create(client, spec)

@@ -54,7 +54,7 @@ class VenvEnvironment:
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
         # HOME is the environment's own: a user's keras.json must not steer one version and not another.
-        env = {**worker_variables(), "HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
+        env = {**worker_variables(paths.seed), "HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
         argv = [str(self.path / "bin" / "python"), str(WORKLOADS / "worker.py")]
         try:
             channel = ProcessChannel(argv, env, paths.log, self.options.cpus, self.options.memory_mb)

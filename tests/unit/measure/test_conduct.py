@@ -10,7 +10,7 @@ from orchestrator.errors import EngineUnavailable
 from orchestrator.measure.conduct import measure_rounds
 from orchestrator.measure.prepare_run import PreparedRun, make_manifest
 from orchestrator.measure.replicate import Progress
-from orchestrator.measure.rounds import first_rounds
+from orchestrator.measure.round_range import first_rounds
 from orchestrator.model import EnvironmentFacts, Finished
 from orchestrator.plan.request import RunOptions, make_plan
 from orchestrator.results.comparison import judge_run

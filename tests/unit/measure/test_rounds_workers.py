@@ -10,7 +10,8 @@ from orchestrator.catalog.gpu_support import NO_GPUS, Fitting, Match
 from orchestrator.machine.host import Meanwhile, Reading, Witness
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.resume import read_past
-from orchestrator.measure.rounds import RoundLoop, first_rounds
+from orchestrator.measure.round_range import first_rounds
+from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.workers import Workers
 from orchestrator.model import BESIDE, Comparison, Ended, EnvironmentFacts, Lost, Plan
 from orchestrator.results.comparison import judge_run

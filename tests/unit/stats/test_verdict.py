@@ -1,89 +1,115 @@
-"""The four verdicts at their edges, and how often an A/A comparison is called a difference."""
+"""The verdicts at their edges, and what is said where there is none."""
 
 import math
+from dataclasses import dataclass
 
-import numpy as np
 import pytest
-from scipy import stats
 
-from orchestrator.stats.paired import Estimate, estimate
-from orchestrator.stats.verdict import judge, seed_percent
+from orchestrator.stats.verdict import (
+    MATTERS,
+    Levels,
+    describe_noise,
+    judge,
+    rounds_for,
+    seed_percent,
+    smallest_slower,
+)
 from tests.support.builders import estimate_of
 
-ALPHA, MARGIN, ROUNDS = 0.0125, 0.05, 10
+MARGIN, ROUNDS = 0.05, 10
 BOUND = math.log1p(MARGIN)
 HAIR = 1e-6
+LEVELS = Levels(same=0.0125, differ=0.006)
 
 
-def estimated(theta: float, half_width: float, alpha: float = ALPHA) -> Estimate:
-    """An estimate whose interval at `alpha` is theta +- half_width."""
-    return estimate_of(theta, half_width / estimate_of(0.0, 1.0, ROUNDS).half_width(alpha), ROUNDS)
+@dataclass(frozen=True)
+class Drawn:
+    """An estimate with these half widths at the two levels."""
+
+    theta: float
+    same: float
+    differ: float
+
+    def half_width(self, level: float) -> float:
+        return self.same if level == LEVELS.same else self.differ
 
 
-def verdict(theta: float, half_width: float, alpha: float = ALPHA) -> str:
-    return judge(estimated(theta, half_width, alpha), MARGIN, ALPHA)[0]
+def verdict(theta: float, same: float, differ: float | None = None) -> tuple[str, str | None]:
+    found = judge(Drawn(theta, same, same if differ is None else differ), MARGIN, LEVELS)
+    return found.verdict, found.size
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_same_is_the_wider_interval_inside_the_margin_on_both_sides(sign: int):
-    """TOST: the interval at twice alpha; its edge must stay within, not merely reach the margin."""
-    assert verdict(sign * 0.01, BOUND - 0.01 - HAIR, 2 * ALPHA) == "same"
-    assert verdict(sign * 0.01, BOUND - 0.01 + HAIR, 2 * ALPHA) == "inconclusive"
+def test_same_is_an_interval_inside_the_margin(sign: int):
+    """Its edge must stay within, not merely reach the margin."""
+    assert verdict(sign * 0.01, BOUND - 0.01 - HAIR) == ("same", None)
+    assert verdict(sign * 0.01, BOUND - 0.01 + HAIR) == ("inconclusive", None)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_certain_difference_inside_the_margin_is_slight_and_the_same_for_the_purpose(sign: int):
+    assert verdict(sign * 0.02, 0.01) == ("same", "slight")
+    assert verdict(sign * 0.02, 0.02 + HAIR) == ("same", None)
+    assert verdict(sign * (BOUND - 0.002), 0.001) == ("same", "slight")
 
 
 @pytest.mark.parametrize(("sign", "word"), [(1, "slower"), (-1, "faster")])
-def test_a_difference_excludes_one_and_lies_beyond_the_margin(sign: int, word: str):
-    theta = BOUND + 0.02
-    assert verdict(sign * theta, theta - HAIR) == word
-    assert verdict(sign * theta, theta + HAIR) == "inconclusive"
-    assert verdict(sign * (BOUND + HAIR), BOUND / 2) == word
-    assert verdict(sign * (BOUND - HAIR), BOUND / 2) == "inconclusive"
+def test_a_difference_excludes_one_and_lies_beyond_half_the_margin(sign: int, word: str):
+    half = BOUND * MATTERS
+    assert verdict(sign * (half + HAIR), half) == (word, "clear")
+    assert verdict(sign * (half - HAIR), half - 2 * HAIR, half - 2 * HAIR) == ("same", "slight")
+    assert verdict(sign * 0.10, 0.10 + HAIR) == ("inconclusive", None)
+    assert verdict(sign * 0.10, 0.05) == (word, "beyond")
+    assert verdict(sign * 0.10, 0.06) == (word, "clear")
+
+
+def test_a_difference_needs_more_certainty_than_sameness():
+    """Of two equal arms at most 2.5 % may be called different; what the interval of sameness excludes is not enough."""
+    assert verdict(0.10, 0.09, 0.11) == ("inconclusive", None)
+
+
+def test_the_interval_is_the_one_that_the_verdict_rests_on():
+    assert judge(Drawn(0.01, 0.02, 0.03), MARGIN, LEVELS).half_width == 0.02
+    assert judge(Drawn(0.10, 0.02, 0.03), MARGIN, LEVELS).half_width == 0.03
+    assert judge(Drawn(0.10, 0.20, 0.30), MARGIN, LEVELS).half_width == 0.30
 
 
 def test_the_margin_is_a_ratio_up_and_the_same_ratio_down():
     """1.05 and 1 / 1.05, not 1.05 and 0.95."""
-    assert verdict(math.log(1.0501), HAIR) == "slower"
-    assert verdict(math.log(1 / 1.0501), HAIR) == "faster"
-    assert verdict(math.log(0.9524), HAIR) == "same"
-
-
-def test_a_clear_difference_inside_the_margin_is_the_same_for_the_purpose():
-    assert verdict(0.02, 0.001) == "same"
+    assert verdict(math.log(1.0501), HAIR)[0] == "slower"
+    assert verdict(math.log(1 / 1.0501), HAIR)[0] == "faster"
+    assert verdict(math.log(0.9524), HAIR) == ("same", "slight")
 
 
 def test_without_any_spread_the_estimate_decides():
-    assert judge(estimate_of(0.0, 0.0, ROUNDS), MARGIN, ALPHA) == ("same", "")
-    assert judge(estimate_of(1.0, 0.0, ROUNDS), MARGIN, ALPHA) == ("slower", "")
+    alike, apart = (judge(estimate_of(theta, 0.0, ROUNDS), MARGIN, LEVELS) for theta in (0.0, 1.0))
+    assert (alike.verdict, alike.size, apart.verdict, apart.size) == ("same", None, "slower", "beyond")
 
 
-def test_a_difference_that_may_be_smaller_than_the_margin_is_said_to_be_there():
-    found = judge(estimated(BOUND - 0.005, BOUND - 0.01), MARGIN, ALPHA)
-    assert found == ("inconclusive", "a difference is there, but not clearly beyond the margin of 5%")
+def test_a_difference_that_may_not_matter_is_said_to_be_there():
+    found = judge(Drawn(BOUND * MATTERS - HAIR, BOUND, BOUND * MATTERS - 2 * HAIR), MARGIN, LEVELS)
+    assert (found.verdict, found.reason) == ("inconclusive", "a difference is there, but it may be far below 5%")
 
 
 def test_noise_is_said_to_be_noise_with_the_rounds_that_it_would_take():
-    noisy = estimated(0.01, 0.2)
-    word, reason = judge(noisy, MARGIN, ALPHA)
-    assert word == "inconclusive"
-    visible, needed = noisy.smallest_visible(ALPHA), noisy.rounds_for(BOUND, ALPHA)
-    assert reason == f"too noisy: 10 rounds show slowdowns from {visible:.0%} on; about {needed} would show 5%"
+    needed = rounds_for(0.05, MARGIN, LEVELS.differ, beyond=ROUNDS)
+    assert needed is not None
+    visible = smallest_slower(0.05, ROUNDS, MARGIN, LEVELS.differ)
+    said = describe_noise(0.05, ROUNDS, MARGIN, LEVELS.differ)
+    assert said == f"too noisy: 10 rounds show slowdowns from {visible:.0%} on; about {needed} would show 5%"
+    assert smallest_slower(0.05, needed, MARGIN, LEVELS.differ) <= MARGIN
+    assert smallest_slower(0.05, needed - 1, MARGIN, LEVELS.differ) > MARGIN
 
 
-def test_an_a_a_comparison_is_called_a_difference_no_more_often_than_alpha_over_all_its_looks():
-    """Fixed seed, a margin too small to shield it; the looks and the split of alpha are those of a run."""
-    draw = np.random.default_rng(20260102)
-    looks, alpha, trials = (6, 10, 15, 20), 0.05, 2000
-    wrong = 0
-    for row in draw.normal(0, 0.03, (trials, looks[-1])):
-        for rounds in looks:
-            found = estimate(dict.fromkeys(range(rounds), 0.0), dict(enumerate(row[:rounds].tolist())))
-            assert found is not None
-            if abs(found.theta) > found.half_width(alpha / len(looks)):
-                assert judge(found, 1e-9, alpha / len(looks))[0] in ("slower", "faster")
-                wrong += 1
-                break
-    assert wrong <= stats.binom.ppf(0.999, trials, alpha)
-    assert wrong > 0, "an error rate of nothing at all is a test that cannot fail"
+def test_no_number_of_rounds_is_foretold_that_nobody_can_know():
+    assert rounds_for(0.5, MARGIN, LEVELS.differ) is None
+    assert describe_noise(0.2, 6, MARGIN, LEVELS.differ).endswith("% on")
+    assert describe_noise(2.0, 6, MARGIN, LEVELS.differ) == "too noisy: 6 rounds do not even show a factor of two"
+
+
+def test_power_is_that_of_the_verdict_and_not_only_of_the_interval():
+    """Where rounds are quiet, what has to be shown is half the margin, and not only a difference from one."""
+    assert smallest_slower(0.0001, 20, MARGIN, LEVELS.differ) == pytest.approx(math.expm1(BOUND * MATTERS), rel=0.01)
 
 
 @pytest.mark.parametrize(

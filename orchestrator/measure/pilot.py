@@ -1,0 +1,87 @@
+"""The pilot: one visit of every case, from which each arm's effort and the length of a round follow."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from statistics import median
+
+from orchestrator.contract import PILOT_ROUND
+from orchestrator.measure.round_range import RoundRange
+from orchestrator.measure.visit import Group, Timed, Visit, Visitor
+from orchestrator.model import Arm, ArmKey, Calibrated, Plan
+from orchestrator.stats import calibrate
+from orchestrator.stats.contrasts import DIFFERENCE_ERROR
+from orchestrator.stats.looks import Stretch, make_schedule
+from orchestrator.stats.verdict import rounds_for, smallest_slower
+from orchestrator.terminal.durations import format_budget
+
+# What rounds differ by even where bursts do not; a pilot of one visit cannot tell it.
+BETWEEN_ROUNDS = 0.02
+
+
+def patient_cases(plan: Plan) -> frozenset[str]:
+    """Return the cases that take the same time according to a claim."""
+    expectations = (expectation for claim in plan.claims for expectation in claim.expectations)
+    pairs = (expectation.pair for expectation in expectations if expectation.effect == "same")
+    return frozenset(label for pair in pairs if pair.metric == "steady" for label, _ in pair.arms)
+
+
+def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may_count: bool) -> Visit:
+    """Visit the cases of a group once, and set the effort of those arms that have none.
+
+    Where every arm did in the pilot what it will do in a round, and nothing disturbed it, the pilot is a round.
+    """
+    visit, progress = visitor.visit(order, PILOT_ROUND), visitor.progress
+    efforts = {
+        arm: calibrate.effort(timed.pilot, patient=arm.case.label in visitor.patient)
+        for arm, timed in visit.timed.items()
+        if arm.key not in progress.efforts
+    }
+    alike = all(_is_alike(visit.timed[arm], effort) for arm, effort in efforts.items())
+    counts = may_count and alike and not visit.cause
+    for arm, effort in efforts.items():
+        progress.efforts[arm.key] = effort
+        visitor.prepared.directory.record(
+            Calibrated(case=arm.case.label, version=arm.version, counts=counts, **asdict(effort))
+        )
+    if counts:
+        progress.rounds.update(case.label for case in group)
+    return visit
+
+
+def _is_alike(timed: Timed, effort: calibrate.Effort) -> bool:
+    """Return whether a pilot did what a round will do; a burst goes on by itself until it is long enough."""
+    return effort.warmup == 0 and effort.bursts == timed.effort.bursts and effort.calls <= calibrate.MOST_BY_ITSELF
+
+
+def visit_s(visit: Visit, efforts: Mapping[ArmKey, calibrate.Effort]) -> float:
+    """Estimate what a visit of these arms takes in a round."""
+    return sum(calibrate.visit_s(timed.pilot, efforts[arm.key]) for arm, timed in visit.timed.items())
+
+
+def typical_spread(visits: Sequence[Visit]) -> float:
+    """Estimate by how much the ratio of two arms will differ from round to round, from the bursts of their pilots."""
+    spreads = [
+        math.sqrt(2 * (BETWEEN_ROUNDS**2 + calibrate.error_of_bursts(timed.pilot) ** 2))
+        for visit in visits
+        for timed in visit.timed.values()
+    ]
+    return median(spreads) if spreads else 0.0
+
+
+def describe_rounds(rounds: RoundRange, fit: int, round_s: float, spread: float, margin: float) -> str:
+    """Say how many rounds fit into the budget, what they can show, and which budget would show the margin."""
+    budget_s, last = rounds.budget_s or 0.0, rounds.looks[-1]
+    count = f"all {last}" if fit >= last else str(fit)
+    said = f"a round takes about {round_s:.0f} s: {count} fit into the budget of {budget_s:.0f} s"
+    fit = min(fit, last)
+    schedule = make_schedule([Stretch(rounds.looks, fit)])
+    if fit < schedule.fewest:
+        return f"{said}, too few to tell anything; give it --budget {format_budget(budget_s + 2 * last * round_s)}"
+    level = schedule.level(fit, DIFFERENCE_ERROR)
+    visible = smallest_slower(spread, fit, margin, level)
+    said = f"{said}; they show differences from about {visible:.0%} on"
+    needed = rounds_for(spread, margin, level, beyond=fit)
+    if visible <= margin or needed is None:
+        return said
+    return f"{said}, and --budget {format_budget(budget_s + (needed - fit) * round_s)} would show {margin:.0%}"

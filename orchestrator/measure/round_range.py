@@ -1,0 +1,24 @@
+"""Which rounds are measured in one go."""
+
+from dataclasses import dataclass
+
+from orchestrator.model import Case, Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundRange:
+    """Rounds that are measured in one go: a run's first rounds, or additional ones.
+
+    Looks are counted from the run's first round. The seed determines the order of these rounds; workloads draw their
+    data from the plan's seed.
+    """
+
+    cases: tuple[Case, ...]
+    looks: tuple[int, ...]
+    budget_s: float | None
+    seed: int
+    first_round: int = 1
+
+
+def first_rounds(plan: Plan) -> RoundRange:
+    return RoundRange(cases=plan.cases, looks=plan.looks, budget_s=plan.budget_s, seed=plan.seed)

@@ -1,0 +1,134 @@
+"""One visit of the cases that are compared with each other: all arms open side by side, and their bursts take turns."""
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from orchestrator.engines import ENGINES
+from orchestrator.machine.host import Witness
+from orchestrator.measure.prepare_run import PreparedRun
+from orchestrator.measure.replicate import LiveReplicate, Progress, Replicates
+from orchestrator.measure.workers import Workers
+from orchestrator.model import Arm, ArmKey, Case, Disturbed, Load, Plan, Watched
+from orchestrator.plan.order import alternating
+from orchestrator.stats.calibrate import BURST_S, Effort, Pilot, first_effort
+from orchestrator.terminal.progress import View
+
+Group = tuple[Case, ...]
+
+
+@dataclass
+class Timed:
+    """What a replicate did in a visit."""
+
+    replicate: int
+    effort: Effort
+    open_s: float
+    bursts_ns: list[tuple[int, ...]] = field(default_factory=list)
+
+    @property
+    def pilot(self) -> Pilot:
+        return Pilot(self.open_s, tuple(self.bursts_ns))
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What each arm did that was measured to its end, and what disturbed the bursts."""
+
+    timed: Mapping[Arm, Timed]
+    cause: str
+    seconds: float
+
+    def disturbed(self, case: Case, number: int, *, redone: bool) -> Disturbed:
+        replicates = tuple(timed.replicate for arm, timed in self.timed.items() if arm.case == case)
+        return Disturbed(case=case.label, round=number, replicates=replicates, cause=self.cause, redone=redone)
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Opens, times and closes the replicates of a visit."""
+
+    prepared: PreparedRun
+    workers: Workers
+    view: View
+    progress: Progress
+    patient: frozenset[str]
+
+    @property
+    def plan(self) -> Plan:
+        return self.prepared.plan
+
+    @property
+    def replicates(self) -> Replicates:
+        return Replicates(self.prepared, self.workers, self.view, self.progress)
+
+    def visit(self, order: Sequence[Arm], number: int, efforts: Mapping[ArmKey, Effort] | None = None) -> Visit:
+        """Measure these arms, side by side unless only one may hold the GPU.
+
+        Without efforts it is a pilot: each arm makes what its second call suggests.
+        """
+        begun = time.monotonic()
+        timed: dict[Arm, Timed] = {}
+        causes = []
+        for position, together in enumerate([[arm] for arm in order] if self.plan.exclusive else [order]):
+            of_these, cause = self._side_by_side(together, number, position, efforts)
+            timed |= of_these
+            causes += [cause] if cause else []
+        return Visit(timed, next(iter(causes), ""), time.monotonic() - begun)
+
+    def _side_by_side(
+        self, order: Sequence[Arm], number: int, first: int, efforts: Mapping[ArmKey, Effort] | None
+    ) -> tuple[dict[Arm, Timed], str]:
+        """Measure these arms with all of them open at once and their bursts alternating.
+
+        `first` is the position of the first arm in the visit.
+        """
+        live: dict[Arm, LiveReplicate] = {}
+        timed: dict[Arm, Timed] = {}
+        for position, arm in enumerate(order, first):
+            self.view.measuring(arm.version, arm.case, number)
+            effort = efforts[arm.key] if efforts is not None else None
+            begun = time.monotonic()
+            replicate = self.replicates.open(arm, number, position=position, warmup=effort.warmup if effort else 0)
+            if replicate is None:
+                continue
+            effort = effort or first_effort(replicate.second_ns / 1e9, patient=arm.case.label in self.patient)
+            live[arm], timed[arm] = replicate, Timed(replicate.number, effort, time.monotonic() - begun)
+        opened = [arm for arm in order if arm in live]
+        cause = self._bursts(opened, number, live, timed)
+        for arm, replicate in live.items():
+            if not replicate.close():
+                timed.pop(arm, None)
+        return timed, cause
+
+    def _bursts(
+        self, order: Sequence[Arm], number: int, live: dict[Arm, LiveReplicate], timed: dict[Arm, Timed]
+    ) -> str:
+        """Let the bursts of all arms take turns over the visit; return what disturbed them."""
+        witness, own_ns = self._witness(order), 0
+        for arm in alternating(order, lambda arm: timed[arm].effort.bursts):
+            if arm not in live:
+                continue
+            burst = live[arm].burst(timed[arm].effort.calls, BURST_S)
+            witness.look()
+            if burst is None:
+                del live[arm], timed[arm]
+                continue
+            own_ns += burst.cpu_ns
+            timed[arm].bursts_ns.append(burst.walls_ns)
+        meanwhile = witness.meanwhile(own_ns / 1e9)
+        cases = tuple(dict.fromkeys(arm.case.label for arm in order))
+        if meanwhile:
+            load = Load(cases=cases, round=number, foreign=meanwhile.foreign_cores, steal=meanwhile.steal_share)
+            self.prepared.directory.record(load)
+        if spans := witness.spans():
+            self.prepared.directory.record(Watched(cases=cases, round=number, cards=spans))
+        return witness.disturbance(meanwhile)
+
+    def _witness(self, order: Iterable[Arm]) -> Witness:
+        # Containers are the engine's children, which this process's affinity does not bind.
+        cpus = self.plan.cpus or (None if ENGINES[self.plan.engine].detached else os.sched_getaffinity(0))
+        clients = [self.workers.client(version) for version in {version for _, version in order}]
+        groups = [client.pid for client in clients if client and client.pid]
+        return Witness.begin(cpus, self.plan.gpus if self.plan.device == "gpu" else None, groups)

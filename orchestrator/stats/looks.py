@@ -1,0 +1,159 @@
+"""The looks at a run, and the level at which each of them judges.
+
+A run is judged several times while it goes on, and each look could be fooled. What all looks together may be fooled is
+spent little by little: the first ones get the least. How much a look can add to what was spent before it depends on how
+alike the looks are. For t statistics of normal differences that is known exactly, because the sequence of the t
+statistics of growing samples is a Markov chain.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy import optimize, special
+
+# The share of the error that is spent after a share of the rounds is that share to this power.
+POWER = 1.5
+# What a look that a budget or an interrupt causes may spend of the error that is left; the rest is for more rounds.
+AT_A_STOP = 0.5
+# With fewer rounds than this an interval says nothing.
+FEWEST_ROUNDS = 4
+# For these errors of all looks together levels are computed, and interpolated between them.
+ERRORS = (1e-5, 1e-4, 1e-3, 0.005, 0.025, 0.05, 0.1, 0.5)
+# How finely the chain is divided: levels are exact to one percent.
+CELLS, NODES = 80, 32
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Rounds that were planned in one go: their looks, and the round after which something else ended them."""
+
+    looks: tuple[int, ...]
+    stopped: int | None = None
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The rounds after which a run is judged, and the share of the error spent by then."""
+
+    looks: tuple[int, ...]
+    spent: tuple[float, ...]
+
+    @property
+    def fewest(self) -> int:
+        """The smallest number of rounds that is judged: a first look of several was planned to be one."""
+        return min(FEWEST_ROUNDS, self.looks[0]) if len(self.looks) > 1 else FEWEST_ROUNDS
+
+    def level(self, rounds: int, error: float) -> float:
+        """Return the level of the look that judges so many rounds, if all looks share this error."""
+        levels = self._levels(rounds)
+        return math.exp(float(np.interp(math.log(error), np.log(ERRORS), np.log(levels))))
+
+    def adjust(self, p: float, rounds: int) -> float:
+        """Return the smallest error of all looks with which a look at so many rounds finds this p significant."""
+        levels = self._levels(rounds)
+        if p <= levels[0]:
+            return p * ERRORS[0] / levels[0]
+        if p >= levels[-1]:
+            return min(1.0, p * ERRORS[-1] / levels[-1])
+        return math.exp(float(np.interp(math.log(p), np.log(levels), np.log(ERRORS))))
+
+    def _levels(self, rounds: int) -> tuple[float, ...]:
+        index = next((index for index, look in enumerate(self.looks) if look >= rounds), len(self.looks) - 1)
+        return tuple(of_error[index] for of_error in _levels_by_error(self))
+
+
+def make_schedule(stretches: Iterable[Stretch]) -> Schedule:
+    """Return the looks of a run: those planned, and one where rounds ended before they were decided."""
+    looks: list[int] = []
+    spent: list[float] = []
+    begin, before = 0, 0.0
+    for stretch in stretches:
+        last = stretch.looks[-1]
+        stop = last if stretch.stopped is None else stretch.stopped
+        if before >= 1 or last <= begin:
+            break
+        for look in stretch.looks:
+            if begin < look < stop or (look == stop == last):
+                looks.append(look)
+                spent.append(before + (1 - before) * ((look - begin) / (last - begin)) ** POWER)
+        if begin < stop < last and stop >= FEWEST_ROUNDS:
+            so_far = spent[-1] if spent else 0.0
+            looks.append(stop)
+            spent.append(so_far + (1 - so_far) * AT_A_STOP)
+        begin, before = (looks[-1], spent[-1]) if looks else (0, 0.0)
+    if not looks:
+        # Too few rounds for any look: whatever there is would be the first.
+        return Schedule((FEWEST_ROUNDS,), (AT_A_STOP,))
+    return Schedule(tuple(looks), tuple(spent))
+
+
+@cache
+def _levels_by_error(schedule: Schedule) -> tuple[tuple[float, ...], ...]:
+    return tuple(exact_levels(schedule.looks, [error * share for share in schedule.spent]) for error in ERRORS)
+
+
+def exact_levels(looks: Sequence[int], spent: Sequence[float]) -> tuple[float, ...]:
+    """Return the two-sided level of each look at which so much error is spent by then, if nothing differs.
+
+    The chain is followed in r, the sum divided by the root of n times the sum of squares: it lies between -1 and 1, and
+    t is a function of it and n. Those who are not yet called different are kept as cells of a grid.
+    """
+    levels = [spent[0]]
+    limit = _r_of_level(spent[0], looks[0])
+    edges = np.linspace(-limit, limit, CELLS + 1)
+    mass = np.diff(special.stdtr(looks[0] - 1, _t_of_r(edges, looks[0])))
+    for before, now, earlier, later in zip(looks, looks[1:], spent, spent[1:], strict=False):
+        middles = (edges[1:] + edges[:-1]) / 2
+
+        def excess(limit: float, at: Any = middles, own: Any = mass, n: int = before, m: int = now) -> float:
+            below = _step(np.array([-limit, limit]), at, n, m)
+            return float((1 - below[1] + below[0]) @ own)
+
+        allowed = later - earlier
+        limit = optimize.brentq(lambda r, f=excess, a=allowed: f(r) - a, 1e-6, 1 - 1e-9, xtol=1e-9)
+        level = float(2 * special.stdtr(now - 1, -_t_of_r(limit, now)))
+        # It can be no less than what is new, and no more than all; of tiny errors the cells are too coarse to tell.
+        levels.append(min(max(level, allowed), later))
+        edges = np.linspace(-limit, limit, CELLS + 1)
+        mass = np.diff(_step(edges, middles, before, now) @ mass)
+    return tuple(levels)
+
+
+def _step(limits: Any, sources: Any, before: int, now: int) -> Any:
+    """Return the probability that r is below each limit after `now` rounds, from each source after `before` rounds.
+
+    A sample of normal values is a random direction. Of its length, `kept` is the share that the earlier rounds have;
+    the rest is that of the new ones, and their sum is its projection on one direction.
+    """
+    more = now - before
+    middles = (np.arange(NODES) + 0.5) / NODES
+    squares = special.betaincinv(before / 2, more / 2, middles)
+    kept, rest = np.sqrt(squares), np.sqrt(1 - squares)
+    reached = limits[:, None, None] - math.sqrt(before / now) * sources[None, :, None] * kept
+    return _projection(more, reached / (math.sqrt(more / now) * rest)).mean(axis=-1)
+
+
+def _projection(dimensions: int, limit: Any) -> Any:
+    """Return the probability that one coordinate of a random direction is below a limit."""
+    if dimensions == 1:
+        return np.where(limit >= 1, 1.0, np.where(limit >= -1, 0.5, 0.0))
+    limit = np.clip(limit, -1, 1)
+    if dimensions == 2:
+        return 0.5 + np.arcsin(limit) / math.pi
+    if dimensions == 3:
+        return (1 + limit) / 2
+    half = (dimensions - 1) / 2
+    return special.betainc(half, half, (1 + limit) / 2)
+
+
+def _t_of_r(r: Any, rounds: int) -> Any:
+    return r * math.sqrt(rounds - 1) / np.sqrt(1 - r * r)
+
+
+def _r_of_level(level: float, rounds: int) -> float:
+    t = float(special.stdtrit(rounds - 1, 1 - level / 2))
+    return t / math.sqrt(rounds - 1 + t * t)

@@ -1,0 +1,101 @@
+"""What each look may spend: exact by simulation, whatever ends the rounds, and readable in both directions."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from orchestrator.stats.looks import FEWEST_ROUNDS, Schedule, Stretch, make_schedule
+
+LOOKS = (4, 6, 8, 10, 13, 16, 20)
+WHOLE = make_schedule([Stretch(LOOKS)])
+# Whole runs, runs that a budget ended, and runs that went on after it.
+STRETCHES = {
+    "to the end": [Stretch(LOOKS)],
+    "stopped": [Stretch(LOOKS, 7)],
+    "stopped at a look": [Stretch(LOOKS, 8)],
+    "continued": [Stretch(LOOKS, 5), Stretch((6, 8, 10, 13, 16, 20))],
+    "stopped twice": [Stretch(LOOKS, 5), Stretch((6, 8, 10, 13, 16, 20), 11)],
+    "one look": [Stretch((10,))],
+    "of an earlier release": [Stretch((6, 10, 15, 20))],
+}
+
+
+def called_different(schedule: Schedule, error: float, trials: int = 100_000) -> list[float]:
+    """The share of runs without any difference that are called different by each look, by simulation."""
+    values = np.random.default_rng(20261122).normal(size=(trials, schedule.looks[-1]))
+    alive, shares = np.ones(trials, bool), []
+    for look in schedule.looks:
+        seen = values[:, :look]
+        t = seen.mean(axis=1) / (seen.std(axis=1, ddof=1) / math.sqrt(look))
+        alive &= 2 * special.stdtr(look - 1, -np.abs(t)) > schedule.level(look, error)
+        shares.append(1 - float(alive.mean()))
+    return shares
+
+
+@pytest.mark.parametrize("name", STRETCHES)
+@pytest.mark.parametrize("error", [0.05, 0.023])
+def test_each_look_spends_its_share_and_no_more(name: str, error: float):
+    """Fixed seed; the bounds leave a right implementation one failure in a thousand seeds a look."""
+    schedule, trials = make_schedule(STRETCHES[name]), 100_000
+    for share, spent in zip(called_different(schedule, error, trials), schedule.spent, strict=True):
+        fewest, most = stats.binom.interval(0.999, trials, error * spent)
+        assert fewest <= share * trials <= most
+
+
+def test_a_run_to_its_last_look_spends_everything():
+    assert WHOLE.looks == LOOKS
+    assert WHOLE.spent[-1] == 1
+    assert list(WHOLE.spent) == sorted(WHOLE.spent)
+
+
+def test_the_first_look_is_at_its_own_share():
+    assert WHOLE.level(4, 0.05) == pytest.approx(0.05 * (4 / 20) ** 1.5)
+
+
+def test_a_look_gets_more_than_the_difference_of_the_shares():
+    """Looks at nearly the same rounds are fooled together, so the sum of their levels is more than the error."""
+    levels = [WHOLE.level(look, 0.05) for look in LOOKS]
+    assert sum(levels) > 0.05
+    assert max(levels) < 0.05
+
+
+def test_a_budget_spends_half_of_what_is_left_and_more_rounds_the_rest():
+    stopped = make_schedule([Stretch(LOOKS, 7)])
+    assert stopped.looks == (4, 6, 7)
+    assert stopped.spent[-1] == pytest.approx((1 + (6 / 20) ** 1.5) / 2)
+    assert stopped.level(7, 0.05) > 3 * WHOLE.level(8, 0.05)
+    continued = make_schedule([Stretch(LOOKS, 7), Stretch((8, 10, 13, 16, 20))])
+    assert continued.looks == (4, 6, 7, 8, 10, 13, 16, 20)
+    assert continued.spent[:3] == stopped.spent
+    assert continued.spent[-1] == 1
+
+
+def test_rounds_that_are_too_few_to_be_judged_spend_nothing():
+    early = make_schedule([Stretch(LOOKS, 3), Stretch(LOOKS)])
+    assert early == WHOLE
+    assert make_schedule([Stretch(LOOKS, 1)]).looks == (FEWEST_ROUNDS,)
+
+
+def test_exploratory_rounds_have_nothing_left_to_spend():
+    assert make_schedule([Stretch(LOOKS), Stretch((30,))]) == WHOLE
+
+
+def test_rounds_between_two_looks_are_judged_by_the_next_one():
+    assert WHOLE.level(7, 0.05) == WHOLE.level(8, 0.05)
+    assert WHOLE.level(30, 0.05) == WHOLE.level(20, 0.05)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("error", [1e-7, 1e-4, 0.002, 0.023, 0.05, 0.4])
+def test_a_p_at_the_level_of_an_error_is_worth_that_error(look: int, error: float):
+    if error >= 1e-5:
+        assert WHOLE.adjust(WHOLE.level(look, error), look) == pytest.approx(error, rel=1e-6)
+    assert WHOLE.adjust(error, look) >= error
+    assert WHOLE.adjust(1.0, look) == 1.0
+
+
+def test_fewest_rounds_are_those_of_a_first_look_that_was_planned():
+    assert make_schedule([Stretch((3, 6, 10, 15, 20))]).fewest == 3
+    assert WHOLE.fewest == make_schedule([Stretch((2,))]).fewest == FEWEST_ROUNDS
