@@ -108,12 +108,15 @@ def _values(path: Path, name: str, values: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """A named list of cases, and how long measuring them may take unless the user says otherwise."""
+    """A named list of cases, and how long measuring each arm may take unless the user says otherwise."""
 
     name: str
     summary: str
     cases: tuple[str, ...]
-    budget_s: float | None
+    arm_budget_s: float | None
+
+    def budget_s(self, arms: int) -> float | None:
+        return None if self.arm_budget_s is None else self.arm_budget_s * arms
 
 
 def suite(name: str) -> Suite:
@@ -131,7 +134,7 @@ def all_suites() -> dict[str, Suite]:
             name=name,
             summary=entry["summary"],
             cases=tuple(everything if entry["cases"] == ["*"] else entry["cases"]),
-            budget_s=entry.get("budget_s"),
+            arm_budget_s=entry.get("arm_budget_s"),
         )
         for name, entry in table.items()
     }

@@ -74,10 +74,18 @@ def _workloads() -> Listing:
 
 def _suites() -> Listing:
     from orchestrator.catalog import workloads
+    from orchestrator.catalog.selectors import select_cases
 
-    suites = workloads.all_suites()
+    suites, known = workloads.all_suites(), workloads.all_workloads()
     objects: list[dict[str, object]] = [
-        {"suite": suite.name, "summary": suite.summary, "cases": list(suite.cases), "budget_s": suite.budget_s}
+        {
+            "suite": suite.name,
+            "summary": suite.summary,
+            "cases": list(suite.cases),
+            "arm_budget_s": suite.arm_budget_s,
+            # Of three versions.
+            "budget_s": suite.budget_s(3 * len(select_cases((), suite.cases, known))),
+        }
         for suite in suites.values()
     ]
     rows = [(suite.name, "\n".join([suite.summary, *suite.cases])) for suite in suites.values()]

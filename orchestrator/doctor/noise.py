@@ -107,7 +107,7 @@ def _remedy(seen: Examination) -> str:
     enough = (
         rounds
         for rounds in range(LAST_LOOK, MOST_ROUNDS + 1)
-        if smallest_slower(estimate.spread, rounds, MARGIN, DIFFERENCE_ERROR) <= MARGIN
+        if smallest_slower(estimate.spread, rounds, MARGIN, Levels(ALPHA, DIFFERENCE_ERROR)) <= MARGIN
     )
     margin = math.ceil(_smallest(estimate, BUDGETED) * 100)
     offers = [
@@ -247,7 +247,7 @@ def _levels(rounds: int) -> Levels:
 
 
 def _smallest(estimate: Estimate, rounds: int) -> float:
-    return smallest_slower(estimate.spread, rounds, MARGIN, _levels(rounds).differ)
+    return smallest_slower(estimate.spread, rounds, MARGIN, _levels(rounds))
 
 
 def _schedule() -> Schedule:

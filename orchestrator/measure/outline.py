@@ -5,15 +5,15 @@ from orchestrator.model import Plan
 from orchestrator.plan.pairs import TREND_FROM
 from orchestrator.terminal.durations import format_minutes
 
-# Half a second of building, warming up and calls; measured on two cores with the quick suite. A separate process or
+# Building, warming up and calls of a replicate; measured on two cores with the quick suite. A separate process or
 # container imports TensorFlow first.
-REPLICATE_S, ISOLATED_S = 0.6, 3.0
+REPLICATE_S, ISOLATED_S = 0.8, 3.0
 # A worker that has imported TensorFlow, and what its replicate adds: 0.22 to 0.36 and 0.1 to 0.2 were seen.
 RESIDENT_GB = 0.5
 
 
 def outline(plan: Plan) -> str:
-    rounds = f"{plan.looks[0]} to {plan.looks[-1]} rounds" if len(plan.looks) > 1 else f"{plan.looks[0]} rounds"
+    rounds = f"up to {plan.looks[-1]} rounds" if len(plan.looks) > 1 else f"{plan.looks[0]} rounds"
     what = f"{len(plan.cases)} cases x {len(plan.versions)} versions"
     if plan.claims:
         what = f"{len(plan.claims)} claims, {len(plan.arms())} arms in {len(plan.versions)} versions"
@@ -21,16 +21,15 @@ def outline(plan: Plan) -> str:
 
 
 def _minutes(plan: Plan) -> str:
-    """Estimate how long the run takes.
+    """Say how long the run takes at most or, without a budget, about how long.
 
-    A replicate that a claim names takes milliseconds or half a minute, so with claims only the budget is known.
+    A replicate takes milliseconds or half a minute: only the pilot tells.
     """
-    if plan.claims and plan.budget_s:
+    if plan.budget_s:
         return f"at most {format_minutes(plan.budget_s)}"
     each = REPLICATE_S if plan.isolation == "fork" else ISOLATED_S
     took = (len(plan.arms()) * (looks + 1) * each for looks in (plan.looks[0], plan.looks[-1]))
-    estimates = (format_minutes(min(seconds, plan.budget_s or seconds)) for seconds in took)
-    return f"about {' to '.join(dict.fromkeys(estimates))}"
+    return f"about {' to '.join(dict.fromkeys(map(format_minutes, took)))}"
 
 
 def _memory(plan: Plan) -> str:

@@ -9,10 +9,11 @@ from orchestrator.contract import PILOT_ROUND
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.visit import Group, Timed, Visit, Visitor
 from orchestrator.model import Arm, ArmKey, Calibrated, Plan
+from orchestrator.plan.pairs import ALPHA
 from orchestrator.stats import calibrate
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR
 from orchestrator.stats.looks import Stretch, make_schedule
-from orchestrator.stats.verdict import rounds_for, smallest_slower
+from orchestrator.stats.verdict import Levels, rounds_for, smallest_slower
 from orchestrator.terminal.durations import format_budget
 
 # What rounds differ by even where bursts do not; a pilot of one visit cannot tell it.
@@ -78,10 +79,10 @@ def describe_rounds(rounds: RoundRange, fit: int, round_s: float, spread: float,
     schedule = make_schedule([Stretch(rounds.looks, fit)])
     if fit < schedule.fewest:
         return f"{said}, too few to tell anything; give it --budget {format_budget(budget_s + 2 * last * round_s)}"
-    level = schedule.level(fit, DIFFERENCE_ERROR)
-    visible = smallest_slower(spread, fit, margin, level)
+    levels = Levels(schedule.level(fit, ALPHA), schedule.level(fit, DIFFERENCE_ERROR))
+    visible = smallest_slower(spread, fit, margin, levels)
     said = f"{said}; they show differences from about {visible:.0%} on"
-    needed = rounds_for(spread, margin, level, beyond=fit)
+    needed = rounds_for(spread, margin, levels, beyond=fit)
     if visible <= margin or needed is None:
         return said
     return f"{said}, and --budget {format_budget(budget_s + (needed - fit) * round_s)} would show {margin:.0%}"

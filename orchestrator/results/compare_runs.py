@@ -112,8 +112,8 @@ def _change(
         return replace(change, reason=f"no ratio in the {which} run: {contrast.reason}"), None
     across = Across(before, after)
     judgement = judge(across, margin, Levels(ALPHA, ALPHA))
-    reason, width = judgement.reason, judgement.half_width
-    if judgement.verdict == "inconclusive" and not reason:
+    reason, width = "", judgement.half_width
+    if judgement.verdict == "inconclusive":
         reason = f"too noisy: these rounds show changes from {across.smallest_visible(ALPHA):.0%} on"
     return replace(
         change,

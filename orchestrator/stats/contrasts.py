@@ -9,7 +9,7 @@ from orchestrator.stats.drift import paired_drift
 from orchestrator.stats.looks import Schedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate, estimate
 from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
-from orchestrator.stats.verdict import MATTERS, Judgement, Levels, describe_noise, judge, seed_percent, smallest_slower
+from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge, seed_percent, smallest_slower
 
 # The log of a metric by round, by case label, version and metric.
 Samples = Mapping[tuple[str, str, Metric], dict[int, float]]
@@ -148,7 +148,7 @@ class _Judge:
             verdict=judgement.verdict,
             size=judgement.size,
             reason=self._reason(judgement, rounds, margin, levels),
-            mde=smallest_slower(found.spread, found.rounds, margin, levels.differ),
+            mde=smallest_slower(found.spread, found.rounds, margin, levels),
         )
 
     def _add_cpu(self, contrast: Contrast, level: float) -> Contrast:
@@ -168,12 +168,12 @@ class _Judge:
         return self.plan.margin if pair.margin is None else pair.margin
 
     def _reason(self, judgement: Judgement, rounds: Measured, margin: float, levels: Levels) -> str:
-        if judgement.verdict != "inconclusive" or judgement.reason:
-            return judgement.reason
+        if judgement.verdict != "inconclusive":
+            return ""
         alone = judge(rounds.estimate, margin, self._levels(rounds, DIFFERENCE_ERROR))
         if alone.verdict != "inconclusive":
             return f"one of {len(self.plan.pairs)} comparisons: so many would show such a difference by chance"
-        return describe_noise(rounds.estimate.spread, rounds.estimate.rounds, margin, levels.differ)
+        return describe_noise(rounds.estimate.spread, rounds.estimate.rounds, margin, levels)
 
     def _doubt(self, contrast: Contrast, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:
         """Return why a verdict is not to be believed, whatever the rounds say, or ''."""
@@ -194,7 +194,7 @@ class _Judge:
             return ""
         baseline, candidate = (self.beside.rises.get(key, {}) for key in contrast.pair.arms)
         drift = paired_drift(baseline, candidate)
-        bound = math.log1p(self._margin(contrast.pair)) * (1.0 if contrast.verdict == "same" else MATTERS)
+        bound = math.log1p(self._margin(contrast.pair)) * (1.0 if contrast.verdict == "same" else 0.5)
         if drift and abs(drift.rise) > abs(abs(math.log(contrast.ratio)) - bound):
             return f"the ratio has {drift}"
         return ""

@@ -57,7 +57,7 @@ class Estimate:
 
     @property
     def freedom(self) -> int:
-        return self.rounds - 2 * self.trimmed - 1
+        return freedom_of(self.rounds)
 
     @cached_property
     def _ordered(self) -> tuple[float, ...]:
@@ -100,9 +100,8 @@ def trimmed_of(rounds: int) -> int:
     return int(TRIMMED * rounds) if rounds >= TRIM_FROM else 0
 
 
-def smallest_visible(spread: float, rounds: int, level: float) -> float:
-    """Return the log ratio that so many rounds of this spread find different with a probability of POWER."""
-    return detectable(level, rounds - 2 * trimmed_of(rounds) - 1) * spread / math.sqrt(rounds)
+def freedom_of(rounds: int) -> int:
+    return rounds - 2 * trimmed_of(rounds) - 1
 
 
 def estimate(baseline: dict[int, float], candidate: dict[int, float]) -> Estimate | None:

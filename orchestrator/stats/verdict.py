@@ -5,11 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from orchestrator.model import Size, VerdictName
-from orchestrator.stats.paired import POWER, quantile, smallest_visible
+from orchestrator.stats.paired import POWER, detectable, freedom_of, quantile
 
-# A difference that matters is beyond this share of the margin. At the margin itself, what is exactly as slow as the
-# margin would be called slower as often as not, however many rounds there are.
-MATTERS = 0.5
 # More rounds than this are not worth promising: what two dozen rounds say of hundreds is a guess.
 MOST_PROMISED = 60
 # Beyond a factor of two there is no slowdown that is worth a figure.
@@ -33,7 +30,6 @@ class Judgement:
     verdict: VerdictName
     size: Size | None
     half_width: float
-    reason: str = ""
 
 
 class Estimated(Protocol):
@@ -46,7 +42,11 @@ class Estimated(Protocol):
 
 
 def judge(estimate: Estimated, margin: float, levels: Levels) -> Judgement:
-    """Judge an estimate against the margin; an inconclusive verdict without a reason is due to a lack of data."""
+    """Judge an estimate against the margin.
+
+    An interval inside the margin shows sameness, one that excludes 1 a difference. What is called slower or faster is
+    therefore beyond half the margin, because otherwise its interval would lie inside.
+    """
     bound, distance = math.log1p(margin), abs(estimate.theta)
     width = estimate.half_width(levels.same)
     if distance + width < bound:
@@ -54,31 +54,33 @@ def judge(estimate: Estimated, margin: float, levels: Levels) -> Judgement:
     width = estimate.half_width(levels.differ)
     if distance <= width:
         return Judgement("inconclusive", None, width)
-    if distance < bound * MATTERS:
-        return Judgement("inconclusive", None, width, f"a difference is there, but it may be far below {margin:.0%}")
     size: Size = "beyond" if distance - width >= bound else "clear"
     return Judgement("slower" if estimate.theta > 0 else "faster", size, width)
 
 
-def smallest_slower(spread: float, rounds: int, margin: float, level: float) -> float:
-    """Return the slowdown that so many rounds of this spread call slower with a probability of POWER."""
-    certain = smallest_visible(spread, rounds, level)
-    matters = math.log1p(margin) * MATTERS + quantile(POWER, rounds - 1) * spread / math.sqrt(rounds)
-    return math.expm1(max(certain, matters))
+def smallest_slower(spread: float, rounds: int, margin: float, levels: Levels) -> float:
+    """Return the slowdown that so many rounds of this spread call slower with a probability of POWER.
+
+    It has to be found different, and not to be so certain to lie inside the margin that it is only slightly slower.
+    """
+    error, freedom = spread / math.sqrt(rounds), freedom_of(rounds)
+    certain = detectable(levels.differ, freedom) * error
+    not_slight = math.log1p(margin) + (quantile(POWER, freedom) - quantile(1 - levels.same / 2, freedom)) * error
+    return math.expm1(max(certain, not_slight))
 
 
-def rounds_for(spread: float, margin: float, level: float, beyond: int = 1) -> int | None:
+def rounds_for(spread: float, margin: float, levels: Levels, beyond: int = 1) -> int | None:
     """Return how many rounds call a slowdown of the margin slower, or None if that is too many to be foretold."""
     wanted = range(beyond + 1, MOST_PROMISED + 1)
-    return next((rounds for rounds in wanted if smallest_slower(spread, rounds, margin, level) <= margin), None)
+    return next((rounds for rounds in wanted if smallest_slower(spread, rounds, margin, levels) <= margin), None)
 
 
-def describe_noise(spread: float, rounds: int, margin: float, level: float) -> str:
+def describe_noise(spread: float, rounds: int, margin: float, levels: Levels) -> str:
     """Say what so many rounds can show, and how many would show the margin."""
-    visible = smallest_slower(spread, rounds, margin, level)
+    visible = smallest_slower(spread, rounds, margin, levels)
     if visible > MOST_TOLD:
         return f"too noisy: {rounds} rounds do not even show a factor of two"
-    needed = rounds_for(spread, margin, level, beyond=rounds)
+    needed = rounds_for(spread, margin, levels, beyond=rounds)
     more = f"; about {needed} would show {margin:.0%}" if needed else ""
     return f"too noisy: {rounds} rounds show slowdowns from {visible:.0%} on{more}"
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tools.docs.claims_page import claims_page
 from tools.docs.gpu_page import gpu_page
+from tools.docs.verdicts_picture import verdicts_picture
 from tools.docs.versions_page import versions_page
 from tools.docs.workloads_page import workloads_page
 
@@ -14,6 +15,7 @@ PAGES = {
     "workloads.md": workloads_page,
     "claims.md": claims_page,
     "versions.md": versions_page,
+    "verdicts.svg": verdicts_picture,
     "gpu.md": lambda: gpu_page((DOCS / "gpu.md").read_text()),
 }
 

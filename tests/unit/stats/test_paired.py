@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orchestrator.stats.paired import POWER, Estimate, estimate, smallest_visible
+from orchestrator.stats.paired import POWER, Estimate, detectable, estimate
 
 ALPHA = 0.0125
 
@@ -103,16 +103,10 @@ def test_the_smallest_visible_effect_is_seen_nine_times_in_ten(rounds: int):
     trials, spread = 3000, 0.03
     # Their mean square, because the variance is what few rounds estimate without bias.
     noise = draws(draw, 0.0, spread, trials, rounds)
-    effect = math.sqrt(fmean(smallest_visible(found.spread, rounds, ALPHA) ** 2 for found in noise))
+    effect = math.sqrt(fmean((detectable(ALPHA, found.freedom) * found.standard_error) ** 2 for found in noise))
     seen = sum(found.theta > found.half_width(ALPHA) for found in draws(draw, effect, spread, trials, rounds))
     assert seen / trials == pytest.approx(POWER, abs=0.02)
 
 
 def draws(draw: np.random.Generator, effect: float, spread: float, trials: int, rounds: int) -> list[Estimate]:
     return [Estimate(tuple(row)) for row in draw.normal(effect, spread, (trials, rounds)).tolist()]
-
-
-def test_more_rounds_and_less_noise_show_smaller_effects():
-    visible = [smallest_visible(0.05, rounds, ALPHA) for rounds in (3, 6, 9, 20)]
-    assert visible == sorted(visible, reverse=True)
-    assert smallest_visible(0.01, 6, ALPHA) < smallest_visible(0.05, 6, ALPHA)
