@@ -74,6 +74,11 @@ EXAMPLES = (
 
 
 def query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
+    with _endable():
+        return _query(sql, read, events)
+
+
+def _query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
     import duckdb
 
     connection = duckdb.connect(
@@ -95,13 +100,12 @@ def query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET lock_configuration = true")
         try:
-            with _endable():
-                statements = connection.extract_statements(sql)
-                if len(statements) != 1:
-                    raise UsageError(f"a query is one SELECT, and this is {len(statements)}; {_name_views()}")
-                if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
-                    raise UsageError("a query only reads: one SELECT; what was measured is never changed")
-                return _read(connection.sql(sql))
+            statements = connection.extract_statements(sql)
+            if len(statements) != 1:
+                raise UsageError(f"a query is one SELECT, and this is {len(statements)}; {_name_views()}")
+            if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+                raise UsageError("a query only reads: one SELECT; what was measured is never changed")
+            return _read(connection.sql(sql))
         except duckdb.Error as error:
             raise _explain_error(error, sql) from error
 
@@ -110,7 +114,8 @@ def query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
 def _endable() -> Iterator[None]:
     """Let signals end the process during a query.
 
-    Deep in a query, duckdb may ignore signals for hours. Ending the process loses nothing.
+    Deep in a query, duckdb may ignore signals for hours, and its import turns an interrupt into an error of its own.
+    Ending the process loses nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -222,8 +222,11 @@ def test_a_query_that_takes_for_ever_ends_with_the_signal(history: Path):
             assert process.poll() is None
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        # In its last imports or deep in the query.
-        assert process.wait(20) in (130, -signal.SIGTERM)
+        try:
+            # In its last imports or deep in the query.
+            assert process.wait(20) in (130, -signal.SIGTERM)
+        finally:
+            process.kill()
 
 
 def test_a_run_is_imported_once(call, history: Path, run: Path):
