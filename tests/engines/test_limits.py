@@ -35,8 +35,8 @@ def streams(run: Path) -> list[str]:
 
 
 def a_stream_a_replicate(run: Path) -> bool:
-    """A pilot and two rounds, and perhaps one that was redone: a stream each."""
-    return len(streams(run)) == len(told(run)) >= 3 * 2 and set(streams(run)) == set(VERSIONS)
+    """Two rounds, and perhaps a pilot that is none of them, or one that was redone: a stream each."""
+    return len(streams(run)) == len(told(run)) >= 2 * 2 and set(streams(run)) == set(VERSIONS)
 
 
 @pytest.fixture(scope="module")

@@ -79,7 +79,7 @@ def test_the_table_says_what_was_expected(tfcompare: str, run: Path) -> None:
 
 
 def test_the_same_on_docker(tfcompare: str, docker_base: str, tmp_path: Path) -> None:
-    flags = ("--engine", "docker", "--base", docker_base, "--rounds", "3", "--out", tmp_path / "run")
+    flags = ("--engine", "docker", "--base", docker_base, "--rounds", "4", "--out", tmp_path / "run")
     found = reproduced(tfcompare, "predict-after-compile", "non-strict-execution", *flags)
     assert {claim["verdict"] for claim in found.values()} == {"reproduced"}
 
