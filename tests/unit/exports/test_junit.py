@@ -38,7 +38,7 @@ def test_slower_fails_with_ratio_and_interval(suites: dict[str, junitparser.Test
     (failure,) = test.result
     assert isinstance(failure, junitparser.Failure)
     assert failure.type == "slower"
-    assert failure.message.startswith("slower 4.00x (3.99-4.01) against 1.14.0")
+    assert failure.message.startswith("slower 4.00x (3.98-4.01) against 1.14.0")
     assert failure.text == failure.message
     assert test.time == pytest.approx(0.040, rel=0.01)
     assert test.classname == "tfcompare.power"

@@ -81,7 +81,7 @@ def test_a_machine_that_hides_differences_is_told_before_the_verdicts(
     run = run_directory(tmp_path / "run", plan([A, B, case("c")]))
     scattered(run, spread, rounds)
     warnings = judge_run(run).warnings
-    assert [warning.startswith("A NOISY MACHINE: in 3 of 3 contrasts") for warning in warnings] == [True] * told
+    assert [warning.startswith("A NOISY MACHINE: in 3 of 3 comparisons, ") for warning in warnings] == [True] * told
 
 
 def watched(number: int, slowest: int | None, fastest: int | None, *reasons: str, celsius: int | None = 60) -> Watched:

@@ -11,10 +11,11 @@ from functools import cache, partial
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from orchestrator.model import Comparison
+from orchestrator.model import Comparison, VerdictName
 from orchestrator.reports import html
 from orchestrator.reports.columns import MARKS
 from orchestrator.reports.html.escape import escape_value, round_figure, script_data
@@ -111,8 +112,8 @@ def words(element: Element) -> str:
 
 def test_every_verdict_is_told_by_word_and_mark(measured: Element):
     table = words(with_id(measured, "results"))
-    for verdict, mark in MARKS.items():
-        assert f"{mark} {verdict}" in table
+    for verdict in get_args(VerdictName):
+        assert f"{MARKS[verdict]} {verdict}" in table
     assert f"{OTHERS['refused']} refused" in table
     assert f"{OTHERS['baseline']} baseline" in table
     assert f"{OTHERS['died']} died" in words(with_id(measured, "missing"))
