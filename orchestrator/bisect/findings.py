@@ -99,5 +99,6 @@ def _finding(pair: tuple[str, str], baseline: str, contrasts: dict[str, Contrast
         ci_high=contrast.ci_high,
         rounds=contrast.rounds,
         thorough=thorough,
+        size=contrast.size,
     )
     return finding if earlier == baseline else swap_versions(finding)

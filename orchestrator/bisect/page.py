@@ -86,7 +86,7 @@ def _plot(state: State, result: SearchResult) -> str:
         if row.joined:
             figures = (row.joined.ratio, row.joined.ci_low, row.joined.ci_high)
             values |= dict(zip(("ratio", "low", "high"), map(round_figure, figures), strict=True))
-            values["verdict"] = row.finding.verdict if row.finding else "same"
+            values["verdict"] = row.finding.shown_verdict if row.finding else "same"
         trend.append(values)
         if row.part and row.finding and row.finding.changed:
             steps.append({"version": version, "before": escape_value(row.part.earlier), "verdict": row.finding.verdict})
@@ -116,22 +116,22 @@ def _tables(state: State, result: SearchResult) -> list[Table]:
 
 
 def _version_line(row: PathRow) -> PageLine:
-    verdict = row.finding.verdict if row.finding else ""
+    verdict = row.finding.shown_verdict if row.finding else ""
     cells = (
         row.version,
         row.ratio_text,
         row.interval_text,
         row.step_ratio_text,
         row.step_interval_text,
-        f"{MARKS[row.finding.verdict]} {verdict}" if row.finding else "",
+        f"{MARKS[row.finding.shown_verdict]} {row.finding.shown_verdict}" if row.finding else "",
         row.share_text,
         ", ".join(row.between),
     )
-    return PageLine(tuple(map(escape_value, cells)), verdict)
+    return PageLine(tuple(map(escape_value, cells)), verdict.replace(" ", "-"))
 
 
 def _step_line(number: int, step: Step) -> PageLine:
-    results = [f"{finding.later} against {finding.earlier}: {finding.verdict}" for finding in step.findings]
+    results = [f"{finding.later} against {finding.earlier}: {finding.shown_verdict}" for finding in step.findings]
     results += [f"{skipped.version}: {skipped.reason}" for skipped in step.skipped]
     cells = (
         str(number),

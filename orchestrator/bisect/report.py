@@ -148,7 +148,7 @@ def _path_table(state: State, result: SearchResult, width: int, notes: Notes) ->
 def _ratio_point(row: PathRow) -> RatioPoint:
     if row.joined is None:
         return RatioPoint()
-    verdict = row.finding.verdict if row.finding else None
+    verdict = row.finding.shown_verdict if row.finding else None
     if not row.joined.over:
         return RatioPoint(row.joined.ratio, verdict=verdict)
     return RatioPoint(row.joined.ratio, row.joined.ci_low, row.joined.ci_high, verdict)
@@ -157,7 +157,7 @@ def _ratio_point(row: PathRow) -> RatioPoint:
 def _verdict(part: PathPart | None, notes: Notes) -> Text:
     if part is None or part.finding is None:
         return Text()
-    return format_verdict(part.finding.verdict, _why(part), notes)
+    return format_verdict(part.finding.shown_verdict, _why(part), notes)
 
 
 KINDS = {
@@ -227,6 +227,7 @@ def _finding_object(finding: BisectFinding) -> dict[str, Any]:
         "earlier": finding.earlier,
         "later": finding.later,
         "verdict": finding.verdict,
+        "size": finding.size,
         "ratio": finding.ratio,
         "ci_low": finding.ci_low,
         "ci_high": finding.ci_high,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from orchestrator.model import STRICT, VerdictName
+from orchestrator.model import STRICT, ShownVerdict, Size, VerdictName, show_verdict
 
 # The middle of an interval, and its neighbours if the middle does not show on which side the change is.
 MOST_MIDDLES = 3
@@ -39,21 +39,26 @@ class BisectFinding:
     ci_high: float | None = None
     rounds: int = 0
     thorough: bool = False
+    size: Size | None = None
+
+    @property
+    def shown_verdict(self) -> ShownVerdict:
+        return show_verdict(self.verdict, self.size, self.ratio)
 
     @property
     def changed(self) -> bool:
         return self.verdict in ("slower", "faster")
 
     @property
-    def size(self) -> float:
-        """The size of the change on the log scale."""
+    def distance(self) -> float:
+        """How far the ratio is from 1, on the log scale."""
         if self.ratio is None:
             return math.inf if self.changed else 0.0
         return abs(math.log(self.ratio))
 
     @property
     def most(self) -> float:
-        """The largest size that the interval allows."""
+        """The largest distance that the interval allows."""
         if self.ci_low is None or self.ci_high is None:
             return math.inf
         return max(abs(math.log(self.ci_low)), abs(math.log(self.ci_high)))
@@ -83,7 +88,7 @@ class Wanted:
     @property
     def stakes(self) -> float:
         """The priority of this measurement: whatever explains most is followed first."""
-        return math.inf if self.of is None else self.of.size
+        return math.inf if self.of is None else self.of.distance
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,7 @@ def search(
     """
     by_pair = latest(findings)
     overall = by_pair.get((candidates[0], candidates[-1]))
-    size = overall.size if overall and math.isfinite(overall.size) else 0.0
+    size = overall.distance if overall and math.isfinite(overall.distance) else 0.0
     walk = _Walk(candidates, by_pair, skipped, max(math.log1p(margin), WORTH * size), every)
     parts = walk.parts(0, len(candidates) - 1)
     return SearchResult(overall, tuple(parts), tuple(sorted(walk.wanted, key=lambda step: -step.stakes)))

@@ -2,7 +2,7 @@
 
 from orchestrator.bisect.search import BisectFinding, PathPart, SearchResult, Wanted
 from orchestrator.bisect.state import State
-from orchestrator.reports.columns import interval, ratio
+from orchestrator.reports.columns import format_ratio, interval, ratio
 
 
 def announce_step(state: State, wanted: Wanted, number: int) -> str:
@@ -28,9 +28,10 @@ def _why(state: State, wanted: Wanted) -> str:
 
 def format_finding(finding: BisectFinding) -> str:
     """Format a verdict with its figures, as in `3.60x slower (3.41-3.80)`."""
+    verdict, bounds = finding.shown_verdict, interval(finding)
     if finding.ratio is None:
-        return f"{finding.verdict} ({finding.reason})" if finding.reason else finding.verdict
-    return f"{ratio(finding.ratio)} {finding.verdict} ({interval(finding)})"
+        return f"{verdict} ({finding.reason})" if finding.reason else verdict
+    return f"{ratio(finding.ratio)} {verdict}" + (f" ({bounds})" if bounds else "")
 
 
 def conclusions(state: State, result: SearchResult) -> tuple[str, ...]:
@@ -65,7 +66,7 @@ def _sentence(later: str, earlier: str, finding: BisectFinding) -> str:
     how = {"same": "is the same as", "inconclusive": "cannot be distinguished from"}.get(
         finding.verdict, f"is {finding.verdict} than"
     )
-    return f"{later} {how} {earlier}: {ratio(finding.ratio)} ({interval(finding)})."
+    return f"{later} {how} {earlier}: {format_ratio(finding)}."
 
 
 def _has_change(part: PathPart) -> bool:
@@ -73,7 +74,7 @@ def _has_change(part: PathPart) -> bool:
 
 
 def _size(part: PathPart) -> float:
-    return part.finding.size if part.finding else 0.0
+    return part.finding.distance if part.finding else 0.0
 
 
 def share(part: PathPart, overall: BisectFinding | None) -> float | None:
@@ -81,7 +82,7 @@ def share(part: PathPart, overall: BisectFinding | None) -> float | None:
     if part.finding is None or part.finding.ratio is None or overall is None or overall.ratio in (None, 1.0):
         return None
     sign = 1 if (part.finding.ratio > 1) == ((overall.ratio or 1.0) > 1) else -1
-    return sign * part.finding.size / overall.size
+    return sign * part.finding.distance / overall.distance
 
 
 def _line(part: PathPart, overall: BisectFinding, state: State) -> str:
@@ -105,7 +106,7 @@ def _line(part: PathPart, overall: BisectFinding, state: State) -> str:
 
 
 def _figures(finding: BisectFinding) -> str:
-    return finding.reason if finding.ratio is None else f"{ratio(finding.ratio)} ({interval(finding)})"
+    return finding.reason if finding.ratio is None else format_ratio(finding)
 
 
 def _open(part: PathPart) -> str:

@@ -23,6 +23,7 @@ from orchestrator.doctor.noise import (
     visible,
     worst_first,
 )
+from orchestrator.stats.verdict import format_slowdown
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.doctor/1"
@@ -78,9 +79,10 @@ def _head(examination: Examination) -> Text:
         style="not bold dim",
     )
     head.append(f"\n{worst}", style=STYLES[worst])
+    first_look, budgeted, last_look = (format_slowdown(effects[look]) for look in (FIRST_LOOK, BUDGETED, LAST_LOOK))
     return head.append(
-        f": at best, slowdowns show from {effects[BUDGETED]:.1%} on in about {BUDGETED} rounds, the default budget; "
-        f"from {effects[FIRST_LOOK]:.1%} in {FIRST_LOOK}, from {effects[LAST_LOOK]:.1%} in {LAST_LOOK}. "
+        f": at best, slowdowns show from {budgeted} on in about {BUDGETED} rounds, the default budget; "
+        f"from {first_look} in {FIRST_LOOK}, from {last_look} in {LAST_LOOK}. "
         "What TensorFlow scatters by itself comes on top.",
         style="not bold",
     )

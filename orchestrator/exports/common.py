@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from orchestrator.model import ArmKey, Contrast
-from orchestrator.reports.columns import interval, ratio
+from orchestrator.reports.columns import format_ratio
 from orchestrator.results.run import Run
 
 
@@ -26,14 +26,14 @@ def quartiles(values: Sequence[float]) -> tuple[float, float]:
 def verdict(contrast: Contrast) -> str:
     """Return the verdict with what is needed to read it: a margin other than the run's, and whether it came late."""
     within = f" within {contrast.pair.margin:.0%}" if contrast.verdict == "same" and contrast.pair.margin else ""
-    return f"{contrast.verdict}{within}{' (exploratory)' if contrast.exploratory else ''}"
+    return f"{contrast.shown_verdict}{within}{' (exploratory)' if contrast.exploratory else ''}"
 
 
 def describe_contrast(contrast: Contrast) -> str:
     """Describe a contrast as in `slower 3.84x (3.46-4.27) against 1.14.0`, and give the reason if there is one."""
-    figures = f" {ratio(contrast.ratio)} ({interval(contrast)})" if contrast.ratio is not None else ""
+    figures = format_ratio(contrast)
     why = f": {contrast.reason}" if contrast.reason else ""
-    return f"{verdict(contrast)}{figures} against {contrast.pair.arms[0].version}{why}"
+    return f"{verdict(contrast)}{f' {figures}' if figures else ''} against {contrast.pair.arms[0].version}{why}"
 
 
 def python_of(run: Run, version: str) -> str | None:

@@ -33,7 +33,7 @@ def render(run: Run) -> str:
         _lines(_headlines(comparison)),
         _first_warning(run.warnings),
         _table_of_changes(comparison),
-        "<details><summary>All contrasts, what was not measured, warnings, machine and command</summary>",
+        "<details><summary>All comparisons, what was not measured, warnings, machine and command</summary>",
         _table(CONTRASTS, map(_contrast, comparison.contrasts)),
         _table(UNMEASURED, (_row_without_time(arm) for arm in comparison.arms if arm.outcome != "measured")),
         _lines(f"- warning: {code(text)}" for text in run.warnings),
@@ -68,7 +68,7 @@ def _headlines(comparison: Comparison) -> Iterable[str]:
     for contrast in comparison.contrasts:
         pair = contrast.pair
         if pair.kind == "version":
-            counts.setdefault((pair.candidate, pair.baseline), Counter())[contrast.verdict] += 1
+            counts.setdefault((pair.candidate, pair.baseline), Counter())[contrast.shown_verdict] += 1
     for (candidate, baseline), count in counts.items():
         verdicts = ", ".join(f"{count[name]} {name}" for name in MARKS if count[name])
         yield f"- {code(candidate)} against {code(baseline)}: {verdicts}."
@@ -119,7 +119,7 @@ def _format_ratio_cells(contrast: Contrast) -> tuple[str, str]:
 
 
 def _verdict(contrast: Contrast) -> str:
-    return f"{MARKS[contrast.verdict]} {verdict(contrast)}"
+    return f"{MARKS[contrast.shown_verdict]} {verdict(contrast)}"
 
 
 def _row_without_time(arm: ArmResult) -> tuple[str, ...]:

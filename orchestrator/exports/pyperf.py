@@ -92,6 +92,7 @@ def _benchmark(name: ArmKey, calls: Sequence[TimedReplicate], contrast: Contrast
     if contrast:
         about |= _metadata(
             tfcompare_verdict=contrast.verdict,
+            tfcompare_size=contrast.size,
             tfcompare_against=contrast.pair.arms[0].version,
             tfcompare_ratio=contrast.ratio,
             tfcompare_ci_low=contrast.ci_low,

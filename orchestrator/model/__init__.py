@@ -13,7 +13,16 @@ from orchestrator.model.cases import (
     params_text,
 )
 from orchestrator.model.claims import Claim, Effect, Expectation
-from orchestrator.model.comparison import ArmResult, Comparison, Contrast, Drift, Size, VerdictName
+from orchestrator.model.comparison import (
+    ArmResult,
+    Comparison,
+    Contrast,
+    Drift,
+    ShownVerdict,
+    Size,
+    VerdictName,
+    show_verdict,
+)
 from orchestrator.model.journal import (
     ASSERTED,
     BESIDE,
@@ -76,6 +85,7 @@ __all__ = [
     "Params",
     "Plan",
     "Postponed",
+    "ShownVerdict",
     "Size",
     "VerdictName",
     "VersionPair",
@@ -86,4 +96,5 @@ __all__ = [
     "number_of",
     "params_label",
     "params_text",
+    "show_verdict",
 ]

@@ -11,6 +11,15 @@ from orchestrator.model.plan import Manifest, Plan
 VerdictName = Literal["faster", "slower", "same", "inconclusive"]
 # Of a certain difference: inside the margin, possibly on both sides of it, or with its whole interval outside.
 Size = Literal["slight", "clear", "beyond"]
+# A verdict as reports show it.
+ShownVerdict = Literal["faster", "slower", "slightly faster", "slightly slower", "same", "inconclusive"]
+
+
+def show_verdict(verdict: VerdictName, size: Size | None, ratio: float | None) -> ShownVerdict:
+    """Return a verdict in words: a slight difference is named, although its verdict is `same`."""
+    if size != "slight" or ratio is None:
+        return verdict
+    return "slightly slower" if ratio > 1 else "slightly faster"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +84,10 @@ class Contrast:
     cpu_ratio: float | None = None
     cpu_low: float | None = None
     cpu_high: float | None = None
+
+    @property
+    def shown_verdict(self) -> ShownVerdict:
+        return show_verdict(self.verdict, self.size, self.ratio)
 
 
 @dataclass(frozen=True, kw_only=True)

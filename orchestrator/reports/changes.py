@@ -44,7 +44,7 @@ def layout(changes: Changes, width: int) -> RenderableType:
 
 
 def summary(changes: Sequence[RatioChange]) -> str:
-    counts = {verdict: sum(change.verdict == verdict for change in changes) for verdict in MARKS}
+    counts = {verdict: sum(change.shown_verdict == verdict for change in changes) for verdict in MARKS}
     listing = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     return f"{len(changes)} ratio{'s' if len(changes) > 1 else ''} in both: {listing}."
 
@@ -86,7 +86,7 @@ def _ratios(title: str, named: Iterable[tuple[str, RatioChange]], notes: Notes) 
             *("" if value is None else ratio(value) for value in ratios),
             interval(change),
             _picture(change),
-            format_verdict(change.verdict, change.reason, notes),
+            format_verdict(change.shown_verdict, change.reason, notes),
         )
     return grid
 
@@ -109,7 +109,8 @@ def names(changes: Changes) -> list[str]:
 
 
 def _picture(change: RatioChange) -> Text:
-    return Text(bar(change.ratio, change.verdict, NARROW_BAR_CELLS), STYLES[change.verdict]) if change.ratio else Text()
+    verdict = change.shown_verdict
+    return Text(bar(change.ratio, verdict, NARROW_BAR_CELLS), STYLES[verdict]) if change.ratio else Text()
 
 
 def as_object(changes: Changes) -> dict[str, Any]:
@@ -139,4 +140,5 @@ def _objects(changes: Iterable[RatioChange]) -> Iterable[dict[str, Any]]:
             "ci_high": change.ci_high,
             "verdict": change.verdict,
             "reason": change.reason or None,
+            "size": change.size,
         }

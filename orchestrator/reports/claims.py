@@ -14,7 +14,7 @@ from orchestrator.errors import UsageError
 from orchestrator.model import Comparison, Contrast, Expectation, Pair, VersionPair, params_label
 from orchestrator.reports import table
 from orchestrator.reports.case_names import set_against
-from orchestrator.reports.columns import MEASURES, Notes, interval, ratio
+from orchestrator.reports.columns import MEASURES, Notes, format_ratio, ratio
 from orchestrator.reports.json import run_object
 from orchestrator.results.claims import Answer, ClaimCheck, ClaimResult, judge_claims
 from orchestrator.terminal.text import render_plain, safe_text
@@ -86,7 +86,7 @@ def _claim(grid: Table, result: ClaimResult, notes: Notes) -> None:
 
 def _format_measured(finding: ClaimCheck) -> str:
     contrast = finding.tested if isinstance(finding.tested, Contrast) else None
-    measured = f"{ratio(contrast.ratio)} ({interval(contrast)}) · " if contrast and contrast.ratio else ""
+    measured = f"{format_ratio(contrast)} · " if contrast and contrast.ratio else ""
     return f"{measured}expected: {format_expected(finding.expectation)}"
 
 

@@ -10,12 +10,18 @@ from rich.text import Text
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.model import ArmResult, Contrast, Drift, Metric, VerdictName
+from orchestrator.model import ArmResult, Contrast, Drift, Metric, ShownVerdict
+from orchestrator.stats.verdict import format_slowdown
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import clip, safe_text
 
-STYLES: dict[VerdictName, str] = {"slower": "bold red", "faster": "bold green", "same": "", "inconclusive": "yellow"}
-MARKS: dict[VerdictName, str] = {"slower": "▲", "faster": "▼", "same": "=", "inconclusive": "?"}
+STYLES: dict[ShownVerdict, str] = {
+    "slower": "bold red", "faster": "bold green", "slightly slower": "red", "slightly faster": "green", "same": "",
+    "inconclusive": "yellow",
+}  # fmt: skip
+MARKS: dict[ShownVerdict, str] = {
+    "slower": "▲", "faster": "▼", "slightly slower": "△", "slightly faster": "▽", "same": "=", "inconclusive": "?",
+}  # fmt: skip
 # What a contrast compares, in words.
 MEASURES: Mapping[Metric, str] = {
     "steady": "time a step", "first": "first call", "build": "build", "peak_rss": "peak memory", "traces": "traces",
@@ -76,6 +82,15 @@ class Notes:
 Cell = Callable[[ArmResult, Contrast | None, Notes], str | Text]
 
 
+@dataclass(frozen=True)
+class CpuRatio:
+    """The ratio of CPU times of a contrast, with its interval."""
+
+    ratio: float
+    ci_low: float | None
+    ci_high: float | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Column:
     """A column of a table; `since` is the terminal width from which it is shown by default."""
@@ -124,6 +139,9 @@ def _time(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
 
 class Bounded(Protocol):
     @property
+    def ratio(self) -> float | None: ...
+
+    @property
     def ci_low(self) -> float | None: ...
 
     @property
@@ -136,7 +154,15 @@ def interval(contrast: Bounded) -> str:
     return "-".join(ratio(bound).removesuffix("x") for bound in (contrast.ci_low, contrast.ci_high))
 
 
-def bar(value: float, verdict: VerdictName | None = None, cells: int = BAR_CELLS) -> str:
+def format_ratio(contrast: Bounded) -> str:
+    """Return a ratio as in `1.10x (1.05-1.16)`; too few rounds give no interval."""
+    if contrast.ratio is None:
+        return ""
+    bounds = interval(contrast)
+    return f"{ratio(contrast.ratio)} ({bounds})" if bounds else ratio(contrast.ratio)
+
+
+def bar(value: float, verdict: ShownVerdict | None = None, cells: int = BAR_CELLS) -> str:
     """Draw a ratio as a bar: from the middle to the right if slower, to the left if faster."""
     size = abs(math.log10(value))
     steps = min(round(size * 2 * cells), 2 * cells)
@@ -158,7 +184,8 @@ def _bar(cells: int) -> Cell:
     def cell(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> Text:
         if contrast is None or contrast.ratio is None:
             return Text()
-        return Text(bar(contrast.ratio, contrast.verdict, cells), style=STYLES[contrast.verdict])
+        verdict = contrast.shown_verdict
+        return Text(bar(contrast.ratio, verdict, cells), style=STYLES[verdict])
 
     return cell
 
@@ -174,10 +201,25 @@ def _verdict(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> Text:
     """
     if contrast is None:
         return Text(f"died{notes.mark(arm.reason)}" if arm.outcome == "died" else "")
-    return format_verdict(contrast.verdict, contrast.reason, notes, exploratory=contrast.exploratory)
+    return format_verdict(contrast.shown_verdict, contrast.reason, notes, exploratory=contrast.exploratory)
 
 
-def format_verdict(verdict: VerdictName, reason: str, notes: Notes, *, exploratory: bool = False) -> Text:
+def _cpu(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
+    if contrast is None or contrast.cpu_ratio is None:
+        return ""
+    return format_ratio(CpuRatio(contrast.cpu_ratio, contrast.cpu_low, contrast.cpu_high))
+
+
+def is_open(contrast: Contrast | None) -> bool:
+    """Return whether wall time leaves it open what CPU time may answer."""
+    return contrast is not None and contrast.verdict == "inconclusive" and contrast.cpu_ratio is not None
+
+
+def _cpu_of_open(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
+    return _cpu(arm, contrast, notes) if is_open(contrast) else ""
+
+
+def format_verdict(verdict: ShownVerdict, reason: str, notes: Notes, *, exploratory: bool = False) -> Text:
     star = notes.star() if exploratory else ""
     return Text(f"{MARKS[verdict]} {verdict}{star}{notes.mark(reason)}", style=STYLES[verdict])
 
@@ -222,8 +264,12 @@ COLUMNS: Mapping[str, Column] = {
         Column(name="rounds", header="rounds", of="arm", cell=_of_arm(lambda arm: arm.rounds, str)),
         Column(
             name="mde", header="mde", of="contrast",
-            cell=_of_contrast(lambda contrast: contrast.mde, lambda slowdown: f"{slowdown:.1%}"),
-            meaning="the smallest slowdown that would have been visible",
+            cell=_of_contrast(lambda contrast: contrast.mde, format_slowdown),
+            meaning="the smallest slowdown that would typically have been called slower",
+        ),
+        Column(
+            name="cpu", header="cpu ratio", of="contrast",
+            cell=_cpu, meaning="of CPU times, which a busy machine disturbs less; no verdict depends on it",
         ),
         Column(
             name="second-opinion", header="second opinion", of="contrast",
@@ -251,6 +297,9 @@ COLUMNS: Mapping[str, Column] = {
 }  # fmt: skip
 
 
+CPU_OF_OPEN = replace(COLUMNS["cpu"], cell=_cpu_of_open)
+
+
 def parse_columns(text: str) -> tuple[str, ...]:
     """Return the names in `time,ratio,verdict`, or in `+build,first`, which adds to the default columns."""
     names = tuple(name.strip() for name in text.split(","))
@@ -267,6 +316,11 @@ def choose(width: int, asked: Sequence[str] | None) -> tuple[Column, ...]:
     adding, named = _parse(asked) if asked else (True, ())
     chosen = [column for column in COLUMNS.values() if column in usual or column in named] if adding else named
     return tuple(_narrow(column) if column.name == "bar" and width < SEED_FROM else column for column in chosen)
+
+
+def shows_default(asked: Sequence[str] | None) -> bool:
+    """Return whether the default columns are shown, possibly with others."""
+    return not asked or _parse(asked)[0]
 
 
 def _narrow(column: Column) -> Column:

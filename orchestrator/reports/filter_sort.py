@@ -12,7 +12,8 @@ from orchestrator.reports.summary import by_candidate
 
 T = TypeVar("T")
 
-KINDS = ("slower", "faster", "same", "inconclusive", "refused", "died")
+# What is `slight` is also `same`.
+KINDS = ("slower", "faster", "same", "slight", "inconclusive", "refused", "died")
 SORTS = ("case", "name", "ratio", "time")
 
 
@@ -33,7 +34,7 @@ class Arrangement:
         chosen = {
             arm.key
             for arm in comparison.arms
-            if not self.only or arm.outcome in self.only or _verdict(contrasts, arm) in self.only
+            if not self.only or arm.outcome in self.only or self._selects(contrasts.get(arm.key))
         }
         cases = {label for label, _ in chosen}
         baseline = comparison.plan.versions[0]
@@ -51,7 +52,7 @@ class Arrangement:
             for contrast in comparison.contrasts
             if contrast.pair.kind == "case"
             and contrast.pair.metric == "steady"
-            and (not self.only or contrast.verdict in self.only)
+            and (not self.only or self._selects(contrast))
         ]
         if self.sort not in ("name", "ratio"):
             return selected
@@ -61,6 +62,9 @@ class Arrangement:
             lambda contrast: f"{contrast.pair.arms[1].case} {contrast.pair.arms[0].case}",
             lambda contrast: contrast.pair.arms[1].case if self.sort == "name" else -_log(contrast),
         )
+
+    def _selects(self, contrast: Contrast | None) -> bool:
+        return contrast is not None and not {contrast.verdict, contrast.size}.isdisjoint(self.only)
 
     def _key(self, contrasts: dict[ArmKey, Contrast]) -> Callable[[ArmResult], Any]:
         """Return the sort key of an arm.
@@ -111,11 +115,6 @@ def arrangement(only: str | None, sort: str | None) -> Arrangement:
             f"--sort {name!r}{did_you_mean(name, SORTS)}; it is {', '.join(SORTS)}, or the same backwards, e.g. -ratio"
         )
     return Arrangement(kinds, name, (sort or "").startswith("-"))
-
-
-def _verdict(contrasts: dict[ArmKey, Contrast], arm: ArmResult) -> str:
-    contrast = contrasts.get(arm.key)
-    return contrast.verdict if contrast else ""
 
 
 def _log(contrast: Contrast | None) -> float:

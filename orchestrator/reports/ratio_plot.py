@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from orchestrator.model import VerdictName
+from orchestrator.model import ShownVerdict
 from orchestrator.reports.columns import MARKS, ratio
 
 # A scale shows at least this much on each side of its middle; otherwise noise would fill the line.
@@ -55,7 +55,7 @@ class RatioScale:
         return "".join(line)
 
     def line(
-        self, value: float | None, low: float | None, high: float | None, verdict: VerdictName | None = None
+        self, value: float | None, low: float | None, high: float | None, verdict: ShownVerdict | None = None
     ) -> str:
         cells = [" "] * self.cells
         cells[self.cell_of(1.0)] = ONE

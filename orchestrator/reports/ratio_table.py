@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from rich.text import Text
 
-from orchestrator.model import VerdictName
+from orchestrator.model import ShownVerdict
 from orchestrator.reports.columns import STYLES
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.ratio_plot import RatioScale, Span, cells_for
@@ -34,7 +34,7 @@ class RatioPoint:
     ratio: float | None = None
     ci_low: float | None = None
     ci_high: float | None = None
-    verdict: VerdictName | None = None
+    verdict: ShownVerdict | None = None
 
     @property
     def span(self) -> Span:

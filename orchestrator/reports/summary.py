@@ -1,12 +1,13 @@
 """A summary with one sentence per version."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from orchestrator.model import ArmKey, Comparison, Contrast, VerdictName, is_control
 from orchestrator.reports.case_names import short_names
-from orchestrator.reports.columns import ratio
+from orchestrator.reports.columns import MARKS, ratio
 
 
 def sentences(comparison: Comparison) -> tuple[str, ...]:
@@ -45,17 +46,26 @@ def _sentence(candidate: str, baseline: str, own: Sequence[Contrast], names: Map
         verdict: [contrast for contrast in timed if contrast.verdict == verdict] for verdict in get_args(VerdictName)
     }
     same, missing = len(by_verdict["same"]), len(own) - len(timed)
-    rest = [(same, "same"), (len(by_verdict["inconclusive"]), "inconclusive"), (missing, "without a time")]
+    slight = _describe_slight(by_verdict["same"])
+    rest = [(same, f"same{slight}"), (len(by_verdict["inconclusive"]), "inconclusive"), (missing, "without a time")]
     counts = [f"{count} {what}" for count, what in rest if count]
     differing = [(verdict, by_verdict[verdict]) for verdict in ("slower", "faster") if by_verdict[verdict]]
     if not differing and not same:
         return f"{candidate} against {baseline}: nothing decided in {of}: {', '.join(counts)}."
     if not differing:
-        return "; ".join([f"{candidate} is the same as {baseline} in {same} of {of}", *_join_parts(counts[1:])]) + "."
+        lead = f"{candidate} is the same as {baseline} in {same} of {of}{slight}"
+        return "; ".join([lead, *_join_parts(counts[1:])]) + "."
     (verdict, most), *others = differing
     lead = f"{candidate} is {verdict} than {baseline} in {len(most)} of {of} ({_worst(most, names)})"
     also = "".join(f" and {verdict} in {len(contrasts)} ({_worst(contrasts, names)})" for verdict, contrasts in others)
     return "; ".join([lead + also, *_join_parts(counts)]) + "."
+
+
+def _describe_slight(same: Sequence[Contrast]) -> str:
+    """Return how many of those inside the margin certainly differ, as in ` (2 slightly slower)`, or ''."""
+    counts = Counter(contrast.shown_verdict for contrast in same if contrast.size == "slight")
+    listing = ", ".join(f"{counts[verdict]} {verdict}" for verdict in MARKS if counts[verdict])
+    return f" ({listing})" if listing else ""
 
 
 def _join_parts(counts: Sequence[str]) -> list[str]:

@@ -3,17 +3,32 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import groupby
+from typing import TypeVar
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import ArmResult, Comparison, Contrast
+from orchestrator.model import ArmResult, Comparison, Contrast, Plan
 from orchestrator.reports.case_names import differences, split_params
-from orchestrator.reports.columns import LONGEST, Column, Notes, choose, legend
+from orchestrator.reports.columns import (
+    COLUMNS,
+    CPU_OF_OPEN,
+    LONGEST,
+    Column,
+    Notes,
+    choose,
+    is_open,
+    legend,
+    shows_default,
+)
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid, format_title
 from orchestrator.reports.summary import by_candidate, sentences
+from orchestrator.results.warnings import is_noisy
+from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
 from orchestrator.terminal.text import clip, render_plain, safe_text
+
+Row = TypeVar("Row")
 
 # A row's name may wrap down to this width before its columns are laid out in two tables.
 NARROWEST_NAME = 8
@@ -34,13 +49,21 @@ def layout(
     chosen, notes = choose(width, columns), Notes()
     arrangement = arrangement or Arrangement()
     arms, inside = arrangement.arms(comparison), arrangement.inside(comparison)
-    parts: list[RenderableType] = [_head(comparison, chosen), *render_warnings(comparison)]
+    cpu = _asks_for_cpu(comparison, chosen, columns)
+    shown = [*chosen, CPU_OF_OPEN] if cpu else chosen
+    parts: list[RenderableType] = [_head(comparison, shown), *render_warnings(comparison)]
     if arrangement.only:
         parts.append(safe_text(_note_what_is_left_out(comparison, arrangement, arms, inside), style="dim"))
-    for _, of_workload in groupby(arms, key=lambda arm: arm.case.workload):
-        parts.extend(_fit(partial(_versions_table, comparison, list(of_workload), notes), chosen, width))
+    contrasts = by_candidate(comparison.contrasts)
+    for _, group in groupby(arms, key=lambda arm: arm.case.workload):
+        of_workload = list(group)
+        undecided = [arm for arm in of_workload if cpu and is_open(contrasts.get(arm.key))]
+        draw_arms = partial(_versions_table, comparison, notes)
+        parts.extend(_fit_with_cpu(draw_arms, of_workload, undecided, chosen, width))
     judging = [column for column in chosen if column.of == "contrast"]
-    parts.extend(_fit(partial(_cases_table, comparison, inside, notes), judging, width))
+    undecided_inside = [contrast for contrast in inside if cpu and is_open(contrast)]
+    draw_contrasts = partial(_cases_table, comparison, notes)
+    parts.extend(_fit_with_cpu(draw_contrasts, inside, undecided_inside, judging, width))
     return Group(*parts, *below(notes.lines(comparison.plan.alpha)))
 
 
@@ -49,11 +72,19 @@ def below(notes: Sequence[Text]) -> Sequence[Text]:
 
 
 def facts(comparison: Comparison) -> str:
-    """Return where and how a run was measured, in one line."""
+    """Return where and how a run was measured, and how far it may be wrong, in one line."""
     plan, host = comparison.plan, comparison.manifest.host
     return (
         f"{plan.engine} · {plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores · "
-        f"margin {plan.margin:.0%} · intervals at {1 - plan.alpha / len(plan.looks):.2%}"
+        f"margin {plan.margin:.0%} · {describe_errors(plan)}"
+    )
+
+
+def describe_errors(plan: Plan) -> str:
+    """Say how often verdicts and intervals are wrong, over all looks at a run."""
+    return (
+        f"at most {MOST_CALLED_DIFFERENT:.1%} of equal arms are called slower or faster · "
+        f"intervals hold in at least {1 - plan.alpha:.0%} of runs"
     )
 
 
@@ -75,12 +106,38 @@ def _note_what_is_left_out(
     only = f"--only {','.join(arrangement.only)}"
     if not arms and not inside:
         return f"{only}: nothing; without it there are {cases} cases"
-    return f"{only}: {selected} of {cases} cases, and {len(inside)} contrasts inside a version"
+    return f"{only}: {selected} of {cases} cases, and {len(inside)} comparisons inside a version"
 
 
 def render_warnings(comparison: Comparison) -> Iterable[RenderableType]:
     for text in (*comparison.broken, *comparison.warnings):
         yield safe_text(f"warning: {clip(text, LONGEST)}", style="yellow")
+
+
+def _asks_for_cpu(comparison: Comparison, chosen: Sequence[Column], columns: Sequence[str] | None) -> bool:
+    """Return whether to show CPU times unasked: noise leaves rows open, and no list of columns forbids it."""
+    return (
+        shows_default(columns)
+        and COLUMNS["cpu"] not in chosen
+        and is_noisy(comparison.plan, comparison.contrasts)
+        and any(map(is_open, comparison.contrasts))
+    )
+
+
+def _fit_with_cpu(
+    draw: Callable[[Sequence[Row], Sequence[Column]], Grid],
+    rows: Sequence[Row],
+    undecided: Sequence[Row],
+    columns: Sequence[Column],
+    width: int,
+) -> list[RenderableType]:
+    """Return the table of the rows, and for those that are undecided CPU times: below it if they do not fit into it."""
+    if not undecided:
+        return _fit(partial(draw, rows), columns, width)
+    grid = draw(rows, [*columns, CPU_OF_OPEN])
+    if grid.least_width <= width:
+        return [Text(), grid]
+    return [*_fit(partial(draw, rows), columns, width), *_fit(partial(draw, undecided), [CPU_OF_OPEN], width)]
 
 
 def _fit(draw: Callable[[Sequence[Column]], Grid], columns: Sequence[Column], width: int) -> list[RenderableType]:
@@ -105,7 +162,7 @@ def _frame(title: str, shared: str, names: Sequence[str], columns: Sequence[Colu
     )
 
 
-def _versions_table(comparison: Comparison, arms: Sequence[ArmResult], notes: Notes, columns: Sequence[Column]) -> Grid:
+def _versions_table(comparison: Comparison, notes: Notes, arms: Sequence[ArmResult], columns: Sequence[Column]) -> Grid:
     contrasts = by_candidate(comparison.contrasts)
     shared, names, own = split_params(arm.case for arm in arms)
     grid = _frame(arms[0].case.workload, shared, (names, "version"), columns)
@@ -122,7 +179,7 @@ def _versions_table(comparison: Comparison, arms: Sequence[ArmResult], notes: No
 
 
 def _cases_table(
-    comparison: Comparison, contrasts: Sequence[Contrast], notes: Notes, columns: Sequence[Column]
+    comparison: Comparison, notes: Notes, contrasts: Sequence[Contrast], columns: Sequence[Column]
 ) -> Grid:
     arms = {arm.key: arm for arm in comparison.arms}
     grid = _frame("inside each version", "", ("case", "version"), columns)

@@ -24,7 +24,7 @@ WIDE = 92
 MOST_NAMED = 5
 LEGEND = (
     "plot: ratio to {baseline} with its interval, on a log scale · step: against the version before, by round; "
-    "▲ slower ▼ faster = same ? not told"
+    "▲ slower ▼ faster △ ▽ slightly = same ? not told"
 )
 
 
@@ -70,7 +70,7 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
             parts.append(safe_text(f" {line}"))
         parts.append(safe_text(f" {summary(of_case)}"))
     if any(contrast.pair.kind == "case" for contrast in comparison.contrasts):
-        parts += [Text(), safe_text("contrasts inside a version: --table verdicts", style="dim")]
+        parts += [Text(), safe_text("comparisons inside a version: --table verdicts", style="dim")]
     return Group(*parts, *table.below(notes.lines(comparison.plan.alpha)))
 
 
@@ -132,15 +132,18 @@ def _step(point: TrendPoint) -> Text:
     step = point.step
     if step is None or point.arm.median_ms is None:
         return Text()
-    size = f" {ratio(step.ratio)}" if step.verdict in ("slower", "faster") and step.ratio else ""
-    return Text(f"{MARKS[step.verdict]}{size}", style=STYLES[step.verdict])
+    differs = step.verdict in ("slower", "faster") or step.size == "slight"
+    size = f" {ratio(step.ratio)}" if differs and step.ratio else ""
+    return Text(f"{MARKS[step.shown_verdict]}{size}", style=STYLES[step.shown_verdict])
 
 
 def _ratio_point(point: TrendPoint) -> RatioPoint:
     contrast = point.contrast
     if point.at_one or (contrast is None and point.arm.median_ms is not None):
         return RatioPoint(1.0)
-    return RatioPoint(contrast.ratio, contrast.ci_low, contrast.ci_high, contrast.verdict) if contrast else RatioPoint()
+    if contrast is None:
+        return RatioPoint()
+    return RatioPoint(contrast.ratio, contrast.ci_low, contrast.ci_high, contrast.shown_verdict)
 
 
 def steps_that_differ(of_case: Sequence[TrendPoint]) -> list[Contrast]:
@@ -196,6 +199,7 @@ def _step_object(step: Contrast) -> dict[str, Any]:
         "earlier": step.pair.arms[0].version,
         "later": step.pair.arms[1].version,
         "verdict": step.verdict,
+        "size": step.size,
         "ratio": step.ratio,
         "ci_low": step.ci_low,
         "ci_high": step.ci_high,
@@ -215,4 +219,5 @@ def _point_object(point: TrendPoint) -> dict[str, Any]:
         "ci_low": contrast.ci_low if contrast else None,
         "ci_high": contrast.ci_high if contrast else None,
         "verdict": contrast.verdict if contrast else None,
+        "size": contrast.size if contrast else None,
     }

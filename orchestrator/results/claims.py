@@ -1,5 +1,6 @@
 """The verdict of a judged run on each of its claims."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +9,7 @@ from orchestrator.model import ArmResult, Claim, Comparison, Contrast, Effect, E
 
 Answer = Literal["reproduced", "not reproduced", "inconclusive", "needs a GPU"]
 
-# What a pair's margin makes of an effect: beyond it is slower or faster, inside it the same.
+# The verdict at the pair's margin that an effect needs.
 SEEN: Mapping[Effect, str] = {
     "slower": "slower", "more": "slower", "faster": "faster", "less": "faster", "same": "same",
 }  # fmt: skip
@@ -68,26 +69,23 @@ def _all(findings: Sequence[ClaimCheck]) -> Answer:
 
 def _effect(expectation: Expectation, contrast: Contrast) -> ClaimCheck:
     if contrast.verdict == SEEN[expectation.effect]:
-        return ClaimCheck(contrast, expectation, "reproduced")
+        if contrast.verdict == "same" or _is_as_large(contrast, expectation.pair.margin or 0.0):
+            return ClaimCheck(contrast, expectation, "reproduced")
+        return ClaimCheck(contrast, expectation, "inconclusive", "it differs, but not clearly by as much as that")
     if contrast.verdict == "inconclusive":
         return ClaimCheck(contrast, expectation, "inconclusive", contrast.reason)
     if contrast.verdict == "same":
         return ClaimCheck(contrast, expectation, "not reproduced", "the difference is smaller than that")
     if expectation.effect != "same":
         return ClaimCheck(contrast, expectation, "not reproduced", "it is the other way round")
-    if _beyond(contrast, expectation.pair.margin or 0.0):
+    if contrast.size == "beyond":
         return ClaimCheck(contrast, expectation, "not reproduced", "it differs")
     return ClaimCheck(contrast, expectation, "inconclusive", "it differs, but not clearly by more than that")
 
 
-def _beyond(contrast: Contrast, margin: float) -> bool:
-    """Return whether the whole interval lies outside the margin.
-
-    The verdict `slower` asks for less. An estimate alone does not refute sameness, just as it does not show it.
-    """
-    if contrast.ci_low is None or contrast.ci_high is None:
-        return False
-    return contrast.ci_low > 1 + margin or contrast.ci_high < 1 / (1 + margin)
+def _is_as_large(contrast: Contrast, margin: float) -> bool:
+    """Return whether the estimate is beyond the margin; the verdict `slower` asks for half of it."""
+    return abs(math.log(contrast.ratio or 1.0)) >= math.log1p(margin)
 
 
 def _holds(arm: ArmResult) -> ClaimCheck:

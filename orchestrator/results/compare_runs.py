@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Contrast, Pair, VerdictName
+from orchestrator.model import Contrast, Pair, ShownVerdict, Size, VerdictName, show_verdict
 from orchestrator.results.comparison import samples
 from orchestrator.results.run import Run, load_run
 from orchestrator.stats.contrasts import FALSE_DISCOVERIES, of_many
 from orchestrator.stats.paired import Estimate, estimate
-from orchestrator.stats.verdict import Levels, judge
+from orchestrator.stats.verdict import MOST_TOLD, Levels, judge
 from orchestrator.stats.welch import Across
 
 ALPHA = 0.05
@@ -39,6 +39,11 @@ class RatioChange:
     ci_high: float | None
     verdict: VerdictName
     reason: str
+    size: Size | None = None
+
+    @property
+    def shown_verdict(self) -> ShownVerdict:
+        return show_verdict(self.verdict, self.size, self.ratio)
 
 
 @dataclass(frozen=True)
@@ -110,17 +115,25 @@ def _change(
     if before is None or after is None:
         which, contrast = ("earlier", old) if before is None else ("later", new)
         return replace(change, reason=f"no ratio in the {which} run: {contrast.reason}"), None
+    if old.ci_low is None or new.ci_low is None:
+        which, rounds = ("earlier", before.rounds) if old.ci_low is None else ("later", after.rounds)
+        reason = f"{rounds} rounds of the {which} run are too few to tell"
+        return replace(change, ratio=math.exp(after.theta - before.theta), reason=reason), None
     across = Across(before, after)
     judgement = judge(across, margin, Levels(ALPHA, ALPHA))
     reason, width = "", judgement.half_width
     if judgement.verdict == "inconclusive":
-        reason = f"too noisy: these rounds show changes from {across.smallest_visible(ALPHA):.0%} on"
+        visible = across.smallest_visible(ALPHA)
+        reason = f"too noisy: these rounds show changes from {visible:.0%} on"
+        if visible > MOST_TOLD:
+            reason = "too noisy: these rounds do not even show a factor of two"
     return replace(
         change,
         ratio=math.exp(across.theta),
         ci_low=math.exp(across.theta - width),
         ci_high=math.exp(across.theta + width),
         verdict=judgement.verdict,
+        size=judgement.size,
         reason=reason,
     ), across
 
@@ -136,8 +149,8 @@ def _by_chance(changes: list[tuple[RatioChange, Across | None]]) -> tuple[RatioC
     for change, across in changes:
         chance = next(adjusted) if across else 1.0
         if change.verdict in ("slower", "faster") and chance > FALSE_DISCOVERIES:
-            reason = f"one of {len(raw)} contrasts: so many would show such a change by chance"
-            change = replace(change, verdict="inconclusive", reason=reason)
+            reason = f"one of {len(raw)} comparisons: so many would show such a change by chance"
+            change = replace(change, verdict="inconclusive", size=None, reason=reason)
         checked.append(change)
     return tuple(checked)
 

@@ -30,7 +30,8 @@ CONTRAST = pa.schema(
         ("kind", TEXT), ("version", TEXT), ("baseline", TEXT), ("candidate", TEXT), ("metric", TEXT),
         ("ratio", NUMBER), ("ci_low", NUMBER), ("ci_high", NUMBER), ("rounds", COUNT), ("verdict", TEXT),
         ("reason", TEXT), ("mde", NUMBER), ("seed_percent", NUMBER), ("second_ratio", NUMBER),
-        ("sign_flip_p", NUMBER), ("exploratory", pa.bool_()),
+        ("sign_flip_p", NUMBER), ("exploratory", pa.bool_()), ("size", TEXT), ("cpu_ratio", NUMBER),
+        ("cpu_low", NUMBER), ("cpu_high", NUMBER),
     ]
 )  # fmt: skip
 REPLICATE = pa.schema(
@@ -38,7 +39,7 @@ REPLICATE = pa.schema(
         ("version", TEXT), ("round", COUNT), ("replicate", COUNT), ("build_ns", COUNT), ("first_ns", NUMBER),
         ("second_ns", NUMBER), ("calls_ns", NUMBER), ("steady_ns", NUMBER), ("rise", NUMBER), ("import_ns", COUNT),
         ("peak_rss_kb", COUNT), ("minor_faults", COUNT), ("major_faults", COUNT), ("involuntary_switches", COUNT),
-        ("steal_ns", COUNT), ("psi_us", COUNT), ("traces", COUNT), ("checksum", TEXT),
+        ("steal_ns", COUNT), ("psi_us", COUNT), ("traces", COUNT), ("checksum", TEXT), ("cpu_ns", NUMBER),
     ]
 )  # fmt: skip
 

@@ -8,7 +8,9 @@ from statistics import median
 
 from orchestrator.model import Contrast, GpuSpan, Manifest, Plan, Watched, is_control
 from orchestrator.results.endings import Endings
+from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
 from orchestrator.stats.drift import autocorrelation
+from orchestrator.stats.verdict import MOST_TOLD
 
 # From this share of the contrasts on, those that noise leaves open say more of the machine than of the versions.
 NOISY_SHARE, FEWEST_TO_TELL_NOISE = 1 / 3, 3
@@ -16,6 +18,8 @@ NOISY_SHARE, FEWEST_TO_TELL_NOISE = 1 / 3, 3
 STEADY_CLOCK = 0.95
 # With an autocorrelation of 0.3 an interval of 97.5 % holds the truth in 95 % of runs, with 0.6 in 82 %.
 MOST_RESEMBLANCE, ENOUGH_STEPS = 0.3, 60
+# A control arm that chance makes come out different more often than this is no proof against the machine.
+PLAUSIBLE = 0.05
 # With fewer, it is not the machine that hides a difference.
 ENOUGH_ROUNDS = 5
 
@@ -31,14 +35,27 @@ def check_control(contrasts: Sequence[Contrast]) -> list[str]:
     if failed:
         worst = max(failed, key=lambda contrast: abs(math.log(contrast.ratio or 1.0)))
         baseline, _ = worst.pair.arms
-        return [
-            f"THE CONTROL ARM FAILED in {len(failed)} of {len(own)} cases: {baseline.version} against itself is "
-            f"{worst.verdict} ({worst.ratio:.2f}x in {baseline.case}); believe no difference of that size"
-        ]
+        where = f"in {len(failed)} of {len(own)} cases: {baseline.version} against itself is {worst.verdict}"
+        which = f"({worst.ratio:.2f}x in {baseline.case})"
+        chance = _chance_of(len(failed), len(own))
+        if chance > PLAUSIBLE:
+            return [
+                f"the control arm came out different {where} {which}; in a run with that many equal arms, chance alone "
+                f"does this with a probability of {chance:.0%}"
+            ]
+        return [f"THE CONTROL ARM FAILED {where} {which}; believe no difference of that size"]
     open_ = [contrast for contrast in own if contrast.verdict != "same"]
     if open_:
-        return [f"the control arm is not shown to be the same in {len(open_)} of {len(own)} cases: a noisy machine"]
+        # Too few rounds give no interval.
+        why = "a noisy machine" if any(contrast.ci_low is not None for contrast in open_) else "too few rounds"
+        return [f"the control arm is not shown to be the same in {len(open_)} of {len(own)} cases: {why}"]
     return []
+
+
+def _chance_of(failed: int, own: int) -> float:
+    """Return the largest probability that this many equal arms, or more, are called different."""
+    share = MOST_CALLED_DIFFERENT
+    return 1 - sum(math.comb(own, count) * share**count * (1 - share) ** (own - count) for count in range(failed))
 
 
 def check_noise(plan: Plan, contrasts: Sequence[Contrast]) -> list[str]:
@@ -46,21 +63,43 @@ def check_noise(plan: Plan, contrasts: Sequence[Contrast]) -> list[str]:
 
     The warning comes before the verdicts.
     """
-    timed = [
-        (contrast.mde, contrast.ci_low, contrast.ci_high)
-        for contrast in contrasts
-        if contrast.rounds >= ENOUGH_ROUNDS
+    hidden, timed = _hidden_by_noise(plan, contrasts)
+    if not _are_many(hidden, timed):
+        return []
+    visible = median(hidden)
+    size = f"slowdowns below {visible:.0%}" if visible <= MOST_TOLD else "even a slowdown by a factor of two"
+    return [
+        f"A NOISY MACHINE: in {len(hidden)} of {timed} comparisons, {size} may go unseen, where {plan.margin:.0%} "
+        "should show; `tfcompare doctor` says what helps, --more adds rounds"
+    ]
+
+
+def is_noisy(plan: Plan, contrasts: Sequence[Contrast]) -> bool:
+    """Return whether a run is warned of a noisy machine."""
+    return _are_many(*_hidden_by_noise(plan, contrasts))
+
+
+def _hidden_by_noise(plan: Plan, contrasts: Sequence[Contrast]) -> tuple[list[float], int]:
+    """Return the slowdowns that open contrasts could have shown, where noise hides the margin, and how many were timed.
+
+    A contrast that is decided hides nothing, and one whose interval excludes 1 is not left open by noise.
+    """
+    timed = [contrast for contrast in contrasts if contrast.rounds >= ENOUGH_ROUNDS and contrast.mde is not None]
+    hidden = [
+        contrast.mde
+        for contrast in timed
+        if contrast.verdict == "inconclusive"
         and contrast.mde is not None
+        and contrast.mde > (plan.margin if contrast.pair.margin is None else contrast.pair.margin)
         and contrast.ci_low is not None
         and contrast.ci_high is not None
+        and contrast.ci_low <= 1 <= contrast.ci_high
     ]
-    hidden = [mde for mde, low, high in timed if mde > plan.margin and low <= 1 <= high]
-    if len(timed) < FEWEST_TO_TELL_NOISE or len(hidden) < len(timed) * NOISY_SHARE:
-        return []
-    return [
-        f"A NOISY MACHINE: in {len(hidden)} of {len(timed)} contrasts a slowdown would typically be seen from "
-        f"{median(hidden):.0%} on, and not from {plan.margin:.0%}; `tfcompare doctor` says what helps, --more goes on"
-    ]
+    return hidden, len(timed)
+
+
+def _are_many(hidden: Sequence[float], timed: int) -> bool:
+    return timed >= FEWEST_TO_TELL_NOISE and len(hidden) >= timed * NOISY_SHARE
 
 
 def check_following(differences: Sequence[Sequence[float]]) -> list[str]:

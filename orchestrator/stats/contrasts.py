@@ -18,9 +18,9 @@ ByRound = Mapping[ArmKey, dict[int, float]]
 
 # Of the contrasts that are called slower or faster, the share that may be so by chance.
 FALSE_DISCOVERIES = 0.05
-# Of two equal arms, at most 2.5 % are called slower or faster in all looks together. Trimming adds a little to what the
+# Of equal arms, at most this share is called slower or faster in all looks together. Trimming adds a little to what the
 # looks of normal rounds spend, so a little less is given out.
-DIFFERENCE_ERROR = 0.023
+MOST_CALLED_DIFFERENT, DIFFERENCE_ERROR = 0.025, 0.023
 # Below this a call is mostly the two readings of the clock around it.
 SHORTEST_MS = 0.005
 TOO_SHORT = "its calls are too short to be timed one by one: let a call do more, and say how much with step.steps"

@@ -75,6 +75,10 @@ def rounds_for(spread: float, margin: float, levels: Levels, beyond: int = 1) ->
     return next((rounds for rounds in wanted if smallest_slower(spread, rounds, margin, levels) <= margin), None)
 
 
+def format_slowdown(slowdown: float) -> str:
+    return f"{slowdown:.1%}" if slowdown <= MOST_TOLD else f"over {MOST_TOLD:.0%}"
+
+
 def describe_noise(spread: float, rounds: int, margin: float, levels: Levels) -> str:
     """Say what so many rounds can show, and how many would show the margin."""
     visible = smallest_slower(spread, rounds, margin, levels)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from orchestrator.stats.paired import Estimate, quantile, two_sided_p
+from orchestrator.stats.paired import Estimate, detectable, quantile, two_sided_p
 
 # Rounds that all came out alike have no spread; the smallest that a clock could have hidden stands in for it.
 LEAST_ERROR = 1e-9
@@ -38,7 +38,6 @@ class Across:
     def half_width(self, alpha: float) -> float:
         return quantile(1 - alpha / 2, self.freedom) * self.standard_error
 
-    def smallest_visible(self, alpha: float, power: float = 0.9) -> float:
-        """Return the relative change that this many rounds would show with this probability."""
-        quantiles = quantile(1 - alpha / 2, self.freedom) + quantile(power, self.freedom)
-        return math.expm1(quantiles * self.standard_error)
+    def smallest_visible(self, alpha: float) -> float:
+        """Return the relative change that this many rounds would show with a probability of POWER."""
+        return math.expm1(detectable(alpha, self.freedom) * self.standard_error)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast, VersionPair
 from orchestrator.plan.pairs import TREND_FROM, in_order
-from orchestrator.reports.columns import MEASURES, interval, ratio
+from orchestrator.reports.columns import MEASURES, format_ratio, ratio
 from orchestrator.reports.html.calls import Course
 from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.reports.html.rows import Names, TableCell, TableColumn, TableRow, arm_row
@@ -202,8 +202,7 @@ def _forest(comparison: Comparison, results: CaseResults) -> Plot | None:
     plan = comparison.plan
     timed = [contrast for contrast in results.contrasts if contrast.ratio is not None]
     descriptions = [
-        f"{_name_contrast(contrast)}: {ratio(contrast.ratio or 1.0)}, interval {interval(contrast)}, {contrast.verdict}"
-        for contrast in timed
+        f"{_name_contrast(contrast)}: {format_ratio(contrast)}, {contrast.shown_verdict}" for contrast in timed
     ]
     without_ratio = len(results.contrasts) - len(timed)
     margins = dict.fromkeys(f"{_margin(comparison, contrast):.0%}" for contrast in timed)
@@ -214,7 +213,7 @@ def _forest(comparison: Comparison, results: CaseResults) -> Plot | None:
         title=f"Ratio to {escape_value(plan.versions[0])}",
         label=escape_value(f"Ratios of times to {plan.versions[0]}, with intervals. {'; '.join(descriptions)}."),
         caption="On a log scale; right of 1 is slower. "
-        f"The line is the interval at {1 - plan.alpha / len(plan.looks):.2%}, "
+        "The line is the interval that the verdict rests on, "
         f"the shaded band the margin of {' and '.join(margins)}."
         + (
             f" {without_ratio} without a ratio {'is' if without_ratio == 1 else 'are'} in the table only."
@@ -302,7 +301,7 @@ def _data(comparison: Comparison, results: CaseResults) -> dict[str, Any]:
             [
                 escape_value(_name_contrast(contrast)),
                 *_ratio_figures(contrast),
-                contrast.verdict,
+                contrast.shown_verdict,
                 _margin(comparison, contrast),
             ]
             for contrast in results.contrasts
@@ -324,7 +323,7 @@ def _trend_data(comparison: Comparison, results: CaseResults) -> dict[str, Any]:
     for version in in_order(comparison.plan.versions):
         row: list[Any] = [escape_value(version)]
         if contrast := timed.get(version):
-            row += [*_ratio_figures(contrast), contrast.verdict]
+            row += [*_ratio_figures(contrast), contrast.shown_verdict]
         if version in references:
             row += [1, 1, 1, "same"]
         order.append(row)

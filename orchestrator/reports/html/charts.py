@@ -17,8 +17,8 @@ ROW_PX = 34
 TREND_PX = 240
 # Between rows that hold a cloud of points.
 GAP = 0.25
-VERDICTS = ("slower", "faster", "same", "inconclusive")
-SHAPES = ("triangle-up", "triangle-down", "square", "circle")
+VERDICTS = ("slower", "faster", "slightly slower", "slightly faster", "same", "inconclusive")
+SHAPES = ("triangle-up", "triangle-down", "wedge", "stroke", "square", "circle")
 PHASES = ("build", "first", "second", "steady")
 PHASE_SHAPES = ("square", "diamond", "triangle-right", "circle")
 
@@ -240,7 +240,7 @@ def _one(title: str = RATIO) -> alt.Chart:
 
 
 def _by_verdict(**options: Any) -> alt.Color:
-    scale = alt.Scale(domain=VERDICTS, range=[f"var(--{verdict})" for verdict in VERDICTS])
+    scale = alt.Scale(domain=VERDICTS, range=[f"var(--{verdict.replace(' ', '-')})" for verdict in VERDICTS])
     return alt.Color("verdict:N", scale=scale, **({"legend": _legend()} | options))
 
 

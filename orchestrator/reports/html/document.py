@@ -108,7 +108,7 @@ def _columns(contrasts: list[Contrast]) -> Any:
 
 def _present(comparison: Comparison, rows: list[TableRow]) -> list[str]:
     """Return the verdicts to filter by, in the order of their ranks."""
-    words = {row.verdict.word for row in rows} | {contrast.verdict for contrast in comparison.contrasts}
+    words = {row.verdict.word for row in rows} | {contrast.shown_verdict for contrast in comparison.contrasts}
     return [word for word in RANKED if word in words]
 
 
@@ -118,13 +118,13 @@ def _overview(comparison: Comparison, names: Names) -> dict[str, Any] | None:
     if not timed:
         return None
     positions = {label: position for position, label in enumerate(names.anchors)}
-    counts = {word: sum(contrast.verdict == word for contrast in timed) for word in VERDICTS}
+    counts = {word: sum(contrast.shown_verdict == word for contrast in timed) for word in VERDICTS}
     listing = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     ratios = [
         [
             escape_value(contrast.pair.arms[1].version),
             round_figure(contrast.ratio),
-            contrast.verdict,
+            contrast.shown_verdict,
             positions[contrast.pair.arms[1].case],
         ]
         for contrast in timed

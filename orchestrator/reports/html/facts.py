@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from orchestrator.model import Comparison, Manifest
 from orchestrator.reports.html.escape import escape_value
+from orchestrator.reports.table import describe_errors
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def setting(comparison: Comparison) -> list[tuple[str, str]]:
         "device": plan.device,
         "isolation": plan.isolation,
         "margin": f"{plan.margin:.1%}",
-        "error": f"{plan.alpha:.1%}, shared by looks after {', '.join(map(str, plan.looks))} rounds",
+        "error": f"{describe_errors(plan)}, over all looks after {', '.join(map(str, plan.looks))} rounds",
         "seed": plan.seed,
         "threads": plan.threads and f"{plan.threads[0]} between, {plan.threads[1]} inside operations",
         "CPUs": plan.cpus and ", ".join(map(str, plan.cpus)),

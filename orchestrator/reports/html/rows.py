@@ -29,7 +29,10 @@ class Verdict:
         return self.word.replace(" ", "-")
 
 
-RANKED = ("died", "slower", "faster", "inconclusive", "refused", "same", "baseline", "not compared")
+RANKED = (
+    "died", "slower", "faster", "inconclusive", "refused", "slightly slower", "slightly faster", "same", "baseline",
+    "not compared",
+)  # fmt: skip
 MARK_OF: Mapping[str, str] = dict([*MARKS.items(), *OTHERS.items()])
 VERDICTS: Mapping[str, Verdict] = {word: Verdict(word, MARK_OF[word], rank) for rank, word in enumerate(RANKED)}
 
@@ -142,7 +145,7 @@ def verdict_of(arm: ArmResult, contrast: Contrast | None, baseline: str) -> Verd
     if arm.median_ms is None or (arm.outcome != "measured" and contrast is None):
         return VERDICTS[arm.outcome]
     if contrast is not None:
-        return VERDICTS[contrast.verdict]
+        return VERDICTS[contrast.shown_verdict]
     return VERDICTS["baseline" if arm.version == baseline else "not compared"]
 
 
@@ -180,7 +183,7 @@ def contrast_row(contrast: Contrast, names: Names) -> TableRow:
         workload=workload,
         case=name,
         version=version,
-        verdict=VERDICTS[contrast.verdict],
+        verdict=VERDICTS[contrast.shown_verdict],
         notes=tuple(escape_value(note) for note in notes if note),
         cells={
             "workload": TableCell(workload),

@@ -38,7 +38,7 @@ from tests.support.worlds import verdict_of
 
 CASE = "predict[call=predict,state=uncompiled,model=tiny]"
 RELEASES = ("1.14.0", "1.15.5", "2.0.0", "2.1.4", "2.2.3", "2.3.4")
-QUESTION = Question(good="1.14", bad="2.3", run=RunOptions(selected=(CASE,), engine="venv", rounds=3))
+QUESTION = Question(good="1.14", bad="2.3", run=RunOptions(selected=(CASE,), engine="venv", rounds=4))
 
 
 class Heard(Quiet):
@@ -165,7 +165,7 @@ def test_a_version_that_cannot_be_made_costs_itself_and_is_tried_again_another_t
 
 def test_a_version_that_refuses_or_dies_is_stepped_over(unmade, stage, tmp_path: Path):
     stage.parts[CASE, "2.0.0"] = Part(refuses="not in this one")
-    stage.parts[CASE, "2.1.4"] = Part(dies=("open", 1))
+    stage.parts[CASE, "2.1.4"] = Part(dies=("open", 2))
     done = searched(tmp_path / "hunt")
     assert change(done) == [("1.15.5", "2.2.3")]
     assert {one.version: one.reason for one in done.state.skipped.values()} == {
@@ -175,7 +175,7 @@ def test_a_version_that_refuses_or_dies_is_stepped_over(unmade, stage, tmp_path:
 
 def test_a_deadline_counts_as_slow(unmade, stage, tmp_path: Path):
     for version in RELEASES[3:]:
-        stage.parts[CASE, version] = Part(dies=("burst", 1), how="timeout")
+        stage.parts[CASE, version] = Part(dies=("burst", 2), how="timeout")
     done = searched(tmp_path / "hunt")
     assert change(done) == [("2.0.0", "2.1.4")]
     assert done.result.overall.verdict == "slower"
@@ -187,7 +187,7 @@ def test_a_deadline_counts_as_slow(unmade, stage, tmp_path: Path):
     ("part", "kind", "told"),
     [
         (Part(refuses="not in this one"), NothingSelected, "2.3.4 refused: not in this one"),
-        (Part(dies=("open", 1)), ArmsDied, "2.3.4 died: ended with exit code 3"),
+        (Part(dies=("open", 2)), ArmsDied, "2.3.4 died: ended with exit code 3"),
     ],
 )
 def test_without_both_ends_there_is_nothing_to_search(
@@ -364,10 +364,10 @@ def test_rounds_that_decide_nothing_are_followed_by_more_of_them(unmade, tmp_pat
     rounds: list[int | None] = []
     logs = dict.fromkeys(RELEASES, 0.0) | {"2.3.4": 1.0}
     known = begun(tmp_path, RELEASES)
-    hands = world(logs, rounds=rounds, blind_rounds=4)
+    hands = world(logs, rounds=rounds, blind_rounds=5)
     done = run.bisect(tmp_path / "hunt", known, Quiet(), hands=hands)
     assert change(done) == [("2.2.3", "2.3.4")]
-    assert rounds[:2] == [3, 6]
+    assert rounds[:2] == [4, 8]
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,10 @@ def test_several_steps_add_up_and_each_is_told_with_its_own_size():
     candidates = versions(16)
     steps = {2: 0.9, 5: 0.2, 6: -0.3, 15: 0.4}
     found = solved(stepped(candidates, steps), candidates)
-    assert {part.later: part.finding.size for part in found.parts if part.kind == "change"} == pytest.approx(
+    assert {part.later: part.finding.distance for part in found.parts if part.kind == "change"} == pytest.approx(
         {candidates[place]: abs(size) for place, size in steps.items()}
     )
-    assert found.overall.size == pytest.approx(sum(steps.values()))
+    assert found.overall.distance == pytest.approx(sum(steps.values()))
 
 
 def test_the_largest_change_is_followed_first():
@@ -208,5 +208,5 @@ def test_turned_round_a_slowdown_is_as_large_a_speedup():
     assert (other.earlier, other.later, other.verdict) == ("2", "1", "faster")
     assert other.ratio == pytest.approx(1 / 3)
     assert other.ci_low < other.ratio < other.ci_high
-    assert other.size == pytest.approx(one.size)
+    assert other.distance == pytest.approx(one.distance)
     assert swap_versions(other).ci_high == pytest.approx(one.ci_high)

@@ -1,8 +1,8 @@
 """Examinations of a quiet, a noisy and a pinned machine."""
 
 import io
-import math
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Any
 
 from rich.console import Console
@@ -30,9 +30,11 @@ LEFT_ALONE = Meanwhile(foreign_cores=0.01, steal_share=0.0)
 
 
 def equal_arms(spread: float, rounds: int = 20, shift: float = 0.0) -> Estimate:
-    """Differences around `shift`, half of them above and half below, with this spread."""
-    step = spread * math.sqrt((rounds - 1) / rounds)
-    return Estimate(tuple(shift + (step if number % 2 else -step) for number in range(rounds)))
+    """Normal differences around `shift`, evenly over the whole distribution, with this spread."""
+    normal = NormalDist()
+    scores = tuple(normal.inv_cdf((number + 0.5) / rounds) for number in range(rounds))
+    scale = spread / Estimate(scores).spread
+    return Estimate(tuple(shift + scale * score for score in scores))
 
 
 def examination(
@@ -66,7 +68,7 @@ NOISY = examination(
     neighbours=(Neighbour(4711, "cc1plus", 0.84), Neighbour(4712, "ld", 0.2)),
 )
 PINNED = examination(
-    0.045,
+    0.04,
     host={"governor": "powersave", "turbo": "on", "smt": "1", "cgroup_quota": "150000 100000"},
     cpus=(2, 3),
 )

@@ -8,7 +8,9 @@ from orchestrator.doctor import noise
 from orchestrator.doctor.noise import DoctorFinding, Examination, Level, examine, findings, level
 from orchestrator.doctor.report import as_object
 from orchestrator.machine.host import Facts, Meanwhile
-from orchestrator.plan.pairs import ALPHA, LOOKS
+from orchestrator.plan.pairs import ALPHA
+from orchestrator.stats.contrasts import DIFFERENCE_ERROR
+from orchestrator.stats.verdict import Levels, smallest_slower
 from tests.unit.doctor.examinations import HOST, LEFT_ALONE, NOISY, QUIET, drawn, equal_arms, examination
 
 
@@ -46,7 +48,7 @@ def test_more_rounds_see_smaller_slowdowns():
     assert first > budgeted > last > 0
 
 
-@pytest.mark.parametrize(("spread", "expected"), [(0.0, "fine"), (0.03, "fine"), (0.045, "note"), (0.06, "problem")])
+@pytest.mark.parametrize(("spread", "expected"), [(0.0, "fine"), (0.02, "fine"), (0.04, "note"), (0.06, "problem")])
 def test_a_spread_is_judged_by_the_rounds_that_show_the_margin(spread: float, expected: Level):
     found = finding(examination(spread), "spread")
     assert found is not None
@@ -54,21 +56,24 @@ def test_a_spread_is_judged_by_the_rounds_that_show_the_margin(spread: float, ex
 
 
 def test_a_spread_of_a_few_rounds_is_not_called_fine():
-    seen = examination(estimate=equal_arms(0.01, rounds=4))
+    seen = examination(estimate=equal_arms(0.01, rounds=3))
     assert finding(seen, "spread") == DoctorFinding(
-        "spread", "note", "equal arms differ by 1.0% from round to round, in 4 rounds", "probe longer to be sure of it"
+        "spread", "note", "equal arms differ by 1.0% from round to round, in 3 rounds", "probe longer to be sure of it"
     )
 
 
 def test_the_rounds_that_it_advises_are_the_fewest_that_show_the_margin():
     rounds = int(advice(examination(0.08), "spread").partition("--rounds ")[2].partition("`")[0])
-    estimate = equal_arms(0.08)
-    assert estimate.smallest_visible(ALPHA, rounds) <= 0.05 < estimate.smallest_visible(ALPHA, rounds - 1)
+    spread = equal_arms(0.08).spread
+    few, enough = (
+        smallest_slower(spread, count, 0.05, Levels(ALPHA, DIFFERENCE_ERROR)) for count in (rounds - 1, rounds)
+    )
+    assert enough <= 0.05 < few
 
 
 def test_a_margin_that_it_advises_is_one_that_ten_rounds_can_show():
     margin = int(advice(examination(0.06), "spread").partition("--margin ")[2].partition("`")[0])
-    assert margin / 100 >= equal_arms(0.06).smallest_visible(ALPHA / len(LOOKS), 10) > (margin - 1) / 100
+    assert margin / 100 >= noise.visible(equal_arms(0.06))[10] > (margin - 1) / 100
 
 
 def test_rounds_and_margins_that_nobody_wants_are_not_advised():

@@ -32,7 +32,7 @@ def test_smaller_is_better_and_the_spread_is_that_of_the_replicates(entries: dic
 
 
 def test_verdict_and_reason_stand_in_extra(entries: dict[str, dict]):
-    assert entries[f"{EAGER.label} {MID}"]["extra"].startswith("slower 4.00x (3.99-4.01) against 1.14.0\n")
+    assert entries[f"{EAGER.label} {MID}"]["extra"].startswith("slower 4.00x (3.98-4.01) against 1.14.0\n")
     assert "inconclusive" in entries[f"{FIT.label} {MID}"]["extra"]
     assert entries[f"{EAGER.label} {OLD}"]["extra"] == "tfcompare run 20260102-030405-abcd"
 

@@ -38,7 +38,7 @@ def test_slower_fails_with_ratio_and_interval(suites: dict[str, junitparser.Test
     (failure,) = test.result
     assert isinstance(failure, junitparser.Failure)
     assert failure.type == "slower"
-    assert failure.message.startswith("slower 4.00x (3.99-4.01) against 1.14.0")
+    assert failure.message.startswith("slower 4.00x (3.98-4.01) against 1.14.0")
     assert failure.text == failure.message
     assert test.time == pytest.approx(0.040, rel=0.01)
     assert test.classname == "tfcompare.power"
@@ -94,3 +94,28 @@ def test_an_arm_that_no_contrast_is_about_and_that_died_is_an_error_too(tmp_path
     assert list(suites) == ["tfcompare 1.0.0", "tfcompare 2.0.0"]
     (test,) = suites["tfcompare 1.0.0"]
     assert (test.name, type(test.result[0]), test.result[0].message) == ("alone", junitparser.Error, "it broke")
+
+
+def test_a_slight_difference_passes_and_few_rounds_are_skipped_without_an_interval(tmp_path: Path):
+    slight, few = case("slight"), case("few")
+    found = comparison(
+        plan=plan([slight, few]),
+        arms=tuple(arm(one, version) for one in (slight, few) for version in ("1.0.0", "2.0.0")),
+        contrasts=(
+            contrast(version_pair(slight), 1.02, size="slight"),
+            contrast(
+                version_pair(few),
+                1.5,
+                "inconclusive",
+                "3 rounds are too few to tell",
+                ci_low=None,
+                ci_high=None,
+                rounds=3,
+            ),
+        ),
+    )
+    tests = by_name(read(of_scene(found), tmp_path)["tfcompare 2.0.0"])
+    assert tests["slight"].is_passed
+    assert tests["slight"].system_out == "slightly slower 1.02x (0.99-1.05) against 1.0.0"
+    (skipped,) = tests["few"].result
+    assert skipped.message == "inconclusive 1.50x against 1.0.0: 3 rounds are too few to tell"

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from orchestrator.exports.markdown import MOST_ROWS, code, render
 from orchestrator.results.run import Run
 from tests.support import scenes
-from tests.support.builders import arm, case, comparison, contrast, manifest, plan
+from tests.support.builders import arm, case, comparison, contrast, manifest, plan, version_pair
 from tests.support.claims_scene import scene as claims_scene
 from tests.support.export_runs import BATCH, EAGER, JIT, MID, NEW, OLD, POISONS, of_scene
 
@@ -168,3 +168,10 @@ def test_the_same_within_a_margin_of_its_own_names_the_margin():
     """Or a claim that allows a quarter would make 1.14x the same without a word."""
     text = render(of_scene(claims_scene()))
     assert "| 1.02x | 0.99-1.05 | 6 | = same within 25% |" in text
+
+
+def test_a_slight_difference_is_counted_and_shown_as_such():
+    text = render(of_scene(comparison(contrasts=(contrast(version_pair(case()), 0.98, size="slight"),))))
+    assert "- `2.0.0` against `1.0.0`: 1 slightly faster." in text
+    assert "| ▽ slightly faster |" in text
+    assert "Nothing is shown to be slower or faster." in text

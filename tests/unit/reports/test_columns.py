@@ -57,7 +57,7 @@ def test_each_column_shows_its_own_figure():
     )  # fmt: skip
     judged = contrast(
         version_pair(case()), ratio=2.0, verdict="slower", ci_low=1.9, ci_high=2.12, mde=0.043, seed_percent=-100.0,
-        second_ratio=1.98, sign_flip_p=0.03125,
+        second_ratio=1.98, sign_flip_p=0.03125, cpu_ratio=1.9, cpu_low=1.8, cpu_high=2.01,
     )  # fmt: skip
     assert {name: str(column.cell(one, judged, Notes())) for name, column in COLUMNS.items()} == {
         "build": "500 ms",
@@ -72,6 +72,7 @@ def test_each_column_shows_its_own_figure():
         "seed": "-100",
         "rounds": "7",
         "mde": "4.3%",
+        "cpu": "1.90x (1.80-2.01)",
         "second-opinion": "1.98x",
         "sign-flip": "0.031",
         "import": "2.00 s",

@@ -1,5 +1,7 @@
 """Which rows are shown and in which order: groups stay together, and a baseline stays with what is compared to it."""
 
+from dataclasses import replace
+
 import pytest
 
 from orchestrator.errors import UsageError
@@ -76,6 +78,20 @@ def test_only_what_is_asked_for_is_shown_with_the_baseline_it_is_compared_to(onl
     assert all({OLD, NEW} == {arm.version for arm in arms if arm.case == of} for of in cases)
 
 
+def test_what_differs_slightly_is_also_the_same():
+    judged = five_cases()
+    pair = judged.contrasts[2].pair
+    slight = replace(
+        judged,
+        contrasts=tuple(
+            replace(each, ratio=1.02, size="slight") if each.pair == pair else each for each in judged.contrasts
+        ),
+    )
+    for only, cases in (("slight", {SAME}), ("same", {SAME})):
+        assert {one.case for one in arrangement(only, None).arms(slight)} == cases
+    assert arrangement("slight", None).arms(judged) == []
+
+
 def test_contrasts_inside_a_version_are_chosen_and_sorted_alike():
     found = arrangement(None, "ratio").inside(five_cases())
     assert [contrast.ratio for contrast in found] == [7.0, 4.0]
@@ -86,7 +102,7 @@ def test_contrasts_inside_a_version_are_chosen_and_sorted_alike():
 def test_the_table_says_what_was_left_out(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "100")
     text = table.render(five_cases(), arrangement=arrangement("slower", None))
-    assert "--only slower: 2 of 5 cases, and 2 contrasts inside a version" in text
+    assert "--only slower: 2 of 5 cases, and 2 comparisons inside a version" in text
     assert "c-same" not in text.partition("inside each version")[0].partition("predict")[2].splitlines()[0]
     assert "2.0.0 is slower than 1.0.0 in 2 of 5 cases" in text, "the summary is of the whole run"
     nothing = table.render(five_cases(), arrangement=arrangement("died", None))

@@ -17,6 +17,7 @@ ARM = {
 CONTRAST = {
     "workload", "params", "kind", "version", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",
     "verdict", "reason", "mde", "seed_percent", "second_ratio", "sign_flip_p", "exploratory",
+    "size", "cpu_ratio", "cpu_low", "cpu_high",
 }  # fmt: skip
 RUN = {"id", "engine", "device", "created", "suite", "margin", "host"}
 

@@ -198,8 +198,21 @@ def test_two_times_without_a_ratio_say_why(drawn):
     assert text.endswith("\n(1) fewer than two rounds were measured")
 
 
+def test_a_slight_difference_has_its_mark(drawn):
+    text = drawn(one_cell(versions_apart(1.03, "same", size="slight")))
+    assert "△" in text.rpartition("note says why")[2]
+
+
+def test_few_rounds_show_a_ratio_and_why_there_is_no_interval(drawn):
+    few = versions_apart(3.6, "inconclusive", "3 rounds are too few to tell", ci_low=None, ci_high=None, rounds=3)
+    text = drawn(one_cell(few))
+    assert re.search(r"36\.0 ms +3\.60x +-260 \? \(1\)", text)
+
+
 def test_marks_are_told_in_words(drawn):
-    assert "▲ slower · ▼ faster · = same · ? inconclusive" in drawn(small_block())
+    assert "▲ slower · ▼ faster · △ slightly slower · ▽ slightly faster · = same · ? inconclusive" in drawn(
+        small_block()
+    )
 
 
 def test_exploratory_contrasts_and_drifting_arms_are_marked_and_told(drawn):

@@ -4,15 +4,16 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Comparison
+from orchestrator.model import Comparison, VerdictName
 from orchestrator.reports import table
-from orchestrator.reports.columns import COLUMNS, MARKS
+from orchestrator.reports.columns import COLUMNS
 from tests.support import scenes
 from tests.support.builders import (  # fmt: skip
     NEW,
@@ -74,7 +75,62 @@ def test_every_contrast_has_its_verdict_in_words_unless_the_arm_itself_says_why_
     timed = {arm.key for arm in both.arms if arm.median_ms is not None}
     verdicts = re.findall(r"[▲▼=?] (slower|faster|same|inconclusive)", drawn(both, width))
     assert verdicts == [contrast.verdict for contrast in both.contrasts if contrast.pair.arms[1] in timed]
-    assert set(verdicts) == MARKS.keys()
+    assert set(verdicts) == set(get_args(VerdictName))
+
+
+def of_cases(*judged: dict, **changes):
+    """A run of as many cases, each with its contrast between two versions."""
+    cases = [case(size=str(number)) for number in range(len(judged))]
+    return comparison(
+        plan=plan(cases),
+        arms=tuple(arm(one, version) for one in cases for version in (OLD, NEW)),
+        contrasts=tuple(contrast(version_pair(one), **each) for one, each in zip(cases, judged, strict=True)),
+        **changes,
+    )
+
+
+SLIGHT = ({"ratio": 1.02, "size": "slight"}, {"ratio": 0.98, "size": "slight"}, {"ratio": 1.0})
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_slight_difference_is_shown_as_such(drawn, width: int):
+    text = drawn(of_cases(*SLIGHT), width)
+    assert re.findall(r"[△▽=] [a-z ]*(?:slower|faster|same)", text) == [
+        "△ slightly slower",
+        "▽ slightly faster",
+        "= same",
+    ]
+    assert "the same as 1.0.0 in 3 of 3 cases (1 slightly slower, 1 slightly faster)." in " ".join(text.split())
+
+
+NOISY = {"ratio": 1.1, "ci_low": 0.8, "ci_high": 1.5, "verdict": "inconclusive", "reason": "too noisy", "mde": 0.4}
+CPU = {"cpu_ratio": 1.07, "cpu_low": 1.04, "cpu_high": 1.11}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_on_a_noisy_machine_cpu_time_is_shown_for_what_stays_open(drawn, width: int):
+    decided = {"ratio": 2.0, "verdict": "slower", "cpu_ratio": 1.9, "cpu_low": 1.8, "cpu_high": 2.0}
+    text = drawn(of_cases(NOISY | CPU, NOISY | CPU, NOISY, decided), width)
+    assert text.count("1.07x (1.04-1.11)") == 2
+    assert "1.90x" not in text
+    assert "cpu ratio: of CPU times" in " ".join(text.split())
+    assert max(map(cell_len, text.splitlines())) <= width
+
+
+def test_cpu_time_is_not_shown_unasked_on_a_quiet_machine_or_in_named_columns(drawn):
+    quiet = NOISY | CPU | {"mde": 0.04}
+    assert "cpu ratio" not in drawn(of_cases(quiet, quiet, quiet), 130)
+    noisy = of_cases(NOISY | CPU, NOISY | CPU, NOISY | CPU)
+    assert "cpu ratio" not in drawn(noisy, 130, ("ratio", "verdict"))
+    assert drawn(of_cases(quiet, quiet, quiet), 130, ("+cpu",)).count("1.07x (1.04-1.11)") == 3
+    assert drawn(noisy, 130, ("+cpu",)).count("cpu ratio:") == 1
+
+
+def test_few_rounds_show_a_ratio_and_no_interval(drawn):
+    few = {"ratio": 1.5, "ci_low": None, "ci_high": None, "mde": None, "rounds": 3, "verdict": "inconclusive"}
+    text = drawn(of_cases(few | {"reason": "3 rounds are too few to tell"}), 100)
+    assert re.search(r"1\.50x +│▌ +\? inconclusive \(1\)", text)
+    assert text.endswith("(1) 3 rounds are too few to tell")
 
 
 def test_without_a_terminal_width_it_is_drawn_for_eighty_columns(monkeypatch: pytest.MonkeyPatch):
@@ -158,10 +214,11 @@ def test_broken_streams_and_warnings_come_before_any_figure(drawn):
 
 
 def test_the_head_says_on_what_how_sure_and_what_a_time_is(drawn):
-    head = drawn(comparison(), 80).splitlines()[:4]
+    head = drawn(comparison(), 80).splitlines()[:5]
     assert head == [
         "tfcompare run 20260102-030405-abcd",
-        "venv · cpu · A CPU, 2 cores · margin 5% · intervals at 98.75%",
+        "venv · cpu · A CPU, 2 cores · margin 5% · at most 2.5% of equal arms are called",
+        "slower or faster · intervals hold in at least 95% of runs",
         "time: steady state, per step · bar: log scale, full at 10x · ratios and",
         "verdicts: of steady times, by round",
     ]

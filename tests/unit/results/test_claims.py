@@ -41,27 +41,28 @@ def judged(of: Claim, *contrasts: Contrast, **changes: object):
     ],
 )
 def test_the_verdict_at_the_claims_own_margin_is_the_answer(effect: str, verdict: str, answer: str):
-    found = judged(effect_on_pair(effect), contrast(PAIR, 4.0, verdict, "noisy" if verdict == "inconclusive" else ""))
+    reason, size = ("noisy", None) if verdict == "inconclusive" else ("", "beyond")
+    found = judged(effect_on_pair(effect), contrast(PAIR, 4.0, verdict, reason, size=size))
     assert found.answer == answer
     assert bool(found.reason) == (answer != "reproduced")
     assert found.headline.ratio == 4.0
 
 
 @pytest.mark.parametrize(
-    ("ratio", "ci_low", "ci_high", "answer"),
+    ("ratio", "ci_low", "ci_high", "size", "answer"),
     [
-        (3.4, 3.1, 3.7, "not reproduced"),
-        (3.2, 2.8, 3.6, "inconclusive"),
-        (0.3, 0.28, 0.32, "not reproduced"),
-        (0.32, 0.3, 0.36, "inconclusive"),
+        (3.4, 3.1, 3.7, "beyond", "not reproduced"),
+        (3.2, 2.8, 3.6, "clear", "inconclusive"),
+        (0.3, 0.28, 0.32, "beyond", "not reproduced"),
+        (0.32, 0.3, 0.36, "clear", "inconclusive"),
     ],
 )
 def test_sameness_is_refuted_by_an_interval_and_not_by_an_estimate(
-    ratio: float, ci_low: float, ci_high: float, answer: str
+    ratio: float, ci_low: float, ci_high: float, size: str, answer: str
 ):
     """The margin of 2.0 allows up to three times: where the interval reaches into it, it is open."""
     verdict = "slower" if ratio > 1 else "faster"
-    found = judged(effect_on_pair("same"), contrast(PAIR, ratio, verdict, ci_low=ci_low, ci_high=ci_high))
+    found = judged(effect_on_pair("same"), contrast(PAIR, ratio, verdict, ci_low=ci_low, ci_high=ci_high, size=size))
     assert (found.answer, bool(found.reason)) == (answer, True)
 
 
@@ -71,7 +72,13 @@ def logs(value: float, wobble: float = 0.01) -> dict[int, float]:
 
 @pytest.mark.parametrize(
     ("shift", "answer"),
-    [(2.3, "reproduced"), (0.69, "not reproduced"), (1.0986, "inconclusive"), (-2.3, "not reproduced")],
+    [
+        (2.3, "reproduced"),
+        (0.69, "not reproduced"),
+        (1.0, "inconclusive"),
+        (1.0986, "inconclusive"),
+        (-2.3, "not reproduced"),
+    ],
 )
 def test_how_much_must_be_seen_is_judged_by_the_interval(shift: float, answer: str):
     """A margin of 2.0 asks for three times: ten times is enough, twice is too little, and the bound itself is open."""
@@ -86,7 +93,7 @@ def test_all_statements_have_to_hold():
     both = claim(
         Expectation(pair=PAIR, effect="slower", published=None), Expectation(pair=other, effect="same", published=None)
     )
-    held, failed = contrast(PAIR, 4.0, "slower"), contrast(other, 9.0, "slower")
+    held, failed = contrast(PAIR, 4.0, "slower"), contrast(other, 9.0, "slower", size="beyond")
     open_ = contrast(other, 9.0, "inconclusive", "noisy")
     assert judged(both, held, replace(failed, verdict="same")).answer == "reproduced"
     assert judged(both, held, failed).answer == "not reproduced"

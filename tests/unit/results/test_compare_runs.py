@@ -15,7 +15,15 @@ A, B = case("a"), case("b")
 ROUNDS = 8
 
 
-def run(path: Path, ratios: dict[str, float], *, of: Plan | None = None, base_ms: float = 10.0, **changes) -> Path:
+def run(
+    path: Path,
+    ratios: dict[str, float],
+    *,
+    of: Plan | None = None,
+    base_ms: float = 10.0,
+    rounds: int = ROUNDS,
+    **changes,
+) -> Path:
     """A run in which each case's candidate takes so many times as long as its baseline, give or take 2 %."""
     of = of or plan([A, B])
     made = run_directory(path, of, **changes)
@@ -25,7 +33,7 @@ def run(path: Path, ratios: dict[str, float], *, of: Plan | None = None, base_ms
         for which, one in enumerate(of.cases):
             if one.workload not in ratios:
                 continue
-            for number in range(1, ROUNDS + 1):
+            for number in range(1, rounds + 1):
                 wall = base_ms * (ratios[one.workload] if place else 1.0) * (1 + 0.02 * draw.standard_normal())
                 replicate = (number * len(of.cases) + which) * 2 + place
                 batches.append(rows(one, version, round=number, replicate=replicate, steady=(int(wall * MS),) * 3))
@@ -47,6 +55,22 @@ def test_a_ratio_that_grew_is_slower_and_one_that_stayed_is_the_same(tmp_path: P
     assert found["a"].ci_low < 1.5 < found["a"].ci_high
     assert found["a"].earlier.ratio == pytest.approx(2.0, rel=0.05)
     assert found["a"].later.ratio == pytest.approx(3.0, rel=0.05)
+
+
+def test_of_a_run_with_too_few_rounds_there_is_a_ratio_and_no_interval(tmp_path: Path):
+    earlier, later = run(tmp_path / "earlier", {"a": 2.0}), run(tmp_path / "later", {"a": 3.0}, rounds=3)
+    for before, after, which in ((earlier, later, "later"), (later, earlier, "earlier")):
+        found = by_case(compare_runs(before, after))["a"]
+        assert (found.ci_low, found.ci_high, found.verdict) == (None, None, "inconclusive")
+        assert found.reason == f"3 rounds of the {which} run are too few to tell"
+        assert found.ratio in (pytest.approx(1.5, rel=0.05), pytest.approx(1 / 1.5, rel=0.05))
+
+
+def test_a_ratio_that_changed_a_little_for_certain_is_shown_so(tmp_path: Path):
+    of = plan([A, B], margin=0.2)
+    earlier, later = run(tmp_path / "earlier", {"a": 2.0}, of=of), run(tmp_path / "later", {"a": 2.2}, of=of)
+    found = by_case(compare_runs(earlier, later))["a"]
+    assert (found.verdict, found.size, found.shown_verdict) == ("same", "slight", "slightly slower")
 
 
 def test_backwards_it_is_faster_by_as_much(tmp_path: Path):

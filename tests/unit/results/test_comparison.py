@@ -27,7 +27,7 @@ def run(tmp_path: Path) -> RunDir:
     return run_directory(tmp_path / "run", plan([A, B]))
 
 
-def measured(run: RunDir, version: str, *cases, rounds=range(4), ms: float = 10, settled: bool = True) -> Path:
+def measured(run: RunDir, version: str, *cases, rounds=range(5), ms: float = 10, settled: bool = True) -> Path:
     """A stream with the pilot and the rounds of these cases."""
     batches = [
         rows(
@@ -61,7 +61,7 @@ def test_a_run_that_went_well_has_every_arm_measured_and_nothing_to_warn_of(run:
     run.record(DONE)
     comparison = judge_run(run)
     assert [(arm.case, arm.version) for arm in comparison.arms] == [(A, OLD), (A, NEW), (B, OLD), (B, NEW)]
-    assert {(arm.outcome, arm.reason, arm.rounds) for arm in comparison.arms} == {("measured", "", 3)}
+    assert {(arm.outcome, arm.reason, arm.rounds) for arm in comparison.arms} == {("measured", "", 4)}
     assert (comparison.warnings, comparison.broken, comparison.died) == ((), (), ())
     assert [contrast.verdict for contrast in comparison.contrasts] == ["same", "same"]
 
@@ -99,13 +99,13 @@ def test_a_refused_arm_says_why_and_costs_no_other(run: RunDir):
 
 def test_an_arm_that_died_keeps_what_it_measured_and_never_has_a_verdict(run: RunDir):
     measured(run, OLD, A, B)
-    measured(run, NEW, A, B, rounds=range(3), ms=40)
-    run.record(ended(NEW, A, "died", "killed by SIGKILL", number=3))
+    measured(run, NEW, A, B, ms=40)
+    run.record(ended(NEW, A, "died", "killed by SIGKILL", number=5))
     run.record(DONE)
     comparison = judge_run(run)
     found = arms(comparison)["a", NEW]
-    assert (found.outcome, found.reason, found.rounds) == ("died", "killed by SIGKILL", 2)
-    assert found.median_ms == pytest.approx(40.06)
+    assert (found.outcome, found.reason, found.rounds) == ("died", "killed by SIGKILL", 4)
+    assert found.median_ms == pytest.approx(40.1)
     assert comparison.died == (found,)
     assert [contrast.verdict for contrast in comparison.contrasts] == ["inconclusive", "slower"]
     assert [contrast.pair.case for contrast in comparison.slower] == [B]
@@ -162,7 +162,7 @@ def test_a_stream_that_was_cut_is_read_up_to_there_and_told(run: RunDir):
         comparison.warnings[0]
         == f"results/{NEW}-1/{stream.name} was not closed by its worker: read up to its last whole replicate"
     )
-    assert [arm.rounds for arm in comparison.arms] == [0, 3, 0, 2]
+    assert [arm.rounds for arm in comparison.arms] == [0, 4, 0, 3]
 
 
 def test_parts_of_a_version_whose_worker_was_started_again_are_one_arm(run: RunDir):
@@ -182,10 +182,10 @@ def test_a_round_that_was_redone_counts_once_and_one_that_was_kept_is_told(run: 
         measured(run, version, A, B)
     cause = "other processes kept 1.0 cores busy"
     run.record(Disturbed(case="a", round=2, replicates=(2,), cause=cause, redone=True))
-    run.record(Disturbed(case="b", round=3, replicates=(7,), cause=cause, redone=False))
+    run.record(Disturbed(case="b", round=3, replicates=(8,), cause=cause, redone=False))
     run.record(DONE)
     comparison = judge_run(run)
-    assert {(one.case.label, one.rounds) for one in comparison.arms} == {("a", 2), ("b", 3)}
+    assert {(one.case.label, one.rounds) for one in comparison.arms} == {("a", 3), ("b", 4)}
     (warning,) = comparison.warnings
     assert warning == f"others used the machine in 2 visits of a case (e.g. {cause}); 1 were redone, 1 kept"
 

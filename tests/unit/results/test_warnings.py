@@ -4,12 +4,24 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.model import EnvironmentFacts, Finished, GpuSpan, Watched
+from orchestrator.model import Contrast, EnvironmentFacts, Finished, GpuSpan, Watched, control_of
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.endings import Endings
 from orchestrator.results.rundir import RunDir
-from orchestrator.results.warnings import _join_versions, compare_threads
-from tests.support.builders import MS, NEW, OLD, case, manifest, plan, rows, run_directory, write_stream
+from orchestrator.results.warnings import _join_versions, check_control, check_noise, compare_threads, is_noisy
+from tests.support.builders import (
+    MS,
+    NEW,
+    OLD,
+    case,
+    contrast,
+    manifest,
+    plan,
+    rows,
+    run_directory,
+    version_pair,
+    write_stream,
+)
 
 A, B = case("a"), case("b")
 DONE = Finished(how="", seconds=1.0)
@@ -81,7 +93,60 @@ def test_a_machine_that_hides_differences_is_told_before_the_verdicts(
     run = run_directory(tmp_path / "run", plan([A, B, case("c")]))
     scattered(run, spread, rounds)
     warnings = judge_run(run).warnings
-    assert [warning.startswith("A NOISY MACHINE: in 3 of 3 contrasts") for warning in warnings] == [True] * told
+    assert [warning.startswith("A NOISY MACHINE: in 3 of 3 comparisons, ") for warning in warnings] == [True] * told
+
+
+def control(*verdicts: str, **changes) -> list[Contrast]:
+    """The contrasts of the control arm, one case each."""
+    pairs = (version_pair(case(str(place)), OLD, control_of(OLD)) for place in range(len(verdicts)))
+    return [contrast(pair, 1.2, verdict, **changes) for pair, verdict in zip(pairs, verdicts, strict=True)]
+
+
+def test_a_control_arm_that_fails_more_often_than_chance_explains_is_told_loudly():
+    few = ("same",) * 9
+    assert check_control(control("slower"))[0].startswith(
+        "THE CONTROL ARM FAILED in 1 of 1 cases: 1.0.0 against itself"
+    )
+    assert check_control(control("slower", "faster", *few))[0].startswith("THE CONTROL ARM FAILED in 2 of 11 cases")
+    assert check_control(control("slower", *few)) == [
+        "the control arm came out different in 1 of 10 cases: 1.0.0 against itself is slower (1.20x in 0); in a run "
+        "with that many equal arms, chance alone does this with a probability of 22%"
+    ]
+
+
+def test_a_control_arm_that_is_open_is_told_with_what_keeps_it_so():
+    assert check_control(control("same", "same")) == []
+    assert check_control(control("same", "inconclusive")) == [
+        "the control arm is not shown to be the same in 1 of 2 cases: a noisy machine"
+    ]
+    assert check_control(control("inconclusive", "inconclusive", ci_low=None, ci_high=None)) == [
+        "the control arm is not shown to be the same in 2 of 2 cases: too few rounds"
+    ]
+
+
+def noisy(**changes) -> list[Contrast]:
+    """Three contrasts that noise leaves open, but for what is named."""
+    facts = {"ci_low": 0.7, "ci_high": 1.6, "mde": 0.4, "verdict": "inconclusive"} | changes
+    return [contrast(version_pair(case(name)), 1.1, **facts) for name in "abc"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, "slowdowns below 40% may go unseen, where 5% should show"),
+        ({"mde": 3.2}, "even a slowdown by a factor of two may go unseen"),
+        ({"verdict": "same"}, ""),
+        ({"ci_low": 1.01}, ""),
+        ({"mde": 0.04}, ""),
+        ({"rounds": 4}, ""),
+        ({"ci_low": None, "ci_high": None, "mde": None}, ""),
+    ],
+)  # fmt: skip
+def test_noise_is_what_leaves_contrasts_open_that_a_quieter_machine_would_decide(changes: dict, told: str):
+    asked = plan([case(name) for name in "abc"])
+    warnings = check_noise(asked, noisy(**changes))
+    assert [told in warning for warning in warnings] == [True] * bool(told)
+    assert is_noisy(asked, noisy(**changes)) is bool(told)
 
 
 def watched(number: int, slowest: int | None, fastest: int | None, *reasons: str, celsius: int | None = 60) -> Watched:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orchestrator.model import ArmResult, Drift, Plan
-from orchestrator.stats.contrasts import compare, of_many
+from orchestrator.model import ArmKey, ArmResult, Drift, Plan
+from orchestrator.stats.contrasts import Beside, compare, of_many
 from tests.support.builders import NEW, OLD, arm, case, case_pair, plan, unmeasured, version_pair
 
 CASE = case()
@@ -92,30 +92,75 @@ def test_calls_of_nanoseconds_are_never_a_verdict():
     assert "too short to be timed one by one" in found.reason
 
 
-def test_a_drift_as_large_as_the_effect_takes_the_verdict_away():
+def rises(old: float, new: float) -> Beside:
+    """In every replicate, the later calls differ by about this much from the earlier ones."""
+    return Beside(
+        rises={
+            ArmKey(CASE.label, version): {number: rise + NOISE[number % 6] for number in range(1, 7)}
+            for version, rise in ((OLD, old), (NEW, new))
+        }
+    )
+
+
+def test_a_drift_of_the_ratio_as_large_as_the_effect_takes_the_verdict_away():
+    samples, arms = pair_of(logs(10), logs(11))
+    [found] = compare(plan([CASE]), samples, arms, beside=rises(0.0, 0.2))
+    assert (found.verdict, found.size) == ("inconclusive", None)
+    assert found.reason.startswith("the ratio has no steady state: later calls take +22")
+    assert found.ratio == pytest.approx(1.1, rel=0.01)
+
+
+def test_arms_that_drift_alike_leave_the_verdict():
     samples, arms = pair_of(logs(10), logs(11), drift=Drift(rise=0.2))
-    found = judged(plan([CASE]), samples, arms)
-    assert (found.verdict, found.reason) == ("inconclusive", f"{NEW}: {Drift(rise=0.2)}")
+    [found] = compare(plan([CASE]), samples, arms, beside=rises(0.2, 0.2))
+    assert (found.verdict, found.reason) == ("slower", "")
 
 
-def test_a_drift_that_is_small_beside_the_effect_leaves_the_verdict():
-    samples, arms = pair_of(logs(10), logs(20), drift=Drift(rise=0.05))
+def test_a_drift_of_the_ratio_that_is_small_beside_the_effect_leaves_the_verdict():
+    samples, arms = pair_of(logs(10), logs(20))
+    assert compare(plan([CASE]), samples, arms, beside=rises(0.0, 0.05))[0].verdict == "slower"
+
+
+def test_a_drift_of_the_ratio_forbids_same():
+    samples, arms = pair_of(logs(10), logs(10))
+    assert compare(plan([CASE]), samples, arms, beside=rises(0.0, 0.06))[0].verdict == "inconclusive"
+
+
+def test_a_few_rounds_that_something_hit_neither_carry_nor_hide_a_verdict():
+    """Eighteen rounds of twenty agree on the same, two say many times as long."""
+    baseline = dict.fromkeys(range(1, 21), 0.0)
+    candidate = {number: 0.01 * (number % 3 - 1) for number in baseline} | {20: 6.0, 19: 5.0}
+    samples, arms = pair_of(baseline, candidate)
+    assert judged(plan([CASE]), samples, arms).verdict == "same"
+    candidate |= {number: value + 0.2 for number, value in candidate.items()} | {20: -6.0, 19: -5.0}
+    samples, arms = pair_of(baseline, candidate)
     assert judged(plan([CASE]), samples, arms).verdict == "slower"
 
 
-def test_a_drift_forbids_same():
-    samples, arms = pair_of(logs(10), logs(10), drift=Drift(rise=0.06))
-    assert judged(plan([CASE]), samples, arms).verdict == "inconclusive"
+@pytest.mark.parametrize("rounds", [2, 3])
+def test_few_rounds_give_a_ratio_and_neither_interval_nor_verdict(rounds: int):
+    samples, arms = pair_of(logs(10, rounds), logs(20, rounds))
+    found = judged(plan([CASE]), samples, arms)
+    assert found.ratio == pytest.approx(2, rel=0.01)
+    assert (found.ci_low, found.ci_high, found.mde, found.cpu_ratio) == (None,) * 4
+    assert (found.verdict, found.reason) == ("inconclusive", f"{rounds} rounds are too few to tell")
 
 
-def test_a_verdict_that_few_rounds_carry_alone_is_unstable():
-    """Nine rounds agree on +12 %, one says +250 %: the mean follows the one, the second estimate does not."""
-    baseline = dict.fromkeys(range(1, 21), 0.0)
-    candidate = {number: 0.6 + 0.02 * (number % 3) for number in baseline} | {20: 6.0, 19: 5.0}
-    samples, arms = pair_of(baseline, candidate)
-    estimate_only = judged(plan([CASE], looks=(20,), alpha=0.5), samples, arms)
-    assert estimate_only.verdict == "inconclusive"
-    assert estimate_only.reason.startswith("unstable")
+def test_a_certain_difference_inside_the_margin_is_slight_and_shown_as_such():
+    for ms, words in ((10.2, "slightly slower"), (9.8, "slightly faster"), (10.0, "same")):
+        samples, arms = pair_of(logs(10), logs(ms))
+        found = judged(plan([CASE]), samples, arms)
+        assert (found.verdict, found.shown_verdict) == ("same", words)
+        assert (found.size == "slight") is (words != "same")
+
+
+def test_cpu_time_is_a_second_opinion_that_changes_no_verdict():
+    samples, arms = pair_of(logs(10), logs(10))
+    cpu = {ArmKey(CASE.label, OLD): logs(10), ArmKey(CASE.label, NEW): logs(30)}
+    [found] = compare(plan([CASE]), samples, arms, beside=Beside(cpu=cpu))
+    assert found.verdict == "same"
+    assert found.cpu_low < found.cpu_ratio < found.cpu_high
+    assert found.cpu_ratio == pytest.approx(3, rel=0.01)
 
 
 def test_one_of_many_contrasts_needs_more_than_one_alone():
@@ -133,7 +178,7 @@ def test_one_of_many_contrasts_needs_more_than_one_alone():
     among = compare(plan([wanted, *others]), samples, arms)
     assert alone[0].verdict == "slower"
     assert among[0].verdict == "inconclusive"
-    assert among[0].reason.startswith("one of 50 contrasts")
+    assert among[0].reason.startswith("one of 50 comparisons")
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 100])

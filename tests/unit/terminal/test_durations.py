@@ -4,7 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.terminal.durations import format_hours_minutes, format_minutes, format_minutes_seconds, format_time
+from orchestrator.terminal.durations import (
+    format_budget,
+    format_hours_minutes,
+    format_minutes,
+    format_minutes_seconds,
+    format_time,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,3 +49,12 @@ def test_a_longer_time_is_in_hours_and_minutes(length: timedelta, text: str):
 )
 def test_an_estimate_is_in_minutes_with_one_decimal_below_ten(seconds: float, text: str):
     assert format_minutes(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "budget"),
+    [(0.0, "10s"), (11.0, "20s"), (59.0, "1m"), (60.0, "1m"), (61.0, "2m"), (330.0, "6m"), (601.0, "15m"),
+     (3601.0, "90m"), (1e9, "16666680m")],
+)  # fmt: skip
+def test_a_budget_is_rounded_up_to_a_figure_that_is_easy_to_type(seconds: float, budget: str):
+    assert format_budget(seconds) == budget

@@ -11,10 +11,11 @@ from functools import cache, partial
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from orchestrator.model import Comparison
+from orchestrator.model import Comparison, VerdictName
 from orchestrator.reports import html
 from orchestrator.reports.columns import MARKS
 from orchestrator.reports.html.escape import escape_value, round_figure, script_data
@@ -23,7 +24,20 @@ from orchestrator.reports.summary import sentences
 from orchestrator.results.run import Run
 from tests.support import page_runs as runs
 from tests.support import scenes
-from tests.support.builders import MS, OLD, arm, case, comparison, manifest, plan, rows, run_directory, write_stream
+from tests.support.builders import (
+    MS,
+    OLD,
+    arm,
+    case,
+    comparison,
+    contrast,
+    manifest,
+    plan,
+    rows,
+    run_directory,
+    version_pair,
+    write_stream,
+)
 
 VOID = {"meta", "input", "br", "link"}
 FOLDER = Path(html.__file__).parent
@@ -111,11 +125,30 @@ def words(element: Element) -> str:
 
 def test_every_verdict_is_told_by_word_and_mark(measured: Element):
     table = words(with_id(measured, "results"))
-    for verdict, mark in MARKS.items():
-        assert f"{mark} {verdict}" in table
+    for verdict in get_args(VerdictName):
+        assert f"{MARKS[verdict]} {verdict}" in table
     assert f"{OTHERS['refused']} refused" in table
     assert f"{OTHERS['baseline']} baseline" in table
     assert f"{OTHERS['died']} died" in words(with_id(measured, "missing"))
+
+
+def test_slight_differences_and_few_rounds_are_told_as_what_they_are():
+    slight, few = case("slight"), case("few")
+    of = comparison(
+        plan=plan([slight, few]),
+        arms=tuple(arm(one, version) for one in (slight, few) for version in (OLD, "2.0.0")),
+        contrasts=(
+            contrast(version_pair(slight), 1.02, size="slight"),
+            contrast(version_pair(few), 1.5, "inconclusive", "too few rounds", ci_low=None, ci_high=None, rounds=3),
+        ),
+    )
+    page = Reader(written(of)).root
+    rows = [words(row) for row in with_id(page, "results-table").all("tr")[1:]]
+    assert "△ slightly slower" in rows[1]
+    assert "? inconclusive too few rounds 1.50x" in rows[3]
+    labels = [element.attrs["aria-label"] for element in page.all() if "Ratios of times" in str(element.attrs)]
+    assert any(label.endswith("2.0.0: 1.02x (0.99-1.05), slightly slower.") for label in labels)
+    assert any(label.endswith("2.0.0: 1.50x, inconclusive.") for label in labels)
 
 
 def test_every_arm_has_a_row_with_its_figures_and_its_reasons():
