@@ -1,10 +1,9 @@
 """How reliable verdicts are: arms with a known true ratio, measured and judged like those of any run.
 
-Each run starts new workers and measures all arms side by side. A pair of arms is judged look by look, as if nothing
-else had been measured, so that no verdict profits from being one of many; when it is decided, or its looks are over,
-the next comparison of the pair begins with the rounds that follow. None begins that could not go to its last look, so
-the rounds that it will see have no say in whether it counts. Nothing is subtracted from an arm: what its worker or its
-place adds to its times is an error that verdicts are seen to make.
+Each run starts new workers and measures all arms side by side for several windows of the default looks. A window is
+judged for one pair of arms at a time, look by look, as if nothing else had been measured, so that no verdict profits
+from being one of many. Every body has as many windows, so that a quiet one does not outweigh the others. Nothing is
+subtracted from an arm: what its worker adds to its times is an error that verdicts are seen to make.
 
 The rounds of the arms that do not differ are kept in recorded.json, for the tests to replay. Raw runs are stored until
 all are done; a bench that was interrupted goes on.
@@ -37,6 +36,7 @@ from orchestrator.results.replicates import Replicate
 from orchestrator.results.rundir import RunDir
 
 VERSION = "2.13"
+WINDOW = LOOKS[-1]
 BODIES = {"matmul": arena.MATMUL, "train": arena.TRAIN}
 # Four arms that do not differ make six pairs, and four more with each that does.
 SLOWDOWNS = {"a": 0.0, "b": 0.0, "c": 0.0, "d": 0.0, "five": 0.05, "ten": 0.10}
@@ -57,8 +57,8 @@ class Program:
     limit_s: float
 
 
-FULL = Program(runs=6, rounds=2 * LOOKS[-1], limit_s=40 * 60)
-TINY = Program(runs=1, rounds=LOOKS[-1], limit_s=5 * 60)
+FULL = Program(runs=6, rounds=2 * WINDOW, limit_s=40 * 60)
+TINY = Program(runs=1, rounds=WINDOW, limit_s=5 * 60)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def measure_all(program: Program, store: Store, scratch: Path) -> list[Recorded]
 
 
 def judge_run(recorded: Recorded) -> list[Judged]:
-    """Judge every pair with at least one arm that is not slowed, as often as its rounds allow."""
+    """Judge every pair with at least one arm that is not slowed, in every window."""
     return [
         Judged(recorded.body, SLOWDOWNS[candidate], contrast)
         for baseline, candidate in combinations(SLOWDOWNS, 2)
@@ -150,27 +150,21 @@ def judge_run(recorded: Recorded) -> list[Judged]:
 
 
 def judge_pair(recorded: Recorded, baseline: str, candidate: str) -> Iterator[Contrast]:
-    """Yield the contrasts with which runs of these two arms alone would have ended, one run after another."""
+    """Yield the contrasts with which runs of these two arms alone would have ended, one for each window."""
     versions = (baseline, candidate)
     case = recorded.plan.cases[0]
     pairs = plan_pairs([case], versions, all_workloads(arena.WORKLOADS))
     plan = replace(recorded.plan, versions=versions, looks=LOOKS, pairs=pairs, margin=MARGIN)
     own = [replicate for replicate in recorded.replicates if replicate.version in versions]
-    first, last = 1, recorded.plan.looks[-1]
-    while first + LOOKS[-1] - 1 <= last:
+    for before in range(0, recorded.plan.looks[-1], WINDOW):
+        # The looks of a window are counted from its own first round.
+        of_window = [replicate._replace(round=replicate.round - before) for replicate in own]
         for look in LOOKS:
-            # Its looks are counted from its own first round.
-            seen = [
-                replicate._replace(round=replicate.round - first + 1)
-                for replicate in own
-                if first <= replicate.round < first + look
-            ]
+            seen = [replicate for replicate in of_window if 1 <= replicate.round <= look]
             _, (contrast,) = compute_contrasts(plan, seen, Endings(), flip=False)
             if contrast.verdict != "inconclusive":
                 break
         yield contrast
-        # Rounds are mirrored two by two.
-        first += look + look % 2
 
 
 def record(runs: Iterable[Recorded]) -> None:
@@ -272,11 +266,11 @@ def section(program: Program = FULL) -> str:
     lines = [
         f"TensorFlow {VERSION}, `bench/workloads/slowed.py`: a body, then a spin of an exact share of the body's own",
         f"time. In each run new workers measure {len(SLOWDOWNS)} arms side by side for {program.rounds} rounds;",
-        f"{alike} of the arms do not differ. Each pair is judged as if it were alone, at",
-        f"{looks} rounds and with a margin of {MARGIN:.0%}; its next comparison begins where this one",
-        f"was decided. The neighbour keeps a core busy for {ON_S:.0f} s on average, then leaves it for {OFF_S:.0f} s,",
-        "from a fixed seed. In brackets: exact 95 % limits, as if comparisons that share an arm were independent. A",
-        "target is met when all bodies together meet it and the limits of none exclude it.",
+        f"{alike} of the arms do not differ. Each pair is judged as if it were alone, in every window of",
+        f"{WINDOW} rounds, at {looks} rounds and with a margin of {MARGIN:.0%}. The neighbour",
+        f"keeps a core busy for {ON_S:.0f} s on average, then leaves it for {OFF_S:.0f} s, from a fixed seed. In",
+        "brackets: exact 95 % limits, as if comparisons that share an arm were independent. A target is met when all",
+        "bodies together meet it and the limits of none exclude it.",
     ]
     store = Store("detect", tiny=program == TINY)
     with TemporaryDirectory() as scratch:

@@ -54,5 +54,6 @@ def is_finished(path: Path) -> bool:
 
 
 def ending_of(path: Path) -> Finished | None:
-    entries = RunDir.open(path).entries() if path.exists() else ()
+    # Without a plan it ended before anything was measured.
+    entries = RunDir.open(path).entries() if (path / "plan.json").exists() else ()
     return next((entry for entry in entries if isinstance(entry, Finished) and not entry.cut), None)
