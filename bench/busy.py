@@ -4,6 +4,7 @@ It is measured once while the machine is quiet and three times while it is not, 
 that was postponed counts as undecided. Raw runs are stored until all are done.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from scipy import stats
 
-from bench.store import Store, ending_of
+from bench.store import Store, seconds_of
 from orchestrator.errors import Interrupted
 from orchestrator.measure.run import run as run_comparison
 from orchestrator.model import ArmKey, Comparison, Contrast, Pair
@@ -23,7 +24,7 @@ from orchestrator.results.endings import read_endings
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 
-BUSY_CORE = 0
+BUSY_CORE = min(os.sched_getaffinity(0))
 DECIDED, OVERTIME = 0.75, 1.1
 
 
@@ -52,9 +53,8 @@ class Outcome:
 
     @classmethod
     def read(cls, name: str, path: Path) -> "Outcome":
-        run, ending = RunDir.open(path), ending_of(path)
-        assert ending is not None
-        return cls(name, judge_run(run), frozenset(read_endings(run).postponed), ending.seconds)
+        run = RunDir.open(path)
+        return cls(name, judge_run(run), frozenset(read_endings(run).postponed), seconds_of(path))
 
     @property
     def contrasts(self) -> Sequence[Contrast]:
@@ -133,12 +133,13 @@ def section(program: Program = FULL) -> str:
         print(f"busy: {name}: {outcomes[-1].decided} of {len(outcomes[-1].contrasts)} decided", file=sys.stderr)
     quiet, *busy = outcomes
     against = {outcome.name: contradictions(quiet, outcome) for outcome in busy}
+    planned, possible = len(quiet.comparison.plan.pairs), len(quiet.contrasts)
     lines = [
         f"`tfcompare run --versions {','.join(program.versions)} --engine venv`, once while the machine is otherwise",
         f"idle, and {program.repeats} times while another process keeps core {BUSY_CORE} busy. A comparison",
-        "that was postponed is undecided; those that a version refuses are left out. A verdict contradicts the quiet",
-        "run's if one is slower and the other faster, or if one is a difference, the other is none, and their",
-        "intervals do not overlap.",
+        f"that was postponed is undecided; {planned - possible} of {planned} are left out, because a version refuses",
+        "them. A verdict contradicts the quiet run's if one is slower and the other faster, or if one is a",
+        "difference, the other is none, and their intervals do not overlap.",
         "",
         "| run | decided | of them slower, faster, same | postponed | fewest rounds | contradictions | time | budget |",
         "|---|---|---|---|---|---|---|---|",
@@ -147,8 +148,7 @@ def section(program: Program = FULL) -> str:
         *_targets(busy, against),
         *(_tell(name, *pair) for name, pairs in against.items() for pair in pairs),
     ]
-    if program != TINY:
-        store.retire()
+    store.retire()
     return "\n".join(lines)
 
 

@@ -26,7 +26,7 @@ from tempfile import TemporaryDirectory
 from scipy import stats
 
 from bench import arena
-from bench.store import Store, ending_of
+from bench.store import Store, seconds_of
 from orchestrator.catalog.workloads import all_workloads
 from orchestrator.model import Case, Contrast, Plan
 from orchestrator.plan.pairs import LOOKS, plan_pairs
@@ -87,9 +87,8 @@ class Recorded:
 
     @classmethod
     def read(cls, condition: str, body: str, path: Path) -> "Recorded":
-        gathered, ending = gather(RunDir.open(path)), ending_of(path)
-        assert ending is not None
-        return cls(condition, body, gathered.plan, gathered.replicates, ending.seconds)
+        gathered = gather(RunDir.open(path))
+        return cls(condition, body, gathered.plan, gathered.replicates, seconds_of(path))
 
 
 @contextmanager
@@ -283,5 +282,5 @@ def section(program: Program = FULL) -> str:
         lines.append(f"Runs: {counts} (planned: {program.runs} of each); {sum(run.seconds for run in own):.0f} s.")
     if program != TINY:
         record(runs)
-        store.retire()
+    store.retire()
     return "\n".join(lines)

@@ -57,3 +57,10 @@ def ending_of(path: Path) -> Finished | None:
     # Without a plan it ended before anything was measured.
     entries = RunDir.open(path).entries() if (path / "plan.json").exists() else ()
     return next((entry for entry in entries if isinstance(entry, Finished) and not entry.cut), None)
+
+
+def seconds_of(path: Path) -> float:
+    """Return the time that a run measured once its workers were up."""
+    ending = ending_of(path)
+    assert ending is not None
+    return ending.seconds
