@@ -1,13 +1,17 @@
 """`python -m bench [PART...]`: runs every benchmark, or those named, and writes their parts of docs/benchmarks.md.
 
-Keep the machine otherwise idle while it runs.
+Keep the machine otherwise idle while it runs. With --tiny, those that take long measure next to nothing and are only
+printed: so one sees whether they work.
 """
 
+import argparse
 import sys
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from bench import alarms, detect, images, isolation, overhead, peers, repeated, report, site
+from bench import alarms, busy, detect, images, isolation, overhead, peers, repeated, report, site, workers
 from orchestrator.machine.host import host_facts
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
@@ -15,8 +19,11 @@ HEAD = """# Benchmarks of tfcompare itself
 
 Written by `make bench`; no figure by hand. Each part names its day and its machine."""
 FACTS = ("cpu", "usable_cores", "smt", "virtual", "memory_mb", "governor", "turbo", "kernel", "load")
-PARTS = {
+Measure = Callable[[], str]
+PARTS: Mapping[str, tuple[str, Measure]] = {
     "detect": ("Detection", detect.section),
+    "busy": ("A busy core", busy.section),
+    "workers": ("Workers", workers.section),
     "overhead": ("Overhead", overhead.section),
     "images": ("Images", images.section),
     "isolation": ("Isolation", isolation.section),
@@ -26,12 +33,26 @@ PARTS = {
     "alarms": ("Alarms", alarms.section),
     "repeated": ("Repeated steps", repeated.section),
 }
+TINY: Mapping[str, Measure] = {
+    "detect": partial(detect.section, detect.TINY),
+    "busy": partial(busy.section, busy.TINY),
+    "workers": partial(workers.section, workers.TINY),
+}
 
 
 def main() -> None:
-    asked = sys.argv[1:] or list(PARTS)
-    if unknown := sorted(set(asked) - set(PARTS)):
-        sys.exit(f"no bench named {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(PARTS)}; default: all")
+    parser.add_argument("--tiny", action="store_true", help="measure next to nothing, and print it")
+    given = parser.parse_args()
+    parts: Mapping[str, object] = TINY if given.tiny else PARTS
+    asked = given.parts or list(parts)
+    if unknown := sorted(set(asked) - set(parts)):
+        sys.exit(f"no bench named {', '.join(unknown)}; there are {', '.join(parts)}")
+    if given.tiny:
+        for name in asked:
+            print(TINY[name]())
+        return
     for name in asked:
         title, measure = PARTS[name]
         made = stamp(name)

@@ -4,6 +4,7 @@ The product's own workers, measurement and judge measure them; only the arms' na
 """
 
 import shutil
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,14 +17,16 @@ from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import TfCompareError
 from orchestrator.measure.prepare_run import PreparedRun
+from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.workers import Workers
-from orchestrator.model import Case, Comparison, EnvironmentFacts, Manifest, Plan
+from orchestrator.model import ArmKey, Case, Comparison, EnvironmentFacts, Finished, Manifest, Plan
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
+from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import Quiet
 
 WORKLOADS = Path(__file__).parent / "workloads"
@@ -32,17 +35,19 @@ MATMUL, TRAIN = (Case("slowed", (("body", body),)) for body in ("matmul", "train
 
 @dataclass(frozen=True)
 class Arm:
-    """An environment under another name, with a separate folder of workloads."""
+    """An environment under another name, with a separate folder of workloads and perhaps other hashes."""
 
     environment: Environment
     folder: Path
+    seed: int | None = None
 
     @property
     def facts(self) -> EnvironmentFacts:
         return self.environment.facts
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
-        return self.environment.start(replace(paths, own_workloads=self.folder), stream)
+        seed = paths.seed if self.seed is None else self.seed
+        return self.environment.start(replace(paths, own_workloads=self.folder, seed=seed), stream)
 
 
 def environment(number: str, scratch: Path) -> Environment:
@@ -73,8 +78,12 @@ def run(
     alpha: float = ALPHA,
     budget_s: float | None = None,
     isolated: Collection[str] = (),
+    efforts: Mapping[ArmKey, Effort] | None = None,
 ) -> Comparison:
-    """Measure a whole run into a new folder, with the first arm as the baseline; an arm that dies is an error."""
+    """Measure a whole run into a new folder, with the first arm as the baseline; an arm that dies is an error.
+
+    Arms whose effort is given need no pilot.
+    """
     workloads = all_workloads(WORKLOADS)
     plan = Plan(
         run=folder.name,
@@ -104,10 +113,13 @@ def run(
     workers = Workers(prepared, lambda text: None, isolated)
     try:
         workers.start_all()
-        RoundLoop(prepared, workers, Quiet(), first_rounds(plan)).measure()
+        begun = time.monotonic()
+        how = RoundLoop(prepared, workers, Quiet(), first_rounds(plan), Progress(dict(efforts or {}))).measure()
         workers.stop()
     finally:
         workers.kill()
+    # The end of a budget is a look of its own.
+    directory.record(Finished(how=how, seconds=time.monotonic() - begun))
     comparison = judge_run(directory)
     if comparison.died:
         raise TfCompareError("\n".join(f"{arm.version}: {arm.reason}" for arm in comparison.died))

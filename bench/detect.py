@@ -2,55 +2,70 @@
 
 Each run starts new workers and measures all arms side by side for several windows of the default looks. A window is
 judged for one pair of arms at a time, look by look, as if nothing else had been measured, so that no verdict profits
-from being one of many. The rounds of the arms that do not differ are kept in recorded.json, for the tests to replay.
+from being one of many. Every body has as many windows, so that a quiet one does not outweigh the others. Nothing is
+subtracted from an arm: what its worker adds to its times is an error that verdicts are seen to make.
+
+The rounds of the arms that do not differ are kept in recorded.json, for the tests to replay. Raw runs are stored until
+all are done; a bench that was interrupted goes on.
 """
 
 import json
+import math
 import random
 import statistics
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import log
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from scipy import stats
 
 from bench import arena
+from bench.store import Store, seconds_of
 from orchestrator.catalog.workloads import all_workloads
-from orchestrator.contract import PILOT_ROUND
 from orchestrator.model import Case, Contrast, Plan
 from orchestrator.plan.pairs import LOOKS, plan_pairs
-from orchestrator.results import replicates
-from orchestrator.results.comparison import compute_contrasts
-from orchestrator.results.endings import Endings, read_endings
+from orchestrator.results.comparison import compute_contrasts, gather
+from orchestrator.results.endings import Endings
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.rundir import RunDir
 
 VERSION = "2.13"
 WINDOW = LOOKS[-1]
-# Case, windows a run, runs a condition, and the slowdowns of its arms.
-PROGRAM = (
-    (arena.MATMUL, 3, 4, (0.0, 0.0, 0.0, 0.03, 0.05, 0.10, 0.20)),
-    (arena.TRAIN, 3, 1, (0.0, 0.0, 0.05, 0.10)),
-)
+BODIES = {"matmul": arena.MATMUL, "train": arena.TRAIN}
+# Four arms that do not differ make six pairs, and four more with each that does.
+SLOWDOWNS = {"a": 0.0, "b": 0.0, "c": 0.0, "d": 0.0, "five": 0.05, "ten": 0.10}
 CONDITIONS = ("as found", "with a neighbour")
 # The neighbour: one process that keeps one core busy, on and off for so many seconds on average.
 ON_S, OFF_S = 10.0, 20.0
+MARGIN = 0.05
 SEED = 20
 RECORDED = Path(__file__).parent / "recorded.json"
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A contrast of one window, and the slowdown that it should have found."""
+class Program:
+    """How many runs each body gets in each condition, the rounds of a run, and the time of a condition."""
 
+    runs: int
+    rounds: int
+    limit_s: float
+
+
+FULL = Program(runs=6, rounds=2 * WINDOW, limit_s=40 * 60)
+TINY = Program(runs=1, rounds=WINDOW, limit_s=5 * 60)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The contrast with which a comparison ended, and the slowdown that it should have found."""
+
+    body: str
     slowdown: float
     contrast: Contrast
 
@@ -62,13 +77,18 @@ class Judged:
 
 @dataclass(frozen=True)
 class Recorded:
-    """One run: all valid replicates, and each arm's slowdown."""
+    """One run: all valid replicates."""
 
     condition: str
-    case: Case
-    slowdowns: dict[str, float]
+    body: str
     plan: Plan
     replicates: tuple[Replicate, ...]
+    seconds: float
+
+    @classmethod
+    def read(cls, condition: str, body: str, path: Path) -> "Recorded":
+        gathered = gather(RunDir.open(path))
+        return cls(condition, body, gathered.plan, gathered.replicates, seconds_of(path))
 
 
 @contextmanager
@@ -93,66 +113,77 @@ def neighbour(seed: int) -> Iterator[None]:
         thread.join()
 
 
-def measure(condition: str, case: Case, windows: int, slowdowns: Sequence[float], seed: int, scratch: Path) -> Recorded:
-    named = {f"arm{place}": slowdown for place, slowdown in enumerate(slowdowns)}
-    arms = arena.slowed(VERSION, named, scratch)
-    folder = scratch / f"run-{seed}"
+def measure(folder: Path, condition: str, case: Case, program: Program, seed: int, scratch: Path) -> None:
+    arms = arena.slowed(VERSION, SLOWDOWNS, scratch)
     with neighbour(seed) if condition != CONDITIONS[0] else nullcontext():
-        arena.run(arms, [case], folder=folder, seed=seed, looks=(windows * WINDOW,))
-    run = RunDir.open(folder)
-    plan = run.read_plan()
-    redone = read_endings(run).redone
-    kept = [
-        replicate
-        for replicate in replicates.load(run.streams(), plan.run).replicates
-        if replicate.round != PILOT_ROUND and replicate.number not in redone
-    ]
-    return Recorded(condition, case, named, plan, tuple(kept))
+        arena.run(arms, [case], folder=folder, seed=seed, looks=(program.rounds,))
 
 
-def judged(recorded: Recorded, margin: float) -> list[Judged]:
+def measure_all(program: Program, store: Store, scratch: Path) -> list[Recorded]:
+    """Measure every run that is not stored, conditions and bodies in turn, as far as the time of a condition goes."""
+    runs: list[Recorded] = []
+    for number in range(1, program.runs + 1):
+        for condition in CONDITIONS:
+            for body, case in BODIES.items():
+                name = f"{condition}-{body}-{number}".replace(" ", "-")
+                before = [run for run in runs if run.condition == condition]
+                needed_s = max((run.seconds for run in before if run.body == body), default=0.0)
+                if not store.has(name) and sum(run.seconds for run in before) + needed_s > program.limit_s:
+                    print(f"detect: {name} is left out: the time is over", file=sys.stderr)
+                    continue
+                seed = SEED + number * 10 + CONDITIONS.index(condition) * 2 + list(BODIES).index(body)
+                path = store.run(name, measure, condition, case, program, seed, scratch)
+                runs.append(Recorded.read(condition, body, path))
+                print(f"detect: {name}: {runs[-1].seconds:.0f} s", file=sys.stderr)
+    return runs
+
+
+def judge_run(recorded: Recorded) -> list[Judged]:
     """Judge every pair with at least one arm that is not slowed, in every window."""
-    found = []
-    pairs = [pair for pair in combinations(recorded.slowdowns, 2) if recorded.slowdowns[pair[0]] == 0]
-    for first in range(1, recorded.plan.looks[-1] + 1, WINDOW):
-        for baseline, candidate in pairs:
-            contrast = look_by_look(recorded, margin, first, baseline, candidate)
-            found.append(Judged(recorded.slowdowns[candidate], contrast))
-    return found
+    return [
+        Judged(recorded.body, SLOWDOWNS[candidate], contrast)
+        for baseline, candidate in combinations(SLOWDOWNS, 2)
+        if SLOWDOWNS[baseline] == 0
+        for contrast in judge_pair(recorded, baseline, candidate)
+    ]
 
 
-def look_by_look(recorded: Recorded, margin: float, first: int, baseline: str, candidate: str) -> Contrast:
-    """Return the contrast with which a run of these two arms alone would have ended."""
+def judge_pair(recorded: Recorded, baseline: str, candidate: str) -> Iterator[Contrast]:
+    """Yield the contrasts with which runs of these two arms alone would have ended, one for each window."""
     versions = (baseline, candidate)
-    pairs = plan_pairs([recorded.case], versions, all_workloads(arena.WORKLOADS))
-    plan = replace(recorded.plan, versions=versions, looks=LOOKS, pairs=pairs, margin=margin)
+    case = recorded.plan.cases[0]
+    pairs = plan_pairs([case], versions, all_workloads(arena.WORKLOADS))
+    plan = replace(recorded.plan, versions=versions, looks=LOOKS, pairs=pairs, margin=MARGIN)
     own = [replicate for replicate in recorded.replicates if replicate.version in versions]
-    for look in LOOKS:
-        seen = [replicate for replicate in own if first <= replicate.round < first + look]
-        _, (contrast,) = compute_contrasts(plan, seen, Endings(), flip=False)
-        if contrast.verdict != "inconclusive":
-            break
-    return contrast
+    for before in range(0, recorded.plan.looks[-1], WINDOW):
+        # The looks of a window are counted from its own first round.
+        of_window = [replicate._replace(round=replicate.round - before) for replicate in own]
+        for look in LOOKS:
+            seen = [replicate for replicate in of_window if 1 <= replicate.round <= look]
+            _, (contrast,) = compute_contrasts(plan, seen, Endings(), flip=False)
+            if contrast.verdict != "inconclusive":
+                break
+        yield contrast
 
 
 def record(runs: Iterable[Recorded]) -> None:
     """Write the log times of the arms that do not differ, by round."""
-    kept = []
+    rows = []
     for run in runs:
-        arms = [name for name, slowdown in run.slowdowns.items() if slowdown == 0]
         by_arm = {
-            name: {one.round: round(log(one.steady_ns), 5) for one in run.replicates if one.version == name}
-            for name in arms
+            name: {one.round: round(math.log(one.steady_ns), 5) for one in run.replicates if one.version == name}
+            for name, slowdown in SLOWDOWNS.items()
+            if slowdown == 0
         }
         whole = sorted(set.intersection(*(set(rounds) for rounds in by_arm.values())))
-        kept.append(
+        rows.append(
             {
                 "condition": run.condition,
-                "case": run.case.label,
-                "arms": [[by_arm[name][number] for number in whole] for name in arms],
+                "case": run.plan.cases[0].label,
+                "arms": [[rounds[number] for number in whole] for rounds in by_arm.values()],
             }
         )
-    RECORDED.write_text(json.dumps(kept, indent=None, separators=(",", ":")) + "\n")
+    RECORDED.write_text(json.dumps(rows, indent=None, separators=(",", ":")) + "\n")
 
 
 def share(found: Sequence[Judged], verdict: str) -> str:
@@ -161,69 +192,95 @@ def share(found: Sequence[Judged], verdict: str) -> str:
 
 def table(found: Sequence[Judged]) -> list[str]:
     rows = [
-        "| true slowdown | contrasts | slower | faster | same | inconclusive | interval holds the truth | rounds |",
-        "|---|---|---|---|---|---|---|---|",
+        "| body | true slowdown | comparisons | slower | faster | same | inconclusive | holds the truth | rounds |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    for slowdown in sorted({one.slowdown for one in found}):
-        own = [one for one in found if one.slowdown == slowdown]
+    for body, slowdown in sorted({(one.body, one.slowdown) for one in found}):
+        own = [one for one in found if (one.body, one.slowdown) == (body, slowdown)]
         shares = [share(own, verdict) for verdict in ("slower", "faster", "same", "inconclusive")]
         covered = sum(one.covered for one in own) / len(own)
         rounds = statistics.median(one.contrast.rounds for one in own)
-        cells = [f"{slowdown:.0%}", str(len(own)), *shares, f"{covered:.0%}", f"{rounds:.0f}"]
+        cells = [body, f"{slowdown:.0%}", str(len(own)), *shares, f"{covered:.0%}", f"{rounds:.0f}"]
         rows.append("| " + " | ".join(cells) + " |")
     return rows
 
 
-def targets(usual: Sequence[Judged], fine: Sequence[Judged]) -> list[str]:
-    """Return a table of each promise and what was seen, with the exact interval of a share of this many contrasts."""
-    alike, slowed = ([one for one in usual if bool(one.slowdown) == wanted] for wanted in (False, True))
+@dataclass(frozen=True)
+class Target:
+    """What is promised of a share of comparisons: of all that are covered, or of one slowdown's those so called."""
+
+    promise: str
+    slowdowns: tuple[float, ...]
+    verdicts: tuple[str, ...]
+    limit: float
+    most: bool
+
+    def row(self, found: Sequence[Judged]) -> str:
+        own = [one for one in found if one.slowdown in self.slowdowns]
+        bodies = [[one for one in own if one.body == body] for body in BODIES]
+        estimate, *_ = self._share(own)
+        meets = estimate <= self.limit if self.most else estimate >= self.limit
+        met = "yes" if meets and not any(map(self._contradicts, bodies)) else "**no**"
+        limit = f"{'<=' if self.most else '>='} {self.limit * 100:g} %"
+        return f"| {' | '.join((self.promise, limit, *map(self._describe, (own, *bodies)), met))} |"
+
+    def _count(self, own: Sequence[Judged]) -> int:
+        return sum(one.contrast.verdict in self.verdicts if self.verdicts else one.covered for one in own)
+
+    def _share(self, own: Sequence[Judged]) -> tuple[float, float, float]:
+        """Return a share with its exact 95 % limits; of nothing, everything is possible."""
+        if not own:
+            return math.nan, 0.0, 1.0
+        bounds = stats.binomtest(self._count(own), len(own)).proportion_ci(method="exact")
+        return self._count(own) / len(own), bounds.low, bounds.high
+
+    def _contradicts(self, own: Sequence[Judged]) -> bool:
+        _, low, high = self._share(own)
+        return low > self.limit if self.most else high < self.limit
+
+    def _describe(self, own: Sequence[Judged]) -> str:
+        estimate, low, high = self._share(own)
+        return f"{self._count(own)} of {len(own)}: {estimate:.1%} ({low:.1%} to {high:.1%})"
+
+
+TARGETS = (
+    Target("A/A called slower or faster", (0.0,), ("slower", "faster"), 0.025, most=True),
+    Target("5 % slower, called slower", (0.05,), ("slower",), 0.90, most=False),
+    Target("10 % slower, called slower", (0.10,), ("slower",), 0.98, most=False),
+    Target("slower, called faster", (0.05, 0.10), ("faster",), 0.0, most=True),
+    Target("interval holds the truth", (0.0, 0.05, 0.10), (), 0.95, most=False),
+)
+
+
+def targets(found: Sequence[Judged]) -> list[str]:
     return [
-        "| promise | target | seen |",
-        "|---|---|---|",
-        _line("A/A called slower or faster", "<= 2.5 %", alike, "slower", "faster"),
-        _line("the same at a margin of 2 %", "<= 2.5 %", _of(fine, 0.0), "slower", "faster"),
-        _line("5 % slower, called slower", ">= 80 %", _of(usual, 0.05), "slower"),
-        _line("the same at a margin of 2 %", ">= 80 %", _of(fine, 0.05), "slower"),
-        _line("10 % slower, called slower", ">= 95 %", _of(usual, 0.10), "slower"),
-        _line("the same at a margin of 2 %", ">= 95 %", _of(fine, 0.10), "slower"),
-        _line("slower, called faster", "none", slowed, "faster"),
-        _line("5 % slower or more, called same", "<= 5 %", [one for one in slowed if one.slowdown >= 0.05], "same"),
-        _told("interval holds the truth", ">= 95 %", sum(one.covered for one in usual), len(usual)),
+        f"| promise | target | all | {' | '.join(BODIES)} | met |",
+        "|---|---|---|---|---|---|",
+        *(target.row(found) for target in TARGETS),
     ]
 
 
-def _of(found: Sequence[Judged], slowdown: float) -> list[Judged]:
-    return [one for one in found if one.slowdown == slowdown]
-
-
-def _line(promise: str, target: str, found: Sequence[Judged], *verdicts: str) -> str:
-    return _told(promise, target, sum(one.contrast.verdict in verdicts for one in found), len(found))
-
-
-def _told(promise: str, target: str, count: int, of: int) -> str:
-    bounds = stats.binomtest(count, of).proportion_ci(method="exact")
-    return f"| {promise} | {target} | {count} of {of}: {count / of:.1%} ({bounds.low:.1%} to {bounds.high:.1%}) |"
-
-
-def section() -> str:
+def section(program: Program = FULL) -> str:
+    alike, looks = sum(not slowdown for slowdown in SLOWDOWNS.values()), ", ".join(map(str, LOOKS))
     lines = [
         f"TensorFlow {VERSION}, `bench/workloads/slowed.py`: a body, then a spin of an exact share of the body's own",
-        f"time. Default looks at {', '.join(map(str, LOOKS))} rounds, margin 5 %, one pair of arms at a time. The",
-        f"neighbour keeps one core busy for {ON_S:.0f} s on average, then leaves it for {OFF_S:.0f} s, from a fixed",
-        "seed. What is exactly as slow as the margin is called slower at most about as often as not, however quiet the",
-        "machine: the same rounds were therefore judged by a margin of 2 % too.",
+        f"time. In each run new workers measure {len(SLOWDOWNS)} arms side by side for {program.rounds} rounds;",
+        f"{alike} of the arms do not differ. Each pair is judged as if it were alone, in every window of",
+        f"{WINDOW} rounds, at {looks} rounds and with a margin of {MARGIN:.0%}. The neighbour",
+        f"keeps a core busy for {ON_S:.0f} s on average, then leaves it for {OFF_S:.0f} s, from a fixed seed. In",
+        "brackets: exact 95 % limits, as if comparisons that share an arm were independent. A target is met when all",
+        "bodies together meet it and the limits of none exclude it.",
     ]
-    runs: list[Recorded] = []
-    begun = time.monotonic()
+    store = Store("detect", tiny=program == TINY)
     with TemporaryDirectory() as scratch:
-        for condition in CONDITIONS:
-            for case, windows, repeats, slowdowns in PROGRAM:
-                own = []
-                for _ in range(repeats):
-                    own.append(measure(condition, case, windows, slowdowns, SEED + len(runs) + len(own), Path(scratch)))
-                    print(f"detect: {condition}, {case.label}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
-                runs += own
-                usual, fine = ([one for run in own for one in judged(run, margin)] for margin in (0.05, 0.02))
-                lines += ["", f"### {case.label}, {condition}", "", *table(usual), "", *targets(usual, fine)]
-    record(runs)
+        runs = measure_all(program, store, Path(scratch))
+    for condition in CONDITIONS:
+        own = [run for run in runs if run.condition == condition]
+        found = [one for run in own for one in judge_run(run)]
+        counts = ", ".join(f"{sum(run.body == body for run in own)} of {body}" for body in BODIES)
+        lines += ["", f"### {condition.capitalize()}", "", *table(found), "", *targets(found), ""]
+        lines.append(f"Runs: {counts} (planned: {program.runs} of each); {sum(run.seconds for run in own):.0f} s.")
+    if program != TINY:
+        record(runs)
+    store.retire()
     return "\n".join(lines)

@@ -2,7 +2,9 @@
 
 A cell takes its noise from one recording. A night draws blocks of neighbouring rounds from all of a recording's arms at
 once: one arm is the version, one the reference, and one the reference's second measurement, which is the control arm.
-If only two arms were recorded, their difference, drawn three times from separate rounds, stands for three arms.
+Which is which is drawn anew for each block, so that no arm's own mean has to be subtracted: an offset between arms that
+do not differ is part of the noise. If only two arms were recorded, their difference, drawn three times from separate
+rounds, stands for three arms.
 Everything is scaled so that the nights of a screened series vary by a known amount. A share of that belongs to the
 night itself, and no round of the night averages it out: it is as large as the means of recorded runs show, and never
 less than LEAST_SHARE. The control arm also has such a part, drawn separately.
@@ -12,6 +14,7 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +34,7 @@ REHEARSED = 4000
 
 @dataclass(frozen=True)
 class Noise:
-    """The noise of one recording; `arms` are the log times of each arm by round, each relative to its own mean."""
+    """The noise of one recording; `arms` are the log times of each arm by round."""
 
     arms: Floats
 
@@ -40,12 +43,18 @@ class Noise:
 
         Each result has one row per night and one column per round.
         """
+        blocks = nights, rounds // BLOCK
         if len(self.arms) > 2:
-            version, reference, again = rng.permutation(self.arms)[:3][:, self._blocks(rng, nights, rounds)]
+            places = rng.permuted(np.tile(np.arange(len(self.arms)), (*blocks, 1)), axis=-1)
+            drawn = self._blocks(rng, nights, rounds)
+            version, reference, again = (
+                self.arms[np.repeat(places[..., part], BLOCK, axis=1), drawn] for part in range(3)
+            )
         else:
             apart = (self.arms[0] - self.arms[1]) / np.sqrt(2)
             version, reference, again = (
-                rng.choice((-1.0, 1.0)) * apart[self._blocks(rng, nights, rounds)] for _ in range(3)
+                np.repeat(rng.choice((-1.0, 1.0), blocks), BLOCK, axis=1) * apart[self._blocks(rng, nights, rounds)]
+                for _ in range(3)
             )
         return version - reference, again - reference
 
@@ -75,7 +84,7 @@ def recordings() -> list[Floats]:
 
 
 def noises() -> list[Noise]:
-    return [Noise(arms - arms.mean(axis=1, keepdims=True)) for arms in recordings()]
+    return [Noise(arms) for arms in recordings()]
 
 
 def share() -> float:
@@ -83,12 +92,13 @@ def share() -> float:
 
     It is estimated from the means of recorded runs.
     """
-    squares = []
+    squares, counts = [], []
     for arms in recordings():
-        for one, other in [(0, 1), (0, 2), (1, 2)][: 3 if len(arms) > 2 else 1]:
-            apart = arms[one] - arms[other]
+        for one, other in list(combinations(arms, 2))[:3]:
+            apart = one - other
             squares.append(apart.mean() ** 2 / (apart.var(ddof=1) / len(apart)))
-    excess = max(0.0, float(np.mean(squares)) - 1) * SCREEN / recordings()[0].shape[1]
+            counts.append(len(apart))
+    excess = max(0.0, float(np.mean(squares)) - 1) * SCREEN / float(np.mean(counts))
     return max(LEAST_SHARE, excess / (1 + excess))
 
 

@@ -16,6 +16,7 @@ from bench.peers.asv import AFTER, BEFORE, Asv
 from bench.peers.contestants import THRESHOLD, ByAsv, ByPyperf, ByTfcompare, Contestant
 from bench.peers.cost import Cost
 from bench.peers.places import Places
+from bench.store import Store
 from orchestrator.catalog.workloads import BUILTIN
 
 # The last is the one in which the true ratios are set.
@@ -40,8 +41,8 @@ class Contest:
     repetitions: int
 
 
-# Together with the costs, about a quarter of an hour.
-CONTESTS = {"matmul": Contest(wall_s=10, repetitions=5), "train": Contest(wall_s=14, repetitions=3)}
+# Together with the costs, less than two hours. In less time `train` would hardly get the rounds of a first look.
+CONTESTS = {"matmul": Contest(wall_s=10, repetitions=20), "train": Contest(wall_s=20, repetitions=20)}
 
 
 def section() -> str:
@@ -85,6 +86,7 @@ def _told(one: Cost) -> Cost:
 
 
 def _truths(version: str, found: Places, scratch: Path) -> list[str]:
+    store = Store("peers")
     lines = [
         "### False alarms and detection",
         "",
@@ -103,6 +105,7 @@ def _truths(version: str, found: Places, scratch: Path) -> list[str]:
             ByAsv.rehearsed(found, version, name, contest.wall_s, own),
             ByPyperf.rehearsed(found, version, name, contest.wall_s, own),
         ]
-        trials = truth.trials(version, name, contestants, contest.repetitions, own)
+        trials = truth.trials(version, name, contestants, contest.repetitions, own, store)
         lines += ["", f"`{name}`, {contest.wall_s:g} s a comparison:", "", *truth.table(contestants, trials)]
+    store.retire()
     return lines

@@ -3,7 +3,7 @@
 import random
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean
 
@@ -12,6 +12,7 @@ from scipy import stats
 from bench import arena
 from bench.peers.asv import AFTER, BEFORE
 from bench.peers.contestants import Compared, Contestant
+from bench.store import Store
 
 SLOWDOWNS = (0.0, 0.05, 0.10)
 
@@ -23,16 +24,25 @@ class Trial:
     compared: Compared
 
 
-def trials(version: str, case: str, contestants: Sequence[Contestant], repetitions: int, scratch: Path) -> list[Trial]:
-    """Run every repetition: in each, every tool meets every slowdown once, in a newly drawn order."""
+def trials(
+    version: str, case: str, contestants: Sequence[Contestant], repetitions: int, scratch: Path, store: Store
+) -> list[Trial]:
+    """Run every repetition that is not stored.
+
+    In each, every tool meets every slowdown once, in a newly drawn order.
+    """
     done = []
     for repetition in range(1, repetitions + 1):
         jobs = [(contestant, slowdown) for contestant in contestants for slowdown in SLOWDOWNS]
         random.Random(f"{case}/{repetition}").shuffle(jobs)
         for contestant, slowdown in jobs:
-            folder = scratch / f"{repetition}-{contestant.name}-{slowdown:.0%}"
-            arms = arena.slowed(version, {BEFORE: 0.0, AFTER: slowdown}, folder / "workloads")
-            compared = contestant.compare(arms, folder / "files", repetition)
+            name = f"{case}-{repetition}-{contestant.name}-{slowdown:.0%}"
+            if before := store.read(name):
+                compared = Compared(**{**before, "words": tuple(before["words"])})
+            else:
+                arms = arena.slowed(version, {BEFORE: 0.0, AFTER: slowdown}, scratch / name / "workloads")
+                compared = contestant.compare(arms, scratch / name / "files", repetition)
+                store.write(name, asdict(compared))
             done.append(Trial(contestant.name, slowdown, compared))
             print(
                 f"{case} {repetition}/{repetitions}: {contestant.name} on +{slowdown:.0%}: "

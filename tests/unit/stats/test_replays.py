@@ -1,28 +1,34 @@
 """The verdicts on ten thousand replays of rounds that a real machine gave, with a known slowdown added.
 
 The rounds are those of arms that do not differ, recorded by `make bench ARGS=detect`. A replay draws pairs of
-neighbouring rounds, a forth and a back, from one recorded run and judges them look by look. Each arm is centred on its
-own mean, for in a world made of these rounds the true ratio is that of the means. Shares are held against their exact
-bounds; the draws are fixed.
+neighbouring rounds, a forth and a back, from one recorded run and judges them look by look. Nothing is subtracted from
+an arm: an offset between arms that do not differ is an error that verdicts should be seen to make. But replays that all
+come from the same few rounds would take the mean of these rounds, which is mostly chance, for a difference that is
+there. So which arm is the baseline is drawn anew for each pair of rounds: the true ratio is then exactly 1, and what
+offset there was is part of the noise. An offset that lasted for a whole run is looked for in the runs as they were
+measured, once in their windows of rounds and once in their means. Shares are held against their exact bounds; the draws
+are fixed.
 """
 
 import json
 import math
 import random
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 
 import pytest
 from scipy import stats
 
 from orchestrator.model import Contrast
+from orchestrator.plan.pairs import LOOKS
 from orchestrator.stats.contrasts import compare
 from tests.support.builders import NEW, OLD, arm, case, plan
 
 RECORDED = Path(__file__).resolve().parents[3] / "bench" / "recorded.json"
 CASE = case()
-PLAN = plan([CASE])
+PLAN = plan([CASE], looks=LOOKS)
 ARMS = [arm(CASE, OLD), arm(CASE, NEW)]
 REPLAYS = 10_000
 SEED = 7
@@ -40,16 +46,12 @@ class Replayed:
         return self.contrast.ci_low <= 1 + self.slowdown <= self.contrast.ci_high
 
 
-def replay(draw: random.Random, runs: list[list[list[float]]], slowdown: float) -> Replayed:
-    baseline, candidate = draw.sample(draw.choice(runs), 2)
-    starts = [2 * draw.randrange(len(baseline) // 2) for _ in range(PLAN.looks[-1] // 2)]
-    rounds = [start + step for start in starts for step in (0, 1)]
-    for look in PLAN.looks:
-        drawn = dict(enumerate(rounds[:look], 1))
+def judge_by_looks(baseline: list[float], candidate: list[float], slowdown: float) -> Replayed:
+    for look in LOOKS:
         samples = {
-            (CASE.label, OLD, "steady"): {number: baseline[place] for number, place in drawn.items()},
+            (CASE.label, OLD, "steady"): dict(enumerate(baseline[:look], 1)),
             (CASE.label, NEW, "steady"): {
-                number: candidate[place] + math.log1p(slowdown) for number, place in drawn.items()
+                number: time + math.log1p(slowdown) for number, time in enumerate(candidate[:look], 1)
             },
         }
         (contrast,) = compare(PLAN, samples, ARMS)
@@ -58,13 +60,23 @@ def replay(draw: random.Random, runs: list[list[list[float]]], slowdown: float) 
     return Replayed(slowdown, contrast)
 
 
-def centred(values: list[float]) -> list[float]:
-    return [value - fmean(values) for value in values]
+def replay(draw: random.Random, runs: list[list[list[float]]], slowdown: float) -> Replayed:
+    arms = draw.sample(draw.choice(runs), 2)
+    drawn: tuple[list[float], list[float]] = ([], [])
+    for _ in range(LOOKS[-1] // 2):
+        first = 2 * draw.randrange(len(arms[0]) // 2)
+        draw.shuffle(arms)
+        for values, times in zip(drawn, arms, strict=True):
+            values += times[first : first + 2]
+    return judge_by_looks(*drawn, slowdown)
+
+
+def recorded() -> list[list[list[float]]]:
+    return [run["arms"] for run in json.loads(RECORDED.read_text())]
 
 
 def replays(slowdown: float, count: int) -> list[Replayed]:
-    runs = [[centred(arm) for arm in run["arms"]] for run in json.loads(RECORDED.read_text())]
-    draw = random.Random(SEED)
+    runs, draw = recorded(), random.Random(SEED)
     return [replay(draw, runs, slowdown) for _ in range(count)]
 
 
@@ -113,3 +125,20 @@ def test_the_interval_holds_the_truth_at_whichever_look_it_stops(
     for found in (alike, at_the_margin, beyond):
         held = sum(one.covered for one in found)
         assert stats.binomtest(held, len(found)).proportion_ci(method="exact").low >= 0.95
+
+
+def test_arms_that_do_not_differ_are_not_told_apart_in_the_rounds_as_they_were_measured() -> None:
+    windows = [
+        judge_by_looks(baseline[first : first + LOOKS[-1]], candidate[first : first + LOOKS[-1]], 0.0)
+        for arms in recorded()
+        for baseline, candidate in combinations(arms, 2)
+        for first in range(0, len(baseline) - LOOKS[-1] + 1, LOOKS[-1])
+    ]
+    assert bounds(windows, "slower", "faster")[0] <= 0.025
+
+
+def test_the_means_of_arms_that_do_not_differ_lie_no_further_apart_than_their_rounds_explain() -> None:
+    # One pair a run, so that none is counted twice.
+    apart = [[one - other for one, other in zip(*arms[:2], strict=True)] for arms in recorded()]
+    squares = sum(fmean(rounds) ** 2 / (stdev(rounds) ** 2 / len(rounds)) for rounds in apart)
+    assert stats.chi2.sf(squares, len(apart)) > 0.01

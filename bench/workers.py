@@ -1,0 +1,315 @@
+"""`python -m bench.workers`: whether the luck of a worker is an error that no interval sees.
+
+A run has one worker a version, and all its replicates are forks of that worker: its address layout and its hashes are
+those of all. Here the arms of a run are workers of one version, each with its own layout and its own seed of hashes. In
+every round each of them opens a fork, one after another in random order, every second round in the opposite one, and
+their bursts take turns: all that the product does with versions. What hits a whole round hits all workers, so rounds
+are blocks. If workers differ by more than their forks explain, the variance of their means is larger than it should be.
+
+A short first run shows by how much forks of a worker differ at most. From that follows the number of forks with which
+the expected upper limit, without an effect, is small enough. Where forks turn out to differ by more, or where a run
+would be long, other generations of workers follow, each compared among themselves. What decides about another one is
+the spread of forks, never what workers differ by. All runs are stored, so one version or body can be measured alone,
+and a bench that was interrupted goes on.
+"""
+
+import argparse
+import itertools
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from bench import arena
+from bench.overhead import TRAIN
+from bench.store import Store, seconds_of
+from orchestrator.model import ArmKey, Calibrated, Case
+from orchestrator.results.comparison import gather
+from orchestrator.results.rundir import RunDir
+from orchestrator.stats.calibrate import Effort
+
+VERSIONS = ("1.14", "2.0", "2.13")
+BODIES: Mapping[str, Case] = {
+    "matmul": arena.MATMUL,
+    "train": TRAIN,
+    "predict": Case("predict", (("call", "predict"), ("state", "compiled"), ("model", "tiny"))),
+    "power": Case("power", (("style", "function"),)),
+}
+# The largest upper limit that is expected where workers do not differ.
+WANTED = 0.007
+# One-sided.
+LEVEL = 0.05
+# Of a worker: more come from another generation.
+MOST_FORKS = 40
+# So that a worker's hashes and the data of workloads are drawn from different seeds.
+SEED, FIRST_HASH = 40, 1000
+LAYOUT = Path("/proc/sys/kernel/randomize_va_space")
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Program:
+    """The number of workers of a generation, the rounds of the first run, and the time of all that follow."""
+
+    versions: tuple[str, ...]
+    bodies: tuple[str, ...]
+    workers: int
+    first_rounds: int
+    limit_s: float
+
+
+FULL = Program(VERSIONS, tuple(BODIES), workers=12, first_rounds=6, limit_s=20 * 60)
+TINY = Program(("2.13",), ("power",), workers=4, first_rounds=4, limit_s=15)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A version's workers with a body: the log time of each fork, by generation, worker and round."""
+
+    version: str
+    body: str
+    times: Floats
+
+    @classmethod
+    def read(cls, version: str, body: str, paths: Sequence[Path]) -> "Cell":
+        """Read as many rounds of each generation as every worker of all of them finished."""
+        generations = [_times(path) for path in paths]
+        forks = min(times.shape[1] for times in generations)
+        return cls(version, body, np.array([times[:, :forks] for times in generations]))
+
+    @property
+    def workers(self) -> int:
+        return int(self.times.shape[0] * self.times.shape[1])
+
+    @property
+    def forks(self) -> int:
+        return int(self.times.shape[2])
+
+    @property
+    def freedom(self) -> tuple[int, int]:
+        return _freedom(*self.times.shape)
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of the forks inside a worker, once what a round has in common is taken out."""
+        of_rounds, of_workers = self.times.mean(axis=1, keepdims=True), self.times.mean(axis=2, keepdims=True)
+        rest = self.times - of_rounds - of_workers + self.times.mean(axis=(1, 2), keepdims=True)
+        return math.sqrt(float((rest**2).sum()) / self.freedom[1])
+
+    @property
+    def largest_spread(self) -> float:
+        """The spread below which it is in nine of ten cases."""
+        freedom = self.freedom[1]
+        return self.spread * math.sqrt(freedom / float(stats.chi2.ppf(0.1, freedom)))
+
+    @property
+    def f(self) -> float:
+        of_workers = float(self.times.mean(axis=2).var(axis=1, ddof=1).mean())
+        return self.forks * of_workers / self.spread**2
+
+    @property
+    def p(self) -> float:
+        return float(stats.f.sf(self.f, *self.freedom))
+
+    @property
+    def p_by_ranks(self) -> float:
+        """The p of Friedman's test, of which no single fork is the cause, however slow it was."""
+        statistic = sum(float(stats.friedmanchisquare(*generation).statistic) for generation in self.times)
+        return float(stats.chi2.sf(statistic, self.freedom[0]))
+
+    @property
+    def beyond(self) -> float:
+        """The spread of workers beyond that of their forks, tau."""
+        return _tau(self.f, self.forks) * self.spread
+
+    @property
+    def limit(self) -> float:
+        """The upper limit of tau: exact for its ratio to the spread of forks, which is taken as it was seen."""
+        return _tau(self.f / float(stats.f.ppf(LEVEL, *self.freedom)), self.forks) * self.spread
+
+    @property
+    def expected(self) -> float:
+        generations, workers, forks = self.times.shape
+        return expected_limit(self.spread, workers, forks, generations)
+
+
+def _times(path: Path) -> Floats:
+    """Return the log times of the rounds that every worker finished, by worker and round."""
+    gathered = gather(RunDir.open(path))
+    by_worker: dict[str, dict[int, float]] = {worker: {} for worker in gathered.plan.versions}
+    for replicate in gathered.replicates:
+        by_worker[replicate.version][replicate.round] = math.log(replicate.steady_ns)
+    whole = sorted(set.intersection(*map(set, by_worker.values())))
+    return np.array([[rounds[number] for number in whole] for rounds in by_worker.values()])
+
+
+def _freedom(generations: int, workers: int, forks: int) -> tuple[int, int]:
+    return generations * (workers - 1), generations * (workers - 1) * (forks - 1)
+
+
+def _tau(f: float, forks: int) -> float:
+    return math.sqrt(max(0.0, f - 1) / forks)
+
+
+def expected_limit(spread: float, workers: int, forks: int, generations: int = 1) -> float:
+    """Return the upper limit of tau that is expected if workers do not differ."""
+    freedom = _freedom(generations, workers, forks)
+    lowest = float(stats.f.ppf(LEVEL, *freedom))
+    usual = stats.f.ppf((np.arange(200) + 0.5) / 200, *freedom)
+    return spread * float(np.mean([_tau(f / lowest, forks) for f in usual]))
+
+
+def forks_for(spread: float, workers: int, wanted: float = WANTED) -> int:
+    """Return the smallest number of forks in a worker with which the expected limit is no larger than wanted."""
+    forks = 2
+    while expected_limit(spread, workers, forks) > wanted:
+        forks += max(1, forks // 20)
+    return forks
+
+
+def measure(
+    path: Path,
+    version: str,
+    body: str,
+    program: Program,
+    generation: int,
+    rounds: int,
+    efforts: Mapping[str, Effort],
+) -> None:
+    with TemporaryDirectory() as scratch:
+        (alike,) = arena.slowed(version, {"alike": 0.0}, Path(scratch)).values()
+        names = [f"worker{number:02}" for number in range(1, program.workers + 1)]
+        arms = {
+            name: arena.Arm(alike.environment, alike.folder, FIRST_HASH + 100 * generation + number)
+            for number, name in enumerate(names)
+        }
+        case = BODIES[body]
+        given = {ArmKey(case.label, name): efforts[name] for name in names if name in efforts}
+        arena.run(arms, [case], folder=path, seed=SEED + generation, looks=(rounds,), efforts=given)
+
+
+def equal_efforts(path: Path) -> dict[str, Effort]:
+    """Return one effort for all workers, so that none differs for what its pilot happened to show."""
+    entries = [entry for entry in RunDir.open(path).entries() if isinstance(entry, Calibrated)]
+    calls = sorted(entry.calls for entry in entries)
+    effort = Effort(
+        max(entry.warmup for entry in entries), max(entry.bursts for entry in entries), calls[len(calls) // 2]
+    )
+    return {entry.version: effort for entry in entries if entry.version}
+
+
+def measure_cell(store: Store, version: str, body: str, program: Program) -> None:
+    """Measure what is not stored: the first run, then generations of workers until the limit or the time is reached."""
+    first = store.run(f"{version}-{body}-first", measure, version, body, program, 0, program.first_rounds, {})
+    before = Cell.read(version, body, [first])
+    fitting = int(program.limit_s / (seconds_of(first) / (program.first_rounds + 1)))
+    rounds = max(2, min(forks_for(before.largest_spread, program.workers), MOST_FORKS, fitting))
+    print(f"workers: {version}, {body}: {before.spread:.1%} from fork to fork, {rounds} forks", file=sys.stderr)
+    paths: list[Path] = []
+    for generation in itertools.count(1):
+        name, efforts = f"{version}-{body}-{generation}", equal_efforts(first)
+        paths.append(store.run(name, measure, version, body, program, generation, rounds, efforts))
+        cell = Cell.read(version, body, paths)
+        print(f"workers: {_row(cell)}", file=sys.stderr)
+        if cell.expected <= WANTED or sum(map(seconds_of, paths)) + seconds_of(paths[-1]) > program.limit_s:
+            return
+
+
+def measured_cells(store: Store, program: Program) -> list[Cell]:
+    cells = []
+    for version, body in itertools.product(program.versions, program.bodies):
+        names = (f"{version}-{body}-{generation}" for generation in itertools.count(1))
+        paths = [store.directory / name for name in itertools.takewhile(store.has, names)]
+        cells += [Cell.read(version, body, paths)] if paths else []
+    return cells
+
+
+def describe(cells: Sequence[Cell], program: Program) -> str:
+    layout, minutes = LAYOUT.read_text().strip(), program.limit_s / 60
+    lines = [
+        f"Each line is workers of one version, {program.workers} at a time, each with its own address layout",
+        f"(`randomize_va_space` {layout}) and its own `PYTHONHASHSEED`. Each opens a fork in every round, and bursts",
+        "take turns. Analysis of variance of the log median times, with rounds as blocks: F and p of the workers, p by",
+        "ranks (Friedman), the spread of forks inside a worker, that of workers beyond it (tau), and the upper limit",
+        f"of tau (one-sided, {1 - LEVEL:.0%}), beside the one that is expected if workers do not differ. Forks are as",
+        f"many as bring the latter to {WANTED:.1%}, or as fit into {minutes:.0f} minutes.",
+        "",
+        "| version | body | workers | forks | F | p | p by ranks | spread of forks | tau | upper limit | expected |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+        *map(_row, cells),
+        "",
+    ]
+    if cells:
+        p = float(stats.combine_pvalues([cell.p for cell in cells]).pvalue)
+        largest = max(cells, key=lambda cell: cell.limit)
+        lines += [
+            f"All lines together, by Fisher: p = {p:.2f}. The largest upper limit is {largest.limit:.2%}",
+            f"({largest.version}, {largest.body}).",
+        ]
+    short = [f"{cell.version} with {cell.body} ({cell.expected:.2%})" for cell in cells if cell.expected > WANTED]
+    if short:
+        lines.append(f"Not reached is an expected limit of {WANTED:.1%} by {', '.join(short)}.")
+    there = {(cell.version, cell.body) for cell in cells}
+    missing = [
+        f"{version} with {body}"
+        for version in program.versions
+        for body in program.bodies
+        if (version, body) not in there
+    ]
+    if missing:
+        lines.append(f"Not measured: {', '.join(missing)}.")
+    return "\n".join(lines)
+
+
+def _row(cell: Cell) -> str:
+    cells = (
+        cell.version,
+        cell.body,
+        cell.workers,
+        cell.forks,
+        f"{cell.f:.2f}",
+        f"{cell.p:.2f}",
+        f"{cell.p_by_ranks:.2f}",
+        f"{cell.spread:.2%}",
+        f"{cell.beyond:.2%}",
+        f"{cell.limit:.2%}",
+        f"{cell.expected:.2%}",
+    )
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def section(program: Program = FULL) -> str:
+    store = Store("workers", tiny=program == TINY)
+    for version in program.versions:
+        for body in program.bodies:
+            measure_cell(store, version, body, program)
+    told = describe(measured_cells(store, program), program)
+    store.retire()
+    return told
+
+
+def main() -> None:
+    """Measure some versions and bodies, and print all that were measured until now."""
+    parser = argparse.ArgumentParser(prog="bench.workers", description=__doc__)
+    parser.add_argument("--versions", default=",".join(VERSIONS))
+    parser.add_argument("--bodies", default=",".join(BODIES))
+    parser.add_argument("--minutes", type=float, default=FULL.limit_s / 60, help="for each version with a body")
+    given = parser.parse_args()
+    versions, bodies = tuple(given.versions.split(",")), tuple(given.bodies.split(","))
+    program = Program(versions, bodies, FULL.workers, FULL.first_rounds, given.minutes * 60)
+    store = Store("workers")
+    for version in versions:
+        for body in bodies:
+            measure_cell(store, version, body, program)
+    print(describe(measured_cells(store, FULL), FULL))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""What `bench/detect` makes of rounds that are known."""
+
+import json
+import math
+import random
+
+import pytest
+
+from bench import arena, detect
+from bench.detect import BODIES, SLOWDOWNS, TARGETS, WINDOW, Judged, Recorded, Target
+from orchestrator.plan.pairs import LOOKS
+from orchestrator.results.replicates import Replicate
+from tests.support.builders import contrast, plan, version_pair
+
+MATMUL = arena.MATMUL
+PAIR = version_pair(MATMUL, "a", "b")
+
+
+def replicate(version: str, number: int, steady_ns: float) -> Replicate:
+    facts = dict.fromkeys(Replicate._fields, 1) | {"rise": 0.0, "checksum": "abcdef"}
+    own = {"version": version, "case": MATMUL.label, "round": number, "steady_ns": steady_ns, "cpu_ns": steady_ns}
+    return Replicate(**(facts | own))
+
+
+def recorded(windows: int = 1, offset: float = 0.0) -> Recorded:
+    """Rounds with little noise; arm b is off by so much, though it should not be."""
+    draw = random.Random(18)
+    replicates = tuple(
+        replicate(name, number, 1e7 * (1 + slowdown + offset * (name == "b")) * math.exp(draw.gauss(0, 0.001)))
+        for name, slowdown in SLOWDOWNS.items()
+        for number in range(1, windows * WINDOW + 1)
+    )
+    measured = plan([MATMUL], tuple(SLOWDOWNS), pairs=(), looks=(windows * WINDOW,))
+    return Recorded("as found", "matmul", measured, replicates, 60.0)
+
+
+def test_every_pair_with_an_arm_that_is_not_slowed_is_judged_in_every_window():
+    alike = sum(not slowdown for slowdown in SLOWDOWNS.values())
+    judged = detect.judge_run(recorded(windows=2))
+    assert sum(each.slowdown == 0 for each in judged) == 2 * math.comb(alike, 2)
+    assert sum(each.slowdown == 0.05 for each in judged) == 2 * alike
+    assert {each.contrast.verdict for each in judged if each.slowdown == 0} == {"same"}
+    assert {each.contrast.verdict for each in judged if each.slowdown > 0} == {"slower"}
+    assert all(each.covered for each in judged)
+
+
+def test_later_windows_have_the_looks_of_the_first():
+    endings = list(detect.judge_pair(recorded(windows=2), "a", "five"))
+    assert [ending.rounds for ending in endings] == [LOOKS[0], LOOKS[0]]
+
+
+def test_an_offset_of_an_arm_is_an_error_that_is_seen():
+    judged = detect.judge_run(recorded(offset=0.08))
+    assert sum(each.contrast.verdict != "same" for each in judged if each.slowdown == 0) == 3
+
+
+def test_only_the_times_of_arms_that_do_not_differ_are_recorded(tmp_path, monkeypatch):
+    monkeypatch.setattr(detect, "RECORDED", tmp_path / "recorded.json")
+    detect.record([recorded()])
+    (run,) = json.loads((tmp_path / "recorded.json").read_text())
+    assert run["condition"] == "as found"
+    assert run["case"] == MATMUL.label
+    assert [len(arm) for arm in run["arms"]] == [WINDOW] * 4
+
+
+def judged(body: str, right: int, wrong: int) -> list[Judged]:
+    def ending(verdict: str) -> Judged:
+        return Judged(body, 0.05, contrast(PAIR, 1.05, verdict))
+
+    return [ending("slower")] * right + [ending("inconclusive")] * wrong
+
+
+@pytest.mark.parametrize(
+    ("matmul", "train", "met"),
+    [
+        # The estimate of all is what counts, however few there are,
+        ((45, 5), (46, 4), "yes"),
+        ((44, 6), (45, 5), "**no**"),
+        # unless one body for itself excludes the target.
+        ((100, 0), (83, 17), "**no**"),
+    ],
+)
+def test_a_target_is_met_when_the_estimate_meets_it_and_no_body_contradicts_it(matmul, train, met):
+    target = Target("5 % slower, called slower", (0.05,), ("slower",), 0.90, most=False)
+    row = target.row([*judged("matmul", *matmul), *judged("train", *train)])
+    assert row.split("|")[-2].strip() == met
+
+
+def test_targets_stand_beside_their_counts_with_exact_limits():
+    row = TARGETS[1].row([*judged("matmul", 45, 5), *judged("train", 50, 0)])
+    assert "95 of 100: 95.0% (88.7% to 98.4%)" in row
+    assert "50 of 50: 100.0% (92.9% to 100.0%)" in row
+
+
+def test_a_body_without_a_run_is_shown_as_nothing():
+    row = TARGETS[1].row(judged("matmul", 45, 5))
+    assert "0 of 0" in row
+    assert len(row.split("|")) == 6 + len(BODIES)

@@ -1,0 +1,310 @@
+"""The promises of a verdict, on made noise that no part of the tool was tuned on, judged look by look as a run does.
+
+What is promised holds for rounds that do not depend on each other, however heavy their tails. Where rounds resemble
+their predecessors, where a ratio drifts, or where a worker is slower for as long as it lives, an interval promises more
+than it keeps: the second half states by how much, so that nobody believes otherwise. All draws are fixed.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from orchestrator.model import ArmKey, Contrast
+from orchestrator.plan.pairs import LOOKS
+from orchestrator.results.warnings import MOST_RESEMBLANCE, check_following
+from orchestrator.stats.contrasts import Beside, compare
+from orchestrator.stats.drift import autocorrelation
+from orchestrator.stats.looks import Stretch, make_schedule
+from tests.support.builders import NEW, OLD, arm, case, plan
+
+Floats = NDArray[np.float64]
+# So many runs, each with the difference of two arms in every round.
+Noise = Callable[[np.random.Generator, int], Floats]
+
+CASE = case()
+PLAN = plan([CASE], looks=LOOKS)
+ARMS = [arm(CASE, OLD), arm(CASE, NEW)]
+SCHEDULE = make_schedule([Stretch(LOOKS)])
+ROUNDS = LOOKS[-1]
+SEED = 18
+ALIKE, SLOWED = 1500, 400
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """The contrast with which a run ended, and the slowdown that it should have shown."""
+
+    slowdown: float
+    contrast: Contrast
+
+    @property
+    def covered(self) -> bool:
+        assert self.contrast.ci_low is not None
+        assert self.contrast.ci_high is not None
+        return self.contrast.ci_low <= 1 + self.slowdown <= self.contrast.ci_high
+
+
+def normal(spread: float) -> Noise:
+    return lambda draw, runs: spread * draw.normal(size=(runs, ROUNDS))
+
+
+def student(spread: float, freedom: int) -> Noise:
+    return lambda draw, runs: spread * draw.standard_t(freedom, size=(runs, ROUNDS))
+
+
+def laplace(spread: float) -> Noise:
+    return lambda draw, runs: spread * draw.laplace(size=(runs, ROUNDS))
+
+
+def neighbour(spread: float) -> Noise:
+    """A neighbour comes and goes; while it is there, it slows one arm or the other."""
+
+    def differences(draw: np.random.Generator, runs: int) -> Floats:
+        present = np.zeros((runs, ROUNDS), bool)
+        present[:, 0] = draw.random(runs) < 1 / 3
+        for number in range(1, ROUNDS):
+            chance = np.where(present[:, number - 1], 0.7, 0.15)
+            present[:, number] = draw.random(runs) < chance
+        hits = draw.choice((-1.0, 1.0), (runs, ROUNDS)) * draw.exponential(4 * spread, (runs, ROUNDS))
+        return spread * draw.normal(size=(runs, ROUNDS)) + present * hits
+
+    return differences
+
+
+def following(spread: float, correlation: float) -> Noise:
+    """Each round resembles the one before it: an autoregressive process of first order."""
+
+    def differences(draw: np.random.Generator, runs: int) -> Floats:
+        rounds = draw.normal(size=(runs, ROUNDS))
+        for number in range(1, ROUNDS):
+            new = math.sqrt(1 - correlation**2) * rounds[:, number]
+            rounds[:, number] = correlation * rounds[:, number - 1] + new
+        return spread * rounds
+
+    return differences
+
+
+def drifting(spread: float, reach: float) -> Noise:
+    """The ratio moves evenly, from this far on one side of 1 to as far on the other."""
+
+    def differences(draw: np.random.Generator, runs: int) -> Floats:
+        ways = draw.choice((-1.0, 1.0), (runs, 1))
+        return spread * draw.normal(size=(runs, ROUNDS)) + ways * np.linspace(-reach, reach, ROUNDS)
+
+    return differences
+
+
+def offset(spread: float, between: float) -> Noise:
+    """A worker is a little faster or slower than another for as long as it lives."""
+    return lambda draw, runs: spread * draw.normal(size=(runs, ROUNDS)) + between * draw.normal(size=(runs, 1))
+
+
+INDEPENDENT: Mapping[str, Noise] = {
+    "normal, 1 %": normal(0.01),
+    "normal, 3 %": normal(0.03),
+    "normal, 6 %": normal(0.06),
+    "normal, 12 %": normal(0.12),
+    "t with 2 degrees of freedom": student(0.03, 2),
+    "t with 3 degrees of freedom": student(0.03, 3),
+    "Laplace": laplace(0.03),
+    "a neighbour that comes and goes": neighbour(0.02),
+}
+
+
+def judge_by_looks(
+    differences: Sequence[float], beside: Beside | None = None, shared: Sequence[float] = ()
+) -> Contrast:
+    """Return the contrast with which a run ends; `shared` is what both arms have in common in each round."""
+    both = shared or [0.0] * len(differences)
+    for look in LOOKS:
+        samples = {
+            (CASE.label, OLD, "steady"): dict(enumerate(both[:look], 1)),
+            (CASE.label, NEW, "steady"): {
+                number: common + apart
+                for number, (common, apart) in enumerate(zip(both[:look], differences[:look], strict=True), 1)
+            },
+        }
+        (contrast,) = compare(PLAN, samples, ARMS, SCHEDULE, beside)
+        if contrast.verdict != "inconclusive":
+            break
+    return contrast
+
+
+def simulate(noise: Noise, slowdown: float, runs: int) -> list[Simulated]:
+    differences = noise(np.random.default_rng(SEED), runs) + math.log1p(slowdown)
+    return [Simulated(slowdown, judge_by_looks(of_run)) for of_run in differences.tolist()]
+
+
+def bounds(hits: Sequence[bool]) -> tuple[float, float]:
+    """The exact 95 % interval of a share."""
+    interval = stats.binomtest(sum(hits), len(hits)).proportion_ci(method="exact")
+    return interval.low, interval.high
+
+
+def called(runs: Sequence[Simulated], *verdicts: str) -> tuple[float, float]:
+    return bounds([run.contrast.verdict in verdicts for run in runs])
+
+
+def covered(runs: Sequence[Simulated]) -> tuple[float, float]:
+    return bounds([run.covered for run in runs])
+
+
+@pytest.fixture(scope="module")
+def alike() -> dict[str, list[Simulated]]:
+    return {name: simulate(noise, 0.0, ALIKE) for name, noise in INDEPENDENT.items()}
+
+
+@pytest.fixture(scope="module")
+def slowed() -> dict[str, list[Simulated]]:
+    """Runs with +5 % and, as many, with +10 %."""
+    return {name: simulate(noise, 0.05, SLOWED) + simulate(noise, 0.10, SLOWED) for name, noise in INDEPENDENT.items()}
+
+
+def of_slowdown(runs: Sequence[Simulated], slowdown: float) -> list[Simulated]:
+    return [run for run in runs if run.slowdown == slowdown]
+
+
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_equal_arms_are_called_different_in_at_most_one_of_forty(name, alike):
+    assert called(alike[name], "slower", "faster")[1] <= 0.025
+
+
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_the_interval_holds_the_truth_at_whichever_look_it_stops(name, alike, slowed):
+    assert covered([*alike[name], *slowed[name]])[0] >= 0.95
+
+
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_what_is_slower_is_never_called_faster(name, slowed):
+    assert not any(run.contrast.verdict == "faster" for run in slowed[name])
+
+
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_twice_the_margin_is_never_called_the_same(name, slowed):
+    assert not any(run.contrast.verdict == "same" for run in of_slowdown(slowed[name], 0.10))
+
+
+@pytest.mark.parametrize("name", ["normal, 1 %", "normal, 3 %", "t with 3 degrees of freedom", "Laplace"])
+def test_a_slowdown_of_the_margin_is_found_in_nine_of_ten(name, slowed):
+    assert called(of_slowdown(slowed[name], 0.05), "slower")[0] >= 0.9
+
+
+@pytest.mark.parametrize("name", [name for name in INDEPENDENT if name != "normal, 12 %"])
+def test_twice_the_margin_is_found_in_49_of_50(name, slowed):
+    assert called(of_slowdown(slowed[name], 0.10), "slower")[0] >= 0.98
+
+
+def test_noise_of_12_percent_leaves_most_small_differences_open(alike, slowed):
+    assert called(alike["normal, 12 %"], "inconclusive")[0] >= 0.9
+    assert called(of_slowdown(slowed["normal, 12 %"], 0.05), "slower")[1] <= 0.3
+    assert called(of_slowdown(slowed["normal, 12 %"], 0.10), "slower")[0] >= 0.6
+
+
+def test_quiet_equal_arms_are_the_same_and_soon():
+    runs = simulate(normal(0.01), 0.0, SLOWED)
+    assert called(runs, "same")[0] >= 0.99
+    assert all(run.contrast.rounds <= LOOKS[2] for run in runs)
+
+
+def test_a_drift_that_both_arms_share_changes_no_verdict():
+    differences = normal(0.03)(np.random.default_rng(SEED), SLOWED).tolist()
+    shared = np.linspace(0.0, 0.5, ROUNDS).tolist()
+    for of_run in differences:
+        alone, drifted = judge_by_looks(of_run), judge_by_looks(of_run, shared=shared)
+        assert (drifted.verdict, drifted.rounds) == (alone.verdict, alone.rounds)
+
+
+def test_a_drift_of_the_ratio_inside_replicates_refuses_a_verdict_that_it_could_have_made():
+    draw = np.random.default_rng(SEED)
+    rises = {
+        ArmKey(CASE.label, version): dict(enumerate((rise + draw.normal(0, 0.01, ROUNDS)).tolist(), 1))
+        for version, rise in ((OLD, 0.0), (NEW, 0.08))
+    }
+    differences = normal(0.02)(draw, 50) + math.log1p(0.06)
+    for of_run in differences.tolist():
+        contrast = judge_by_looks(of_run, Beside(rises=rises))
+        assert contrast.verdict == "inconclusive"
+        assert contrast.reason.startswith("the ratio has")
+
+
+@pytest.fixture(scope="module")
+def resembling() -> dict[float, list[Simulated]]:
+    """Equal arms, by the correlation of a round with the one before it."""
+    return {correlation: simulate(following(0.03, correlation), 0.0, ALIKE) for correlation in (0.3, 0.6)}
+
+
+def test_rounds_that_resemble_those_before_them_hold_the_truth_less_often_than_promised(resembling):
+    low, high = covered(resembling[0.3])
+    assert low >= 0.92
+    assert high < 0.975
+    low, high = covered(resembling[0.6])
+    assert low >= 0.78
+    assert high < 0.9
+
+
+def test_rounds_that_resemble_those_before_them_cost_false_alarms(resembling):
+    low, high = called(resembling[0.3], "slower", "faster")
+    assert low > 0.01
+    assert high < 0.05
+    low, high = called(resembling[0.6], "slower", "faster")
+    assert low > 0.025
+    assert high < 0.15
+
+
+# The limit: twenty rounds show less than there is, so that 0.3 itself stays below the threshold of 0.3.
+@pytest.mark.parametrize(("correlation", "warned"), [(0.0, False), (0.3, False), (0.6, True)])
+def test_rounds_that_resemble_those_before_them_are_seen_over_all_comparisons_of_a_run(correlation, warned):
+    cases = following(0.03, correlation)(np.random.default_rng(SEED), 28).tolist()
+    assert autocorrelation(cases)[0] == pytest.approx(0.8 * correlation, abs=0.1)
+    assert bool(check_following(cases)) == warned
+
+
+@pytest.mark.parametrize("rounds", [6, 10, ROUNDS])
+def test_independent_rounds_do_not_seem_to_resemble_each_other(rounds):
+    cases = normal(0.03)(np.random.default_rng(SEED), 2000)[:, :rounds]
+    resemblance, steps = autocorrelation(cases.tolist())
+    assert steps == 2000 * (rounds - 1)
+    assert abs(resemblance) < 0.03
+
+
+def test_a_ratio_that_moves_during_a_run_is_judged_by_where_it_was_until_then():
+    # The limit: no interval knows that the rest of the run would have brought the opposite.
+    runs = simulate(drifting(0.03, 0.05), 0.0, ALIKE)
+    low, high = called(runs, "slower", "faster")
+    assert low > 0.15
+    assert high < 0.3
+    assert covered(runs)[1] < 0.8
+
+
+def test_a_ratio_that_moves_during_a_run_is_seen_as_resemblance():
+    cases = drifting(0.03, 0.05)(np.random.default_rng(SEED), 28).tolist()
+    assert autocorrelation(cases)[0] > MOST_RESEMBLANCE
+    assert check_following(cases)
+
+
+def test_workers_that_differ_by_half_a_percent_break_no_promise():
+    runs = simulate(offset(0.03, 0.005), 0.0, ALIKE)
+    assert called(runs, "slower", "faster")[1] <= 0.025
+    assert covered(runs)[0] >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("between", "fewest_called", "most_called", "most_covered"), [(0.01, 0.02, 0.05, 0.96), (0.035, 0.35, 0.5, 0.6)]
+)
+def test_workers_that_differ_by_more_are_taken_for_versions(between, fewest_called, most_called, most_covered):
+    # The limit: within a run a worker's luck looks like its version. `bench/workers` measures how large it is.
+    runs = simulate(offset(0.03, between), 0.0, ALIKE)
+    low, high = called(runs, "slower", "faster")
+    assert low > fewest_called
+    assert high < most_called
+    assert covered(runs)[1] < most_covered
+
+
+def test_the_luck_of_workers_is_not_seen_as_resemblance():
+    cases = offset(0.03, 0.035)(np.random.default_rng(SEED), 28).tolist()
+    assert not check_following(cases)
