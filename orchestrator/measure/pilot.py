@@ -45,7 +45,7 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
             Calibrated(case=arm.case.label, version=arm.version, counts=counts, **asdict(effort))
         )
     if counts:
-        progress.rounds.update(case.label for case in group)
+        progress.rounds.update({arm.case.label for arm in efforts})
     return visit
 
 
@@ -72,16 +72,20 @@ def typical_spread(visits: Sequence[Visit]) -> float:
 def describe_rounds(rounds: RoundRange, fit: int, round_s: float, spread: float, margin: float) -> str:
     """Say how many rounds fit into the budget, what they can show, and which budget would show the margin."""
     budget_s, last = rounds.budget_s or 0.0, rounds.looks[-1]
-    count = f"all {last}" if fit >= last else str(fit)
-    said = f"a round takes about {round_s:.0f} s: {count} fit into the budget of {budget_s:.0f} s"
     fit = min(fit, last)
+    count = f"all {last}" if fit == last else str(fit)
+    length = f"{round_s:.0f}" if round_s >= 10 else f"{round_s:.1f}"
+    text = f"a round takes about {length} s: {count} fit into the budget of {budget_s:.0f} s"
     schedule = make_schedule([Stretch(rounds.looks, fit)])
+    enough = max(fit, schedule.fewest)
+    level = schedule.level(enough, DIFFERENCE_ERROR)
+    needed = rounds_for(spread, margin, level, beyond=enough - 1)
+    within_reach = needed is not None and needed <= last
+    budget = format_budget(budget_s + ((needed if needed and within_reach else last) - fit) * round_s)
     if fit < schedule.fewest:
-        return f"{said}, too few to tell anything; give it --budget {format_budget(budget_s + 2 * last * round_s)}"
-    level = schedule.level(fit, DIFFERENCE_ERROR)
-    visible = smallest_slower(spread, fit, margin, level)
-    said = f"{said}; they show differences from about {visible:.0%} on"
-    needed = rounds_for(spread, margin, level, beyond=fit)
-    if visible <= margin or needed is None:
-        return said
-    return f"{said}, and --budget {format_budget(budget_s + (needed - fit) * round_s)} would show {margin:.0%}"
+        text = f"{text}, too few for a verdict on every case"
+    else:
+        text = f"{text}; they show differences from about {smallest_slower(spread, fit, margin, level):.0%} on"
+    if within_reach and needed != fit:
+        return f"{text}; --budget {budget} would show {margin:.0%}"
+    return text if fit >= schedule.fewest else f"{text}; --budget {budget} holds all {last}"
