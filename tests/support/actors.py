@@ -3,6 +3,7 @@
 The workers, the clients, the run directory and the judge around them are the real ones.
 """
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.support.builders import MS, rows, run_directory
 
+MOST_IN_BURST = 50
 # An order by its kind and its round, as in ("burst", 2).
 Order = tuple[str, int]
 
@@ -155,8 +157,11 @@ class Actor:
             times = dict.fromkeys(("build_ns", "first_ns", "second_ns"), call_ns)
             return {"kind": "opened", "steps": 1, "threads": [], **times}
         if order["kind"] == "burst":
-            opened["steady"] += [call_ns] * order["calls"]
-            return {"kind": "measured", "walls_ns": [call_ns] * order["calls"], "cpu_ns": call_ns * order["calls"]}
+            # Like a real worker, which goes on with a burst that is too short.
+            enough = math.ceil(order["least_s"] * 1e9 / call_ns)
+            calls = [call_ns] * max(order["calls"], min(enough, MOST_IN_BURST))
+            opened["steady"] += calls
+            return {"kind": "measured", "walls_ns": calls, "cpu_ns": sum(calls)}
         written = rows(
             Case(opened["workload"], tuple(opened["params"].items())),
             self._version,
@@ -167,6 +172,7 @@ class Actor:
             position=opened["position"],
         )
         self._stream.write_batch(pa.RecordBatch.from_pylist(written, schema=contract.arrow_schema(pa)))
+        self._file.flush()
         return {"kind": "closed", "rows": len(written)}
 
 
