@@ -69,6 +69,8 @@ class Stage:
     doors: list[tuple[str, str]] = field(default_factory=list)
     # The directory of the user's own workloads that each worker was given.
     workload_directories: list[Path | None] = field(default_factory=list)
+    # The seed that each worker was given.
+    seeds: list[int] = field(default_factory=list)
 
     def visits(self) -> list[str]:
         """The log with one line a visit: `round case: open:version ...`."""
@@ -187,6 +189,7 @@ class Dressing:
         if self.facts.version in self.stage.broken:
             raise EnvironmentFailed("does not start", version=self.facts.version)
         self.stage.workload_directories.append(paths.own_workloads)
+        self.stage.seeds.append(paths.seed)
         return Started(Actor(self.stage, self.facts.version, stream), ("/suite",), str(stream))
 
 

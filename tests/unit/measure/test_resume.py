@@ -221,6 +221,46 @@ def test_a_run_that_was_interrupted_goes_on_at_its_next_look_without_exploring(t
     assert {arm.rounds for arm in comparison.arms} == {20}
 
 
+def test_a_run_that_was_interrupted_in_its_pilot_keeps_what_counts_of_it(tmp_path: Path, theatre: Theatre):
+    """The case whose pilot was cut short has another, which is no round of the run any more."""
+    orders = iter(range(100))
+
+    def until(number: int) -> float:
+        if next(orders) == 9:
+            raise KeyboardInterrupt
+        return 10.0
+
+    asked = plan([DECIDED, OPEN], VERSIONS, looks=(4, 6))
+    with pytest.raises(KeyboardInterrupt):
+        play(tmp_path, asked, Stage({(OPEN.label, "2.0.0"): Part(until)}))
+    run = dressed(RunDir.open(tmp_path / "run"))
+    assert {entry.case for entry in run.entries() if isinstance(entry, Calibrated)} == {DECIDED.label}
+    comparison = more_rounds(MoreOptions(run=run.path), Quiet()).comparison
+    assert theatre.stage.opened(DECIDED.label, "2.0.0") == [2, 3, 4]
+    assert theatre.stage.opened(OPEN.label, "2.0.0") == [0, 2, 3, 4, 5, 6]
+    assert {arm.key: arm.rounds for arm in comparison.arms} == {(DECIDED.label, version): 4 for version in VERSIONS} | {
+        (OPEN.label, version): 5 for version in VERSIONS
+    }
+    assert not any(one.exploratory for one in comparison.contrasts)
+    assert comparison.broken == ()
+
+
+def test_a_run_of_an_earlier_release_goes_on_with_its_one_effort_for_a_case(tmp_path: Path, theatre: Theatre):
+    run = first(tmp_path)
+    kept = [entry for entry in run.entries() if not (isinstance(entry, Calibrated) and entry.version == "2.0.0")]
+    old = [
+        replace(entry, version=None, calls=3, bursts=5, counts=False) if isinstance(entry, Calibrated) else entry
+        for entry in kept
+    ]
+    run.journal.write_text("")
+    for entry in old:
+        run.record(entry)
+    more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+    bursts = [event for event in theatre.stage.log if event.kind == "burst"]
+    assert {(event.version, event.calls) for event in bursts} == {(version, 3) for version in VERSIONS}
+    assert len(bursts) == 2 * 2 * 5
+
+
 def test_more_rounds_measure_what_the_budget_had_postponed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ):

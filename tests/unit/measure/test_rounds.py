@@ -96,6 +96,14 @@ def test_the_seed_of_the_plan_fixes_every_order(tmp_path: Path):
     assert visits[0] == visits[1] != visits[2]
 
 
+@pytest.mark.parametrize("isolation", ["fork", "process"])
+def test_all_workers_of_a_run_have_the_seed_of_its_plan(tmp_path: Path, isolation: str):
+    stage = Stage({("a", NEW): Part(takes_its_worker_along=("burst", 2))})
+    play(tmp_path, plan([A], looks=(4,), seed=4711, isolation=isolation), stage)
+    assert len(stage.seeds) > 2
+    assert set(stage.seeds) == {4711}
+
+
 def test_an_arm_that_refused_is_never_opened_again_and_the_others_go_on(tmp_path: Path):
     stage = Stage({("a", NEW): Part(refuses="no such op")})
     played = play(tmp_path, plan([A, B], looks=(3,)), stage)
