@@ -12,7 +12,7 @@ from orchestrator.model import Arm, ArmKey, Calibrated, Plan
 from orchestrator.stats import calibrate
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR
 from orchestrator.stats.looks import Stretch, make_schedule
-from orchestrator.stats.verdict import rounds_for, smallest_slower
+from orchestrator.stats.verdict import MOST_TOLD, rounds_for, smallest_slower
 from orchestrator.terminal.durations import format_budget
 
 # What rounds differ by even where bursts do not; a pilot of one visit cannot tell it.
@@ -85,7 +85,9 @@ def describe_rounds(rounds: RoundRange, fit: int, round_s: float, spread: float,
     if fit < schedule.fewest:
         text = f"{text}, too few for a verdict on every case"
     else:
-        text = f"{text}; they show differences from about {smallest_slower(spread, fit, margin, level):.0%} on"
+        visible = smallest_slower(spread, fit, margin, level)
+        shown = "not even a factor of two" if visible > MOST_TOLD else f"differences from about {visible:.0%} on"
+        text = f"{text}; they show {shown}"
     if within_reach and needed != fit:
         return f"{text}; --budget {budget} would show {margin:.0%}"
     return text if fit >= schedule.fewest else f"{text}; --budget {budget} holds all {last}"

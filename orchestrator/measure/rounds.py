@@ -203,7 +203,9 @@ class RoundLoop:
         arms = list(filter(self._has_effort, self._arms(group)))
         order = round_order(arms, self.rounds.seed, group[0].label, number)
         visit = self.visitor.visit(order, number, self.progress.efforts)
-        self.budget.learn(group, visit.seconds)
+        if len(visit.timed) == len(order):
+            # Otherwise it took the time of a death, or of another worker's start.
+            self.budget.learn(group, visit.seconds)
         return visit
 
 

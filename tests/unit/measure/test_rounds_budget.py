@@ -1,6 +1,7 @@
 """What a budget does to a run: it is kept, and cases for which it is too short are left for later."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from orchestrator.machine.host import Witness
 from orchestrator.model import Disturbed, Postponed
 from orchestrator.results.endings import read_endings
 from tests.support.actors import Part, Play, Stage, play
-from tests.support.builders import NEW, case, plan
+from tests.support.builders import NEW, OLD, case, case_pair, plan, version_pair
 from tests.support.clock import Clock, noisy
 
 A, B = case("a"), case("b")
@@ -114,6 +115,27 @@ def test_a_case_that_was_begun_and_cannot_be_judged_is_postponed_again(tmp_path:
     assert rounds_of(played)["a"] == 2
     assert postponed(played) == [("a",)]
     assert rounds_of(played)["b"] > 4
+
+
+def test_the_time_of_a_death_is_not_what_a_visit_takes(tmp_path: Path, clock: Clock):
+    """A worker that is ended at its deadline, and the start of another, are in the time of one visit."""
+    stage = clock.stage({"a": lambda number: 60.0 if number == 2 else 1.0})
+    stage.parts["a", NEW] = replace(stage.parts["a", NEW], takes_its_worker_along=("burst", 2))
+    asked = plan([A], (OLD, NEW, "3.0.0"), looks=LOOKS, budget_s=100.0)
+    stage.parts["a", "3.0.0"] = Part(noisy)
+    played = play(tmp_path, asked, stage, started=0.0)
+    assert postponed(played) == []
+    assert {arm.version: arm.rounds for arm in played.comparison.arms} == {OLD: 20, NEW: 1, "3.0.0": 20}
+
+
+@pytest.mark.parametrize("isolation", ["fork", "process"])
+def test_cases_that_are_compared_are_postponed_together_unless_each_has_its_own_worker(
+    tmp_path: Path, clock: Clock, isolation: str
+):
+    pairs = (version_pair(A), version_pair(B), case_pair(A, B))
+    stage = clock.stage({"a": 30.0, "b": 2.0})
+    played = measure(tmp_path, stage, 60.0, pairs=pairs, isolation=isolation)
+    assert postponed(played) == [("a", "b") if isolation == "fork" else ("a",)]
 
 
 def test_a_pilot_that_takes_all_of_the_budget_ends_the_run_with_nothing_invented(tmp_path: Path, clock: Clock):

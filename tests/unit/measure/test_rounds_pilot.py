@@ -167,8 +167,12 @@ def test_rounds_that_show_the_margin_need_no_other_budget():
 
 def test_a_budget_is_promised_nothing_that_the_last_round_does_not_hold():
     """A run ends with its last look, whatever it may cost."""
-    assert sentence(6, spread=0.3).endswith("on")
-    assert sentence(20, spread=0.3).endswith("on")
+    assert sentence(6, spread=0.2).endswith("% on")
+    assert sentence(20, spread=0.3).endswith("% on")
+
+
+def test_a_slowdown_beyond_a_factor_of_two_has_no_figure():
+    assert sentence(5, spread=0.5).endswith("5 fit into the budget of 300 s; they show not even a factor of two")
 
 
 @pytest.mark.parametrize("fit", [0, 1, 3])
