@@ -149,7 +149,9 @@ class RoundLoop:
         labels = frozenset(cases)
         if new := sorted(labels - self.postponed):
             self.run.record(Postponed(cases=tuple(new)))
-            self.view.say(f"postponed, because the budget is too short for them: {', '.join(new)}")
+            self.view.say(
+                f"postponed, because the budget is too short for them: {', '.join(new)}; --more measures them"
+            )
         self.postponed = labels
 
     def _round(self, groups: Sequence[Group], number: int) -> int:

@@ -27,7 +27,7 @@ from orchestrator.model import Case, Comparison, EnvironmentFacts, Plan
 from orchestrator.options import EngineOptions
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.progress import Quiet, View
 from tests.support.builders import MS, rows, run_directory
 
 MOST_IN_BURST = 50
@@ -202,7 +202,9 @@ class Play:
     comparison: Comparison
 
 
-def play(folder: Path, plan: Plan, stage: Stage, fitting: Fitting = NO_GPUS, **loop: Any) -> Play:
+def play(
+    folder: Path, plan: Plan, stage: Stage, fitting: Fitting = NO_GPUS, view: View | None = None, **loop: Any
+) -> Play:
     """A whole run, from the workers' start to the judged comparison."""
     run = run_directory(folder / "run", plan)
     environments = {
@@ -213,7 +215,7 @@ def play(folder: Path, plan: Plan, stage: Stage, fitting: Fitting = NO_GPUS, **l
     workers = Workers(prepared, lambda text: None)
     try:
         workers.start_all()
-        ending = RoundLoop(prepared, workers, Quiet(), first_rounds(plan), **loop).measure()
+        ending = RoundLoop(prepared, workers, view or Quiet(), first_rounds(plan), **loop).measure()
         with suppress(ChannelClosed):
             workers.stop()
     finally:

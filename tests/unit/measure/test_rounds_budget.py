@@ -9,6 +9,7 @@ import pytest
 from orchestrator.machine.host import Witness
 from orchestrator.model import Disturbed, Postponed
 from orchestrator.results.endings import read_endings
+from orchestrator.terminal.progress import Quiet, View
 from tests.support.actors import Part, Play, Stage, play
 from tests.support.builders import NEW, OLD, case, case_pair, plan, version_pair
 from tests.support.clock import Clock, noisy
@@ -22,9 +23,11 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: "somebody else")
 
 
-def measure(folder: Path, stage: Stage, budget_s: float, names: str = "ab", **changes: object) -> Play:
+def measure(
+    folder: Path, stage: Stage, budget_s: float, names: str = "ab", view: View | None = None, **changes: object
+) -> Play:
     asked = plan([case(name) for name in names], budget_s=budget_s, **{"looks": LOOKS, **changes})
-    return play(folder, asked, stage, started=0.0)
+    return play(folder, asked, stage, view=view, started=0.0)
 
 
 def rounds_of(played: Play) -> dict[str, int]:
@@ -87,6 +90,39 @@ def test_cases_that_would_get_too_few_rounds_are_postponed_the_longest_first(tmp
     assert reasons["a"] == reasons["c"] == "postponed: the budget holds too few rounds; --more measures it"
     assert "postponed" not in reasons["b"]
     assert {arm.outcome for arm in played.comparison.arms} == {"measured"}
+
+
+class Told(Quiet):
+    """A view that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.rounds: list[tuple[int, int]] = []
+        self.left_s: list[float] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
+        self.rounds.append((number, cases))
+        self.left_s.append(left_s)
+
+
+def test_what_the_budget_is_good_for_and_what_it_postpones_is_said_after_the_pilot(tmp_path: Path, clock: Clock):
+    view = Told()
+    measure(tmp_path, clock.stage({"a": 30.0, "b": 2.0}), 60.0, view=view)
+    weighed, left_out = view.lines
+    assert weighed.startswith("a round takes about 33 s: 1 fit into the budget of 60 s, too few for a verdict on every")
+    assert left_out == "postponed, because the budget is too short for them: a; --more measures them"
+
+
+def test_a_first_round_that_was_the_pilot_is_not_reported_and_later_ones_name_what_they_visited(
+    tmp_path: Path, clock: Clock
+):
+    view = Told()
+    measure(tmp_path, clock.stage({"a": 30.0, "b": 2.0}), 40.0, view=view)
+    assert view.rounds == [(2, 1), (3, 1), (4, 1), (5, 1)]
+    assert view.left_s == [pytest.approx(left_s) for left_s in (6.0, 4.0, 2.0, 0.0)]
 
 
 def test_no_case_has_fewer_calls_because_the_budget_is_short(tmp_path: Path, clock: Clock):
