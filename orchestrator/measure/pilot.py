@@ -73,9 +73,9 @@ def describe_rounds(rounds: RoundRange, fit: int, round_s: float, spread: float,
     """Say how many rounds fit into the budget, what they can show, and which budget would show the margin."""
     budget_s, last = rounds.budget_s or 0.0, rounds.looks[-1]
     fit = min(fit, last)
-    count = f"all {last}" if fit == last else str(fit)
+    count = f"all {last} fit" if fit == last else "1 fits" if fit == 1 else f"{fit} fit"
     length = f"{round_s:.0f}" if round_s >= 10 else f"{round_s:.1f}"
-    text = f"a round takes about {length} s: {count} fit into the budget of {budget_s:.0f} s"
+    text = f"a round takes about {length} s: {count} into the budget of {budget_s:.0f} s"
     schedule = make_schedule([Stretch(rounds.looks, fit)])
     enough = max(fit, schedule.fewest)
     level = schedule.level(enough, DIFFERENCE_ERROR)

@@ -175,10 +175,10 @@ def test_a_slowdown_beyond_a_factor_of_two_has_no_figure():
     assert sentence(5, spread=0.5).endswith("5 fit into the budget of 300 s; they show not even a factor of two")
 
 
-@pytest.mark.parametrize("fit", [0, 1, 3])
-def test_too_few_rounds_promise_nothing_but_what_would_be_enough(fit: int):
+@pytest.mark.parametrize(("fit", "count"), [(0, "0 fit"), (1, "1 fits"), (3, "3 fit")])
+def test_too_few_rounds_promise_nothing_but_what_would_be_enough(fit: int, count: str):
     said = sentence(fit, budget_s=60.0)
-    assert f"{fit} fit into the budget of 60 s, too few for a verdict on every case; --budget" in said
+    assert f"{count} into the budget of 60 s, too few for a verdict on every case; --budget" in said
     assert "differences" not in said
     assert sentence(2, spread=0.5, budget_s=60.0).endswith("; --budget 10m holds all 20")
 
