@@ -13,7 +13,7 @@ from orchestrator.plan.pairs import ALPHA, LOOKS
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR
 from orchestrator.stats.looks import Schedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
-from orchestrator.stats.verdict import Levels, judge, smallest_slower
+from orchestrator.stats.verdict import Levels, judge, smallest_shown
 
 # The rounds that a run's verdicts may come from: its first look, about what its default budget is good for, its last.
 FIRST_LOOK, BUDGETED, LAST_LOOK = LOOKS[0], 10, LOOKS[-1]
@@ -107,7 +107,7 @@ def _remedy(seen: Examination) -> str:
     enough = (
         rounds
         for rounds in range(LAST_LOOK, MOST_ROUNDS + 1)
-        if smallest_slower(estimate.spread, rounds, MARGIN, Levels(ALPHA, DIFFERENCE_ERROR)) <= MARGIN
+        if smallest_shown(estimate.spread, rounds, DIFFERENCE_ERROR) <= MARGIN
     )
     margin = math.ceil(_smallest(estimate, BUDGETED) * 100)
     offers = [
@@ -247,7 +247,7 @@ def _levels(rounds: int) -> Levels:
 
 
 def _smallest(estimate: Estimate, rounds: int) -> float:
-    return smallest_slower(estimate.spread, rounds, MARGIN, _levels(rounds))
+    return smallest_shown(estimate.spread, rounds, _levels(rounds).differ)
 
 
 def _schedule() -> Schedule:

@@ -12,36 +12,50 @@ MOST_REDONE = 0.2
 
 @dataclass(frozen=True)
 class Waiting:
-    """Cases that are measured together: the seconds that a visit of them takes, and the rounds that they have."""
+    """Cases that are measured together: the seconds that a visit of them takes, and the rounds that they have.
+
+    They may have been postponed before.
+    """
 
     visit_s: float
     rounds: int
+    postponed: bool = False
+
+    @property
+    def is_short(self) -> bool:
+        """Whether these cases have too few rounds to be judged."""
+        return self.rounds < FEWEST_ROUNDS
 
     @property
     def needed_s(self) -> float:
         """The time until these cases can be judged, and at least that of one more visit."""
         return self.visit_s * max(FEWEST_ROUNDS - self.rounds, 1)
 
+    @property
+    def _rank(self) -> tuple[bool, bool, float]:
+        """What was begun goes before more rounds of what can be judged, and that before what was postponed."""
+        return self.postponed, not self.is_short, self.needed_s
 
-def choose(waiting: Sequence[Waiting], left_s: float) -> frozenset[int]:
+
+def choose(waiting: Sequence[Waiting], left_s: float, overtime_s: float = 0.0) -> frozenset[int]:
     """Return which cases to visit in the time that is left.
 
     Cases that would not get enough rounds to be judged are left for later, the longest first: a few cases with a
-    verdict are worth more than many without.
+    verdict are worth more than many without. Those that were begun may take some overtime.
     """
     chosen: set[int] = set()
-    for index in sorted(range(len(waiting)), key=lambda index: waiting[index].needed_s):
-        left_s -= waiting[index].needed_s
-        if left_s < 0:
-            break
-        chosen.add(index)
+    for index, each in sorted(enumerate(waiting), key=lambda entry: entry[1]._rank):
+        allowed_s = left_s + (overtime_s if each.is_short and not each.postponed else 0.0)
+        if each.needed_s <= allowed_s:
+            left_s -= each.needed_s
+            chosen.add(index)
     return frozenset(chosen)
 
 
 def rounds_that_fit(waiting: Iterable[Waiting], left_s: float) -> int:
     """Return how many more rounds of all these cases fit into the time that is left."""
     round_s = sum(each.visit_s for each in waiting)
-    return int(left_s / round_s) if round_s > 0 else 0
+    return max(int(left_s / round_s), 0) if round_s > 0 else 0
 
 
 def estimate_s(cases: Iterable[str], costs: Mapping[str, float]) -> float:
@@ -50,8 +64,12 @@ def estimate_s(cases: Iterable[str], costs: Mapping[str, float]) -> float:
     return sum(costs.get(case, usual) for case in cases)
 
 
-def may_repeat(left_s: float, visit_s: float, needed_s: float) -> bool:
-    """Return whether a disturbed visit may be repeated: only in time that no other case needs to be judged."""
+def may_repeat(visit_s: float, visited: Iterable[Waiting], ahead: Iterable[Waiting], left_s: float) -> bool:
+    """Return whether a disturbed visit may be repeated.
+
+    Only in time that no case needs to be judged, and that this round does not need for the cases ahead.
+    """
+    needed_s = sum(each.needed_s for each in visited if each.is_short) + sum(each.needed_s for each in ahead)
     return visit_s + needed_s <= left_s
 
 

@@ -9,11 +9,10 @@ from orchestrator.contract import PILOT_ROUND
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.visit import Group, Timed, Visit, Visitor
 from orchestrator.model import Arm, ArmKey, Calibrated, Plan
-from orchestrator.plan.pairs import ALPHA
 from orchestrator.stats import calibrate
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR
 from orchestrator.stats.looks import Stretch, make_schedule
-from orchestrator.stats.verdict import Levels, rounds_for, smallest_slower
+from orchestrator.stats.verdict import MOST_TOLD, rounds_for, smallest_shown
 from orchestrator.terminal.durations import format_budget
 
 # What rounds differ by even where bursts do not; a pilot of one visit cannot tell it.
@@ -46,7 +45,7 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
             Calibrated(case=arm.case.label, version=arm.version, counts=counts, **asdict(effort))
         )
     if counts:
-        progress.rounds.update(case.label for case in group)
+        progress.rounds.update({arm.case.label for arm in efforts})
     return visit
 
 
@@ -73,16 +72,22 @@ def typical_spread(visits: Sequence[Visit]) -> float:
 def describe_rounds(rounds: RoundRange, fit: int, round_s: float, spread: float, margin: float) -> str:
     """Say how many rounds fit into the budget, what they can show, and which budget would show the margin."""
     budget_s, last = rounds.budget_s or 0.0, rounds.looks[-1]
-    count = f"all {last}" if fit >= last else str(fit)
-    said = f"a round takes about {round_s:.0f} s: {count} fit into the budget of {budget_s:.0f} s"
     fit = min(fit, last)
+    count = f"all {last} fit" if fit == last else "1 fits" if fit == 1 else f"{fit} fit"
+    length = f"{round_s:.0f}" if round_s >= 10 else f"{round_s:.1f}"
+    text = f"a round takes about {length} s: {count} into the budget of {budget_s:.0f} s"
     schedule = make_schedule([Stretch(rounds.looks, fit)])
+    enough = max(fit, schedule.fewest)
+    level = schedule.level(enough, DIFFERENCE_ERROR)
+    needed = rounds_for(spread, margin, level, beyond=enough - 1)
+    within_reach = needed is not None and needed <= last
+    budget = format_budget(budget_s + ((needed if needed and within_reach else last) - fit) * round_s)
     if fit < schedule.fewest:
-        return f"{said}, too few to tell anything; give it --budget {format_budget(budget_s + 2 * last * round_s)}"
-    levels = Levels(schedule.level(fit, ALPHA), schedule.level(fit, DIFFERENCE_ERROR))
-    visible = smallest_slower(spread, fit, margin, levels)
-    said = f"{said}; they show differences from about {visible:.0%} on"
-    needed = rounds_for(spread, margin, levels, beyond=fit)
-    if visible <= margin or needed is None:
-        return said
-    return f"{said}, and --budget {format_budget(budget_s + (needed - fit) * round_s)} would show {margin:.0%}"
+        text = f"{text}, too few for a verdict on every case"
+    else:
+        visible = smallest_shown(spread, fit, level)
+        shown = "not even a factor of two" if visible > MOST_TOLD else f"differences from about {visible:.0%} on"
+        text = f"{text}; they show {shown}"
+    if within_reach and needed != fit:
+        return f"{text}; --budget {budget} would show {margin:.0%}"
+    return text if fit >= schedule.fewest else f"{text}; --budget {budget} holds all {last}"

@@ -2,26 +2,23 @@
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from orchestrator.contract import PILOT_ROUND
 from orchestrator.measure import pacing
+from orchestrator.measure.budget import Budget
 from orchestrator.measure.pacing import Waiting
 from orchestrator.measure.pilot import calibrate_group, describe_rounds, patient_cases, typical_spread, visit_s
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.visit import Group, Visit, Visitor
-from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Workers
+from orchestrator.measure.warm import make_gpu_code
+from orchestrator.measure.workers import Workers
 from orchestrator.model import Arm, ArmKey, Case, Comparison, Postponed
 from orchestrator.plan.order import group_linked, round_order
 from orchestrator.results.claims import judge_claims
 from orchestrator.results.comparison import FIRST_ROUND, judge_run
-from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.terminal.progress import View
-
-# A round that has begun may end this much after the budget.
-OVERTIME = 1.05
 
 
 class RoundLoop:
@@ -42,9 +39,7 @@ class RoundLoop:
         self.rounds = rounds
         self.progress = progress or Progress()
         self.visitor = Visitor(prepared, workers, view, self.progress, patient_cases(prepared.plan))
-        self.started = time.monotonic() if started is None else started
-        # Seconds that the last visit of a case took.
-        self.costs: dict[str, float] = {}
+        self.budget = Budget(rounds.budget_s, time.monotonic() if started is None else started)
         self.postponed: frozenset[str] = frozenset()
         self.wanted = frozenset(arm.key for arm in self.plan.arms())
 
@@ -57,64 +52,41 @@ class RoundLoop:
             open_cases = [case for case in open_cases if self._alive(case)]
             if not open_cases:
                 return ""
-            begun = time.monotonic()
-            groups = self._choose(open_cases)
+            groups = self._choose(open_cases, number)
             if not groups:
-                return self._out_of_budget(f"after {_count(number - 1)}")
-            left_out = self._round(groups, number)
-            took = time.monotonic() - begun
-            self.view.round_done(number, self.rounds.looks[-1], len(open_cases), took, self._remaining_s(took, number))
-            if left_out:
-                return self._out_of_budget(f"during round {number}")
+                return self._end(open_cases, f"after {_count(self._rounds_before(number))}")
+            if self._round(groups, number):
+                return self._end(open_cases, f"during round {number}")
             if number in self.rounds.looks:
                 open_cases = find_undecided(judge_run(self.run, at_look=True), open_cases, self._is_closed)
         return ""
 
-    def _out_of_budget(self, when: str) -> str:
+    def _end(self, cases: Iterable[Case], when: str) -> str:
+        """End the run at its budget, which leaves cases with too few rounds for later."""
+        waiting = [(group, self._waiting(group)) for group in self._groups(list(cases))]
+        self._postpone(case.label for group, each in waiting if each.is_short for case in group)
         return f"the budget of {self.rounds.budget_s:.0f} s ended the run {when}"
 
-    def _seconds_since_start(self) -> float:
-        return time.monotonic() - self.started
-
-    def _left_s(self) -> float:
-        """Return the time that the budget leaves."""
-        return float("inf") if self.rounds.budget_s is None else self.rounds.budget_s - self._seconds_since_start()
-
-    def _remaining_s(self, took: float, number: int) -> float:
-        """Estimate the time left, as an upper limit: cases leave the rotation as their verdicts come in."""
-        return min((self.rounds.looks[-1] - number) * took, self._left_s())
+    def _rounds_before(self, number: int) -> int:
+        """Return how many rounds were measured before this one; before the first it may have been the pilot."""
+        return max([number - 1, *self.progress.rounds.values()])
 
     def _is_closed(self, arm: ArmKey) -> bool:
         return arm in self.progress.ended or arm.version not in self.workers.versions()
 
     def _alive(self, case: Case) -> list[str]:
-        return [
-            version
-            for version in self.workers.versions()
-            if (arm := ArmKey(case.label, version)) in self.wanted and arm not in self.progress.ended
-        ]
+        arms = [ArmKey(case.label, version) for version in self.workers.versions()]
+        return [arm.version for arm in arms if arm in self.wanted and not self._is_closed(arm)]
 
     def _warm(self) -> None:
-        """Let the driver compile the code of versions that have none for its card, once, before any clock runs."""
-        for version in sorted(self.slow_starts):
-            for case in self.rounds.cases:
-                if version not in self._alive(case):
-                    continue
-                self.view.say(f"{version}: its GPU code is made first, which takes minutes unless it was made before")
-                begun = time.monotonic()
-                replicate = self.visitor.replicates.open(
-                    Arm(case, version), PILOT_ROUND, position=0, warmup=0, timeout_s=SLOW_START_TIMEOUT_S
-                )
-                # Also what only steady calls run has to be made, and no replicate counts without one.
-                if replicate and replicate.burst(1):
-                    replicate.close()
-                    self.view.say(f"{version}: its GPU code is there after {time.monotonic() - begun:.0f} s")
-                    break
-                # A refusal says nothing of the card; a deadline that was missed once will be missed again.
-                if time.monotonic() - begun > self.plan.timeout_s:
-                    break
         if self.slow_starts:
-            self.started = time.monotonic()
+            make_gpu_code(
+                self.visitor,
+                self.slow_starts,
+                self.rounds.cases,
+                lambda arm: arm not in self.wanted or self._is_closed(arm),
+            )
+            self.budget.restart()
 
     def _calibrate(self, cases: Sequence[Case], number: int) -> None:
         """Visit the cases that have arms without an effort: all at first, later those whose worker died meanwhile."""
@@ -124,11 +96,11 @@ class RoundLoop:
         for group in groups:
             order = round_order(self._arms(group), self.rounds.seed, group[0].label, FIRST_ROUND)
             visit = calibrate_group(self.visitor, group, order, may_count=number == FIRST_ROUND)
-            seconds = visit_s(visit, self.progress.efforts)
-            self.costs.update((case.label, seconds / len(group)) for case in group)
-            visits.append(visit)
-        if visits and number == self.rounds.first_round:
-            self._announce(self._groups([case for case in alive if self._alive(case)]), visits)
+            if visit.timed:
+                self.budget.learn(group, visit_s(visit, self.progress.efforts))
+                visits.append(visit)
+        if visits and number == FIRST_ROUND:
+            self._announce([case for case in alive if self._alive(case)], visits)
 
     def _has_effort(self, arm: Arm) -> bool:
         return arm.key in self.progress.efforts
@@ -136,14 +108,13 @@ class RoundLoop:
     def _arms(self, group: Group) -> list[Arm]:
         return [Arm(case, version) for case in group for version in self._alive(case)]
 
-    def _announce(self, groups: Sequence[Group], visits: Sequence[Visit]) -> None:
+    def _announce(self, cases: Sequence[Case], visits: Sequence[Visit]) -> None:
         """Say, now that the length of a round is known, what the budget is good for."""
-        if self.rounds.budget_s is None or not groups:
+        if self.rounds.budget_s is None or not cases:
             return
-        waiting = [self._waiting(group) for group in groups]
+        waiting = [self._waiting(group) for group in self._groups(cases)]
         round_s = sum(each.visit_s for each in waiting)
-        begun = min(each.rounds for each in waiting)
-        fit = begun + pacing.rounds_that_fit(waiting, self._left_s())
+        fit = min(each.rounds for each in waiting) + pacing.rounds_that_fit(waiting, self.budget.left_s)
         self.view.say(describe_rounds(self.rounds, fit, round_s, typical_spread(visits), self.plan.margin))
 
     def _groups(self, cases: Sequence[Case]) -> Sequence[Group]:
@@ -156,55 +127,55 @@ class RoundLoop:
         return group_linked(cases, self.plan.pairs)
 
     def _waiting(self, group: Group) -> Waiting:
-        return Waiting(self._estimate_s([group]), min(self.progress.rounds[case.label] for case in group))
+        rounds = min(self.progress.rounds[case.label] for case in group)
+        postponed = any(case.label in self.postponed for case in group)
+        return Waiting(self.budget.estimate_s([group]), rounds, postponed)
 
-    def _choose(self, cases: Sequence[Case]) -> list[Group]:
+    def _choose(self, cases: Sequence[Case], number: int) -> list[Group]:
         """Return the groups that the next round visits: all, or those that the budget lets come to a verdict."""
         groups = self._groups(cases)
         waiting = [self._waiting(group) for group in groups]
-        chosen = pacing.choose(waiting, self._left_s())
-        if len(chosen) == len(groups) or all(each.rounds >= FEWEST_ROUNDS for each in waiting):
-            self._postpone(frozenset())
-            return list(groups) if chosen else []
-        self._postpone(
-            frozenset(
-                case.label
-                for index, group in enumerate(groups)
-                if index not in chosen and waiting[index].rounds < FEWEST_ROUNDS
-                for case in group
-            )
-        )
+        overtime_s = 0.0 if number == self.rounds.first_round else self.budget.overtime_s
+        chosen = pacing.choose(waiting, self.budget.left_s, overtime_s)
+        left_out = [index for index, each in enumerate(waiting) if each.is_short and index not in chosen]
+        self._postpone(case.label for index in left_out for case in groups[index])
+        if chosen and not any(each.is_short for each in waiting):
+            # Which of them the last round leaves out is left to chance.
+            return list(groups)
         return [groups[index] for index in sorted(chosen)]
 
-    def _postpone(self, labels: frozenset[str]) -> None:
+    def _postpone(self, cases: Iterable[str]) -> None:
         """Journal and say which cases are left for later, if others than before."""
+        labels = frozenset(cases)
         if new := sorted(labels - self.postponed):
             self.run.record(Postponed(cases=tuple(new)))
-            self.view.say(f"postponed, because the budget is too short for them: {', '.join(new)}")
+            self.view.say(
+                f"postponed, because the budget is too short for them: {', '.join(new)}; --more measures them"
+            )
         self.postponed = labels
 
     def _round(self, groups: Sequence[Group], number: int) -> int:
         """Visit the groups in random order; return how many of them the budget leaves out."""
         if number == FIRST_ROUND:
             # The pilot of the others was their first round.
-            groups = [group for group in groups if not all(self.progress.rounds[case.label] for case in group)]
+            groups = [group for group in groups if not any(self.progress.rounds[case.label] for case in group)]
+        groups = [group for group in groups if any(map(self._has_effort, self._arms(group)))]
+        if not groups:
+            return 0
+        begun_s = self.budget.passed_s
         order = random.Random(f"{self.rounds.seed}/{number}").sample(groups, len(groups))
         left_out = 0
         for position, group in enumerate(order):
-            if self._fits([group]):
+            if self.budget.fits(group):
                 self._visit_quietly(order, position, number)
             else:
                 left_out += 1
+        last = self.rounds.looks[-1]
+        # An upper limit: cases leave the rotation as their verdicts come in.
+        ahead_s = min((last - number) * self.budget.estimate_s(order), self.budget.left_s)
+        cases = sum(map(len, order))
+        self.view.round_done(number, last, cases, self.budget.passed_s - begun_s, ahead_s)
         return left_out
-
-    def _estimate_s(self, groups: Sequence[Group]) -> float:
-        return pacing.estimate_s([case.label for group in groups for case in group], self.costs)
-
-    def _fits(self, groups: Sequence[Group]) -> bool:
-        """Return whether the budget lets a round visit these groups as well."""
-        if self.rounds.budget_s is None:
-            return True
-        return self._seconds_since_start() + self._estimate_s(groups) <= self.rounds.budget_s * OVERTIME
 
     def _visit_quietly(self, order: Sequence[Group], position: int, number: int) -> None:
         """Visit cases that are compared with each other, and repeat the visit if something disturbed it.
@@ -213,31 +184,30 @@ class RoundLoop:
         """
         group = order[position]
         visit = self._visit(group, number)
-        if visit.cause:
-            again = self._may_repeat(order, position, number)
-            for case in group:
-                self.run.record(visit.disturbed(case, number, redone=again))
-                self.progress.redone[case.label] += again
-            if again:
-                self._visit(group, number)
         self.progress.rounds.update(case.label for case in group)
+        if not visit.cause:
+            return
+        again = self._may_repeat(order, position, number)
+        for case in group:
+            self.run.record(visit.describe_disturbance(case, number, redone=again))
+            self.progress.redone[case.label] += again
+        if again:
+            self._visit(group, number)
 
     def _may_repeat(self, order: Sequence[Group], position: int, number: int) -> bool:
-        if not pacing.within_share((self.progress.redone[case.label] for case in order[position]), number):
-            return False
-        rest = self._estimate_s(order[position + 1 :])
-        needed_s = rest + sum(
-            waiting.needed_s - waiting.visit_s
-            for waiting in map(self._waiting, order)
-            if waiting.rounds < FEWEST_ROUNDS
+        waiting = [self._waiting(group) for group in order]
+        repeated = [self.progress.redone[case.label] for case in order[position]]
+        return pacing.within_share(repeated, number) and pacing.may_repeat(
+            waiting[position].visit_s, waiting[: position + 1], waiting[position + 1 :], self.budget.left_s
         )
-        return pacing.may_repeat(self._left_s(), self._estimate_s([order[position]]), needed_s)
 
     def _visit(self, group: Group, number: int) -> Visit:
         arms = list(filter(self._has_effort, self._arms(group)))
         order = round_order(arms, self.rounds.seed, group[0].label, number)
         visit = self.visitor.visit(order, number, self.progress.efforts)
-        self.costs.update((case.label, visit.seconds / len(group)) for case in group)
+        if len(visit.timed) == len(order):
+            # Otherwise it took the time of a death, or of another worker's start.
+            self.budget.learn(group, visit.seconds)
         return visit
 
 

@@ -40,7 +40,7 @@ class Visit:
     cause: str
     seconds: float
 
-    def disturbed(self, case: Case, number: int, *, redone: bool) -> Disturbed:
+    def describe_disturbance(self, case: Case, number: int, *, redone: bool) -> Disturbed:
         replicates = tuple(timed.replicate for arm, timed in self.timed.items() if arm.case == case)
         return Disturbed(case=case.label, round=number, replicates=replicates, cause=self.cause, redone=redone)
 

@@ -60,14 +60,14 @@ def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathe
 def _split_pilots(
     replicates: Iterable[Replicate], endings: Endings
 ) -> tuple[tuple[Replicate, ...], tuple[Replicate, ...]]:
-    """Separate the rounds from the pilots; a pilot that counts is its case's first round."""
+    """Separate the rounds from the pilots; a pilot that counts is its arm's first round."""
     rounds, pilots = [], []
     for replicate in replicates:
         if replicate.number in endings.redone:
             continue
         if replicate.round != contract.PILOT_ROUND:
             rounds.append(replicate)
-        elif replicate.case in endings.counted:
+        elif replicate.number in endings.counted:
             rounds.append(replicate._replace(round=FIRST_ROUND))
         else:
             pilots.append(replicate)

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from orchestrator.contract import PILOT_ROUND
 from orchestrator.model import (
     ArmKey,
     Calibrated,
@@ -36,8 +37,8 @@ class Endings:
     # Of each arm, what TensorFlow stated.
     threads: dict[ArmKey, set[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(set))
     loads: list[Load] = field(default_factory=list)
-    # Cases whose pilot counts as their first round, and those that the budget left no time for.
-    counted: set[str] = field(default_factory=set)
+    # Replicates of the pilot that count as a first round, and cases that the budget left no time for.
+    counted: set[int] = field(default_factory=set)
     postponed: set[str] = field(default_factory=set)
     # The rounds at which each stretch but the last began more of them, and the looks of the new ones.
     extended: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
@@ -81,6 +82,7 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
     finished = None
     exploratory_from = None
     rounds = 0
+    pilots: dict[ArmKey, int] = {}
     for entry in entries:
         if isinstance(entry, Ended) and entry.outcome == "measured":
             rounds = max(rounds, entry.round)
@@ -91,7 +93,9 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
         elif isinstance(entry, Ended) and entry.outcome == "measured":
             # More rounds had a worker for it again.
             endings.lost.pop(entry.version, None)
-            if entry.round:
+            if entry.round == PILOT_ROUND:
+                pilots[entry.arm] = entry.replicate
+            else:
                 endings.postponed.discard(entry.case)
             if entry.threads:
                 endings.threads[entry.arm].add(entry.threads)
@@ -102,8 +106,9 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
             endings.redone.update(entry.replicates if entry.redone else ())
         elif isinstance(entry, Load):
             endings.loads.append(entry)
-        elif isinstance(entry, Calibrated) and entry.counts:
-            endings.counted.add(entry.case)
+        elif isinstance(entry, Calibrated):
+            pilot = pilots.get(ArmKey(entry.case, entry.version)) if entry.version and entry.counts else None
+            endings.counted.update(() if pilot is None else (pilot,))
         elif isinstance(entry, Postponed):
             endings.postponed.update(entry.cases)
         elif isinstance(entry, Watched):

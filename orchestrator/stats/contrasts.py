@@ -9,7 +9,7 @@ from orchestrator.stats.drift import paired_drift
 from orchestrator.stats.looks import Schedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate, estimate
 from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
-from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge, seed_percent, smallest_slower
+from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge, seed_percent, smallest_shown
 
 # The log of a metric by round, by case label, version and metric.
 Samples = Mapping[tuple[str, str, Metric], dict[int, float]]
@@ -148,7 +148,7 @@ class _Judge:
             verdict=judgement.verdict,
             size=judgement.size,
             reason=self._reason(judgement, rounds, margin, levels),
-            mde=smallest_slower(found.spread, found.rounds, margin, levels),
+            mde=smallest_shown(found.spread, found.rounds, levels.differ),
         )
 
     def _add_cpu(self, contrast: Contrast, level: float) -> Contrast:
@@ -173,7 +173,7 @@ class _Judge:
         alone = judge(rounds.estimate, margin, self._levels(rounds, DIFFERENCE_ERROR))
         if alone.verdict != "inconclusive":
             return f"one of {len(self.plan.pairs)} comparisons: so many would show such a difference by chance"
-        return describe_noise(rounds.estimate.spread, rounds.estimate.rounds, margin, levels)
+        return describe_noise(rounds.estimate.spread, rounds.estimate.rounds, margin, levels.differ)
 
     def _doubt(self, contrast: Contrast, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:
         """Return why a verdict is not to be believed, whatever the rounds say, or ''."""

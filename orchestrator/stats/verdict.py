@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from orchestrator.model import Size, VerdictName
-from orchestrator.stats.paired import POWER, detectable, freedom_of, quantile
+from orchestrator.stats.paired import detectable, freedom_of
 
 # More rounds than this are not worth promising: what two dozen rounds say of hundreds is a guess.
 MOST_PROMISED = 60
@@ -58,33 +58,27 @@ def judge(estimate: Estimated, margin: float, levels: Levels) -> Judgement:
     return Judgement("slower" if estimate.theta > 0 else "faster", size, width)
 
 
-def smallest_slower(spread: float, rounds: int, margin: float, levels: Levels) -> float:
-    """Return the slowdown that so many rounds of this spread call slower with a probability of POWER.
-
-    It has to be found different, and not to be so certain to lie inside the margin that it is only slightly slower.
-    """
-    error, freedom = spread / math.sqrt(rounds), freedom_of(rounds)
-    certain = detectable(levels.differ, freedom) * error
-    not_slight = math.log1p(margin) + (quantile(POWER, freedom) - quantile(1 - levels.same / 2, freedom)) * error
-    return math.expm1(max(certain, not_slight))
+def smallest_shown(spread: float, rounds: int, level: float) -> float:
+    """Return the slowdown that so many rounds of this spread show, if only as a slight one, in nine of ten runs."""
+    return math.expm1(detectable(level, freedom_of(rounds)) * spread / math.sqrt(rounds))
 
 
-def rounds_for(spread: float, margin: float, levels: Levels, beyond: int = 1) -> int | None:
-    """Return how many rounds call a slowdown of the margin slower, or None if that is too many to be foretold."""
+def rounds_for(spread: float, margin: float, level: float, beyond: int = 1) -> int | None:
+    """Return how many rounds show a slowdown of the margin, or None if that is too many to be foretold."""
     wanted = range(beyond + 1, MOST_PROMISED + 1)
-    return next((rounds for rounds in wanted if smallest_slower(spread, rounds, margin, levels) <= margin), None)
+    return next((rounds for rounds in wanted if smallest_shown(spread, rounds, level) <= margin), None)
 
 
 def format_slowdown(slowdown: float) -> str:
     return f"{slowdown:.1%}" if slowdown <= MOST_TOLD else f"over {MOST_TOLD:.0%}"
 
 
-def describe_noise(spread: float, rounds: int, margin: float, levels: Levels) -> str:
+def describe_noise(spread: float, rounds: int, margin: float, level: float) -> str:
     """Say what so many rounds can show, and how many would show the margin."""
-    visible = smallest_slower(spread, rounds, margin, levels)
+    visible = smallest_shown(spread, rounds, level)
     if visible > MOST_TOLD:
         return f"too noisy: {rounds} rounds do not even show a factor of two"
-    needed = rounds_for(spread, margin, levels, beyond=rounds)
+    needed = rounds_for(spread, margin, level, beyond=rounds)
     more = f"; about {needed} would show {margin:.0%}" if needed else ""
     return f"too noisy: {rounds} rounds show slowdowns from {visible:.0%} on{more}"
 

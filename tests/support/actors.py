@@ -3,6 +3,7 @@
 The workers, the clients, the run directory and the judge around them are the real ones.
 """
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -26,9 +27,10 @@ from orchestrator.model import Case, Comparison, EnvironmentFacts, Plan
 from orchestrator.options import EngineOptions
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.progress import Quiet, View
 from tests.support.builders import MS, rows, run_directory
 
+MOST_IN_BURST = 50
 # An order by its kind and its round, as in ("burst", 2).
 Order = tuple[str, int]
 
@@ -67,6 +69,8 @@ class Stage:
     doors: list[tuple[str, str]] = field(default_factory=list)
     # The directory of the user's own workloads that each worker was given.
     workload_directories: list[Path | None] = field(default_factory=list)
+    # The seed that each worker was given.
+    seeds: list[int] = field(default_factory=list)
 
     def visits(self) -> list[str]:
         """The log with one line a visit: `round case: open:version ...`."""
@@ -155,8 +159,11 @@ class Actor:
             times = dict.fromkeys(("build_ns", "first_ns", "second_ns"), call_ns)
             return {"kind": "opened", "steps": 1, "threads": [], **times}
         if order["kind"] == "burst":
-            opened["steady"] += [call_ns] * order["calls"]
-            return {"kind": "measured", "walls_ns": [call_ns] * order["calls"], "cpu_ns": call_ns * order["calls"]}
+            # Like a real worker, which goes on with a burst that is too short.
+            enough = math.ceil(order["least_s"] * 1e9 / call_ns)
+            calls = [call_ns] * max(order["calls"], min(enough, MOST_IN_BURST))
+            opened["steady"] += calls
+            return {"kind": "measured", "walls_ns": calls, "cpu_ns": sum(calls)}
         written = rows(
             Case(opened["workload"], tuple(opened["params"].items())),
             self._version,
@@ -167,6 +174,7 @@ class Actor:
             position=opened["position"],
         )
         self._stream.write_batch(pa.RecordBatch.from_pylist(written, schema=contract.arrow_schema(pa)))
+        self._file.flush()
         return {"kind": "closed", "rows": len(written)}
 
 
@@ -181,6 +189,7 @@ class Dressing:
         if self.facts.version in self.stage.broken:
             raise EnvironmentFailed("does not start", version=self.facts.version)
         self.stage.workload_directories.append(paths.own_workloads)
+        self.stage.seeds.append(paths.seed)
         return Started(Actor(self.stage, self.facts.version, stream), ("/suite",), str(stream))
 
 
@@ -193,7 +202,9 @@ class Play:
     comparison: Comparison
 
 
-def play(folder: Path, plan: Plan, stage: Stage, fitting: Fitting = NO_GPUS, **loop: Any) -> Play:
+def play(
+    folder: Path, plan: Plan, stage: Stage, fitting: Fitting = NO_GPUS, view: View | None = None, **loop: Any
+) -> Play:
     """A whole run, from the workers' start to the judged comparison."""
     run = run_directory(folder / "run", plan)
     environments = {
@@ -204,7 +215,7 @@ def play(folder: Path, plan: Plan, stage: Stage, fitting: Fitting = NO_GPUS, **l
     workers = Workers(prepared, lambda text: None)
     try:
         workers.start_all()
-        ending = RoundLoop(prepared, workers, Quiet(), first_rounds(plan), **loop).measure()
+        ending = RoundLoop(prepared, workers, view or Quiet(), first_rounds(plan), **loop).measure()
         with suppress(ChannelClosed):
             workers.stop()
     finally:

@@ -12,7 +12,7 @@ OPEN, DECIDED = case("power", style="eager"), case("power", style="function")
 
 
 def noisy(number: int) -> float:
-    return 10.0 * (2.5 if number % 2 else 0.4)
+    return 10.0 * (2.5 if max(number, 1) % 2 else 0.4)
 
 
 class Theatre:

@@ -10,7 +10,7 @@ from orchestrator.doctor.report import as_object
 from orchestrator.machine.host import Facts, Meanwhile
 from orchestrator.plan.pairs import ALPHA
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR
-from orchestrator.stats.verdict import Levels, smallest_slower
+from orchestrator.stats.verdict import smallest_shown
 from tests.unit.doctor.examinations import HOST, LEFT_ALONE, NOISY, QUIET, drawn, equal_arms, examination
 
 
@@ -65,9 +65,7 @@ def test_a_spread_of_a_few_rounds_is_not_called_fine():
 def test_the_rounds_that_it_advises_are_the_fewest_that_show_the_margin():
     rounds = int(advice(examination(0.08), "spread").partition("--rounds ")[2].partition("`")[0])
     spread = equal_arms(0.08).spread
-    few, enough = (
-        smallest_slower(spread, count, 0.05, Levels(ALPHA, DIFFERENCE_ERROR)) for count in (rounds - 1, rounds)
-    )
+    few, enough = (smallest_shown(spread, count, DIFFERENCE_ERROR) for count in (rounds - 1, rounds))
     assert enough <= 0.05 < few
 
 

@@ -42,6 +42,10 @@ def test_what_must_be_equal_in_every_version_is_set_and_not_taken_over(monkeypat
     assert (worker_variables()["PYTHONHASHSEED"], worker_variables()["KERAS_BACKEND"]) == ("0", "tensorflow")
 
 
+def test_the_seed_of_a_run_is_that_of_its_workers_hashes():
+    assert worker_variables(20261122)["PYTHONHASHSEED"] == "20261122"
+
+
 @pytest.mark.parametrize(
     ("variable", "folder"), [("TFCOMPARE_CACHE", cache), ("TFCOMPARE_DATA", user_data.directory)], ids=["cache", "data"]
 )

@@ -291,7 +291,7 @@ def test_on_a_cpu_no_card_is_asked(told) -> None:
     asked = told()
     witness = Witness.begin(None)
     witness.look()
-    assert (witness.disturbance(0.0), witness.spans(), asked) == ("", (), [])
+    assert (witness.disturbance(None), witness.spans(), asked) == ("", (), [])
 
 
 def test_a_card_that_was_throttled_in_any_burst_disturbed_the_visit(told) -> None:
@@ -299,7 +299,7 @@ def test_a_card_that_was_throttled_in_any_burst_disturbed_the_visit(told) -> Non
     witness = Witness.begin(None, ("GPU-4d6a",))
     for _ in range(3):
         witness.look()
-    assert witness.disturbance(0.0) == "GPU 0 was throttled (thermal slowdown)"
+    assert witness.disturbance(None) == "GPU 0 was throttled (thermal slowdown)"
     (span,) = witness.spans()
     assert (span.sm_mhz_min, span.sm_mhz_max, span.temperature_c, span.power_w) == (1200, 1980, 88, 300)
     assert asked == [(("GPU-4d6a",), False), *[(("GPU-4d6a",), True)] * 3, (("GPU-4d6a",), False)]
@@ -309,5 +309,33 @@ def test_a_power_cap_is_in_the_record_and_no_disturbance(told) -> None:
     told(IDLE, CAPPED, IDLE)
     witness = Witness.begin(None, ())
     witness.look()
-    assert witness.disturbance(0.0) == ""
+    assert witness.disturbance(None) == ""
     assert witness.spans()[0].throttled == ("power cap",)
+
+
+def test_a_witness_says_what_others_did_since_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter([Reading(10.0, 100.0, 5.0, cpus=4), Reading(12.0, 107.0, 5.2, cpus=4)])
+    monkeypatch.setattr(host, "read_counters", lambda cpus: next(readings))
+    witness = Witness.begin(None)
+    meanwhile = witness.meanwhile(3.0)
+    assert meanwhile is not None
+    assert (meanwhile.foreign_cores, meanwhile.steal_share) == (2.0, pytest.approx(0.025))
+    assert witness.disturbance(meanwhile) == "other processes kept 2.0 cores busy"
+
+
+def test_what_a_runs_own_workers_spend_between_bursts_is_not_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replicates report a second of their bursts, and their process groups show three."""
+    readings, spent = iter([Reading(10.0, 100.0, 5.0), Reading(12.0, 103.0, 5.0)]), iter([7.0, 10.0])
+    monkeypatch.setattr(host, "read_counters", lambda cpus: next(readings))
+    monkeypatch.setattr(host, "spent_by", lambda groups: next(spent))
+    meanwhile = Witness.begin(None, groups=(41,)).meanwhile(1.0)
+    assert meanwhile is not None
+    assert meanwhile.foreign_cores == 0.0
+
+
+def test_what_the_counters_show_is_told_before_the_cards_are_asked(told) -> None:
+    asked = told(IDLE)
+    witness = Witness.begin(None, ("GPU-4d6a",))
+    assert witness.disturbance(Meanwhile(foreign_cores=1.0, steal_share=0.0)) == "other processes kept 1.0 cores busy"
+    assert len(asked) == 1
+    assert witness.meanwhile(0.0) is None

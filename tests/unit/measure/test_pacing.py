@@ -1,16 +1,48 @@
-"""A budget goes to the rounds before the first look, and every case gets two."""
+"""A budget goes to cases that it lets come to a verdict, and what it leaves to repetitions."""
 
 import pytest
 
 from orchestrator.measure import pacing
+from orchestrator.measure.pacing import Waiting
+
+NEVER = Waiting(10.0, 0)
+
+
+def test_what_is_needed_is_the_time_until_a_verdict_and_at_least_one_visit():
+    assert [Waiting(10.0, rounds).needed_s for rounds in (0, 1, 3, 4, 20)] == [40.0, 30.0, 10.0, 10.0, 10.0]
+    assert [Waiting(10.0, rounds).is_short for rounds in (0, 3, 4)] == [True, True, False]
 
 
 @pytest.mark.parametrize(
-    ("budget_s", "number", "limit_s"),
-    [(10.0, 1, 70.0), (10.0, 2, 70.0), (10.0, 3, 10.0), (100.0, 1, 200.0), (100.0, 2, 200.0), (100.0, 6, 100.0)],
+    ("left_s", "chosen"), [(3.9, set()), (4.0, {1}), (43.9, {1}), (44.0, {0, 1}), (1e9, {0, 1, 2})]
 )
-def test_the_first_two_rounds_have_more_time_than_the_budget(budget_s: float, number: int, limit_s: float):
-    assert pacing.limit_s(budget_s, number) == limit_s
+def test_cases_get_all_rounds_to_a_verdict_or_none_the_quickest_first(left_s: float, chosen: set[int]):
+    assert pacing.choose([Waiting(10.0, 0), Waiting(1.0, 0), Waiting(90.0, 0)], left_s) == chosen
+
+
+def test_no_budget_chooses_all():
+    assert pacing.choose([NEVER] * 3, float("inf")) == {0, 1, 2}
+    assert pacing.choose([], 10.0) == frozenset()
+
+
+def test_what_was_begun_is_finished_before_others_get_more_rounds_and_those_before_what_was_postponed():
+    waiting = [Waiting(1.0, 0, postponed=True), Waiting(1.0, 5), Waiting(10.0, 2)]
+    assert pacing.choose(waiting, 20.0) == {2}
+    assert pacing.choose(waiting, 21.0) == {1, 2}
+    assert pacing.choose(waiting, 24.9) == {1, 2}
+    assert pacing.choose(waiting, 25.0) == {0, 1, 2}
+
+
+def test_what_was_begun_may_take_overtime_and_nothing_else_may():
+    for index, each in enumerate((Waiting(10.0, 2), Waiting(20.0, 5), Waiting(5.0, 0, postponed=True))):
+        assert pacing.choose([each], 19.0, overtime_s=1.0) == (set() if index else {0})
+    assert pacing.choose([Waiting(10.0, 2), Waiting(1.0, 5)], 19.0, overtime_s=1.0) == {0}
+
+
+def test_rounds_that_fit_are_of_all_cases():
+    assert pacing.rounds_that_fit([Waiting(2.0, 0), Waiting(3.0, 7)], 24.0) == 4
+    assert pacing.rounds_that_fit([NEVER], -100.0) == 0
+    assert pacing.rounds_that_fit([Waiting(0.0, 0)], 10.0) == pacing.rounds_that_fit([], 10.0) == 0
 
 
 def test_a_case_costs_what_its_last_visit_took_and_a_new_one_the_average():
@@ -18,15 +50,12 @@ def test_a_case_costs_what_its_last_visit_took_and_a_new_one_the_average():
     assert pacing.estimate_s(["new"], {}) == 0.0
 
 
-@pytest.mark.parametrize(("number", "ahead_s"), [(1, 54.0), (5, 14.0), (6, 4.0), (7, 0.0), (20, 0.0)])
-def test_ahead_is_the_rest_of_this_round_and_the_rounds_up_to_the_first_look(number: int, ahead_s: float):
-    assert pacing.ahead_s(number, 6, rest_s=4.0, round_s=10.0) == ahead_s
-
-
-def test_a_visit_is_repeated_in_time_that_the_first_look_does_not_need():
-    assert pacing.may_repeat(left_s=64.0, visit_s=10.0, needed_s=54.0)
-    assert not pacing.may_repeat(left_s=63.0, visit_s=10.0, needed_s=54.0)
-    assert not pacing.may_repeat(left_s=-1.0, visit_s=0.0, needed_s=0.0)
+def test_a_visit_is_repeated_in_time_that_no_verdict_and_no_case_ahead_needs():
+    visited, ahead = [Waiting(10.0, 1), Waiting(5.0, 4)], [Waiting(10.0, 2), Waiting(3.0, 9)]
+    needed_s = 30.0 + 20.0 + 3.0
+    assert pacing.may_repeat(10.0, visited, ahead, left_s=needed_s + 10.0)
+    assert not pacing.may_repeat(10.0, visited, ahead, left_s=needed_s + 9.0)
+    assert not pacing.may_repeat(0.0, [], [], left_s=-1.0)
 
 
 def test_at_most_a_fifth_of_the_rounds_until_then_is_repeated():

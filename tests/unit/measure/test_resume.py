@@ -13,14 +13,17 @@ from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure import resume
 from orchestrator.measure.resume import MoreOptions, extension, more_rounds, read_past
-from orchestrator.model import Calibrated, Disturbed, Ended, Extended, Finished, Machine
+from orchestrator.model import Calibrated, Disturbed, Ended, Extended, Finished, Machine, Postponed
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.results.comparison import judge_run
+from orchestrator.results.endings import summarise_endings
 from orchestrator.results.rundir import RunDir
+from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Part, Stage, offer, play
 from tests.support.builders import NEW, OLD, case, plan
+from tests.support.clock import Clock
 from tests.support.theatre import DECIDED, OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
 
 LOOKS = (6, 10, 15, 20)
@@ -42,44 +45,88 @@ def extended(first: int, *looks: int, exploratory: bool = False) -> Extended:
     )
 
 
+def rounds(last: int, first: int = 0) -> tuple[Ended, ...]:
+    return tuple(map(ended, range(first, last + 1)))
+
+
+def calibrated(version: str | None = None, *, counts: bool = False) -> Calibrated:
+    return Calibrated(case="a", version=version, warmup=1, bursts=2, calls=3, counts=counts)
+
+
 def test_the_past_is_what_the_journal_says():
-    calibrated = Calibrated(case="a", warmup=1, bursts=2, calls=3)
     disturbed = Disturbed(case="a", round=3, replicates=(4,), cause="x", redone=True)
-    past = read_past(plan(), [calibrated, *map(ended, range(9)), ended(8, "died", NEW), disturbed])
-    assert past.progress.calibration == {"a": calibrated}
+    past = read_past(plan(), [calibrated(OLD), *rounds(8), ended(8, "died", NEW), disturbed])
+    assert past.progress.efforts == {("a", OLD): Effort(1, 2, 3)}
     assert past.progress.ended == {("a", NEW)}
     assert (past.progress.redone["a"], past.progress.replicates) == (1, 9)
-    assert (past.judged, past.rounds) == ((6, 8), 8)
+    assert (past.progress.rounds["a"], past.rounds) == (8, 8)
 
 
-def test_every_stretch_adds_the_looks_that_it_took():
-    entries = [*map(ended, range(7)), extended(7, 10, 15, 20), *map(ended, range(7, 13))]
-    assert read_past(plan(), entries).judged == (6, 10, 12)
-    assert read_past(plan(), [*entries, extended(13, 20), *map(ended, range(13, 21))]).judged == (6, 10, 12, 20)
+def test_an_older_run_has_one_effort_for_all_arms_of_a_case():
+    past = read_past(plan(), [calibrated()])
+    assert past.progress.efforts == {("a", OLD): Effort(1, 2, 3), ("a", NEW): Effort(1, 2, 3)}
+    assert past.progress.rounds["a"] == 0
 
 
-@pytest.mark.parametrize("rounds", [0, 1])
-def test_a_run_that_showed_nothing_has_spent_nothing(rounds: int):
-    past = read_past(plan(), [*map(ended, range(rounds + 1))])
-    assert past.judged == ()
+def test_a_pilot_that_counts_is_a_round_of_the_past():
+    past = read_past(plan(), [ended(0), calibrated(OLD, counts=True)])
+    assert (past.progress.rounds["a"], past.rounds) == (1, 1)
+    assert read_past(plan(), [ended(0), calibrated(OLD)]).rounds == 0
+
+
+def test_every_stretch_spends_its_part_of_the_error():
+    """A look where none was planned spends half of what is left; the rest is for the looks ahead."""
+    entries = (*rounds(6), extended(7, 10, 15, 20), *rounds(12, 7))
+    assert read_past(plan(), rounds(6)).spent == 0.5
+    assert 0.5 < read_past(plan(), entries).spent < 1
+    assert read_past(plan(), (*entries, extended(13, 20), *rounds(20, 13))).spent == 1
+
+
+@pytest.mark.parametrize("last", [0, 1, 3])
+def test_a_run_that_showed_nothing_has_spent_nothing(last: int):
+    past = read_past(plan(), rounds(last))
+    assert past.spent == 0
     assert extension(MoreOptions(run=Path()), plan(), past).looks == LOOKS
 
 
 def test_the_unspent_error_is_for_the_planned_looks_that_are_ahead():
-    ahead = extension(MoreOptions(run=Path()), plan(), read_past(plan(), map(ended, range(9))))
-    assert (ahead.first_round, ahead.looks, ahead.exploratory) == (9, (15, 20), False)
+    ahead = extension(MoreOptions(run=Path()), plan(), read_past(plan(), rounds(8)))
+    assert (ahead.first_round, ahead.looks, ahead.exploratory) == (9, (10, 15, 20), False)
+
+
+@pytest.mark.parametrize("last", [5, 6, 8])
+def test_a_run_that_a_budget_ended_and_its_continuation_share_the_error(last: int):
+    cut = Finished(how="the budget of 60 s ended the run", seconds=60.0)
+    begun = (*rounds(last), cut)
+    first = summarise_endings(begun).schedule(LOOKS)
+    assert first.looks == tuple(sorted({look for look in LOOKS if look < last} | {last}))
+    assert 0.5 <= first.spent[-1] < 1
+    ahead = extension(MoreOptions(run=Path()), plan(), read_past(plan(), begun))
+    whole = summarise_endings((*begun, ahead, *rounds(20, last + 1))).schedule(LOOKS)
+    assert whole.looks == (*first.looks, *ahead.looks)
+    assert whole.spent[: len(first.looks)] == first.spent
+    assert whole.spent[-1] == 1
+    # What was decided before more rounds stays decided.
+    for look in first.looks:
+        assert whole.level(look, 0.05) == pytest.approx(first.level(look, 0.05), rel=1e-6)
+
+
+def test_a_run_that_ended_by_itself_is_judged_at_its_planned_looks():
+    schedule = summarise_endings((*rounds(10), Finished(how="", seconds=1.0))).schedule(LOOKS)
+    assert schedule.looks == LOOKS
+    assert schedule.spent[-1] == 1
 
 
 def test_rounds_that_are_asked_for_are_one_look():
-    ahead = extension(MoreOptions(run=Path(), rounds=30), plan(), read_past(plan(), map(ended, range(9))))
+    ahead = extension(MoreOptions(run=Path(), rounds=30), plan(), read_past(plan(), rounds(8)))
     assert (ahead.looks, ahead.exploratory) == ((38,), False)
 
 
 def test_what_comes_after_the_last_look_is_exploratory():
-    ahead = extension(MoreOptions(run=Path()), plan(), read_past(plan(), map(ended, range(21))))
+    ahead = extension(MoreOptions(run=Path()), plan(), read_past(plan(), rounds(20)))
     assert (ahead.looks, ahead.exploratory) == ((30,), True)
     fixed = plan(looks=(8,))
-    assert extension(MoreOptions(run=Path()), fixed, read_past(fixed, map(ended, range(9)))).exploratory
+    assert extension(MoreOptions(run=Path()), fixed, read_past(fixed, rounds(8))).exploratory
 
 
 def test_orders_are_drawn_anew():
@@ -143,7 +190,7 @@ def test_more_rounds_are_calibrated_by_the_runs_own_pilot_and_have_numbers_of_th
     run = first(tmp_path)
     more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
     entries = list(run.entries())
-    assert sum(isinstance(entry, Calibrated) for entry in entries) == 2
+    assert sum(isinstance(entry, Calibrated) for entry in entries) == 2 * 2, "one for each arm, and none more"
     numbers = [entry.replicate for entry in entries if isinstance(entry, Ended)]
     assert len(numbers) == len(set(numbers))
     names = [stream.path.name for stream in run.streams()]
@@ -172,6 +219,66 @@ def test_a_run_that_was_interrupted_goes_on_at_its_next_look_without_exploring(t
     comparison = more_rounds(MoreOptions(run=run.path), Quiet()).comparison
     assert not any(one.exploratory for one in comparison.contrasts)
     assert {arm.rounds for arm in comparison.arms} == {20}
+
+
+def test_a_run_that_was_interrupted_in_its_pilot_keeps_what_counts_of_it(tmp_path: Path, theatre: Theatre):
+    """The case whose pilot was cut short has another, which is no round of the run any more."""
+    orders = iter(range(100))
+
+    def until(number: int) -> float:
+        if next(orders) == 9:
+            raise KeyboardInterrupt
+        return 10.0
+
+    asked = plan([DECIDED, OPEN], VERSIONS, looks=(4, 6))
+    with pytest.raises(KeyboardInterrupt):
+        play(tmp_path, asked, Stage({(OPEN.label, "2.0.0"): Part(until)}))
+    run = dressed(RunDir.open(tmp_path / "run"))
+    assert {entry.case for entry in run.entries() if isinstance(entry, Calibrated)} == {DECIDED.label}
+    comparison = more_rounds(MoreOptions(run=run.path), Quiet()).comparison
+    assert theatre.stage.opened(DECIDED.label, "2.0.0") == [2, 3, 4]
+    assert theatre.stage.opened(OPEN.label, "2.0.0") == [0, 2, 3, 4, 5, 6]
+    assert {arm.key: arm.rounds for arm in comparison.arms} == {(DECIDED.label, version): 4 for version in VERSIONS} | {
+        (OPEN.label, version): 5 for version in VERSIONS
+    }
+    assert not any(one.exploratory for one in comparison.contrasts)
+    assert comparison.broken == ()
+
+
+def test_a_run_of_an_earlier_release_goes_on_with_its_one_effort_for_a_case(tmp_path: Path, theatre: Theatre):
+    run = first(tmp_path)
+    kept = [entry for entry in run.entries() if not (isinstance(entry, Calibrated) and entry.version == "2.0.0")]
+    old = [
+        replace(entry, version=None, calls=3, bursts=5, counts=False) if isinstance(entry, Calibrated) else entry
+        for entry in kept
+    ]
+    run.journal.write_text("")
+    for entry in old:
+        run.record(entry)
+    more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+    bursts = [event for event in theatre.stage.log if event.kind == "burst"]
+    assert {(event.version, event.calls) for event in bursts} == {(version, 3) for version in VERSIONS}
+    assert len(bursts) == 2 * 2 * 5
+
+
+def test_more_rounds_measure_what_the_budget_had_postponed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+):
+    def stage() -> Stage:
+        return clock.stage({OPEN.label: 30.0, DECIDED.label: 1.0}, "2.0.0", lambda number: 20.0)
+
+    asked = plan([OPEN, DECIDED], VERSIONS, looks=(4, 6, 8, 10), budget_s=60.0)
+    played = play(tmp_path, asked, stage(), started=0.0)
+    assert [entry.cases for entry in played.run.entries() if isinstance(entry, Postponed)] == [(OPEN.label,)]
+    assert played.ending == "the budget of 60 s ended the run after 4 rounds"
+    dressed(played.run).record(Finished(how=played.ending, seconds=clock.now))
+    made = Theatre(stage())
+    offer(monkeypatch, venv=made)
+    done = more_rounds(MoreOptions(run=played.run.path, budget_s=1000.0), Quiet())
+    assert made.stage.opened(OPEN.label, "2.0.0") == [5, 6, 7, 8]
+    assert made.stage.opened(DECIDED.label, "2.0.0") == []
+    verdicts = {one.pair.case: (one.verdict, one.rounds, one.exploratory) for one in done.comparison.contrasts[:2]}
+    assert verdicts == {OPEN: ("slower", 5, False), DECIDED: ("slower", 4, False)}
 
 
 def test_nothing_open_is_nothing_to_do(tmp_path: Path, theatre: Theatre):

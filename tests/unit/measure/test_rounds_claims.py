@@ -3,10 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator.measure.rounds import patient
+from orchestrator.measure.pilot import patient_cases
 from orchestrator.model import Calibrated, Expectation, Plan
+from orchestrator.stats.calibrate import FEWEST_BURSTS, MOST_BURSTS
 from tests.support.actors import Part, Stage, play
-from tests.support.builders import NEW, case, claim, plan, version_pair
+from tests.support.builders import NEW, OLD, case, claim, plan, version_pair
 
 A, B = case("a"), case("b")
 
@@ -40,14 +41,19 @@ def test_a_claim_that_is_settled_is_measured_no_more(tmp_path: Path):
 
 def test_what_is_said_to_take_the_same_time_is_timed_longer(tmp_path: Path):
     played = play(tmp_path, claimed("same", 0.05, looks=(2,)), Stage())
-    efforts = {entry.case: entry for entry in played.run.entries() if isinstance(entry, Calibrated)}
-    timed = {label: found.bursts * found.calls for label, found in efforts.items()}
-    assert timed[A.label] >= 4 * timed[B.label]
+    efforts = [entry for entry in played.run.entries() if isinstance(entry, Calibrated)]
+    bursts = {(entry.case, entry.version): entry.bursts for entry in efforts}
+    assert bursts == {
+        (A.label, OLD): MOST_BURSTS,
+        (A.label, NEW): MOST_BURSTS,
+        (B.label, OLD): FEWEST_BURSTS,
+        (B.label, NEW): FEWEST_BURSTS,
+    }
 
 
 def test_only_times_that_are_said_to_be_the_same_ask_for_patience():
-    assert patient(claimed("same", 0.05)) == {A.label}
-    assert patient(claimed("slower", 2.0)) == frozenset()
+    assert patient_cases(claimed("same", 0.05)) == {A.label}
+    assert patient_cases(claimed("slower", 2.0)) == frozenset()
     traces = replace(version_pair(A), metric="traces")
     counted = claim(Expectation(pair=traces, effect="same", published=None))
-    assert patient(plan([A], pairs=(traces,), claims=(counted,))) == frozenset()
+    assert patient_cases(plan([A], pairs=(traces,), claims=(counted,))) == frozenset()

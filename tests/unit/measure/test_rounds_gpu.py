@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.machine.gpu import Gpu, GpuReading
-from orchestrator.measure import rounds
+from orchestrator.measure import replicate, workers
 from orchestrator.model import Disturbed, GpuSpan, Watched
 from tests.support.actors import Part, Stage, play
 from tests.support.builders import NEW, OLD, case, plan
@@ -19,6 +19,7 @@ A, B = case("a"), case("b")
 CARD = Gpu(0, "GPU-4d6a", "NVIDIA H100", "9.0", "550.54", 81_920, 700, True, False)
 SEEN = [{"name": "NVIDIA H100", "capability": "9.0"}]
 COOL = GpuReading(0, 1980, None, 41, 122, None, (), None)
+HOT = replace(COOL, sm_mhz=900, temperature_c=90, throttled=("thermal slowdown",))
 
 
 def on_gpu(*cases, **changes):
@@ -39,15 +40,16 @@ def test_where_only_one_process_may_hold_the_gpu_none_meets_another(tmp_path: Pa
     asked = on_gpu(A, B, looks=(2,), seed=0, isolation="container", exclusive=True)
     played = play(tmp_path, asked, stage, Fitting(gpus=(CARD,)))
     assert most_at_once(stage) == 1
-    assert stage.forks == [False] * (2 + 2 * 2 * 3)
+    # Each is tried once, and the pilot is the first of two rounds.
+    assert stage.forks == [False] * (2 + 2 * 2 * 2)
     assert [arm.rounds for arm in played.comparison.arms] == [2] * 4
     for visit in stage.openings():
         assert len({(event.case, event.version) for event in visit}) == 1
     orders = {
         number: [e.version for e in stage.log if (e.round, e.case, e.kind) == (number, "a", "open")]
-        for number in (1, 2)
+        for number in (0, 2)
     }
-    assert orders[2] == orders[1][::-1]
+    assert orders[2] == orders[0][::-1]
     places = {row["position"] for row in rows_of(played) if row["round"]}
     assert places == {0, 1}
 
@@ -64,7 +66,7 @@ def test_without_that_workers_share_the_gpu(tmp_path: Path):
 
 
 def test_a_death_where_one_process_holds_the_gpu_leaves_it_to_the_next(tmp_path: Path):
-    stage = Stage({("a", NEW): Part(takes_its_worker_along=("burst", 1))}, gpus=SEEN)
+    stage = Stage({("a", NEW): Part(takes_its_worker_along=("burst", 2))}, gpus=SEEN)
     asked = on_gpu(A, B, looks=(2,), isolation="container", exclusive=True)
     played = play(tmp_path, asked, stage, Fitting(gpus=(CARD,)))
     assert most_at_once(stage) == 1
@@ -79,32 +81,45 @@ def jit(*versions: str) -> Fitting:
 def test_a_version_whose_code_the_driver_makes_is_opened_once_before_the_pilot(tmp_path: Path):
     stage = Stage(gpus=SEEN)
     play(tmp_path, on_gpu(A, B, looks=(2,), seed=0), stage, jit(NEW))
-    first, *rest = stage.visits()
-    assert first.startswith("0 a: open:2 burst:2 close:2 open:1 burst:1")
-    assert sum(visit.startswith("0 ") for visit in rest) == 1
+    first, *others = stage.openings()
+    assert [(event.kind, event.version, event.case) for event in first] == [
+        ("open", NEW, "a"),
+        ("burst", NEW, "a"),
+        ("close", NEW, "a"),
+    ]
+    assert {(event.version, event.case) for visit in others[:2] for event in visit} == {
+        (version, case) for version in (OLD, NEW) for case in "ab"
+    }
     assert len(stage.opened("a", NEW)) == len(stage.opened("a", OLD)) + 1
+
+
+def test_what_was_opened_for_the_driver_is_no_round_beside_a_pilot_that_counts(tmp_path: Path):
+    stage = Stage(gpus=SEEN)
+    played = play(tmp_path, on_gpu(A, B, looks=(4,)), stage, jit(NEW))
+    assert stage.opened("a", NEW) == [0, 0, 2, 3, 4]
+    assert {arm.rounds for arm in played.comparison.arms} == {4}
 
 
 def test_a_case_that_is_refused_leaves_the_warming_to_the_next(tmp_path: Path):
     stage = Stage({("a", NEW): Part(refuses="no such op")}, gpus=SEEN)
     play(tmp_path, on_gpu(A, B, looks=(2,), seed=0), stage, jit(NEW))
     assert stage.opened("a", NEW) == [0]
-    assert stage.opened("b", NEW) == [0, 0, 1, 2]
+    assert stage.opened("b", NEW) == [0, 0, 2]
 
 
 def test_warming_takes_nothing_of_the_budget_and_has_a_deadline_of_its_own(tmp_path: Path, monkeypatch):
     told: list[float] = []
-    real = rounds.Replicates.open
+    real = replicate.Replicates.open
 
     def opening(self, arm, round, *, timeout_s=None, **how):
         told.append(timeout_s)
         return real(self, arm, round, timeout_s=timeout_s, **how)
 
-    monkeypatch.setattr(rounds.Replicates, "open", opening)
+    monkeypatch.setattr(replicate.Replicates, "open", opening)
     begun = time.monotonic() - 1000
     played = play(tmp_path, on_gpu(A, looks=(2,), budget_s=60.0), Stage(gpus=SEEN), jit(NEW), started=begun)
     assert played.ending == ""
-    assert told[0] == rounds.SLOW_START_TIMEOUT_S
+    assert told[0] == workers.SLOW_START_TIMEOUT_S
     assert set(told[1:]) == {None}
 
 
@@ -126,18 +141,26 @@ def hot(monkeypatch: pytest.MonkeyPatch) -> list[GpuReading]:
 
 
 def test_a_visit_with_one_throttled_burst_is_redone_and_every_visit_is_in_the_journal(tmp_path: Path, hot):
-    hot += [COOL, replace(COOL, sm_mhz=900, temperature_c=90, throttled=("thermal slowdown",))]
+    hot += [*[COOL] * 16, COOL, HOT]
     played = play(tmp_path, on_gpu(A, looks=(5,)), Stage(gpus=SEEN), Fitting(gpus=(CARD,)))
     (disturbed,) = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
-    assert (disturbed.round, disturbed.redone, disturbed.cause) == (1, True, "GPU 0 was throttled (thermal slowdown)")
+    assert (disturbed.round, disturbed.redone, disturbed.cause) == (2, True, "GPU 0 was throttled (thermal slowdown)")
     watched = [entry for entry in played.run.entries() if isinstance(entry, Watched)]
-    assert [(entry.round, entry.cases) for entry in watched] == [(number, ("a",)) for number in (1, 1, 2, 3, 4, 5)]
-    assert watched[0].cards == (
+    assert [(entry.round, entry.cases) for entry in watched] == [(number, ("a",)) for number in (0, 2, 2, 3, 4, 5)]
+    assert watched[1].cards == (
         GpuSpan(
             index=0, sm_mhz_min=900, sm_mhz_max=1980, temperature_c=90, power_w=122, throttled=("thermal slowdown",)
         ),
     )
-    assert watched[1].cards[0].throttled == ()
+    assert watched[0].cards[0].throttled == watched[2].cards[0].throttled == ()
+
+
+def test_a_pilot_with_a_throttled_burst_is_not_the_first_round(tmp_path: Path, hot):
+    hot += [HOT]
+    stage = Stage(gpus=SEEN)
+    played = play(tmp_path, on_gpu(A, looks=(2,)), stage, Fitting(gpus=(CARD,)))
+    assert stage.opened("a", NEW) == [0, 1, 2]
+    assert {arm.rounds for arm in played.comparison.arms} == {2}
 
 
 def test_on_a_cpu_nothing_of_a_card_is_in_the_journal(tmp_path: Path, hot):

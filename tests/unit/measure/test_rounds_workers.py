@@ -110,12 +110,14 @@ def test_a_worker_that_dies_with_several_replicates_costs_one_arm_and_one_death(
     visits = iter(range(1, 9))
 
     def announce(*values: Any) -> Witness:
-        if next(visits) == 2:
+        if next(visits) == 3:
             (rig.own / "kill").touch()
         return begin(*values)
 
     monkeypatch.setattr(Witness, "begin", announce)
-    monkeypatch.setattr(Witness, "disturbance", lambda witness, own_s: "")
+    # A pilot that was disturbed is not the first round.
+    causes = iter(["somebody else"])
+    monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: next(causes, ""))
     comparison = rig.measure(plan(CASES, pairs=PAIRS, looks=(3,)))
     killed, *others = rig.deaths()
     assert (killed.case, killed.how, killed.round) == ("tick[n=a]", "worker", 2)
@@ -128,7 +130,7 @@ def test_a_worker_that_dies_with_several_replicates_costs_one_arm_and_one_death(
     of_version = {rounds for (_, version), rounds in measured.items() if version == killed.version}
     assert of_version == {("measured", 2)}
     assert {rounds for (_, version), rounds in measured.items() if version != killed.version} == {("measured", 3)}
-    assert read_past(rig.run.read_plan(), rig.run.entries()).progress.ended == {("tick[n=a]", killed.version)}
+    assert read_past(rig.run.read_plan(), tuple(rig.run.entries())).progress.ended == {("tick[n=a]", killed.version)}
 
 
 # As an input pipeline does that fills its buffers.
@@ -149,18 +151,18 @@ FILLING = """
 def test_what_threads_do_while_another_arm_has_its_turn_is_own_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     in_own_bursts: list[float] = []
     counted: list[float] = []
-    disturbance, until = Witness.disturbance, Reading.until
+    meanwhile, until = Witness.meanwhile, Reading.until
 
-    def judge(self: Witness, own_s: float) -> str:
+    def witness(self: Witness, own_s: float) -> Meanwhile | None:
         in_own_bursts.append(own_s)
-        disturbance(self, own_s)
-        return ""
+        return meanwhile(self, own_s)
 
     def count(self: Reading, later: Reading, own: float) -> Meanwhile | None:
         counted.append(own)
         return until(self, later, own)
 
-    monkeypatch.setattr(Witness, "disturbance", judge)
+    monkeypatch.setattr(Witness, "meanwhile", witness)
+    monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: "")
     monkeypatch.setattr(Reading, "until", count)
     Rig(tmp_path, FILLING).measure(plan(CASES[:1], pairs=PAIRS[:1], looks=(2,)))
     # Both have a thread, and each of them a turn for half of the time.

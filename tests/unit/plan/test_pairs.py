@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.model import CasePair
-from orchestrator.plan.pairs import in_order, looks_left, neighbour_pairs, plan_pairs
+from orchestrator.plan.pairs import LOOKS, in_order, looks_left, neighbour_pairs, plan_pairs
 from tests.support.builders import arm, case, plan, workload
 
 WORKLOADS = {
@@ -11,7 +11,6 @@ WORKLOADS = {
 }
 GRAPH, EAGER = (case("train", loop="fit", mode=mode, size="small") for mode in ("graph", "eager"))
 POWER = case("power")
-LOOKS = (6, 10, 15, 20)
 
 
 def test_each_version_is_paired_with_the_first_and_each_case_with_its_baseline_in_every_version():
@@ -58,17 +57,8 @@ def test_two_versions_and_runs_of_claims_have_no_neighbours():
 
 
 @pytest.mark.parametrize(
-    ("taken", "rounds", "left"),
-    [
-        ((), 0, (6, 10, 15, 20)),
-        ((6,), 6, (10, 15, 20)),
-        ((6, 8), 8, (15, 20)),
-        ((4,), 4, (10, 15, 20)),
-        ((6, 10, 15, 20), 20, ()),
-        ((6, 10, 12), 12, (20,)),
-        ((6, 7, 8, 9), 9, ()),
-        ((6, 8, 28), 28, ()),
-    ],
+    ("rounds", "left"),
+    [(0, LOOKS), (3, LOOKS), (4, (6, 8, 10, 13, 16, 20)), (5, (6, 8, 10, 13, 16, 20)), (16, (20,)), (20, ()), (28, ())],
 )
-def test_a_look_where_none_was_planned_takes_the_place_of_the_next(taken, rounds: int, left):
-    assert looks_left(LOOKS, taken, rounds) == left
+def test_more_rounds_take_the_looks_that_are_ahead(rounds: int, left: tuple[int, ...]):
+    assert looks_left(LOOKS, rounds) == left

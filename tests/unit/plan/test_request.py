@@ -11,6 +11,7 @@ from orchestrator.catalog.workloads import all_workloads
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Plan
 from orchestrator.options import EngineOptions
+from orchestrator.plan.pairs import LOOKS
 from orchestrator.plan.request import RunOptions, make_plan
 
 BUILTIN = claims.all_claims(all_workloads())
@@ -23,7 +24,7 @@ def test_a_plan_holds_what_was_asked_and_the_usual_for_the_rest():
     plan = make_plan(RunOptions(versions=VERSIONS, margin=0.03, seed=7, threads=(1, 2))).plan
     assert (plan.versions, plan.suite, plan.margin) == (("1.14.0", "2.0.0"), "quick", 0.03)
     assert (plan.seed, plan.threads) == (7, (1, 2))
-    assert (plan.looks, plan.alpha, plan.device) == ((6, 10, 15, 20), 0.05, "cpu")
+    assert (plan.looks, plan.alpha, plan.device) == ((4, 6, 8, 10, 13, 16, 20), 0.05, "cpu")
     assert len(plan.cases) == 8
 
 
@@ -118,7 +119,7 @@ def test_a_pair_that_two_claims_share_is_asked_for_once():
     assert len(make_plan(RunOptions(claims=tuple(both))).plan.pairs) == 1
 
 
-def test_claims_have_an_early_look_that_shares_the_error():
+def test_claims_have_the_looks_of_every_run():
     plan = planned("predict-after-compile")
-    assert (plan.looks, plan.alpha) == ((3, 6, 10, 15, 20), 0.05)
+    assert (plan.looks, plan.alpha) == (LOOKS, 0.05)
     assert planned("predict-after-compile", rounds=4).looks == (4,)

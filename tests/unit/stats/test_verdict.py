@@ -11,7 +11,7 @@ from orchestrator.stats.verdict import (
     judge,
     rounds_for,
     seed_percent,
-    smallest_slower,
+    smallest_shown,
 )
 from tests.support.builders import estimate_of
 
@@ -86,24 +86,25 @@ def test_without_any_spread_the_estimate_decides():
 
 
 def test_noise_is_said_to_be_noise_with_the_rounds_that_it_would_take():
-    needed = rounds_for(0.05, MARGIN, LEVELS, beyond=ROUNDS)
+    needed = rounds_for(0.05, MARGIN, LEVELS.differ, beyond=ROUNDS)
     assert needed is not None
-    visible = smallest_slower(0.05, ROUNDS, MARGIN, LEVELS)
-    said = describe_noise(0.05, ROUNDS, MARGIN, LEVELS)
+    visible = smallest_shown(0.05, ROUNDS, LEVELS.differ)
+    said = describe_noise(0.05, ROUNDS, MARGIN, LEVELS.differ)
     assert said == f"too noisy: 10 rounds show slowdowns from {visible:.0%} on; about {needed} would show 5%"
-    assert smallest_slower(0.05, needed, MARGIN, LEVELS) <= MARGIN
-    assert smallest_slower(0.05, needed - 1, MARGIN, LEVELS) > MARGIN
+    assert smallest_shown(0.05, needed, LEVELS.differ) <= MARGIN
+    assert smallest_shown(0.05, needed - 1, LEVELS.differ) > MARGIN
 
 
 def test_no_number_of_rounds_is_foretold_that_nobody_can_know():
-    assert rounds_for(0.5, MARGIN, LEVELS) is None
-    assert describe_noise(0.2, 6, MARGIN, LEVELS).endswith("% on")
-    assert describe_noise(2.0, 6, MARGIN, LEVELS) == "too noisy: 6 rounds do not even show a factor of two"
+    assert rounds_for(0.5, MARGIN, LEVELS.differ) is None
+    assert describe_noise(0.2, 6, MARGIN, LEVELS.differ).endswith("% on")
+    assert describe_noise(2.0, 6, MARGIN, LEVELS.differ) == "too noisy: 6 rounds do not even show a factor of two"
 
 
-def test_power_is_that_of_the_verdict_and_not_only_of_the_interval():
-    """Where rounds are quiet, anything inside the margin is only slightly slower."""
-    assert smallest_slower(0.0001, 20, MARGIN, LEVELS) == pytest.approx(MARGIN, rel=0.01)
+def test_more_rounds_and_less_noise_show_smaller_differences():
+    shown = [smallest_shown(0.05, rounds, LEVELS.differ) for rounds in (4, 6, 9, 20)]
+    assert shown == sorted(shown, reverse=True)
+    assert smallest_shown(0.01, 6, LEVELS.differ) < shown[1]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,48 @@
+"""The time that some rounds may take, and what a visit of each case takes of it."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from orchestrator.measure import pacing
+from orchestrator.measure.visit import Group
+
+# A round that has begun may end this much after the budget.
+OVERTIME = 0.05
+
+
+@dataclass
+class Budget:
+    """A budget in seconds, or none, from the moment in which it began."""
+
+    budget_s: float | None
+    started: float
+    # Seconds that the last visit of a case took.
+    costs: dict[str, float] = field(default_factory=dict)
+
+    def restart(self) -> None:
+        """Begin again: what was done until now takes nothing of the budget."""
+        self.started = time.monotonic()
+
+    @property
+    def passed_s(self) -> float:
+        return time.monotonic() - self.started
+
+    @property
+    def left_s(self) -> float:
+        return float("inf") if self.budget_s is None else self.budget_s - self.passed_s
+
+    @property
+    def overtime_s(self) -> float:
+        return 0.0 if self.budget_s is None else self.budget_s * OVERTIME
+
+    def learn(self, group: Group, seconds: float) -> None:
+        """Remember what a visit of these cases took."""
+        self.costs.update((case.label, seconds / len(group)) for case in group)
+
+    def estimate_s(self, groups: Iterable[Group]) -> float:
+        return pacing.estimate_s([case.label for group in groups for case in group], self.costs)
+
+    def fits(self, group: Group) -> bool:
+        """Return whether a round that has begun may visit these cases as well."""
+        return self.estimate_s([group]) <= self.left_s + self.overtime_s

@@ -1,0 +1,15 @@
+"""A clock that only the plays of a test move."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.support.clock import Clock
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    for module in ("budget", "rounds", "visit"):
+        monkeypatch.setattr(f"orchestrator.measure.{module}.time", SimpleNamespace(monotonic=lambda: made.now))
+    return made

@@ -1,0 +1,220 @@
+"""What a budget does to a run: it is kept, and cases for which it is too short are left for later."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.machine.host import Witness
+from orchestrator.model import Disturbed, Postponed
+from orchestrator.results.endings import read_endings
+from orchestrator.terminal.progress import Quiet, View
+from tests.support.actors import Part, Play, Stage, play
+from tests.support.builders import NEW, OLD, case, case_pair, plan, version_pair
+from tests.support.clock import Clock, noisy
+
+A, B = case("a"), case("b")
+LOOKS = (4, 6, 8, 10, 13, 16, 20)
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: "somebody else")
+
+
+def measure(
+    folder: Path, stage: Stage, budget_s: float, names: str = "ab", view: View | None = None, **changes: object
+) -> Play:
+    asked = plan([case(name) for name in names], budget_s=budget_s, **{"looks": LOOKS, **changes})
+    return play(folder, asked, stage, view=view, started=0.0)
+
+
+def rounds_of(played: Play) -> dict[str, int]:
+    return {arm.case.label: arm.rounds for arm in played.comparison.arms if arm.version == NEW}
+
+
+def postponed(played: Play) -> list[tuple[str, ...]]:
+    return [entry.cases for entry in played.run.entries() if isinstance(entry, Postponed)]
+
+
+def repeated(played: Play) -> list[tuple[str, int]]:
+    disturbed = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
+    return [(entry.case, entry.round) for entry in disturbed if entry.redone]
+
+
+def test_a_budget_that_is_not_used_up_changes_nothing(tmp_path: Path, clock: Clock):
+    stage = clock.stage({"a": 1.0, "b": 1.0})
+    played = measure(tmp_path, stage, 1e6)
+    assert (played.ending, postponed(played)) == ("", [])
+    assert rounds_of(played) == {"a": 20, "b": 20}
+
+
+def test_a_budget_is_kept(tmp_path: Path, clock: Clock):
+    """The pilot, which is the first round, and four more of twenty seconds."""
+    played = measure(tmp_path, clock.stage({"a": 10.0, "b": 10.0}), 105.0)
+    assert played.ending == "the budget of 105 s ended the run after 5 rounds"
+    assert clock.now == pytest.approx(100.0)
+    assert rounds_of(played) == {"a": 5, "b": 5}
+    assert postponed(played) == []
+
+
+def test_the_last_round_leaves_out_what_the_budget_does_not_hold(tmp_path: Path, clock: Clock):
+    played = measure(tmp_path, clock.stage({"a": 10.0, "b": 10.0}), 112.0)
+    assert played.ending == "the budget of 112 s ended the run during round 6"
+    assert clock.now == pytest.approx(110.0)
+    assert sorted(rounds_of(played).values()) == [5, 6]
+    assert {contrast.rounds for contrast in played.comparison.contrasts} == {5, 6}
+    assert postponed(played) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("budget_s", [40.0, 90.0, 150.0, 333.0])
+def test_whatever_the_cases_take_the_budget_is_kept(tmp_path: Path, clock: Clock, budget_s: float, seed: int):
+    """Once the pilot is done, which here takes 38 seconds; and rounds may take longer than it."""
+    names = "abcde"
+    takes = dict(zip(names, (1.0, 2.0, 5.0, 10.0, 20.0), strict=True))
+    stage = clock.stage({name: lambda number, s=s: s * (1.1 if number else 1.0) for name, s in takes.items()})
+    played = measure(tmp_path, stage, budget_s, names, seed=seed)
+    assert clock.now <= max(1.1 * budget_s, 38.0)
+    few = {name for name, rounds in rounds_of(played).items() if rounds < 4}
+    assert few == read_endings(played.run).postponed
+
+
+def test_cases_that_would_get_too_few_rounds_are_postponed_the_longest_first(tmp_path: Path, clock: Clock):
+    played = measure(tmp_path, clock.stage({"a": 30.0, "b": 2.0, "c": 20.0}), 82.0, "abc")
+    assert postponed(played) == [("a", "c")]
+    assert rounds_of(played) == {"a": 1, "b": 16, "c": 1}
+    assert played.ending == "the budget of 82 s ended the run after 16 rounds"
+    reasons = {contrast.pair.case.label: contrast.reason for contrast in played.comparison.contrasts}
+    assert reasons["a"] == reasons["c"] == "postponed: the budget holds too few rounds; --more measures it"
+    assert "postponed" not in reasons["b"]
+    assert {arm.outcome for arm in played.comparison.arms} == {"measured"}
+
+
+class Told(Quiet):
+    """A view that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.rounds: list[tuple[int, int]] = []
+        self.left_s: list[float] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
+        self.rounds.append((number, cases))
+        self.left_s.append(left_s)
+
+
+def test_what_the_budget_is_good_for_and_what_it_postpones_is_said_after_the_pilot(tmp_path: Path, clock: Clock):
+    view = Told()
+    measure(tmp_path, clock.stage({"a": 30.0, "b": 2.0}), 60.0, view=view)
+    weighed, left_out = view.lines
+    assert weighed.startswith(
+        "a round takes about 33 s: 1 fits into the budget of 60 s, too few for a verdict on every"
+    )
+    assert left_out == "postponed, because the budget is too short for them: a; --more measures them"
+
+
+def test_a_first_round_that_was_the_pilot_is_not_reported_and_later_ones_name_what_they_visited(
+    tmp_path: Path, clock: Clock
+):
+    view = Told()
+    measure(tmp_path, clock.stage({"a": 30.0, "b": 2.0}), 40.0, view=view)
+    assert view.rounds == [(2, 1), (3, 1), (4, 1), (5, 1)]
+    assert view.left_s == [pytest.approx(left_s) for left_s in (6.0, 4.0, 2.0, 0.0)]
+
+
+def test_no_case_has_fewer_calls_because_the_budget_is_short(tmp_path: Path, clock: Clock):
+    for name, budget_s in (("short", 20.0), ("long", 1e6)):
+        measure(tmp_path / name, stage := clock.stage({"a": 1.0, "b": 1.0}), budget_s)
+        clock.now = 0.0
+        bursts = Counter(event.round for event in stage.log if event.kind == "burst" and event.case == "a")
+        assert set(bursts.values()) == {16}
+
+
+def test_a_case_that_was_postponed_is_measured_where_there_is_time_after_all(tmp_path: Path, clock: Clock):
+    """The pilot of `a` took twenty seconds, and each of its rounds one."""
+    stage = clock.stage({"a": lambda number: 1.0 if number else 20.0, "b": 20.0})
+    played = measure(tmp_path, stage, 125.0)
+    assert postponed(played) == [("b",)]
+    assert stage.opened("b", NEW)[:2] == [0, 3], "the first round of `a` showed that there is time"
+    assert rounds_of(played)["b"] >= 4
+    assert read_endings(played.run).postponed == set()
+    assert clock.now <= 125.0 * 1.1
+
+
+def test_a_case_that_was_begun_and_cannot_be_judged_is_postponed_again(tmp_path: Path, clock: Clock):
+    """Its rounds take three times as long as its pilot."""
+    stage = clock.stage({"a": lambda number: 60.0 if number else 20.0, "b": 1.0})
+    played = measure(tmp_path, stage, 100.0)
+    assert rounds_of(played)["a"] == 2
+    assert postponed(played) == [("a",)]
+    assert rounds_of(played)["b"] > 4
+
+
+def test_the_time_of_a_death_is_not_what_a_visit_takes(tmp_path: Path, clock: Clock):
+    """A worker that is ended at its deadline, and the start of another, are in the time of one visit."""
+    stage = clock.stage({"a": lambda number: 60.0 if number == 2 else 1.0})
+    stage.parts["a", NEW] = replace(stage.parts["a", NEW], takes_its_worker_along=("burst", 2))
+    asked = plan([A], (OLD, NEW, "3.0.0"), looks=LOOKS, budget_s=100.0)
+    stage.parts["a", "3.0.0"] = Part(noisy)
+    played = play(tmp_path, asked, stage, started=0.0)
+    assert postponed(played) == []
+    assert {arm.version: arm.rounds for arm in played.comparison.arms} == {OLD: 20, NEW: 1, "3.0.0": 20}
+
+
+@pytest.mark.parametrize("isolation", ["fork", "process"])
+def test_cases_that_are_compared_are_postponed_together_unless_each_has_its_own_worker(
+    tmp_path: Path, clock: Clock, isolation: str
+):
+    pairs = (version_pair(A), version_pair(B), case_pair(A, B))
+    stage = clock.stage({"a": 30.0, "b": 2.0})
+    played = measure(tmp_path, stage, 60.0, pairs=pairs, isolation=isolation)
+    assert postponed(played) == [("a", "b") if isolation == "fork" else ("a",)]
+
+
+def test_a_pilot_that_takes_all_of_the_budget_ends_the_run_with_nothing_invented(tmp_path: Path, clock: Clock):
+    """Calls of minutes: the pilot alone may take longer than anybody asked for."""
+    played = measure(tmp_path, clock.stage({"a": 500.0}), 60.0, "a")
+    assert played.ending == "the budget of 60 s ended the run after 1 round"
+    (contrast,) = played.comparison.contrasts
+    assert (contrast.verdict, contrast.ratio) == ("inconclusive", None)
+    assert postponed(played) == [("a",)]
+
+
+def test_nothing_is_repeated_while_the_first_look_needs_the_budget(tmp_path: Path, clock: Clock, busy: None):
+    """A pilot and four rounds of ten seconds fit only if none is made twice."""
+    played = measure(tmp_path, clock.stage({"a": 5.0, "b": 5.0}), 54.9)
+    assert repeated(played) == []
+    assert rounds_of(played) == {"a": 4, "b": 4}
+    kept = Counter(entry.case for entry in played.run.entries() if isinstance(entry, Disturbed))
+    assert kept == {"a": 4, "b": 4}
+
+
+def test_what_the_first_look_leaves_of_the_budget_is_for_repetitions(tmp_path: Path, clock: Clock, busy: None):
+    played = measure(tmp_path, clock.stage({"a": 5.0, "b": 5.0}), 56.0, looks=(4,))
+    assert len(repeated(played)) == 1
+    assert rounds_of(played) == {"a": 4, "b": 4}
+    assert clock.now == pytest.approx(55.0)
+
+
+def test_no_repetition_ends_beyond_the_budget(tmp_path: Path, clock: Clock, busy: None):
+    """Beyond the first look, too: the tenth round is the next that may be repeated."""
+    played = measure(tmp_path / "long", clock.stage({"a": 10.0}), 135.0, "a")
+    assert repeated(played) == [("a", 1), ("a", 10)]
+    assert clock.now == pytest.approx(130.0)
+    clock.now = 0.0
+    played = measure(tmp_path / "short", clock.stage({"a": 10.0}), 125.0, "a")
+    assert repeated(played) == [("a", 1)]
+    assert clock.now == pytest.approx(120.0)
+
+
+def test_without_a_budget_a_fifth_of_the_rounds_until_then_is_repeated(tmp_path: Path, busy: None):
+    """A machine that is never left alone."""
+    played = play(tmp_path, plan([A], looks=(20,)), Stage({("a", NEW): Part(noisy)}))
+    disturbed = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
+    assert [entry.round for entry in disturbed] == list(range(1, 21))
+    assert [entry.round for entry in disturbed if entry.redone] == [1, 10, 15, 20]

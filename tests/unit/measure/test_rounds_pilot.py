@@ -1,0 +1,190 @@
+"""The pilot: what it fixes for every arm, and when it is the first round."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from orchestrator.contract import PILOT_ROUND
+from orchestrator.machine.host import Meanwhile, Witness
+from orchestrator.measure.pilot import describe_rounds, typical_spread
+from orchestrator.measure.round_range import RoundRange
+from orchestrator.model import BESIDE, Calibrated, Ended, Load
+from orchestrator.stats.calibrate import Pilot
+from tests.support.actors import Part, Play, Stage, play
+from tests.support.builders import MS, NEW, OLD, case, case_pair, plan, version_pair
+
+A, B = case("a"), case("b")
+
+
+def efforts(played: Play) -> dict[tuple[str, str | None], Calibrated]:
+    return {(entry.case, entry.version): entry for entry in played.run.entries() if isinstance(entry, Calibrated)}
+
+
+def counting(played: Play) -> set[bool]:
+    return {entry.counts for entry in efforts(played).values()}
+
+
+def test_each_arm_has_its_own_calls_and_bursts_over_the_same_visit(tmp_path: Path):
+    stage = Stage({("a", OLD): Part(lambda number: 2.0), ("a", NEW): Part(lambda number: 250.0)})
+    played = play(tmp_path, plan([A], looks=(3,)), stage)
+    of_old, of_new = efforts(played)["a", OLD], efforts(played)["a", NEW]
+    assert (of_old.warmup, of_old.bursts, of_old.calls) == (0, 8, 4)
+    assert (of_new.warmup, of_new.bursts, of_new.calls) == (0, 4, 1)
+    for visit in stage.openings():
+        bursts = [event.version for event in visit if event.kind == "burst"]
+        assert (bursts.count(OLD), bursts.count(NEW)) == (8, 4)
+        for version in (OLD, NEW):
+            assert {bursts[:6].count(version), bursts[6:].count(version)} == {bursts.count(version) // 2}
+    rounds = [event for event in stage.log if event.kind == "burst" and event.round]
+    assert {(event.version, event.calls) for event in rounds} == {(OLD, 4), (NEW, 1)}
+
+
+def test_a_pilot_that_did_what_a_round_does_is_the_first_round(tmp_path: Path):
+    stage = Stage({("a", NEW): Part(lambda number: 20.0)})
+    played = play(tmp_path, plan([A], looks=(6,)), stage)
+    assert counting(played) == {True}
+    assert stage.opened("a", NEW) == [0, 2, 3, 4, 5, 6]
+    (contrast,) = played.comparison.contrasts
+    assert (contrast.verdict, contrast.rounds, contrast.ratio) == ("slower", 6, pytest.approx(2.0))
+    assert {arm.rounds for arm in played.comparison.arms} == {6}
+
+
+def test_a_pilot_with_another_effort_takes_no_part_in_any_verdict(tmp_path: Path):
+    """Its calls are so short that a burst ends before it is long enough."""
+    stage = Stage({("a", NEW): Part(lambda number: 10.0 if number else 0.1)})
+    played = play(tmp_path, plan([A], looks=(6,)), stage)
+    assert counting(played) == {False}
+    assert stage.opened("a", NEW) == [0, 1, 2, 3, 4, 5, 6]
+    (contrast,) = played.comparison.contrasts
+    assert (contrast.verdict, contrast.rounds, contrast.ratio) == ("same", 6, 1.0)
+
+
+class Settling:
+    """An arm whose pilot takes long at first: its rounds have a warm-up."""
+
+    def __init__(self) -> None:
+        self.orders = 0
+
+    def __call__(self, number: int) -> float:
+        self.orders += 1
+        return 30.0 if self.orders < 4 else 10.0
+
+
+def test_a_pilot_of_an_arm_that_needs_a_warm_up_does_not_count(tmp_path: Path):
+    played = play(tmp_path, plan([A], looks=(2,)), Stage({("a", NEW): Part(Settling())}))
+    found = efforts(played)
+    assert found["a", NEW].warmup == 2
+    assert found["a", OLD].warmup == 0
+    assert counting(played) == {False}
+    assert {arm.rounds for arm in played.comparison.arms} == {2}
+
+
+def test_a_pilot_that_was_disturbed_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    causes = iter(["somebody else"])
+    monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: next(causes, ""))
+    played = play(tmp_path, plan([A, B], looks=(2,)), stage := Stage())
+    assert {entry.case: entry.counts for entry in efforts(played).values()} == {"a": False, "b": True}
+    assert (stage.opened("a", NEW), stage.opened("b", NEW)) == ([0, 1, 2], [0, 2])
+
+
+def test_an_arm_that_dies_in_the_pilot_leaves_the_others_their_first_round(tmp_path: Path):
+    stage = Stage({("a", NEW): Part(dies=("burst", PILOT_ROUND))})
+    played = play(tmp_path, plan([A], (OLD, NEW, "3.0.0"), looks=(4,)), stage)
+    assert stage.opened("a", NEW) == [0]
+    assert set(efforts(played)) == {("a", OLD), ("a", "3.0.0")}
+    assert {arm.version: arm.rounds for arm in played.comparison.arms} == {OLD: 4, NEW: 0, "3.0.0": 4}
+
+
+def test_an_arm_that_lost_its_worker_beside_another_gets_an_effort_before_the_next_round(tmp_path: Path):
+    """The visit that gives it one is no round for anyone, and takes nothing from what counted before."""
+    stage = Stage({("a", NEW): Part(takes_its_worker_along=("burst", PILOT_ROUND))})
+    asked = plan([A, B], pairs=(version_pair(A), version_pair(B), case_pair(A, B)), looks=(4,))
+    played = play(tmp_path, asked, stage)
+    beside = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.how == BESIDE]
+    assert [(entry.case, entry.version, entry.round) for entry in beside] == [("b", NEW, PILOT_ROUND)]
+    assert stage.opened("b", NEW) == [0, 0, 2, 3, 4]
+    assert efforts(played)["b", NEW].counts is False
+    rounds = {arm.key: arm.rounds for arm in played.comparison.arms}
+    assert rounds == {("a", OLD): 4, ("a", NEW): 0, ("b", OLD): 4, ("b", NEW): 3}
+    assert played.comparison.broken == ()
+
+
+class SomeStarts:
+    """The versions of a stage that do not start: what each attempt comes to, in order; later ones succeed."""
+
+    def __init__(self, *fails: bool) -> None:
+        self.fails = iter(fails)
+
+    def __contains__(self, version: object) -> bool:
+        return next(self.fails, False)
+
+
+def test_a_pilot_in_which_nothing_was_measured_is_no_round(tmp_path: Path):
+    """With one worker per replicate, none of the second case's started; its pilot is made before the next round."""
+    stage = Stage(broken=SomeStarts(False, False, True, True))
+    played = play(tmp_path, plan([A, B], looks=(4,), isolation="process"), stage)
+    assert (stage.opened("a", NEW), stage.opened("b", NEW)) == ([0, 2, 3, 4], [0, 2, 3, 4])
+    assert {case: entry.counts for (case, _), entry in efforts(played).items()} == {"a": True, "b": False}
+    assert [arm.rounds for arm in played.comparison.arms] == [4, 4, 3, 3]
+
+
+def test_what_others_did_in_each_visit_is_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    meanwhile = Meanwhile(foreign_cores=1.5, steal_share=0.02, cpus=64)
+    monkeypatch.setattr(Witness, "meanwhile", lambda witness, own_s: meanwhile)
+    asked = plan([A, B], pairs=(version_pair(A), case_pair(A, B)), looks=(2,))
+    played = play(tmp_path, asked, Stage())
+    loads = [entry for entry in played.run.entries() if isinstance(entry, Load)]
+    assert loads == [Load(cases=("a", "b"), round=number, foreign=1.5, steal=0.02) for number in (0, 2)]
+
+
+def test_a_visit_too_short_for_the_counters_leaves_no_load(tmp_path: Path):
+    played = play(tmp_path, plan([A], looks=(2,)), Stage())
+    assert not any(isinstance(entry, Load) for entry in played.run.entries())
+
+
+LOOKS = (4, 6, 8, 10, 13, 16, 20)
+
+
+def sentence(fit: int, round_s: float = 30.0, spread: float = 0.05, budget_s: float = 300.0) -> str:
+    rounds = RoundRange(cases=(A,), looks=LOOKS, budget_s=budget_s, seed=1)
+    return describe_rounds(rounds, fit, round_s, spread, 0.05)
+
+
+def test_after_the_pilot_the_budget_is_weighed():
+    assert sentence(9) == (
+        "a round takes about 30 s: 9 fit into the budget of 300 s; they show differences from about 8% on; "
+        "--budget 15m would show 5%"
+    )
+
+
+def test_rounds_that_show_the_margin_need_no_other_budget():
+    assert sentence(6, spread=0.01) == (
+        "a round takes about 30 s: 6 fit into the budget of 300 s; they show differences from about 3% on"
+    )
+    assert sentence(200, 0.5, spread=0.01).startswith("a round takes about 0.5 s: all 20 fit into the budget of 300 s")
+
+
+def test_a_budget_is_promised_nothing_that_the_last_round_does_not_hold():
+    """A run ends with its last look, whatever it may cost."""
+    assert sentence(6, spread=0.2).endswith("% on")
+    assert sentence(20, spread=0.3).endswith("% on")
+
+
+def test_a_slowdown_beyond_a_factor_of_two_has_no_figure():
+    assert sentence(5, spread=0.5).endswith("5 fit into the budget of 300 s; they show not even a factor of two")
+
+
+@pytest.mark.parametrize(("fit", "count"), [(0, "0 fit"), (1, "1 fits"), (3, "3 fit")])
+def test_too_few_rounds_promise_nothing_but_what_would_be_enough(fit: int, count: str):
+    said = sentence(fit, budget_s=60.0)
+    assert f"{count} into the budget of 60 s, too few for a verdict on every case; --budget" in said
+    assert "differences" not in said
+    assert sentence(2, spread=0.5, budget_s=60.0).endswith("; --budget 10m holds all 20")
+
+
+def test_two_arms_differ_by_what_their_bursts_and_their_rounds_do():
+    quiet = Pilot(0.1, ((10 * MS,),) * 8)
+    visit = SimpleNamespace(timed={0: SimpleNamespace(pilot=quiet)})
+    assert typical_spread([visit]) == pytest.approx(0.02 * 2**0.5)
+    assert typical_spread([]) == 0.0
