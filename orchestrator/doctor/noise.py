@@ -11,7 +11,7 @@ from orchestrator.doctor.aa_probe import Neighbour, Probe, measure
 from orchestrator.machine.host import MOST_FOREIGN, MOST_STEAL, Facts, host_facts, moment
 from orchestrator.plan.pairs import ALPHA, LOOKS
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR
-from orchestrator.stats.looks import Schedule, Stretch, make_schedule
+from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import Levels, judge, smallest_shown
 
@@ -250,7 +250,7 @@ def _smallest(estimate: Estimate, rounds: int) -> float:
     return smallest_shown(estimate.spread, rounds, _levels(rounds).differ)
 
 
-def _schedule() -> Schedule:
+def _schedule() -> LookSchedule:
     return make_schedule([Stretch(LOOKS)])
 
 

@@ -20,7 +20,7 @@ from orchestrator.model import (
     Watched,
 )
 from orchestrator.results.rundir import RunDir
-from orchestrator.stats.looks import Schedule, Stretch, make_schedule
+from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Endings:
         """The streams that were not even files."""
         return tuple(entry.what for entry in self.discarded if entry.stream)
 
-    def schedule(self, planned: tuple[int, ...]) -> Schedule:
+    def schedule(self, planned: tuple[int, ...]) -> LookSchedule:
         """Return the looks that judge this run: those planned, and one wherever something else ended its rounds."""
         ended_early = self.finished is not None and self.finished.how != ""
         return self._schedule(planned, self.rounds if ended_early else None)
@@ -61,7 +61,7 @@ class Endings:
         schedule = self._schedule(planned, self.rounds)
         return schedule.spent[-1] if self.rounds >= schedule.looks[-1] else 0.0
 
-    def _schedule(self, planned: tuple[int, ...], stopped: int | None) -> Schedule:
+    def _schedule(self, planned: tuple[int, ...], stopped: int | None) -> LookSchedule:
         looks, stretches = planned, []
         for rounds, more in self.extended:
             stretches.append(Stretch(looks, rounds))

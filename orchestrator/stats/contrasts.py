@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.model import ArmKey, ArmResult, Contrast, Metric, Pair, Plan
-from orchestrator.stats.drift import paired_drift
-from orchestrator.stats.looks import Schedule, Stretch, make_schedule
+from orchestrator.stats.drift import drift_of_ratio
+from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate, estimate
 from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
 from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge, seed_percent, smallest_shown
@@ -24,6 +24,8 @@ MOST_CALLED_DIFFERENT, DIFFERENCE_ERROR = 0.025, 0.023
 # Below this a call is mostly the two readings of the clock around it.
 SHORTEST_MS = 0.005
 TOO_SHORT = "its calls are too short to be timed one by one: let a call do more, and say how much with step.steps"
+
+MOST_LOG = 700.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def compare(
     plan: Plan,
     samples: Samples,
     arms: Sequence[ArmResult],
-    schedule: Schedule | None = None,
+    schedule: LookSchedule | None = None,
     beside: Beside | None = None,
     *,
     flip: bool = False,
@@ -80,7 +82,7 @@ def _measure(samples: Samples, pair: Pair) -> Measured | None:
     return Measured(found, max(baseline.keys() & candidate.keys())) if found else None
 
 
-def _error_of_each(schedule: Schedule, measured: Sequence[Measured | None]) -> float:
+def _error_of_each(schedule: LookSchedule, measured: Sequence[Measured | None]) -> float:
     """Return the error of all looks that each contrast may be judged by, as one of so many.
 
     By Benjamini and Hochberg, no larger share of those found different is due to chance. The same error gives the
@@ -112,7 +114,7 @@ def of_many(ps: Sequence[float]) -> list[float]:
 @dataclass(frozen=True)
 class _Judge:
     plan: Plan
-    schedule: Schedule
+    schedule: LookSchedule
     error_of_each: float
     beside: Beside
 
@@ -121,15 +123,15 @@ class _Judge:
         if rounds is None:
             # The arm's own words, so that a report tells them once.
             reason = missing.reason if missing else "fewer than two rounds were measured"
-            return _undecided(pair, reason)
+            return _without_interval(pair, reason)
         found = rounds.estimate
         second = hodges_lehmann(found.differences)
         contrast = replace(
-            _undecided(pair, f"{found.rounds} rounds are too few to tell"),
-            ratio=math.exp(found.theta),
+            _without_interval(pair, f"{found.rounds} rounds are too few to tell"),
+            ratio=_ratio(found.theta),
             rounds=found.rounds,
             seed_percent=seed_percent(found.theta),
-            second_ratio=math.exp(second),
+            second_ratio=_ratio(second),
         )
         if found.rounds >= self.schedule.fewest:
             contrast = self._judge(contrast, rounds)
@@ -143,8 +145,8 @@ class _Judge:
         judgement = judge(found, margin, levels)
         return replace(
             self._add_cpu(contrast, levels.differ),
-            ci_low=math.exp(found.theta - judgement.half_width),
-            ci_high=math.exp(found.theta + judgement.half_width),
+            ci_low=_ratio(found.theta - judgement.half_width),
+            ci_high=_ratio(found.theta + judgement.half_width),
             verdict=judgement.verdict,
             size=judgement.size,
             reason=self._reason(judgement, rounds, margin, levels),
@@ -156,7 +158,7 @@ class _Judge:
         if contrast.pair.metric != "steady" or found is None or found.rounds < self.schedule.fewest:
             return contrast
         width = found.half_width(level)
-        low, ratio, high = map(math.exp, (found.theta - width, found.theta, found.theta + width))
+        low, ratio, high = map(_ratio, (found.theta - width, found.theta, found.theta + width))
         return replace(contrast, cpu_ratio=ratio, cpu_low=low, cpu_high=high)
 
     def _levels(self, rounds: Measured, error: float) -> Levels:
@@ -193,14 +195,19 @@ class _Judge:
         if contrast.verdict == "inconclusive" or contrast.ratio is None:
             return ""
         baseline, candidate = (self.beside.rises.get(key, {}) for key in contrast.pair.arms)
-        drift = paired_drift(baseline, candidate)
+        drift = drift_of_ratio(baseline, candidate)
         bound = math.log1p(self._margin(contrast.pair)) * (1.0 if contrast.verdict == "same" else 0.5)
         if drift and abs(drift.rise) > abs(abs(math.log(contrast.ratio)) - bound):
             return f"the ratio has {drift}"
         return ""
 
 
-def _undecided(pair: Pair, reason: str) -> Contrast:
+def _ratio(log: float) -> float:
+    # Two rounds of a plan that nobody would make have intervals that no float holds.
+    return math.exp(min(log, MOST_LOG))
+
+
+def _without_interval(pair: Pair, reason: str) -> Contrast:
     return Contrast(
         pair=pair, ratio=None, ci_low=None, ci_high=None, rounds=0,
         verdict="inconclusive", reason=reason, mde=None, seed_percent=None,

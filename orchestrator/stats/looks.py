@@ -36,7 +36,7 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class LookSchedule:
     """The rounds after which a run is judged, and the share of the error spent by then."""
 
     looks: tuple[int, ...]
@@ -66,7 +66,7 @@ class Schedule:
         return tuple(of_error[index] for of_error in _levels_by_error(self))
 
 
-def make_schedule(stretches: Iterable[Stretch]) -> Schedule:
+def make_schedule(stretches: Iterable[Stretch]) -> LookSchedule:
     """Return the looks of a run: those planned, and one where rounds ended before they were decided."""
     looks: list[int] = []
     spent: list[float] = []
@@ -87,12 +87,12 @@ def make_schedule(stretches: Iterable[Stretch]) -> Schedule:
         begin, before = (looks[-1], spent[-1]) if looks else (0, 0.0)
     if not looks:
         # Too few rounds for any look: whatever there is would be the first.
-        return Schedule((FEWEST_ROUNDS,), (AT_A_STOP,))
-    return Schedule(tuple(looks), tuple(spent))
+        return LookSchedule((FEWEST_ROUNDS,), (AT_A_STOP,))
+    return LookSchedule(tuple(looks), tuple(spent))
 
 
 @cache
-def _levels_by_error(schedule: Schedule) -> tuple[tuple[float, ...], ...]:
+def _levels_by_error(schedule: LookSchedule) -> tuple[tuple[float, ...], ...]:
     return tuple(exact_levels(schedule.looks, [error * share for share in schedule.spent]) for error in ERRORS)
 
 

@@ -53,7 +53,7 @@ class Estimate:
     @property
     def trimmed(self) -> int:
         """The number of rounds that are left out at each end."""
-        return trimmed_of(self.rounds)
+        return count_trimmed(self.rounds)
 
     @property
     def freedom(self) -> int:
@@ -96,12 +96,12 @@ class Estimate:
         return quantile(1 - level / 2, self.freedom) * self.standard_error
 
 
-def trimmed_of(rounds: int) -> int:
+def count_trimmed(rounds: int) -> int:
     return int(TRIMMED * rounds) if rounds >= TRIM_FROM else 0
 
 
 def freedom_of(rounds: int) -> int:
-    return rounds - 2 * trimmed_of(rounds) - 1
+    return rounds - 2 * count_trimmed(rounds) - 1
 
 
 def estimate(baseline: dict[int, float], candidate: dict[int, float]) -> Estimate | None:

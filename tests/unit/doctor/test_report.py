@@ -15,8 +15,8 @@ QUIET_PAGE = """\
 tfcompare doctor
 A CPU, 8 of 8 CPUs · Linux 6.1 · load 0.9 · CPU pressure 0%
 A/A probe: 20 rounds in 30 s; 4.66 and 4.65 ms a call
-fine: at best, slowdowns show from 4.3% on in about 10 rounds, the default
-budget; from 7.7% in 4, from 4.7% in 20. What TensorFlow scatters by itself
+fine: at best, slowdowns show from 2.0% on in about 10 rounds, the default
+budget; from 7.7% in 4, from 1.0% in 20. What TensorFlow scatters by itself
 comes on top.
 
        finding  what was seen

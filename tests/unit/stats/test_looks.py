@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from orchestrator.stats.looks import FEWEST_ROUNDS, Schedule, Stretch, make_schedule
+from orchestrator.stats.looks import FEWEST_ROUNDS, LookSchedule, Stretch, make_schedule
 
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
 WHOLE = make_schedule([Stretch(LOOKS)])
@@ -22,7 +22,7 @@ STRETCHES = {
 }
 
 
-def called_different(schedule: Schedule, error: float, trials: int = 100_000) -> list[float]:
+def called_different(schedule: LookSchedule, error: float, trials: int = 100_000) -> list[float]:
     """The share of runs without any difference that are called different by each look, by simulation."""
     values = np.random.default_rng(20261122).normal(size=(trials, schedule.looks[-1]))
     alive, shares = np.ones(trials, bool), []
