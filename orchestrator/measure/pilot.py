@@ -26,6 +26,11 @@ def patient_cases(plan: Plan) -> frozenset[str]:
     return frozenset(label for pair in pairs if pair.metric == "steady" for label, _ in pair.arms)
 
 
+def cold_cases(plan: Plan) -> frozenset[str]:
+    """Return the cases whose building or first call is compared: a pilot opens them cold, and is no round of theirs."""
+    return frozenset(label for pair in plan.pairs if pair.metric in ("first", "build") for label, _ in pair.arms)
+
+
 def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may_count: bool) -> Visit:
     """Visit the cases of a group once, and set the effort of those arms that have none.
 

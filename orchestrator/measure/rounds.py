@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from orchestrator.measure import pacing
 from orchestrator.measure.budget import Budget
 from orchestrator.measure.pacing import Waiting
-from orchestrator.measure.pilot import calibrate_group, describe_rounds, patient_cases, typical_spread, visit_s
+from orchestrator.measure.pilot import (
+    calibrate_group,
+    cold_cases,
+    describe_rounds,
+    patient_cases,
+    typical_spread,
+    visit_s,
+)
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import RoundRange
@@ -42,6 +49,7 @@ class RoundLoop:
         self.budget = Budget(rounds.budget_s, time.monotonic() if started is None else started)
         self.postponed: frozenset[str] = frozenset()
         self.wanted = frozenset(arm.key for arm in self.plan.arms())
+        self.cold = cold_cases(self.plan)
 
     def measure(self) -> str:
         """Measure until the last look; return a sentence on why it ended early, or ''."""
@@ -95,7 +103,8 @@ class RoundLoop:
         visits: list[Visit] = []
         for group in groups:
             order = round_order(self._arms(group), self.rounds.seed, group[0].label, FIRST_ROUND)
-            visit = calibrate_group(self.visitor, group, order, may_count=number == FIRST_ROUND)
+            may_count = number == FIRST_ROUND and not self.cold.intersection(case.label for case in group)
+            visit = calibrate_group(self.visitor, group, order, may_count=may_count)
             if visit.timed:
                 self.budget.learn(group, visit_s(visit, self.progress.efforts))
                 visits.append(visit)

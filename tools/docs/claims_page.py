@@ -25,8 +25,8 @@ until it passes. Where the source gives a ratio, at least half of it on the log 
 because machines differ: of a published 10x, 3.16x. Where it gives only a direction, more than 5 %. `same` means within
 5 %, and `within 1.25x` where the source says `about`. A ratio is seen when its interval leaves out 1 and its estimate
 is at least so large; two arms are the same when the interval lies inside, and not the same when all of it lies outside.
-Looks, intervals and rounds are as in every run, with one look more, after three rounds. `--suite seed` measures for at
-most 19 minutes unless `--budget` says otherwise.
+Looks, intervals and rounds are as in every run. `--suite seed` measures for at most 19 minutes unless `--budget` says
+otherwise.
 
 ## A claim of your own
 

@@ -1,5 +1,6 @@
 """The pilot: what it fixes for every arm, and when it is the first round."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ from orchestrator.contract import PILOT_ROUND
 from orchestrator.machine.host import Meanwhile, Witness
 from orchestrator.measure.pilot import describe_rounds, typical_spread
 from orchestrator.measure.round_range import RoundRange
-from orchestrator.model import BESIDE, Calibrated, Ended, Load
+from orchestrator.model import BESIDE, Calibrated, Ended, Load, Metric
 from orchestrator.stats.calibrate import Pilot
 from tests.support.actors import Part, Play, Stage, play
 from tests.support.builders import MS, NEW, OLD, case, case_pair, plan, version_pair
@@ -78,6 +79,16 @@ def test_a_pilot_of_an_arm_that_needs_a_warm_up_does_not_count(tmp_path: Path):
     assert found["a", OLD].warmup == 0
     assert counting(played) == {False}
     assert {arm.rounds for arm in played.comparison.arms} == {2}
+
+
+@pytest.mark.parametrize(
+    ("metric", "counts"), [("steady", True), ("peak_rss", True), ("first", False), ("build", False)]
+)
+def test_a_pilot_is_no_round_where_the_first_opening_is_compared(tmp_path: Path, metric: Metric, counts: bool):
+    """It may find files and caches cold that every later round finds warm."""
+    pairs = (version_pair(A), replace(version_pair(A), metric=metric))
+    played = play(tmp_path, plan([A], pairs=pairs, looks=(3,)), Stage())
+    assert counting(played) == {counts}
 
 
 def test_a_pilot_that_was_disturbed_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
