@@ -12,6 +12,7 @@ from orchestrator.measure.resume import MoreOptions, extension, is_closed, open_
 from orchestrator.model import ArmKey, Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan
 from orchestrator.options import LONGEST_S
 from orchestrator.results.rundir import RunDir
+from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.terminal.durations import format_budget
 
 # For rounds that take longer than those before.
@@ -51,6 +52,8 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
         return ()
     looks = extension(MoreOptions(run=path), plan, past).looks
     rounds = next((look for look in looks if look >= past.rounds * WORTHWHILE), looks[-1]) - past.rounds
+    # What was postponed needs all of its first rounds.
+    rounds = max(rounds, FEWEST_ROUNDS - min(past.progress.rounds[case.label] for case in cases))
     budget = format_budget(min(rounds * round_s(comparison, entries, arms) * RESERVE, LONGEST_S))
     carried = [word for pair in flag_values(manifest.command, OF_ENVIRONMENTS) for word in pair]
     return "tfcompare", "run", "--more", str(path), "--budget", budget, *workloads_flag, *carried
