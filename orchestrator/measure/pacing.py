@@ -41,13 +41,25 @@ def choose(waiting: Sequence[Waiting], left_s: float, overtime_s: float = 0.0) -
     """Return which cases to visit in the time that is left.
 
     Cases that would not get enough rounds to be judged are left for later, the longest first: a few cases with a
-    verdict are worth more than many without. Those that were begun may take some overtime.
+    verdict are worth more than many without. Those that were begun may take some overtime. Where no case can get
+    enough, the time goes to rounds that count once there are more.
     """
+    ranked = sorted(enumerate(waiting), key=lambda entry: entry[1]._rank)
     chosen: set[int] = set()
-    for index, each in sorted(enumerate(waiting), key=lambda entry: entry[1]._rank):
+    needed_s = 0.0
+    for index, each in ranked:
         allowed_s = left_s + (overtime_s if each.is_short and not each.postponed else 0.0)
-        if each.needed_s <= allowed_s:
-            left_s -= each.needed_s
+        if needed_s + each.needed_s <= allowed_s:
+            needed_s += each.needed_s
+            chosen.add(index)
+    return frozenset(chosen) or _fill(ranked, left_s)
+
+
+def _fill(ranked: Iterable[tuple[int, Waiting]], left_s: float) -> frozenset[int]:
+    chosen: set[int] = set()
+    for index, each in ranked:
+        if each.visit_s <= left_s:
+            left_s -= each.visit_s
             chosen.add(index)
     return frozenset(chosen)
 

@@ -14,10 +14,16 @@ def test_what_is_needed_is_the_time_until_a_verdict_and_at_least_one_visit():
 
 
 @pytest.mark.parametrize(
-    ("left_s", "chosen"), [(3.9, set()), (4.0, {1}), (43.9, {1}), (44.0, {0, 1}), (1e9, {0, 1, 2})]
+    ("left_s", "chosen"), [(0.9, set()), (4.0, {1}), (43.9, {1}), (44.0, {0, 1}), (1e9, {0, 1, 2})]
 )
 def test_cases_get_all_rounds_to_a_verdict_or_none_the_quickest_first(left_s: float, chosen: set[int]):
     assert pacing.choose([Waiting(10.0, 0), Waiting(1.0, 0), Waiting(90.0, 0)], left_s) == chosen
+
+
+def test_where_no_case_can_be_judged_the_time_goes_to_rounds_that_count_later():
+    assert pacing.choose([Waiting(10.0, 0), Waiting(1.0, 0)], 3.9) == {1}
+    assert pacing.choose([Waiting(3.0, 1), Waiting(2.0, 0)], 5.5) == {0, 1}
+    assert pacing.choose([Waiting(3.0, 1)], 2.9) == set()
 
 
 def test_no_budget_chooses_all():
@@ -35,7 +41,7 @@ def test_what_was_begun_is_finished_before_others_get_more_rounds_and_those_befo
 
 def test_what_was_begun_may_take_overtime_and_nothing_else_may():
     for index, each in enumerate((Waiting(10.0, 2), Waiting(20.0, 5), Waiting(5.0, 0, postponed=True))):
-        assert pacing.choose([each], 19.0, overtime_s=1.0) == (set() if index else {0})
+        assert pacing.choose([each, Waiting(0.1, 5)], 19.0, overtime_s=1.0) == ({1} if index else {0})
     assert pacing.choose([Waiting(10.0, 2), Waiting(1.0, 5)], 19.0, overtime_s=1.0) == {0}
 
 

@@ -173,9 +173,10 @@ def test_a_real_run_is_continued_by_its_last_line(mine: Path, monkeypatch, capsy
     (mine / "chance.py").unlink()
     assert called(monkeypatch, *shlex.split(last[1].removeprefix("Next:  "))[1:]) == 0
     after = load_run("first run")
-    assert [(one.verdict, one.rounds < 6) for one in before.contrasts] == [("inconclusive", True)]
-    assert after.contrasts[0].rounds >= 10
-    assert not after.contrasts[0].exploratory
+    (earlier,), (later,) = before.contrasts, after.contrasts
+    assert earlier.verdict == "inconclusive"
+    assert later.rounds > earlier.rounds
+    assert not later.exploratory
 
 
 def test_a_quiet_run_says_nothing_of_it(mine: Path, monkeypatch, capsys):
