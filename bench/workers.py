@@ -40,6 +40,7 @@ BODIES: Mapping[str, Case] = {
     "train": TRAIN,
     "predict": Case("predict", (("call", "predict"), ("state", "compiled"), ("model", "tiny"))),
     "power": Case("power", (("style", "function"),)),
+    "eager": Case("power", (("style", "eager"),)),
 }
 # The largest upper limit that is expected where workers do not differ.
 WANTED = 0.007
