@@ -26,6 +26,9 @@ from orchestrator.plan.pairs import LOOKS
 from orchestrator.stats.contrasts import compare
 from tests.support.builders import NEW, OLD, arm, case, plan
 
+# Thousands of runs: not for the fast loop.
+pytestmark = pytest.mark.slow
+
 RECORDED = Path(__file__).resolve().parents[3] / "bench" / "recorded.json"
 CASE = case()
 PLAN = plan([CASE], looks=LOOKS)

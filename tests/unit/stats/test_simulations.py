@@ -22,6 +22,9 @@ from orchestrator.stats.drift import autocorrelation
 from orchestrator.stats.looks import Stretch, make_schedule
 from tests.support.builders import NEW, OLD, arm, case, plan
 
+# Thousands of runs: not for the fast loop.
+pytestmark = pytest.mark.slow
+
 Floats = NDArray[np.float64]
 # So many runs, each with the difference of two arms in every round.
 Noise = Callable[[np.random.Generator, int], Floats]
