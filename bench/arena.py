@@ -118,7 +118,7 @@ def run(
         workers.stop()
     finally:
         workers.kill()
-    # The end of a budget is a look of its own.
+    # The end of a budget is a look, too.
     directory.record(Finished(how=how, seconds=time.monotonic() - begun))
     comparison = judge_run(directory)
     if comparison.died:

@@ -6,7 +6,7 @@ from being one of many. Every body has as many windows, so that a quiet one does
 subtracted from an arm: what its worker adds to its times is an error that verdicts are seen to make.
 
 The rounds of the arms that do not differ are kept in recorded.json, for the tests to replay. Raw runs are stored until
-all are done; a bench that was interrupted goes on.
+all are done; run it again to continue an interrupted bench.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 A cell takes its noise from one recording. A night draws blocks of neighbouring rounds from all of a recording's arms at
 once: one arm is the version, one the reference, and one the reference's second measurement, which is the control arm.
-Which is which is drawn anew for each block, so that no arm's own mean has to be subtracted: an offset between arms that
+Each block draws which arm is which, so that no arm's own mean has to be subtracted: an offset between arms that
 do not differ is part of the noise. If only two arms were recorded, their difference, drawn three times from separate
 rounds, stands for three arms.
 Everything is scaled so that the nights of a screened series vary by a known amount. A share of that belongs to the

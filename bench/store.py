@@ -1,7 +1,7 @@
-"""What a long bench has measured so far, so that one that was interrupted goes on where it stopped.
+"""What a long bench has measured so far, so that an interrupted one can continue.
 
 Raw results stay in a directory of the bench below runs/bench. When the whole bench is done, it gets another name:
-the next bench begins anew, and the last one can still be looked at.
+the next bench measures everything again, and the last one is kept for a look.
 """
 
 import json

@@ -10,7 +10,7 @@ A short first run shows by how much forks of a worker differ at most. From that 
 the expected upper limit, without an effect, is small enough. Where forks turn out to differ by more, or where a run
 would be long, other generations of workers follow, each compared among themselves. What decides about another one is
 the spread of forks, never what workers differ by. All runs are stored, so one version or body can be measured alone,
-and a bench that was interrupted goes on.
+and an interrupted bench continues.
 """
 
 import argparse

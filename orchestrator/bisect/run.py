@@ -126,22 +126,21 @@ def again(directory: Path, question: Question | None = None, index_url: str | No
     refuse_strangers(directory)
     state = state_file.read(directory)
     if question is not None and question.with_index(None) != state.question:
-        raise UsageError(
-            f"{directory} holds a search that was asked otherwise; --resume {directory} goes on with that one"
-        )
+        raise UsageError(f"{directory} holds a search with other options; --resume {directory} continues it")
     if state.contract != contract.FINGERPRINT:
         raise UsageError(
             f"{directory} was measured under contract {state.contract}, this tfcompare has {contract.FINGERPRINT}; "
-            f"take tfcompare {state.tool}, or begin anew"
+            f"take tfcompare {state.tool}, or start a new search"
         )
     if state.sources != sources(state.question.run, state.case):
         raise UsageError(
-            f"the workload has changed since {directory} was begun; old and new times do not mix, so begin anew"
+            f"the workload has changed since {directory} was started; old and new times do not mix, so "
+            "start a new search"
         )
     if not is_here(state.host):
         raise UsageError(
-            f"{directory} was measured on another machine ({state.host.get('cpu')}): it goes on only there; begin anew "
-            "here"
+            f"{directory} was measured on another machine ({state.host.get('cpu')}): continue it there, or "
+            "start a new search here"
         )
     return state_file.once_more(replace(state, question=state.question.with_index(index_url)))
 

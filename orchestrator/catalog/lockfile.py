@@ -57,7 +57,7 @@ def _pins(path: Path, text: str) -> list[Pin]:
         if continues:
             continue
         if not pin.hashes:
-            raise UsageError(f"{path}, line {first_line}: {pin.name} has no hash, so any file would do; lock it anew")
+            raise UsageError(f"{path}, line {first_line}: {pin.name} has no hash, so any file would do; lock it again")
         pins.append(pin)
         pin = None
     return pins

@@ -114,7 +114,7 @@ def _query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
 def _endable() -> Iterator[None]:
     """Let signals end the process during a query.
 
-    Deep in a query, duckdb may ignore signals for hours, and its import turns an interrupt into an error of its own.
+    Deep in a query, duckdb may ignore signals for hours, and importing it turns an interrupt into an ImportError.
     Ending the process loses nothing.
     """
     if threading.current_thread() is not threading.main_thread():

@@ -20,10 +20,10 @@ BURST_S = 0.008
 # So that the clock's own readings do not fill a run's files; only calls of less than five microseconds, for which
 # there is no verdict, would need more.
 MOST_IN_BURST = 1600
-# A worker goes on with a burst that is too short by itself, up to so many calls.
+# A worker extends a burst that is too short, up to so many calls.
 MOST_BY_ITSELF = 50
 FEWEST_BURSTS, MOST_BURSTS = 8, 20
-# A call this long is a burst of its own, and bursts are as many as fit into this time, within these limits.
+# A call this long fills a burst alone. There are as many bursts as fit into this time, within these limits.
 SLOW_CALL_S, SLOW_BURSTS_S = 0.1, 1.0
 FEWEST_SLOW_BURSTS, MOST_SLOW_BURSTS = 3, 8
 # The spread of replicates around their arm that bursts are weighed against; a pilot of one replicate cannot tell it.

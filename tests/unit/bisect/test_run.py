@@ -225,7 +225,7 @@ def test_so_many_steps_and_no_more_are_taken_and_the_rest_is_left_open(unmade, t
 
 def test_a_folder_holds_one_search(unmade, tmp_path: Path):
     searched(tmp_path / "hunt", most=1)
-    with pytest.raises(UsageError, match="was asked otherwise"):
+    with pytest.raises(UsageError, match="with other options"):
         run.begin(replace(QUESTION, bad="2.2"), tmp_path / "hunt", Quiet())
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()

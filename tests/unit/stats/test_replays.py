@@ -13,7 +13,6 @@ are fixed.
 import json
 import math
 import random
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, stdev
@@ -21,10 +20,10 @@ from statistics import fmean, stdev
 import pytest
 from scipy import stats
 
-from orchestrator.model import Contrast
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.stats.contrasts import compare
 from tests.support.builders import NEW, OLD, arm, case, plan
+from tests.support.judged_runs import JudgedRun
 
 # Thousands of runs: not for the fast loop.
 pytestmark = pytest.mark.slow
@@ -37,19 +36,7 @@ REPLAYS = 10_000
 SEED = 7
 
 
-@dataclass(frozen=True)
-class Replayed:
-    slowdown: float
-    contrast: Contrast
-
-    @property
-    def covered(self) -> bool:
-        assert self.contrast.ci_low is not None
-        assert self.contrast.ci_high is not None
-        return self.contrast.ci_low <= 1 + self.slowdown <= self.contrast.ci_high
-
-
-def judge_by_looks(baseline: list[float], candidate: list[float], slowdown: float) -> Replayed:
+def judge_by_looks(baseline: list[float], candidate: list[float], slowdown: float) -> JudgedRun:
     for look in LOOKS:
         samples = {
             (CASE.label, OLD, "steady"): dict(enumerate(baseline[:look], 1)),
@@ -60,10 +47,10 @@ def judge_by_looks(baseline: list[float], candidate: list[float], slowdown: floa
         (contrast,) = compare(PLAN, samples, ARMS)
         if contrast.verdict != "inconclusive":
             break
-    return Replayed(slowdown, contrast)
+    return JudgedRun(slowdown, contrast)
 
 
-def replay(draw: random.Random, runs: list[list[list[float]]], slowdown: float) -> Replayed:
+def replay(draw: random.Random, runs: list[list[list[float]]], slowdown: float) -> JudgedRun:
     arms = draw.sample(draw.choice(runs), 2)
     drawn: tuple[list[float], list[float]] = ([], [])
     for _ in range(LOOKS[-1] // 2):
@@ -78,12 +65,12 @@ def recorded() -> list[list[list[float]]]:
     return [run["arms"] for run in json.loads(RECORDED.read_text())]
 
 
-def replays(slowdown: float, count: int) -> list[Replayed]:
+def replays(slowdown: float, count: int) -> list[JudgedRun]:
     runs, draw = recorded(), random.Random(SEED)
     return [replay(draw, runs, slowdown) for _ in range(count)]
 
 
-def bounds(found: list[Replayed], *verdicts: str) -> tuple[float, float]:
+def bounds(found: list[JudgedRun], *verdicts: str) -> tuple[float, float]:
     """The exact 95 % interval of the share of these verdicts."""
     count = sum(one.contrast.verdict in verdicts for one in found)
     interval = stats.binomtest(count, len(found)).proportion_ci(method="exact")
@@ -91,39 +78,39 @@ def bounds(found: list[Replayed], *verdicts: str) -> tuple[float, float]:
 
 
 @pytest.fixture(scope="module")
-def alike() -> list[Replayed]:
+def alike() -> list[JudgedRun]:
     return replays(0.0, REPLAYS)
 
 
 @pytest.fixture(scope="module")
-def at_the_margin() -> list[Replayed]:
+def at_the_margin() -> list[JudgedRun]:
     return replays(0.05, REPLAYS // 4)
 
 
 @pytest.fixture(scope="module")
-def beyond() -> list[Replayed]:
+def beyond() -> list[JudgedRun]:
     return replays(0.10, REPLAYS // 4)
 
 
-def test_arms_that_do_not_differ_are_told_apart_in_at_most_one_of_forty(alike: list[Replayed]) -> None:
+def test_arms_that_do_not_differ_are_told_apart_in_at_most_one_of_forty(alike: list[JudgedRun]) -> None:
     assert bounds(alike, "slower", "faster")[1] <= 0.025
 
 
-def test_a_slowdown_of_the_margin_is_hardly_ever_called_the_same(at_the_margin: list[Replayed]) -> None:
+def test_a_slowdown_of_the_margin_is_hardly_ever_called_the_same(at_the_margin: list[JudgedRun]) -> None:
     assert bounds(at_the_margin, "same")[1] <= 0.05
 
 
-def test_what_is_slower_is_never_called_faster(at_the_margin: list[Replayed], beyond: list[Replayed]) -> None:
+def test_what_is_slower_is_never_called_faster(at_the_margin: list[JudgedRun], beyond: list[JudgedRun]) -> None:
     assert bounds([*at_the_margin, *beyond], "faster")[0] == 0.0
 
 
-def test_twice_the_margin_is_found_and_never_the_same(beyond: list[Replayed]) -> None:
+def test_twice_the_margin_is_found_and_never_the_same(beyond: list[JudgedRun]) -> None:
     assert bounds(beyond, "slower")[0] >= 0.95
     assert bounds(beyond, "same")[1] <= 0.005
 
 
 def test_the_interval_holds_the_truth_at_whichever_look_it_stops(
-    alike: list[Replayed], at_the_margin: list[Replayed], beyond: list[Replayed]
+    alike: list[JudgedRun], at_the_margin: list[JudgedRun], beyond: list[JudgedRun]
 ) -> None:
     for found in (alike, at_the_margin, beyond):
         held = sum(one.covered for one in found)

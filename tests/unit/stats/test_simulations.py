@@ -7,7 +7,6 @@ than it keeps: the second half states by how much, so that nobody believes other
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from orchestrator.stats.contrasts import Beside, compare
 from orchestrator.stats.drift import autocorrelation
 from orchestrator.stats.looks import Stretch, make_schedule
 from tests.support.builders import NEW, OLD, arm, case, plan
+from tests.support.judged_runs import JudgedRun
 
 # Thousands of runs: not for the fast loop.
 pytestmark = pytest.mark.slow
@@ -36,20 +36,6 @@ SCHEDULE = make_schedule([Stretch(LOOKS)])
 ROUNDS = LOOKS[-1]
 SEED = 18
 ALIKE, SLOWED = 1500, 400
-
-
-@dataclass(frozen=True)
-class Simulated:
-    """The contrast with which a run ended, and the slowdown that it should have shown."""
-
-    slowdown: float
-    contrast: Contrast
-
-    @property
-    def covered(self) -> bool:
-        assert self.contrast.ci_low is not None
-        assert self.contrast.ci_high is not None
-        return self.contrast.ci_low <= 1 + self.slowdown <= self.contrast.ci_high
 
 
 def normal(spread: float) -> Noise:
@@ -138,9 +124,9 @@ def judge_by_looks(
     return contrast
 
 
-def simulate(noise: Noise, slowdown: float, runs: int) -> list[Simulated]:
+def simulate(noise: Noise, slowdown: float, runs: int) -> list[JudgedRun]:
     differences = noise(np.random.default_rng(SEED), runs) + math.log1p(slowdown)
-    return [Simulated(slowdown, judge_by_looks(of_run)) for of_run in differences.tolist()]
+    return [JudgedRun(slowdown, judge_by_looks(of_run)) for of_run in differences.tolist()]
 
 
 def bounds(hits: Sequence[bool]) -> tuple[float, float]:
@@ -149,26 +135,26 @@ def bounds(hits: Sequence[bool]) -> tuple[float, float]:
     return interval.low, interval.high
 
 
-def called(runs: Sequence[Simulated], *verdicts: str) -> tuple[float, float]:
+def called(runs: Sequence[JudgedRun], *verdicts: str) -> tuple[float, float]:
     return bounds([run.contrast.verdict in verdicts for run in runs])
 
 
-def covered(runs: Sequence[Simulated]) -> tuple[float, float]:
+def covered(runs: Sequence[JudgedRun]) -> tuple[float, float]:
     return bounds([run.covered for run in runs])
 
 
 @pytest.fixture(scope="module")
-def alike() -> dict[str, list[Simulated]]:
+def alike() -> dict[str, list[JudgedRun]]:
     return {name: simulate(noise, 0.0, ALIKE) for name, noise in INDEPENDENT.items()}
 
 
 @pytest.fixture(scope="module")
-def slowed() -> dict[str, list[Simulated]]:
+def slowed() -> dict[str, list[JudgedRun]]:
     """Runs with +5 % and, as many, with +10 %."""
     return {name: simulate(noise, 0.05, SLOWED) + simulate(noise, 0.10, SLOWED) for name, noise in INDEPENDENT.items()}
 
 
-def of_slowdown(runs: Sequence[Simulated], slowdown: float) -> list[Simulated]:
+def of_slowdown(runs: Sequence[JudgedRun], slowdown: float) -> list[JudgedRun]:
     return [run for run in runs if run.slowdown == slowdown]
 
 
@@ -236,7 +222,7 @@ def test_a_drift_of_the_ratio_inside_replicates_refuses_a_verdict_that_it_could_
 
 
 @pytest.fixture(scope="module")
-def resembling() -> dict[float, list[Simulated]]:
+def resembling() -> dict[float, list[JudgedRun]]:
     """Equal arms, by the correlation of a round with the one before it."""
     return {correlation: simulate(following(0.03, correlation), 0.0, ALIKE) for correlation in (0.3, 0.6)}
 
