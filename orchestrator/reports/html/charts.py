@@ -18,7 +18,7 @@ TREND_PX = 240
 # Between rows that hold a cloud of points.
 GAP = 0.25
 VERDICTS = ("slower", "faster", "slightly slower", "slightly faster", "same", "inconclusive")
-SHAPES = ("triangle-up", "triangle-down", "wedge", "stroke", "square", "circle")
+SHAPES = ("triangle-up", "triangle-down", "diamond", "cross", "square", "circle")
 PHASES = ("build", "first", "second", "steady")
 PHASE_SHAPES = ("square", "diamond", "triangle-right", "circle")
 
