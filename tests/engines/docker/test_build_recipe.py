@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from itertools import takewhile
 from pathlib import Path
 
 import docker
@@ -78,8 +79,8 @@ def test_another_lock_keeps_the_environment_below_it(
         layers = [client.images.get(one.identity).attrs["RootFS"]["Layers"] for one in (first, second)]
         assert first.identity != second.identity
         # The base's own layers, the two locks of the installer, and the environment with it.
-        shared = [one for one, other in zip(*layers, strict=True) if one == other]
-        assert shared == layers[0][: len(shared)]
+        # Layers above the first one that differs do not count: two installations in one second are equal to the byte.
+        shared = list(takewhile(lambda pair: pair[0] == pair[1], zip(*layers, strict=True)))
         base = client.images.get(first.details["base"]).attrs["RootFS"]["Layers"]
         assert len(shared) == len(base) + 2
         steps = (tmp_path / "second").read_text().partition("COPY lock.txt")
