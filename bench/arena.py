@@ -79,10 +79,11 @@ def run(
     budget_s: float | None = None,
     isolated: Collection[str] = (),
     efforts: Mapping[ArmKey, Effort] | None = None,
+    keep_workers: bool = False,
 ) -> Comparison:
     """Measure a whole run into a new folder, with the first arm as the baseline; an arm that dies is an error.
 
-    Arms whose effort is given need no pilot.
+    Arms whose effort is given need no pilot. Each round has new workers, unless they are to be kept.
     """
     workloads = all_workloads(WORKLOADS)
     plan = Plan(
@@ -114,7 +115,9 @@ def run(
     try:
         workers.start_all()
         begun = time.monotonic()
-        how = RoundLoop(prepared, workers, Quiet(), first_rounds(plan), Progress(dict(efforts or {}))).measure()
+        progress = Progress(dict(efforts or {}))
+        rounds = first_rounds(plan)
+        how = RoundLoop(prepared, workers, Quiet(), rounds, progress, keep_workers=keep_workers).measure()
         workers.stop()
     finally:
         workers.kill()

@@ -1,8 +1,8 @@
-"""`python -m bench.workers`: whether the luck of a worker is an error that no interval sees.
+"""`python -m bench.workers`: by how much workers of one version differ, beyond what their forks explain.
 
-A run has one worker a version, and all its replicates are forks of that worker: its address layout and its hashes are
-those of all. Here the arms of a run are workers of one version, each with its own layout and its own seed of hashes. In
-every round each of them opens a fork, one after another in random order, every second round in the opposite one, and
+All replicates of a round that belong to one version are forks of one worker: its address layout and its hashes are
+those of all. Here the arms of a run are workers of one version that live as long as the run, each with its own layout
+and its own seed of hashes. In every round each of them opens a fork, one after another in random order, every second round in the opposite one, and
 their bursts take turns: all that the product does with versions. What hits a whole round hits all workers, so rounds
 are blocks. If workers differ by more than their forks explain, the variance of their means is larger than it should be.
 
@@ -193,7 +193,7 @@ def measure(
         }
         case = BODIES[body]
         given = {ArmKey(case.label, name): efforts[name] for name in names if name in efforts}
-        arena.run(arms, [case], folder=path, seed=SEED + generation, looks=(rounds,), efforts=given)
+        arena.run(arms, [case], folder=path, seed=SEED + generation, looks=(rounds,), efforts=given, keep_workers=True)
 
 
 def equal_efforts(path: Path) -> dict[str, Effort]:

@@ -106,17 +106,23 @@ def _values(path: Path, name: str, values: Any) -> tuple[str, ...]:
     return tuple(values)
 
 
+# What the starts of a version's workers may take, on top of what its arms may take.
+VERSION_BUDGET_S = 12.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """A named list of cases, and how long measuring each arm may take unless the user says otherwise."""
+    """A named list of cases, and how long a run of each arm may take unless the user says otherwise."""
 
     name: str
     summary: str
     cases: tuple[str, ...]
     arm_budget_s: float | None
 
-    def budget_s(self, arms: int) -> float | None:
-        return None if self.arm_budget_s is None else self.arm_budget_s * arms
+    def budget_s(self, cases: int, versions: int) -> float | None:
+        if self.arm_budget_s is None:
+            return None
+        return self.arm_budget_s * cases * versions + VERSION_BUDGET_S * versions
 
 
 def suite(name: str) -> Suite:

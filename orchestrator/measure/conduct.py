@@ -46,7 +46,7 @@ def measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, vie
     try:
         for version in run.environments:
             view.preparing(version, "starting its worker")
-        ready = workers.start_all()
+        ready = workers.start_all(rounds.first_round)
         begun = time.monotonic()
         manifest = directory.read_manifest()
         facts = {version: answer.facts for version, answer in ready.items()}

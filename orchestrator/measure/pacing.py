@@ -1,5 +1,6 @@
-"""What a budget allows: which cases a round visits, and whether a disturbed visit is repeated. Pure."""
+"""What a round is: which cases it visits, how often, and whether a disturbed visit is repeated. Pure."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -8,16 +9,19 @@ from orchestrator.stats.looks import FEWEST_ROUNDS
 
 # Share of the rounds of a case until then: a machine that is never quiet must be measured as it is.
 MOST_REDONE = 0.2
+# By how much replicates of a worker vary, as a multiple of what workers vary by, squared. Measured were 10 to 100 and
+# more (docs/benchmarks.md); a small figure keeps rounds short, and there are seldom too many of them.
+REPLICATES_VARY, MOST_VISITS = 2.0, 6
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Cases that are measured together: the seconds that a visit of them takes, and the rounds that they have.
+    """Cases that are measured together: the seconds that they take of a round, and the rounds that they have.
 
     They may have been postponed before.
     """
 
-    visit_s: float
+    round_s: float
     rounds: int
     postponed: bool = False
 
@@ -27,9 +31,14 @@ class Waiting:
         return self.rounds < FEWEST_ROUNDS
 
     @property
+    def missing(self) -> int:
+        """The rounds until these cases can be judged, and at least one more."""
+        return max(FEWEST_ROUNDS - self.rounds, 1)
+
+    @property
     def needed_s(self) -> float:
-        """The time until these cases can be judged, and at least that of one more visit."""
-        return self.visit_s * max(FEWEST_ROUNDS - self.rounds, 1)
+        """The time that these missing rounds take."""
+        return self.round_s * self.missing
 
     @property
     def _rank(self) -> tuple[bool, bool, float]:
@@ -37,36 +46,48 @@ class Waiting:
         return self.postponed, not self.is_short, self.needed_s
 
 
-def choose(waiting: Sequence[Waiting], left_s: float, overtime_s: float = 0.0) -> frozenset[int]:
-    """Return which cases to visit in the time that is left.
+def visits_per_round(start_s: float, visits_s: float) -> int:
+    """Return how often a round visits its cases, with workers whose start takes this long.
 
-    Cases that would not get enough rounds to be judged are left for later, the longest first: a few cases with a
-    verdict are worth more than many without. Those that were begun may take some overtime. Where no case can get
-    enough, the time goes to rounds that count once there are more.
+    This is the number with which the mean of all rounds varies least for the time that they take (Kalibera and Jones).
     """
-    ranked = sorted(enumerate(waiting), key=lambda entry: entry[1]._rank)
+    if visits_s <= 0:
+        return 1
+    return min(max(round(math.sqrt(REPLICATES_VARY * start_s / visits_s)), 1), MOST_VISITS)
+
+
+def choose(waiting: Sequence[Waiting], left_s: float, overtime_s: float = 0.0, start_s: float = 0.0) -> frozenset[int]:
+    """Return which cases get enough rounds in the time that is left, if every round begins with a start of its workers.
+
+    The others are left for later, the longest first: a few cases with a verdict are worth more than many without.
+    Those that were begun may take some overtime.
+    """
     chosen: set[int] = set()
-    needed_s = 0.0
-    for index, each in ranked:
+    needed_s, rounds = 0.0, 0
+    for index, each in _by_rank(waiting):
         allowed_s = left_s + (overtime_s if each.is_short and not each.postponed else 0.0)
-        if needed_s + each.needed_s <= allowed_s:
-            needed_s += each.needed_s
-            chosen.add(index)
-    return frozenset(chosen) or _fill(ranked, left_s)
-
-
-def _fill(ranked: Iterable[tuple[int, Waiting]], left_s: float) -> frozenset[int]:
-    chosen: set[int] = set()
-    for index, each in ranked:
-        if each.visit_s <= left_s:
-            left_s -= each.visit_s
+        starts = max(rounds, each.missing)
+        if needed_s + each.needed_s + starts * start_s <= allowed_s:
+            needed_s, rounds = needed_s + each.needed_s, starts
             chosen.add(index)
     return frozenset(chosen)
 
 
-def rounds_that_fit(waiting: Iterable[Waiting], left_s: float) -> int:
-    """Return how many more rounds of all these cases fit into the time that is left."""
-    round_s = sum(each.visit_s for each in waiting)
+def fill(waiting: Sequence[Waiting], left_s: float) -> frozenset[int]:
+    """Return the cases to visit where none can get enough rounds: these count once there are more."""
+    chosen: set[int] = set()
+    for index, each in _by_rank(waiting):
+        if each.round_s <= left_s:
+            left_s -= each.round_s
+            chosen.add(index)
+    return frozenset(chosen)
+
+
+def _by_rank(waiting: Sequence[Waiting]) -> list[tuple[int, Waiting]]:
+    return sorted(enumerate(waiting), key=lambda entry: entry[1]._rank)
+
+
+def rounds_that_fit(round_s: float, left_s: float) -> int:
     return max(int(left_s / round_s), 0) if round_s > 0 else 0
 
 

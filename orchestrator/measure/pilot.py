@@ -64,10 +64,10 @@ def visit_s(visit: Visit, efforts: Mapping[ArmKey, calibrate.Effort]) -> float:
     return sum(calibrate.visit_s(timed.pilot, efforts[arm.key]) for arm, timed in visit.timed.items())
 
 
-def typical_spread(visits: Sequence[Visit]) -> float:
+def typical_spread(visits: Sequence[Visit], per_round: int) -> float:
     """Estimate by how much the ratio of two arms will differ from round to round, from the bursts of their pilots."""
     spreads = [
-        math.sqrt(2 * (BETWEEN_ROUNDS**2 + calibrate.error_of_bursts(timed.pilot) ** 2))
+        math.sqrt(2 * (BETWEEN_ROUNDS**2 + calibrate.error_of_bursts(timed.pilot) ** 2 / per_round))
         for visit in visits
         for timed in visit.timed.values()
     ]

@@ -1,4 +1,4 @@
-"""The measurement: a pilot that calibrates, then rounds in which all arms of a case run side by side."""
+"""The measurement: a pilot that calibrates, then rounds with new workers, in which a case's arms run side by side."""
 
 import random
 import time
@@ -37,6 +37,7 @@ class RoundLoop:
         rounds: RoundRange,
         progress: Progress | None = None,
         started: float | None = None,
+        keep_workers: bool = False,
     ) -> None:
         self.plan = prepared.plan
         self.run = prepared.directory
@@ -44,6 +45,7 @@ class RoundLoop:
         self.workers = workers
         self.view = view
         self.rounds = rounds
+        self.keep_workers = keep_workers
         self.progress = progress or Progress()
         self.visitor = Visitor(prepared, workers, view, self.progress, patient_cases(prepared.plan))
         self.budget = Budget(rounds.budget_s, time.monotonic() if started is None else started)
@@ -60,10 +62,10 @@ class RoundLoop:
             open_cases = [case for case in open_cases if self._alive(case)]
             if not open_cases:
                 return ""
-            groups = self._choose(open_cases, number)
+            groups, visits = self._choose(open_cases, number)
             if not groups:
                 return self._end(open_cases, f"after {_count(self._rounds_before(number))}")
-            if self._round(groups, number):
+            if self._round(groups, number, visits):
                 return self._end(open_cases, f"during round {number}")
             if number in self.rounds.looks:
                 open_cases = find_undecided(judge_run(self.run, at_look=True), open_cases, self._is_closed)
@@ -121,10 +123,12 @@ class RoundLoop:
         """Say, now that the length of a round is known, what the budget is good for."""
         if self.rounds.budget_s is None or not cases:
             return
-        waiting = [self._waiting(group) for group in self._groups(cases)]
-        round_s = sum(each.visit_s for each in waiting)
-        fit = min(each.rounds for each in waiting) + pacing.rounds_that_fit(waiting, self.budget.left_s)
-        self.view.say(describe_rounds(self.rounds, fit, round_s, typical_spread(visits), self.plan.margin))
+        groups = self._groups(cases)
+        count = self._visits_per_round(groups)
+        waiting = [self._waiting(group, count) for group in groups]
+        round_s = sum(each.round_s for each in waiting) + self._start_s
+        fit = min(each.rounds for each in waiting) + pacing.rounds_that_fit(round_s, self.budget.left_s)
+        self.view.say(describe_rounds(self.rounds, fit, round_s, typical_spread(visits, count), self.plan.margin))
 
     def _groups(self, cases: Sequence[Case]) -> Sequence[Group]:
         """Group the cases that are compared with each other.
@@ -135,23 +139,38 @@ class RoundLoop:
             return [(case,) for case in cases]
         return group_linked(cases, self.plan.pairs)
 
-    def _waiting(self, group: Group) -> Waiting:
+    @property
+    def _start_s(self) -> float:
+        """The seconds that the workers of a round take to start, if each round has new ones."""
+        return 0.0 if self.keep_workers else self.workers.start_s
+
+    def _visits_per_round(self, groups: Iterable[Group]) -> int:
+        return pacing.visits_per_round(self._start_s, self.budget.estimate_s(groups))
+
+    def _waiting(self, group: Group, visits: int = 1) -> Waiting:
         rounds = min(self.progress.rounds[case.label] for case in group)
         postponed = any(case.label in self.postponed for case in group)
-        return Waiting(self.budget.estimate_s([group]), rounds, postponed)
+        return Waiting(visits * self.budget.estimate_s([group]), rounds, postponed)
 
-    def _choose(self, cases: Sequence[Case], number: int) -> list[Group]:
-        """Return the groups that the next round visits: all, or those that the budget lets come to a verdict."""
+    def _choose(self, cases: Sequence[Case], number: int) -> tuple[list[Group], int]:
+        """Return the groups that the next round visits, and how often.
+
+        These are all groups, or those that the budget lets come to a verdict. More of them do so with single visits.
+        """
         groups = self._groups(cases)
-        waiting = [self._waiting(group) for group in groups]
         overtime_s = 0.0 if number == self.rounds.first_round else self.budget.overtime_s
-        chosen = pacing.choose(waiting, self.budget.left_s, overtime_s)
+        for visits in dict.fromkeys((self._visits_per_round(groups), 1)):
+            waiting = [self._waiting(group, visits) for group in groups]
+            enough = pacing.choose(waiting, self.budget.left_s, overtime_s, self._start_s)
+            if len(enough) == len(groups):
+                break
+        chosen = enough or pacing.fill(waiting, self.budget.left_s - self._start_s)
         left_out = [index for index, each in enumerate(waiting) if each.is_short and index not in chosen]
         self._postpone(case.label for index in left_out for case in groups[index])
         if chosen and not any(each.is_short for each in waiting):
             # Which of them the last round leaves out is left to chance.
-            return list(groups)
-        return [groups[index] for index in sorted(chosen)]
+            return list(groups), visits
+        return [groups[index] for index in sorted(chosen)], visits
 
     def _postpone(self, cases: Iterable[str]) -> None:
         """Journal and say which cases are left for later, if others than before."""
@@ -163,8 +182,8 @@ class RoundLoop:
             )
         self.postponed = labels
 
-    def _round(self, groups: Sequence[Group], number: int) -> int:
-        """Visit the groups in random order; return how many of them the budget leaves out."""
+    def _round(self, groups: Sequence[Group], number: int, visits: int) -> int:
+        """Visit the groups in random order, with new workers; return how many of them the budget leaves out."""
         if number == FIRST_ROUND:
             # The pilot of the others was their first round.
             groups = [group for group in groups if not any(self.progress.rounds[case.label] for case in group)]
@@ -172,28 +191,32 @@ class RoundLoop:
         if not groups:
             return 0
         begun_s = self.budget.passed_s
-        order = random.Random(f"{self.rounds.seed}/{number}").sample(groups, len(groups))
-        left_out = 0
-        for position, group in enumerate(order):
-            if self.budget.fits(group):
-                self._visit_quietly(order, position, number)
-            else:
-                left_out += 1
-        last = self.rounds.looks[-1]
+        if number > self.rounds.first_round and not self.keep_workers:
+            self.workers.renew({arm.version for group in groups for arm in self._arms(group)}, number)
+        draw = random.Random(f"{self.rounds.seed}/{number}")
+        order, left_out = draw.sample(groups, len(groups)), 0
+        for visit in range(visits):
+            for position, group in enumerate(order):
+                if self.budget.fits(group):
+                    self._visit_quietly(order, position, number, visit)
+                elif visit == 0:
+                    left_out += 1
+            order = draw.sample(order, len(order))
+        last, round_s = self.rounds.looks[-1], visits * self.budget.estimate_s(order) + self._start_s
         # An upper limit: cases leave the rotation as their verdicts come in.
-        ahead_s = min((last - number) * self.budget.estimate_s(order), self.budget.left_s)
+        ahead_s = min((last - number) * round_s, self.budget.left_s)
         cases = sum(map(len, order))
         self.view.round_done(number, last, cases, self.budget.passed_s - begun_s, ahead_s)
         return left_out
 
-    def _visit_quietly(self, order: Sequence[Group], position: int, number: int) -> None:
+    def _visit_quietly(self, order: Sequence[Group], position: int, number: int, turn: int) -> None:
         """Visit cases that are compared with each other, and repeat the visit if something disturbed it.
 
         A repeat covers all arms, whatever the times were.
         """
         group = order[position]
-        visit = self._visit(group, number)
-        self.progress.rounds.update(case.label for case in group)
+        visit = self._visit(group, number, turn)
+        self.progress.rounds.update(case.label for case in group if turn == 0)
         if not visit.cause:
             return
         again = self._may_repeat(order, position, number)
@@ -201,18 +224,18 @@ class RoundLoop:
             self.run.record(visit.describe_disturbance(case, number, redone=again))
             self.progress.redone[case.label] += again
         if again:
-            self._visit(group, number)
+            self._visit(group, number, turn)
 
     def _may_repeat(self, order: Sequence[Group], position: int, number: int) -> bool:
         waiting = [self._waiting(group) for group in order]
         repeated = [self.progress.redone[case.label] for case in order[position]]
         return pacing.within_share(repeated, number) and pacing.may_repeat(
-            waiting[position].visit_s, waiting[: position + 1], waiting[position + 1 :], self.budget.left_s
+            waiting[position].round_s, waiting[: position + 1], waiting[position + 1 :], self.budget.left_s
         )
 
-    def _visit(self, group: Group, number: int) -> Visit:
+    def _visit(self, group: Group, number: int, turn: int) -> Visit:
         arms = list(filter(self._has_effort, self._arms(group)))
-        order = round_order(arms, self.rounds.seed, group[0].label, number)
+        order = round_order(arms, self.rounds.seed, group[0].label, number + turn)
         visit = self.visitor.visit(order, number, self.progress.efforts)
         if len(visit.timed) == len(order):
             # Otherwise it took the time of a death, or of another worker's start.

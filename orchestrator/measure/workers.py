@@ -1,6 +1,7 @@
-"""The workers of a run: one resident worker per version, restarted if it dies, or a fresh one per replicate."""
+"""The workers of a run: one resident worker per version, new in every round, or a fresh one per replicate."""
 
 import os
+import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from orchestrator.files import read_last_line
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.model import Lost, number_of
+from orchestrator.results.comparison import FIRST_ROUND
 from orchestrator.results.streams import Stream
 
 START_TIMEOUT_S = 180.0
@@ -20,6 +22,8 @@ START_TIMEOUT_S = 180.0
 SLOW_START_TIMEOUT_S = 7200.0
 # A version whose worker dies this often is not measured any further: its machine or its TensorFlow is broken.
 MOST_DEATHS = 3
+# Python takes seeds of its hashes below this.
+HASH_SEEDS = 2**32
 # The usual few versions all start at once.
 FEWEST_STARTING = 4
 
@@ -46,6 +50,9 @@ class Workers:
         self._fitting = run.fitting
         if isolated is None:
             isolated = () if run.plan.isolation == "fork" else run.environments
+        self._round = FIRST_ROUND
+        # What the last start of the resident workers took.
+        self.start_s = 0.0
         parts = run.directory.parts()
         self._slots = {
             version: WorkerSlot(environment, parts[version], isolated=version in isolated)
@@ -71,15 +78,37 @@ class Workers:
         if self._slots[version].isolated:
             self._leave(self._slots[version])
 
-    def start_all(self) -> dict[str, Ready]:
-        """Start every worker and return those that are ready; a failed start costs only its own version."""
-        if self._plan.exclusive:
-            return self._start_in_turn()
+    def start_all(self, number: int = FIRST_ROUND) -> dict[str, Ready]:
+        """Start every worker for this round and return those that are ready.
+
+        A failed start costs only its own version.
+        """
+        self._round = number
+        return self._start_in_turn() if self._plan.exclusive else self._start_together(self._slots, self._start)
+
+    def renew(self, versions: Collection[str], number: int) -> None:
+        """Replace the resident workers of these versions for this round.
+
+        A worker's address layout and its order of hashes are luck that all its replicates share. With new workers in
+        every round, the differences between rounds have that luck in them, and so do intervals.
+        """
+        self._round = number
+        resident = [version for version in self.versions() if version in versions and not self._slots[version].isolated]
+        self._start_together(resident, self._replace)
+
+    def _replace(self, version: str) -> Ready | None:
+        self._leave(self._slots[version])
+        return self._start(version)
+
+    def _start_together(self, versions: Collection[str], start: Callable[[str], Ready | None]) -> dict[str, Ready]:
+        begun = time.monotonic()
         # An executor, whose end an interrupt waits for: a worker that is half started could not be ended. So many at
         # once that each imports TensorFlow within its deadline, whatever the number of versions.
         usable = len(self._plan.cpus or os.sched_getaffinity(0))
-        with ThreadPoolExecutor(min(len(self._slots), max(FEWEST_STARTING, usable)) or 1) as pool:
-            started = dict(zip(self._slots, pool.map(self._start, self._slots), strict=True))
+        with ThreadPoolExecutor(min(len(versions), max(FEWEST_STARTING, usable)) or 1) as pool:
+            started = dict(zip(versions, pool.map(start, versions), strict=True))
+        if not all(self._slots[version].isolated for version in versions):
+            self.start_s = time.monotonic() - begun
         return {version: ready for version, ready in started.items() if ready}
 
     def _start_in_turn(self) -> dict[str, Ready]:
@@ -100,7 +129,7 @@ class Workers:
             results=self._run.create_results_directory(version, slot.parts),
             log=self._run.logs / f"worker-{version}.log",
             own_workloads=self._own,
-            seed=self._plan.seed,
+            seed=(self._plan.seed + self._round - FIRST_ROUND) % HASH_SEEDS,
             large=self._plan.large,
         )
         client = None
@@ -116,7 +145,7 @@ class Workers:
                 results=started.results,
                 timeout_s=START_TIMEOUT_S,
             )
-            if self._plan.device == "gpu":
+            if self._plan.device == "gpu" and not slot.started:
                 self._require_gpu(client)
         except (WorkerDied, EnvironmentFailed) as error:
             if client:
@@ -134,12 +163,9 @@ class Workers:
         return ready
 
     def _not_started(self, version: str, reason: str) -> None:
-        """Handle a failed start.
-
-        With one worker per replicate, a version that has started before loses only that replicate.
-        """
+        """Handle a failed start: a version that has started before loses only the replicates of that worker."""
         slot = self._slots[version]
-        if slot.isolated and slot.started:
+        if slot.started:
             slot.deaths += 1
             if slot.deaths < MOST_DEATHS:
                 self._say(f"{version}: a worker did not start: {reason}")

@@ -153,7 +153,7 @@ def _of_suite(options: RunOptions, workloads: dict[str, Workload], fewest: int) 
     numbers = tuple(version.number for version in versions)
     if options.control:
         numbers = (numbers[0], control_of(numbers[0]), *numbers[1:])
-    budget_s = suite.budget_s(len(cases) * len(numbers))
+    budget_s = suite.budget_s(len(cases), len(numbers))
     return Selection(versions, numbers, cases, plan_pairs(cases, numbers, workloads), budget_s)
 
 

@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import fmean, median
 
 import pyarrow as pa
 
@@ -134,8 +134,8 @@ def _compare(
 ) -> tuple[Contrast, ...]:
     of_arms = _samples(plan, by_arm)
     beside = Beside(
-        rises={key: {each.round: each.rise for each in of_arm} for key, of_arm in by_arm.items()},
-        cpu={key: {each.round: math.log(max(each.cpu_ns, 1.0)) for each in of_arm} for key, of_arm in by_arm.items()},
+        rises={key: _by_round(of_arm, lambda each: each.rise) for key, of_arm in by_arm.items()},
+        cpu={key: _by_round(of_arm, _log_of(lambda each: each.cpu_ns)) for key, of_arm in by_arm.items()},
     )
     contrasts = compare(plan, of_arms, arms, endings.schedule(plan.looks), beside, flip=flip)
     return tuple(
@@ -175,10 +175,22 @@ def _by_arm(replicates: Iterable[Replicate]) -> dict[ArmKey, list[Replicate]]:
 def _samples(plan: Plan, by_arm: Mapping[ArmKey, Sequence[Replicate]]) -> Samples:
     metrics = {pair.metric for pair in plan.pairs}
     return {
-        (*name, metric): {replicate.round: math.log(max(METRICS[metric](replicate), 1.0)) for replicate in of_arm}
+        (*name, metric): _by_round(of_arm, _log_of(METRICS[metric]))
         for name, of_arm in by_arm.items()
         for metric in metrics
     }
+
+
+def _log_of(figure: Callable[[Replicate], float]) -> Callable[[Replicate], float]:
+    return lambda replicate: math.log(max(figure(replicate), 1.0))
+
+
+def _by_round(replicates: Iterable[Replicate], figure: Callable[[Replicate], float]) -> dict[int, float]:
+    """Return the mean of a figure in each round; replicates of one round share a worker, and count once."""
+    figures: dict[int, list[float]] = defaultdict(list)
+    for replicate in replicates:
+        figures[replicate.round].append(figure(replicate))
+    return {number: fmean(of_round) for number, of_round in figures.items()}
 
 
 def _mark_exploratory(contrast: Contrast, samples: Samples, first: int | None) -> Contrast:
@@ -191,7 +203,7 @@ def _mark_exploratory(contrast: Contrast, samples: Samples, first: int | None) -
 def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicate], endings: Endings) -> ArmResult:
     """Return what came of an arm; one that has no round yet shows the times of its pilot."""
     case, version = arm
-    rounds = len(replicates)
+    rounds = len({replicate.round for replicate in replicates})
     replicates = replicates or pilots
     if arm.key in endings.refused:
         return ArmResult(case=case, version=version, outcome="refused", reason=endings.refused[arm.key])

@@ -71,6 +71,8 @@ class Stage:
     workload_directories: list[Path | None] = field(default_factory=list)
     # The seed that each worker was given.
     seeds: list[int] = field(default_factory=list)
+    # Called when a worker starts, with its version; it may raise EnvironmentFailed.
+    on_start: Callable[[str], None] = lambda version: None
 
     def visits(self) -> list[str]:
         """The log with one line a visit: `round case: open:version ...`."""
@@ -188,6 +190,7 @@ class Dressing:
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
         if self.facts.version in self.stage.broken:
             raise EnvironmentFailed("does not start", version=self.facts.version)
+        self.stage.on_start(self.facts.version)
         self.stage.workload_directories.append(paths.own_workloads)
         self.stage.seeds.append(paths.seed)
         return Started(Actor(self.stage, self.facts.version, stream), ("/suite",), str(stream))

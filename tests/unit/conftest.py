@@ -1,11 +1,18 @@
 """Machines with stand-ins for the schedulers, and the commands called on them."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
 from tests.support.commands import called
 from tests.support.stand_ins import CRONTAB, SYSTEMCTL, Machine
+
+
+@pytest.fixture(autouse=True)
+def workers_start_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a start of workers take no time, so that the number of visits in a round is always 1."""
+    monkeypatch.setattr("orchestrator.measure.workers.time", SimpleNamespace(monotonic=lambda: 0.0))
 
 
 @pytest.fixture

@@ -10,6 +10,6 @@ from tests.support.clock import Clock
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in ("budget", "rounds", "visit"):
+    for module in ("budget", "rounds", "visit", "workers"):
         monkeypatch.setattr(f"orchestrator.measure.{module}.time", SimpleNamespace(monotonic=lambda: made.now))
     return made

@@ -21,9 +21,13 @@ def test_cases_get_all_rounds_to_a_verdict_or_none_the_quickest_first(left_s: fl
 
 
 def test_where_no_case_can_be_judged_the_time_goes_to_rounds_that_count_later():
-    assert pacing.choose([Waiting(10.0, 0), Waiting(1.0, 0)], 3.9) == {1}
-    assert pacing.choose([Waiting(3.0, 1), Waiting(2.0, 0)], 5.5) == {0, 1}
-    assert pacing.choose([Waiting(3.0, 1)], 2.9) == set()
+    for waiting, left_s, chosen in (
+        ([Waiting(10.0, 0), Waiting(1.0, 0)], 3.9, {1}),
+        ([Waiting(3.0, 1), Waiting(2.0, 0)], 5.5, {0, 1}),
+        ([Waiting(3.0, 1)], 2.9, set()),
+    ):
+        assert pacing.choose(waiting, left_s) == set()
+        assert pacing.fill(waiting, left_s) == chosen
 
 
 def test_no_budget_chooses_all():
@@ -45,10 +49,33 @@ def test_what_was_begun_may_take_overtime_and_nothing_else_may():
     assert pacing.choose([Waiting(10.0, 2), Waiting(1.0, 5)], 19.0, overtime_s=1.0) == {0}
 
 
-def test_rounds_that_fit_are_of_all_cases():
-    assert pacing.rounds_that_fit([Waiting(2.0, 0), Waiting(3.0, 7)], 24.0) == 4
-    assert pacing.rounds_that_fit([NEVER], -100.0) == 0
-    assert pacing.rounds_that_fit([Waiting(0.0, 0)], 10.0) == pacing.rounds_that_fit([], 10.0) == 0
+def test_every_round_begins_with_a_start_of_its_workers():
+    """Two cases of ten and one seconds that need four rounds each, and the four starts that they share."""
+    both = [Waiting(10.0, 0), Waiting(1.0, 0)]
+    assert pacing.choose(both, 52.0, start_s=2.0) == {0, 1}
+    assert pacing.choose(both, 51.9, start_s=2.0) == {1}
+    assert pacing.choose([Waiting(10.0, 9), Waiting(1.0, 9)], 13.0, start_s=2.0) == {0, 1}
+    assert pacing.choose([Waiting(10.0, 9), Waiting(1.0, 9)], 12.9, start_s=2.0) == {1}
+    assert pacing.choose([Waiting(10.0, 0)], 11.0, start_s=2.0) == set()
+
+
+@pytest.mark.parametrize(
+    ("start_s", "visits_s", "visits"), [(0.0, 1.0, 1), (4.0, 12.0, 1), (4.0, 2.0, 2), (5.0, 1.2, 3), (9.0, 0.01, 6)]
+)
+def test_a_round_visits_its_cases_more_often_the_longer_its_workers_take_to_start(
+    start_s: float, visits_s: float, visits: int
+):
+    assert pacing.visits_per_round(start_s, visits_s) == visits
+
+
+def test_a_round_of_nothing_has_one_visit():
+    assert pacing.visits_per_round(3.0, 0.0) == 1
+
+
+def test_rounds_that_fit_are_whole_ones():
+    assert pacing.rounds_that_fit(5.0, 24.0) == 4
+    assert pacing.rounds_that_fit(10.0, -100.0) == 0
+    assert pacing.rounds_that_fit(0.0, 10.0) == 0
 
 
 def test_a_case_costs_what_its_last_visit_took_and_a_new_one_the_average():

@@ -194,7 +194,7 @@ def test_more_rounds_are_calibrated_by_the_runs_own_pilot_and_have_numbers_of_th
     numbers = [entry.replicate for entry in entries if isinstance(entry, Ended)]
     assert len(numbers) == len(set(numbers))
     names = [stream.path.name for stream in run.streams()]
-    assert names == [f"{version}-{part}.arrow" for version in VERSIONS for part in (1, 2)]
+    assert names == [f"{version}-{part}.arrow" for version in VERSIONS for part in range(1, 13)], "one each round"
 
 
 def test_beyond_the_last_look_the_report_says_exploratory_and_only_of_what_was_looked_at_again(
@@ -389,7 +389,7 @@ def test_more_rounds_use_the_workloads_that_the_run_keeps(tmp_path: Path, theatr
     run, mine = with_own(tmp_path)
     more_rounds(MoreOptions(run=run.path, rounds=2, own_workloads=mine if named else None), Quiet())
     assert theatre.stage.opened("sleeps", "2.0.0") == [3, 4]
-    assert theatre.stage.workload_directories == [run.workloads] * 2
+    assert set(theatre.stage.workload_directories) == {run.workloads}
 
 
 def test_workloads_that_are_named_and_have_changed_are_refused_with_a_way_on(tmp_path: Path, theatre: Theatre):

@@ -97,11 +97,13 @@ def test_the_seed_of_the_plan_fixes_every_order(tmp_path: Path):
 
 
 @pytest.mark.parametrize("isolation", ["fork", "process"])
-def test_all_workers_of_a_run_have_the_seed_of_its_plan(tmp_path: Path, isolation: str):
+def test_all_workers_of_a_round_have_one_seed_and_those_of_the_next_another(tmp_path: Path, isolation: str):
     stage = Stage({("a", NEW): Part(takes_its_worker_along=("burst", 2))})
     play(tmp_path, plan([A], looks=(4,), seed=4711, isolation=isolation), stage)
-    assert len(stage.seeds) > 2
-    assert set(stage.seeds) == {4711}
+    assert stage.seeds == sorted(stage.seeds)
+    assert set(stage.seeds) == {4711, 4712, 4713, 4714}
+    # Also the resident worker that takes a dead one's place.
+    assert stage.seeds.count(4712) == (3 if isolation == "fork" else 2)
 
 
 def test_an_arm_that_refused_is_never_opened_again_and_the_others_go_on(tmp_path: Path):
@@ -137,7 +139,7 @@ def test_a_worker_that_dies_costs_its_arm_and_another_takes_its_place(tmp_path: 
     (death,) = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "died"]
     assert (death.case, death.how, death.reason) == ("a", "worker", "its worker died: killed by SIGKILL")
     names = [stream.path.name for stream in played.run.streams()]
-    assert names == ["1.0.0-1.arrow", "2.0.0-1.arrow", "2.0.0-2.arrow"]
+    assert names == [f"{OLD}-{part}.arrow" for part in range(1, 5)] + [f"{NEW}-{part}.arrow" for part in range(1, 6)]
     rounds = {arm.key: arm.rounds for arm in played.comparison.arms}
     assert rounds == {("a", OLD): 4, ("a", NEW): 1, ("b", OLD): 4, ("b", NEW): 4}
 
@@ -167,7 +169,8 @@ def test_a_version_whose_worker_does_not_start_is_lost_before_the_pilot(tmp_path
 
 def test_a_stream_that_its_worker_did_not_close_holds_all_that_was_measured(tmp_path: Path):
     played = play(tmp_path, plan([A], looks=(2,)), Stage(rude=(NEW,)))
-    assert [stream.path.name for stream in played.run.streams()] == ["1.0.0-1.arrow", "2.0.0-1.arrow"]
+    names = [stream.path.name for stream in played.run.streams()]
+    assert names == [f"{version}-{part}.arrow" for version in (OLD, NEW) for part in (1, 2)]
     assert {arm.rounds for arm in played.comparison.arms} == {2}
 
 

@@ -197,5 +197,7 @@ def test_too_few_rounds_promise_nothing_but_what_would_be_enough(fit: int, count
 def test_two_arms_differ_by_what_their_bursts_and_their_rounds_do():
     quiet = Pilot(0.1, ((10 * MS,),) * 8)
     visit = SimpleNamespace(timed={0: SimpleNamespace(pilot=quiet)})
-    assert typical_spread([visit]) == pytest.approx(0.02 * 2**0.5)
-    assert typical_spread([]) == 0.0
+    assert typical_spread([visit], 1) == typical_spread([visit], 5) == pytest.approx(0.02 * 2**0.5)
+    noisy = SimpleNamespace(timed={0: SimpleNamespace(pilot=Pilot(0.1, ((9 * MS,), (11 * MS,)) * 4))})
+    assert typical_spread([noisy], 1) > typical_spread([noisy], 4) > typical_spread([visit], 1)
+    assert typical_spread([], 1) == 0.0

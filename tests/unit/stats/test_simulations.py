@@ -1,8 +1,9 @@
 """The promises of a verdict, on made noise that no part of the tool was tuned on, judged look by look as a run does.
 
 What is promised holds for rounds that do not depend on each other, however heavy their tails. Where rounds resemble
-their predecessors, where a ratio drifts, or where a worker is slower for as long as it lives, an interval promises more
-than it keeps: the second half states by how much, so that nobody believes otherwise. All draws are fixed.
+their predecessors, where a ratio drifts, or where a run keeps workers of which one is slower for as long as it lives, an
+interval promises more than it keeps: the second half states by how much, so that nobody believes otherwise. All draws
+are fixed.
 """
 
 import math
@@ -88,9 +89,19 @@ def drifting(spread: float, reach: float) -> Noise:
     return differences
 
 
-def offset(spread: float, between: float) -> Noise:
-    """A worker is a little faster or slower than another for as long as it lives."""
+def kept_workers(spread: float, between: float) -> Noise:
+    """Workers that a run keeps: one is a little faster or slower than another for as long as the run lasts."""
     return lambda draw, runs: spread * draw.normal(size=(runs, ROUNDS)) + between * draw.normal(size=(runs, 1))
+
+
+def new_workers(spread: float, luck: float, share: float) -> Noise:
+    """Workers that live for a round: this share of them is slower by this much, whatever the version."""
+
+    def differences(draw: np.random.Generator, runs: int) -> Floats:
+        one, other = (luck * (draw.random((runs, ROUNDS)) < share) for _ in range(2))
+        return spread * draw.normal(size=(runs, ROUNDS)) + one - other
+
+    return differences
 
 
 INDEPENDENT: Mapping[str, Noise] = {
@@ -102,6 +113,8 @@ INDEPENDENT: Mapping[str, Noise] = {
     "t with 3 degrees of freedom": student(0.03, 3),
     "Laplace": laplace(0.03),
     "a neighbour that comes and goes": neighbour(0.02),
+    "a third of the workers is 6 % slower": new_workers(0.02, 0.06, 1 / 3),
+    "a tenth of the workers is 10 % slower": new_workers(0.01, 0.10, 0.1),
 }
 
 
@@ -276,24 +289,18 @@ def test_a_ratio_that_moves_during_a_run_is_seen_as_resemblance():
     assert check_following(cases)
 
 
-def test_workers_that_differ_by_half_a_percent_break_no_promise():
-    runs = simulate(offset(0.03, 0.005), 0.0, ALIKE)
-    assert called(runs, "slower", "faster")[1] <= 0.025
-    assert covered(runs)[0] >= 0.95
-
-
 @pytest.mark.parametrize(
     ("between", "fewest_called", "most_called", "most_covered"), [(0.01, 0.02, 0.05, 0.96), (0.035, 0.35, 0.5, 0.6)]
 )
-def test_workers_that_differ_by_more_are_taken_for_versions(between, fewest_called, most_called, most_covered):
-    # The limit: within a run a worker's luck looks like its version. `bench/workers` measures how large it is.
-    runs = simulate(offset(0.03, between), 0.0, ALIKE)
+def test_workers_that_a_run_keeps_are_taken_for_versions(between, fewest_called, most_called, most_covered):
+    # Therefore each round has new ones: `bench/workers` found them to differ by up to 2 %.
+    runs = simulate(kept_workers(0.03, between), 0.0, ALIKE)
     low, high = called(runs, "slower", "faster")
     assert low > fewest_called
     assert high < most_called
     assert covered(runs)[1] < most_covered
 
 
-def test_the_luck_of_workers_is_not_seen_as_resemblance():
-    cases = offset(0.03, 0.035)(np.random.default_rng(SEED), 28).tolist()
+def test_the_luck_of_workers_that_a_run_keeps_is_not_seen_as_resemblance():
+    cases = kept_workers(0.03, 0.035)(np.random.default_rng(SEED), 28).tolist()
     assert not check_following(cases)
