@@ -2,9 +2,10 @@
 
 All replicates of a round that belong to one version are forks of one worker: its address layout and its hashes are
 those of all. Here the arms of a run are workers of one version that live as long as the run, each with its own layout
-and its own seed of hashes. In every round each of them opens a fork, one after another in random order, every second round in the opposite one, and
-their bursts take turns: all that the product does with versions. What hits a whole round hits all workers, so rounds
-are blocks. If workers differ by more than their forks explain, the variance of their means is larger than it should be.
+and its own seed of hashes. In every round each of them opens a fork, one after another in random order, every second
+round in the opposite one, and their bursts take turns: all that the product does with versions. What hits a whole round
+hits all workers, so rounds are blocks. If workers differ by more than their forks explain, the variance of their means
+is larger than it should be.
 
 A short first run shows by how much forks of a worker differ at most. From that follows the number of forks with which
 the expected upper limit, without an effect, is small enough. Where forks turn out to differ by more, or where a run

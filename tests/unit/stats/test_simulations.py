@@ -1,7 +1,7 @@
 """The promises of a verdict, on made noise that no part of the tool was tuned on, judged look by look as a run does.
 
 What is promised holds for rounds that do not depend on each other, however heavy their tails. Where rounds resemble
-their predecessors, where a ratio drifts, or where a run keeps workers of which one is slower for as long as it lives, an
+their predecessors, where a ratio drifts, or where a run keeps workers of which one is slower as long as it lives, an
 interval promises more than it keeps: the second half states by how much, so that nobody believes otherwise. All draws
 are fixed.
 """
