@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from orchestrator.errors import UsageError
 from orchestrator.machine.gpu import Gpu
@@ -43,6 +44,10 @@ class EngineOptions:
     python_downloads: bool = True
     cpus: tuple[int, ...] | None = None
     memory_mb: int | None = None
+
+    @property
+    def device(self) -> Literal["cpu", "gpu"]:
+        return "gpu" if self.gpu else "cpu"
 
     def check_limits(self, cpus: Collection[int], memory_mb: int) -> None:
         """Raise UsageError unless the requested CPUs and memory exist."""

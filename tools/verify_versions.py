@@ -31,7 +31,7 @@ from orchestrator.measure.prepare_run import PreparedRun, make_manifest
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.options import EngineOptions
-from orchestrator.plan.request import RunOptions, make_plan
+from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View, view
@@ -59,7 +59,8 @@ def verify(version: Version, flavour: Flavour, parent: Path, watching: View, kee
         "ok": False,
     }
     options = RunOptions(versions=(version.number,), suite="smoke", rounds=ROUNDS, seed=1)
-    asked = make_plan(options, fewest=1)
+    asked = check_request(options, fewest=1)
+    plan = asked.freeze("venv")
     directory = RunDir.create(parent / f"{version.number}-{flavour.python.number}")
     begun = time.monotonic()
     log = BuildLog(directory.logs / "build.log", lambda line: watching.preparing(version.number, line))
@@ -71,10 +72,10 @@ def verify(version: Version, flavour: Flavour, parent: Path, watching: View, kee
         if log.used:
             result["built_s"] = round(time.monotonic() - begun)
         environments = {version.number: environment}
-        directory.write_plan(asked.plan)
+        directory.write_plan(plan)
         directory.write_manifest(make_manifest(asked, environments))
-        prepared = PreparedRun(asked.plan, environments, directory)
-        error = measure_rounds(prepared, first_rounds(asked.plan), Progress(), watching)
+        prepared = PreparedRun(plan, environments, directory)
+        error = measure_rounds(prepared, first_rounds(plan), Progress(), watching)
     comparison = judge_run(directory)
     outcomes = [arm.outcome for arm in comparison.arms]
     facts = directory.read_manifest().workers.get(version.number, {})

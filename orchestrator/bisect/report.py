@@ -55,7 +55,7 @@ def _head(state: State) -> Text:
 def facts(state: State) -> str:
     """Return where and how the search was measured, in one line."""
     host, run = state.host, state.question.run
-    device = "gpu" if run.environments.gpu else "cpu"
+    device = run.environments.device
     machine = f"{host.get('cpu')}, {host.get('usable_cores')} cores"
     parts = (state.engine, device, machine, f"margin {run.margin:.0%}", _describe_effort(state))
     return " · ".join(str(part) for part in parts if part)
@@ -183,7 +183,7 @@ def as_object(state: State, result: SearchResult) -> dict[str, Any]:
         "good": state.question.good,
         "bad": state.question.bad,
         "engine": state.engine,
-        "device": "gpu" if state.question.run.environments.gpu else "cpu",
+        "device": state.question.run.environments.device,
         "margin": state.question.run.margin,
         "host": state.host,
         "finished": not result.wanted,

@@ -279,9 +279,9 @@ def obstacle_to(options: RunOptions, number: str, directory: RunDir, view: View)
     options = planned.options
     _, engine = choose_engine(options.engine, options.isolation, options.environments, lambda text: None)
     try:
-        if engine.outlook(planned.versions[0]).state == "ready":
+        if engine.outlook(planned.selection.versions[0]).state == "ready":
             return None
-        _, failures = prepare_run.make_environments(planned.versions, engine, directory, view)
+        _, failures = prepare_run.make_environments(planned.selection.versions, engine, directory, view)
     finally:
         engine.close()
     return next(iter(failures.values()), None)

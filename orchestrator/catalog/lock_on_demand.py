@@ -4,7 +4,6 @@ The resolver is uv, because it resolves for Pythons that it does not run on, inc
 """
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -14,7 +13,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import product
+from itertools import product, takewhile
 from pathlib import Path
 
 from packaging.version import Version as Number
@@ -228,12 +227,11 @@ def _keep(number: str, python: str, wanted: tuple[str, ...], text: str, say: Cal
 
 
 def _entry(number: str, python: str, wanted: tuple[str, ...], text: str) -> str:
+    import tomlkit
+
     keras = next((pin["number"] for pin in re.finditer(r"^keras(-nightly)?==(?P<number>\S+)", text, re.MULTILINE)), "")
-    return (
-        f"\n[version.{json.dumps(number)}]\nkeras = {json.dumps(keras)}\n"
-        f"\n[version.{json.dumps(number)}.cpu]\npythons = [{json.dumps(python)}]\n"
-        f"requirements = {json.dumps(list(wanted), indent=2)}\n"
-    )
+    cpu = {"pythons": [python], "requirements": tomlkit.item(wanted).multiline(True)}
+    return "\n" + tomlkit.dumps({"version": {number: {"keras": keras, "cpu": cpu}}})
 
 
 def is_locked_by_us(version: Version) -> bool:
@@ -254,9 +252,9 @@ def forget(version: Version) -> None:
     with user_data.changing():
         before = user_data.table().read_text()
         after = _without(before, version.number)
-        expected = tomllib.loads(before)["version"]
-        del expected[version.number]
-        if tomllib.loads(after).get("version", {}) != expected:
+        expected = tomllib.loads(before)
+        del expected["version"][version.number]
+        if {"version": {}, **tomllib.loads(after)} != expected:
             raise UsageError(
                 f"{user_data.table()}: {version.number} is not written there as tfcompare writes it; "
                 "take it out by hand"
@@ -269,27 +267,21 @@ def forget(version: Version) -> None:
 
 def _without(table: str, number: str) -> str:
     """Return the text of a table without one of its versions; text and comments written in between are kept."""
-    heads = tuple(f"[version.{json.dumps(number)}{end}" for end in ("]", "."))
-    lines: list[str] = []
-    waiting: list[str] = []
-    inside = False
-    for line in table.splitlines(keepends=True):
-        if line.startswith("["):
-            if line.startswith(heads):
-                while lines and not inside and not lines[-1].strip():
-                    lines.pop()
-                inside, waiting = True, []
-                continue
-            inside = False
-        if inside and (not line.strip() or line.startswith("#")):
-            # Whether it belongs to this version or to the next, the next line tells.
-            waiting.append(line)
-        elif inside:
-            waiting = []
-        else:
-            lines += [*waiting, line]
-            waiting = []
-    return "".join([*lines, *waiting])
+    import tomlkit
+    from tomlkit.items import AbstractTable, Table, Whitespace
+
+    document = tomlkit.parse(table)
+    tables = (item for key, item in document.body if key and key.key == "version" and isinstance(item, AbstractTable))
+    versions = next(versions for versions in tables if number in versions)
+    place = next(place for place, (key, _) in enumerate(versions.value.body) if key and key.key == number)
+    last = versions.value.body[place][1]
+    while isinstance(item := last.value.body[-1][1], Table):
+        last = item
+    # tomlkit holds the comments in front of a table in the table before it: they take the place of the removed one.
+    trailing = [item.as_string() for _, item in takewhile(lambda entry: entry[0] is None, reversed(last.value.body))]
+    versions.remove(number)
+    versions.value.body[place] = (None, Whitespace("".join(reversed(trailing)).lstrip()))
+    return document.as_string().rstrip("\n") + "\n"
 
 
 def _lock_nightly(name: str, say: Callable[[str], None], packages: Mapping[str, str]) -> str:

@@ -4,7 +4,6 @@ These are versions that were locked on first use, and image digests that a regis
 """
 
 import fcntl
-import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -57,10 +56,11 @@ def digests() -> dict[str, str]:
 
 
 def write_digests(new_digests: Mapping[str, str]) -> Path:
+    import tomlkit
+
     with changing():
-        merged = {**digests(), **new_digests}
-        lines = [f"{json.dumps(image)} = {json.dumps(merged[image])}\n" for image in sorted(merged)]
-        return write(digests_file(), "# Written by: tfcompare images lock\n" + "".join(lines))
+        table = tomlkit.dumps({**digests(), **new_digests}, sort_keys=True)
+        return write(digests_file(), "# Written by: tfcompare images lock\n" + table)
 
 
 @contextmanager

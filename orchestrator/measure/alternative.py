@@ -7,19 +7,19 @@ from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.engines.venv.engine import has_python
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.model import Plan, number_of
-from orchestrator.plan.request import RunOptions
+from orchestrator.model import number_of
+from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.results.exit_error import join_failures
 
 # The run directory of the command that failed exists already, and the index was recorded without its login.
 DROPPED = ("--versions", "--out", "--index-url")
 
 
-def can_compare(plan: Plan, ready: Collection[str]) -> bool:
+def can_compare(planned: PlannedRun, ready: Collection[str]) -> bool:
     """Return whether the ready versions allow a comparison: two arms, or all arms of a claim's ratio."""
-    if plan.claims:
-        return any(all(version in ready for _, version in pair.arms) for pair in plan.pairs)
-    return sum(number_of(version) in ready for version in plan.versions) >= 2
+    if planned.options.claims:
+        return any(all(version in ready for _, version in pair.arms) for pair in planned.selection.pairs)
+    return sum(number_of(version) in ready for version in planned.selection.numbers) >= 2
 
 
 def make_error(

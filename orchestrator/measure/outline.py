@@ -1,8 +1,8 @@
 """What a run is going to do, in one line: cases, versions, rounds, minutes and memory."""
 
 from orchestrator.machine.host import moment
-from orchestrator.model import Plan
 from orchestrator.plan.pairs import TREND_FROM
+from orchestrator.plan.request import PlannedRun
 from orchestrator.terminal.durations import format_minutes
 
 # Building, warming up and calls of a replicate; measured on two cores with the quick suite. A separate process or
@@ -12,30 +12,30 @@ REPLICATE_S, ISOLATED_S = 0.8, 3.0
 RESIDENT_GB = 0.5
 
 
-def outline(plan: Plan) -> str:
-    rounds = f"up to {plan.looks[-1]} rounds" if len(plan.looks) > 1 else f"{plan.looks[0]} rounds"
-    what = f"{len(plan.cases)} cases x {len(plan.versions)} versions"
-    if plan.claims:
-        what = f"{len(plan.claims)} claims, {len(plan.arms())} arms in {len(plan.versions)} versions"
-    return f"plan: {what}, {rounds}, {_minutes(plan)} min once the environments are there{_memory(plan)}"
+def outline(planned: PlannedRun) -> str:
+    selection, claims, looks = planned.selection, planned.options.claims, planned.looks
+    rounds = f"up to {looks[-1]} rounds" if len(looks) > 1 else f"{looks[0]} rounds"
+    arms = f"{len(claims)} claims, {len(planned.arms())} arms in" if claims else f"{len(selection.cases)} cases x"
+    what = f"plan: {arms} {len(selection.numbers)} versions, {rounds}, {_minutes(planned)} min"
+    return f"{what} once the environments are there{_memory(planned)}"
 
 
-def _minutes(plan: Plan) -> str:
+def _minutes(planned: PlannedRun) -> str:
     """Say how long the run takes at most or, without a budget, about how long.
 
     A replicate takes milliseconds or half a minute: only the pilot tells.
     """
-    if plan.budget_s:
-        return f"at most {format_minutes(plan.budget_s)}"
-    each = REPLICATE_S if plan.isolation == "fork" else ISOLATED_S
-    took = (len(plan.arms()) * (looks + 1) * each for looks in (plan.looks[0], plan.looks[-1]))
+    if planned.selection.budget_s:
+        return f"at most {format_minutes(planned.selection.budget_s)}"
+    each = REPLICATE_S if planned.isolation == "fork" else ISOLATED_S
+    took = (len(planned.arms()) * (looks + 1) * each for looks in (planned.looks[0], planned.looks[-1]))
     return f"about {' to '.join(dict.fromkeys(map(format_minutes, took)))}"
 
 
-def _memory(plan: Plan) -> str:
+def _memory(planned: PlannedRun) -> str:
     """Estimate the memory that many versions take at the same time. Return '' for a few versions."""
-    resident = len({version for _, version in plan.arms()})
-    if plan.isolation != "fork" or resident < TREND_FROM:
+    resident = len({version for _, version in planned.arms()})
+    if planned.isolation != "fork" or resident < TREND_FROM:
         return ""
     needed_gb, available_mb = resident * RESIDENT_GB, moment()["available_mb"]
     estimate = f"; a worker a version and its replicate take about {needed_gb:.0f} GB of memory"

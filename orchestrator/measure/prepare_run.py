@@ -18,7 +18,7 @@ from orchestrator.errors import EnvironmentFailed, Interrupted
 from orchestrator.machine.host import host_facts
 from orchestrator.measure import alternative
 from orchestrator.measure.prepare import ReadyEnvironment, make_ready
-from orchestrator.model import Lost, Manifest, Plan, is_control, number_of
+from orchestrator.model import LargeFile, Lost, Manifest, Plan, is_control, number_of
 from orchestrator.plan.request import PlannedRun
 from orchestrator.results import exit_error
 from orchestrator.results.rundir import RunDir
@@ -35,11 +35,12 @@ class OpenRun:
     directory: RunDir
     view: View
     held: ExitStack
+    large: tuple[LargeFile, ...] = ()
 
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run whose plan is complete, with everything that its workers need."""
+    """A run whose plan is frozen, with everything that its workers need."""
 
     plan: Plan
     environments: dict[str, Environment]
@@ -73,11 +74,11 @@ def pin_workloads(run: OpenRun) -> OpenRun:
         name: workload if workload.builtin else replace(workload, path=run.directory.workloads / workload.path.name)
         for name, workload in planned.workloads.items()
     }
-    return replace(run, planned=replace(planned, plan=replace(planned.plan, large=large), workloads=workloads))
+    return replace(run, planned=replace(planned, workloads=workloads), large=large)
 
 
 def prepare_environments(run: OpenRun, *, enough: Callable[[Collection[str]], bool] = bool) -> PreparedRun:
-    """Make the versions ready and complete the plan. If Pythons are missing, `enough` must hold.
+    """Make the versions ready and freeze the plan. If Pythons are missing, `enough` must hold.
 
     Failures are journaled and reported.
     """
@@ -85,11 +86,11 @@ def prepare_environments(run: OpenRun, *, enough: Callable[[Collection[str]], bo
     engine_name, environments, failures = _make_on_first_able_engine(run)
     lacks_python = any(failure.lacks_python for failure in failures.values())
     if not environments or (lacks_python and not enough(environments)):
-        raise alternative.make_error(planned.options, planned.versions, failures)
+        raise alternative.make_error(planned.options, planned.selection.versions, failures)
     for message in exit_error.join_failures(failures.values()):
         view.say(f"warning: {message}")
     record_lost(failures, directory)
-    plan = replace(planned.plan, engine=engine_name)
+    plan = planned.freeze(engine_name, run.large)
     return PreparedRun(
         plan=plan,
         environments=add_control(environments, plan),
@@ -106,7 +107,7 @@ def _make_on_first_able_engine(run: OpenRun) -> tuple[str, dict[str, Environment
     There are other candidates only if the choice of the engine was left open. Returns the name of the engine, the
     environments, and the failures.
     """
-    options, versions = run.planned.options, run.planned.versions
+    options, versions = run.planned.options, run.planned.selection.versions
     name = run.engine_name
     environments, failures = make_environments(versions, run.engine, run.directory, run.view)
     candidates = find_candidates(options.engine, options.isolation, options.environments)

@@ -23,13 +23,12 @@ def run(options: RunOptions, view: View) -> Done:
 
 
 def run_planned(planned: PlannedRun, view: View) -> Done:
-    with open_run(planned, Path("runs") / planned.plan.run, view) as opened:
-        view.say(outline(planned.plan))
+    with open_run(planned, Path("runs") / planned.run, view) as opened:
+        view.say(outline(planned))
         for note in planned.fitting.notes:
             view.say(f"note: {note}")
         opened = pin_workloads(opened)
-        prepared = prepare_environments(opened, enough=partial(can_compare, planned.plan))
-        # Not before all of the plan is known: another engine than the chosen one may have made the environments.
+        prepared = prepare_environments(opened, enough=partial(can_compare, planned))
         prepared.directory.write_plan(prepared.plan)
         prepared.directory.write_manifest(make_manifest(opened.planned, prepared.environments))
         return conduct(prepared, first_rounds(prepared.plan), Progress(), view)
@@ -39,9 +38,9 @@ def forecast(planned: PlannedRun, say: Callable[[str], None]) -> list[str]:
     """Describe in lines what a run would do; nothing is built, installed or measured."""
     options = planned.options
     _, engine = choose_engine(options.engine, options.isolation, options.environments, say)
-    lines = [outline(planned.plan), *(f"  {match}" for match in planned.fitting.matches)]
-    lines += [f"  {version.number}: {engine.outlook(version)}" for version in planned.versions]
-    lines += [f"  {case.label}" for case in planned.plan.cases]
+    lines = [outline(planned), *(f"  {match}" for match in planned.fitting.matches)]
+    lines += [f"  {version.number}: {engine.outlook(version)}" for version in planned.selection.versions]
+    lines += [f"  {case.label}" for case in planned.selection.cases]
     if options.own_workloads and not all(workload.builtin for workload in planned.workloads.values()):
         lines += [f"  {note}" for note in pinned.notes_on(pinned.divide(options.own_workloads)[1])]
     return lines

@@ -42,7 +42,7 @@ from orchestrator.model.journal import (
     Watched,
 )
 from orchestrator.model.pairs import CasePair, Cases, ContrastKind, FlatPair, Metric, Pair, VersionPair
-from orchestrator.model.plan import EnvironmentFacts, GpuRequest, Isolation, LargeFile, Manifest, Plan
+from orchestrator.model.plan import EnvironmentFacts, GpuRequest, Isolation, LargeFile, Manifest, Plan, list_arms
 from orchestrator.model.strict import STRICT
 
 __all__ = [
@@ -93,6 +93,7 @@ __all__ = [
     "Workload",
     "control_of",
     "is_control",
+    "list_arms",
     "number_of",
     "params_label",
     "params_text",

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from orchestrator.model.cases import Arm
+from orchestrator.model.cases import Arm, Case
 from orchestrator.model.claims import Claim
 from orchestrator.model.pairs import Cases, Pair
 from orchestrator.model.strict import STRICT
@@ -61,13 +61,17 @@ class Plan:
     large: tuple[LargeFile, ...] = ()
 
     def arms(self) -> tuple[Arm, ...]:
-        """Return the arms to measure.
+        """Return the arms to measure."""
+        return list_arms(self.cases, self.versions, self.claims, self.device)
 
-        These are all cases in all versions or, with claims, the arms of those that this device can test.
-        """
-        named = {arm for claim in self.claims if self.device in claim.devices for arm in claim.arms}
-        every = (Arm(case, version) for case in self.cases for version in self.versions)
-        return tuple(arm for arm in every if not self.claims or arm.key in named)
+
+def list_arms(
+    cases: tuple[Case, ...], versions: tuple[str, ...], claims: tuple[Claim, ...], device: str
+) -> tuple[Arm, ...]:
+    """Return all cases in all versions or, with claims, the arms of those that this device can test."""
+    named = {arm for claim in claims if device in claim.devices for arm in claim.arms}
+    every = (Arm(case, version) for case in cases for version in versions)
+    return tuple(arm for arm in every if not claims or arm.key in named)
 
 
 @dataclass(frozen=True, kw_only=True)

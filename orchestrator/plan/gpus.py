@@ -62,16 +62,15 @@ def fit(
     if not environments.gpu:
         return planned
     chosen = choose(environments.gpus, find())
-    matches = tuple(judge(version, gpu, catalog.releases()) for version in planned.versions for gpu in chosen)
+    matches = tuple(judge(version, gpu, catalog.releases()) for version in planned.selection.versions for gpu in chosen)
     failing = [match for match in matches if match.fit == "unsupported"]
     if failing and not environments.force:
-        raise UsageError(_refusal(failing, planned.versions, by_claims=bool(options.claims)))
+        raise UsageError(_refusal(failing, planned.selection.versions, by_claims=bool(options.claims)))
     notes = (*_about(chosen, watched=bool(read())), *(note for match in matches if (note := _note(match))))
     keys = tuple(gpu.key for gpu in chosen)
     return replace(
         planned,
         options=replace(options, environments=replace(environments, gpus=keys, chosen_gpus=chosen)),
-        plan=replace(planned.plan, gpus=keys),
         fitting=Fitting(chosen, matches, notes),
     )
 

@@ -14,7 +14,7 @@ from orchestrator.catalog.selectors import MARGIN, select_cases
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import Case, Claim, Isolation, Pair, Plan, Workload, control_of
+from orchestrator.model import Arm, Case, Claim, Isolation, LargeFile, Pair, Plan, Workload, control_of, list_arms
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 
@@ -44,20 +44,6 @@ class RunOptions:
 
 
 @dataclass(frozen=True)
-class PlannedRun:
-    """The options, checked against what exists before any work starts.
-
-    Its plan still has the engine that was asked for. The plan that is written has the one that made the environments.
-    """
-
-    options: RunOptions
-    versions: tuple[Version, ...]
-    workloads: dict[str, Workload]
-    plan: Plan
-    fitting: Fitting = NO_GPUS
-
-
-@dataclass(frozen=True)
 class Selection:
     """The arms to measure and the ratios to report; `numbers` are the versions, including the control arm."""
 
@@ -68,45 +54,78 @@ class Selection:
     budget_s: float | None
 
 
-def make_plan(options: RunOptions, fewest: int = 2) -> PlannedRun:
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """The options, checked against what exists before any work starts; `freeze` makes the plan of them."""
+
+    options: RunOptions
+    selection: Selection
+    workloads: dict[str, Workload]
+    run: str
+    created: datetime
+    seed: int
+    fitting: Fitting = NO_GPUS
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        return (self.options.rounds,) if self.options.rounds else LOOKS
+
+    @property
+    def isolation(self) -> Isolation:
+        # A container each: whatever holds the GPU ends with it, before the next begins.
+        return "container" if self.options.environments.exclusive else self.options.isolation
+
+    def arms(self) -> tuple[Arm, ...]:
+        """Return the arms to measure."""
+        options = self.options
+        return list_arms(self.selection.cases, self.selection.numbers, options.claims, options.environments.device)
+
+    def freeze(self, engine: str, large: tuple[LargeFile, ...] = ()) -> Plan:
+        """Return the plan. The engine is the one that made the environments, which need not be the one asked for."""
+        options, selection = self.options, self.selection
+        return Plan(
+            run=self.run,
+            created=self.created,
+            suite=suite_name(options.suite, options.own_workloads),
+            engine=engine,
+            device=options.environments.device,
+            versions=selection.numbers,
+            cases=selection.cases,
+            pairs=selection.pairs,
+            looks=self.looks,
+            alpha=ALPHA,
+            margin=options.margin,
+            budget_s=selection.budget_s,
+            seed=self.seed,
+            threads=options.threads,
+            timeout_s=options.timeout_s,
+            isolation=self.isolation,
+            cpus=options.environments.cpus,
+            memory_mb=options.environments.memory_mb,
+            claims=options.claims,
+            gpus=tuple(gpu.key for gpu in self.fitting.gpus),
+            exclusive=options.environments.exclusive,
+            large=large,
+        )
+
+
+def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
     """Validate the options and return the planned run.
 
     Every mistake in the options is found here. `fewest` is the smallest number of versions that makes sense.
     """
     workloads = suites.all_workloads(options.own_workloads)
-    device = "gpu" if options.environments.gpu else "cpu"
-    if options.claims:
-        selection = _of_claims([claim for claim in options.claims if device in claim.devices], options.suite)
-    else:
-        selection = _of_suite(options, workloads, fewest)
+    selection = _of_claims(options) if options.claims else _of_suite(options, workloads, fewest)
     if any(options.threads or ()):
         _check_threads(selection.versions)
     created = datetime.now(UTC).replace(microsecond=0)
-    plan = Plan(
+    return PlannedRun(
+        options=options,
+        selection=selection,
+        workloads={case.workload: workloads[case.workload] for case in selection.cases},
         run=f"{created:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
         created=created,
-        suite=suite_name(options.suite, options.own_workloads),
-        engine=options.engine,
-        device=device,
-        versions=selection.numbers,
-        cases=selection.cases,
-        pairs=selection.pairs,
-        looks=(options.rounds,) if options.rounds else LOOKS,
-        alpha=ALPHA,
-        margin=options.margin,
-        budget_s=options.budget_s or (None if options.rounds else selection.budget_s),
         seed=secrets.randbelow(2**31) if options.seed is None else options.seed,
-        threads=options.threads,
-        timeout_s=options.timeout_s,
-        # A container each: whatever holds the GPU ends with it, before the next begins.
-        isolation="container" if options.environments.exclusive else options.isolation,
-        exclusive=options.environments.exclusive,
-        cpus=options.environments.cpus,
-        memory_mb=options.environments.memory_mb,
-        claims=options.claims,
-    )
-    return PlannedRun(
-        options, selection.versions, {case.workload: workloads[case.workload] for case in selection.cases}, plan
     )
 
 
@@ -153,15 +172,21 @@ def _of_suite(options: RunOptions, workloads: dict[str, Workload], fewest: int) 
     numbers = tuple(version.number for version in versions)
     if options.control:
         numbers = (numbers[0], control_of(numbers[0]), *numbers[1:])
-    budget_s = suite.budget_s(len(cases), len(numbers))
+    budget_s = _budget_s(options, suite.budget_s(len(cases), len(numbers)))
     return Selection(versions, numbers, cases, plan_pairs(cases, numbers, workloads), budget_s)
 
 
-def _of_claims(claims: list[Claim], suite: str | None) -> Selection:
+def _of_claims(options: RunOptions) -> Selection:
+    claims = [claim for claim in options.claims if options.environments.device in claim.devices]
     if not claims:
         raise NothingSelected("none of these claims is said of this device; `tfcompare list claims` shows which are")
     named = {version for claim in claims for version in claim.versions}
     versions = tuple(version for version in catalog.all_versions() if version.number in named)
     pairs = dict.fromkeys(expectation.pair for claim in claims for expectation in claim.expectations)
     numbers = tuple(version.number for version in versions)
-    return Selection(versions, numbers, cases_of(claims), tuple(pairs), BUDGETS_S.get(suite or ""))
+    budget_s = _budget_s(options, BUDGETS_S.get(options.suite or ""))
+    return Selection(versions, numbers, cases_of(claims), tuple(pairs), budget_s)
+
+
+def _budget_s(options: RunOptions, usual: float | None) -> float | None:
+    return options.budget_s or (None if options.rounds else usual)

@@ -50,7 +50,7 @@ class ProfileOptions:
 def plan_profile(options: ProfileOptions, say: Callable[[str], None]) -> PlannedRun:
     """Validate the options and return the planned run.
 
-    Of its plan, only what starts workers is used: there are no rounds, and nothing is judged.
+    Of it, only what starts workers is used: there are no rounds, and nothing is judged.
     """
     if not options.run.versions:
         raise UsageError("--versions names no version; e.g. --versions 1.14,2.0")
@@ -61,10 +61,10 @@ def plan_profile(options: ProfileOptions, say: Callable[[str], None]) -> Planned
 
 def profile(options: ProfileOptions, view: View) -> Profiled:
     planned = plan_profile(options, view.say)
-    with open_run(planned, Path("runs") / f"profile-{planned.plan.run}", view) as opened:
+    with open_run(planned, Path("runs") / f"profile-{planned.run}", view) as opened:
         (opened.directory.path / "profiles").mkdir()
-        arms = len(planned.plan.cases) * len(planned.versions)
-        view.say(f"plan: {len(planned.plan.cases)} cases x {len(planned.versions)} versions, {arms} profiles")
+        cases, versions = len(planned.selection.cases), len(planned.selection.versions)
+        view.say(f"plan: {cases} cases x {versions} versions, {cases * versions} profiles")
         for note in planned.fitting.notes:
             view.say(f"note: {note}")
         opened = pin_workloads(opened)

@@ -127,7 +127,7 @@ class DockerEnvironment:
 class DockerEngine:
     def __init__(self, options: EngineOptions) -> None:
         self._options = options
-        self._flavour: FlavourName = "gpu" if options.gpu else "cpu"
+        self._flavour: FlavourName = options.device
         self._clients = Clients()
         # Why a base cannot be had; many versions share one, and its registry may take seconds to answer.
         self._missing: dict[str, str] = {}

@@ -30,7 +30,7 @@ from orchestrator.measure.prepare_run import PreparedRun, make_manifest
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.options import EngineOptions
-from orchestrator.plan.request import RunOptions, make_plan
+from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
@@ -306,11 +306,11 @@ def test_versions_hold_the_gpu_in_turn_where_that_is_asked_for(
     options = RunOptions(
         versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",), rounds=2, environments=places
     )
-    asked = make_plan(options)
-    plan = replace(asked.plan, device="cpu", engine="docker")
+    asked = check_request(options)
+    plan = replace(asked.freeze("docker"), device="cpu")
     engine = DockerEngine(places)
     log = BuildLog(tmp_path / "build.log", lambda line: None)
-    environments = {full.number: engine.prepare(full, log) for full in asked.versions}
+    environments = {full.number: engine.prepare(full, log) for full in asked.selection.versions}
     directory = RunDir.create(tmp_path / "run")
     directory.write_plan(plan)
     directory.write_manifest(make_manifest(asked, environments))

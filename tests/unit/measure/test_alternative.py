@@ -1,7 +1,6 @@
 """Where Pythons are missing, a command says what can be compared instead."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -9,8 +8,8 @@ from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure import alternative
-from orchestrator.model import Expectation
-from orchestrator.plan.request import RunOptions, make_plan
+from orchestrator.model import Expectation, Pair
+from orchestrator.plan.request import PlannedRun, RunOptions, check_request
 from tests.support.builders import claim
 
 VERSIONS = catalog.resolve(["1.14", "2.0", "2.13"])
@@ -80,20 +79,21 @@ def test_the_users_other_choices_are_kept(command: tuple[str, ...], written: str
 
 
 def test_two_arms_are_a_comparison_and_the_control_is_one():
-    plan = make_plan(RunOptions(versions=("1.14", "2.0", "2.13"), suite="smoke")).plan
-    assert alternative.can_compare(plan, {"1.14.0", "2.13.0"})
-    assert not alternative.can_compare(plan, {"2.13.0"})
-    alone = make_plan(RunOptions(versions=("2.13",), suite="smoke", control=True)).plan
+    planned = check_request(RunOptions(versions=("1.14", "2.0", "2.13"), suite="smoke"))
+    assert alternative.can_compare(planned, {"1.14.0", "2.13.0"})
+    assert not alternative.can_compare(planned, {"2.13.0"})
+    alone = check_request(RunOptions(versions=("2.13",), suite="smoke", control=True))
     assert alternative.can_compare(alone, {"2.13.0"})
 
 
 def test_a_claim_takes_all_versions_of_one_of_its_ratios():
-    plan = make_plan(RunOptions(versions=("1.14", "2.0"), suite="quick")).plan
-    across = tuple(pair for pair in plan.pairs if pair.across)
-    said = claim(Expectation(pair=across[0], effect="same", published=None))
-    claims = replace(plan, claims=(said,), pairs=across)
-    assert not alternative.can_compare(claims, {"2.0.0"})
-    assert alternative.can_compare(claims, {"1.14.0", "2.0.0"})
-    inside = tuple(pair for pair in plan.pairs if not pair.across)
-    assert inside
-    assert alternative.can_compare(replace(claims, pairs=inside), {"2.0.0"})
+    pairs = check_request(RunOptions(versions=("1.14", "2.0"), suite="quick")).selection.pairs
+    across = next(pair for pair in pairs if pair.across)
+    assert not alternative.can_compare(of_claim(across), {"2.0.0"})
+    assert alternative.can_compare(of_claim(across), {"1.14.0", "2.0.0"})
+    inside = next(pair for pair in pairs if not pair.across)
+    assert alternative.can_compare(of_claim(inside), {inside.arms[0].version})
+
+
+def of_claim(pair: Pair) -> PlannedRun:
+    return check_request(RunOptions(claims=(claim(Expectation(pair=pair, effect="same", published=None)),)))

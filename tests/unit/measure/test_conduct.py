@@ -12,7 +12,7 @@ from orchestrator.measure.prepare_run import PreparedRun, make_manifest
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.model import EnvironmentFacts, Finished
-from orchestrator.plan.request import RunOptions, make_plan
+from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
@@ -28,17 +28,18 @@ def directory(tmp_path: Path) -> RunDir:
 
 
 def conducted(directory: RunDir, stage: Stage, *, without: tuple[str, ...] = ()) -> errors.TfCompareError | None:
-    options = replace(SMOKE, engine="venv", rounds=2, seed=1)
-    asked = make_plan(options)
-    directory.write_plan(asked.plan)
+    options = replace(SMOKE, rounds=2, seed=1)
+    asked = check_request(options)
+    plan = asked.freeze("venv")
+    directory.write_plan(plan)
     environments = {
         version: Dressing(stage, EnvironmentFacts(version=version, kind="venv", identity="", lock="", python=""))
-        for version in asked.plan.versions
+        for version in plan.versions
         if version not in without
     }
     directory.write_manifest(make_manifest(asked, environments))
-    prepared = PreparedRun(asked.plan, environments, directory)
-    return measure_rounds(prepared, first_rounds(asked.plan), Progress(), Quiet())
+    prepared = PreparedRun(plan, environments, directory)
+    return measure_rounds(prepared, first_rounds(plan), Progress(), Quiet())
 
 
 def ending(directory: RunDir) -> str:

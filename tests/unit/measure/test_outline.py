@@ -4,17 +4,20 @@ from dataclasses import replace
 
 from orchestrator.measure.outline import outline
 from orchestrator.model import Expectation
-from orchestrator.plan.request import RunOptions, make_plan
+from orchestrator.plan.request import RunOptions, check_request
 from tests.support.builders import claim, version_pair
 
 SMOKE = RunOptions(versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",))
 
 
 def test_how_long_it_takes_is_said_beforehand_and_of_claims_only_what_it_takes_at_most():
-    one = make_plan(SMOKE).plan
-    assert "1 cases x 2 versions, up to 20 rounds, about 0.1 to 0.6 min" in outline(replace(one, budget_s=None))
-    assert "up to 20 rounds, at most 0.2 min" in outline(replace(one, budget_s=12.0))
-    assert "6 rounds, about 0.2 min" in outline(replace(one, looks=(6,), budget_s=None))
-    said = version_pair(one.cases[0], *one.versions)
-    of_claims = replace(one, claims=(claim(Expectation(pair=said, effect="same", published=None)),), budget_s=1140.0)
+    planned = check_request(SMOKE)
+    selection = planned.selection
+    open_ended = replace(planned, selection=replace(selection, budget_s=None))
+    assert "1 cases x 2 versions, up to 20 rounds, about 0.1 to 0.6 min" in outline(open_ended)
+    assert "up to 20 rounds, at most 0.2 min" in outline(check_request(replace(SMOKE, budget_s=12.0)))
+    assert "6 rounds, about 0.2 min" in outline(check_request(replace(SMOKE, rounds=6)))
+    said = version_pair(selection.cases[0], *selection.numbers)
+    claims = (claim(Expectation(pair=said, effect="same", published=None), cases=selection.cases),)
+    of_claims = check_request(RunOptions(claims=claims, budget_s=1140.0))
     assert "1 claims, 2 arms in 2 versions, up to 20 rounds, at most 19 min" in outline(of_claims)

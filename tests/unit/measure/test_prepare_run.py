@@ -9,7 +9,7 @@ import pytest
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure.alternative import can_compare
 from orchestrator.measure.prepare_run import OpenRun, prepare_environments
-from orchestrator.plan.request import RunOptions, make_plan
+from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.support.engines import Lacking
@@ -32,10 +32,10 @@ class Heard(Quiet):
 
 def prepared(lacks: tuple[str, ...], directory: RunDir, heard: Heard) -> list[str]:
     options = replace(SMOKE, versions=("1.14", "2.0", "2.12", "2.13"))
-    asked = make_plan(options)
+    asked = check_request(options)
     with ExitStack() as held:
         opened = OpenRun(asked, "venv", Lacking(*lacks), directory, heard, held)
-        run = prepare_environments(opened, enough=lambda ready: can_compare(asked.plan, ready))
+        run = prepare_environments(opened, enough=lambda ready: can_compare(asked, ready))
     return list(run.environments)
 
 

@@ -71,7 +71,7 @@ def test_the_table_and_the_locks_of_all_others_stay_to_the_letter() -> None:
     assert table() == (
         f'{lock_on_demand.HEAD}\n{OWN}\n[version."{DAYS[2]}"]\nkeras = ""\n\n'
         f'[version."{DAYS[2]}".cpu]\npythons = ["3.11"]\n'
-        f'requirements = [\n  "tf-nightly=={DAYS[2]}"\n]\n\n# the end\n'
+        f'requirements = [\n    "tf-nightly=={DAYS[2]}",\n]\n\n# the end\n'
     )
     assert [version.number for version in catalog.all_versions() if version.number > "2.9"][-2:] == ["2.98.0", DAYS[2]]
     assert (catalog.find(DAYS[0]), catalog.find(DAYS[2]) is None) == (None, False)
@@ -101,10 +101,27 @@ def test_a_patch_that_was_locked_on_first_use_never_goes() -> None:
     assert locks() == ["2.3.0-cpu-py3.11.txt", "2.3.1-cpu-py3.11.txt", f"{DAYS[1]}-cpu-py3.11.txt"]
 
 
-def test_an_entry_that_was_written_otherwise_is_left_alone_and_told() -> None:
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "[version.'{}'] # changed by hand\nkeras = '''\n[version.\"2.98.1\"]\n'''\n# why\ncpu.pythons = ['3.11']\n"
+        "cpu.requirements = ['tf-nightly']\n",
+        "version.'{}' = {{ keras = '', cpu = {{ pythons = ['3.11'], requirements = ['tf-nightly'] }} }}\n",
+    ],
+)
+def test_an_entry_goes_however_it_is_written_and_the_comment_behind_it_stays(entry: str) -> None:
+    version = lock(DAYS[0])
+    user_data.write(user_data.table(), entry.format(DAYS[0]) + OWN)
+    lock_on_demand.forget(version)
+    assert table() == OWN
+
+
+def test_an_entry_in_pieces_is_left_alone_and_told() -> None:
     version = lock(DAYS[0], 9)
     lock(DAYS[1])
-    written = table().replace(f'[version."{DAYS[0]}"]', f"[version.'{DAYS[0]}']")
+    cpu = f'[version."{DAYS[0]}".cpu]'
+    image = '[python."3.99"]\nimage = "python"\ndigest = ""\npip = "1"\npyarrow = "1"\n'
+    written = table().replace(cpu, image + cpu)
     user_data.write(user_data.table(), written)
     catalog.reread()
     with pytest.raises(UsageError, match=f"{DAYS[0]} is not written there as tfcompare writes it"):

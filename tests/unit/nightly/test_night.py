@@ -23,7 +23,7 @@ from orchestrator.nightly import lock, versions
 from orchestrator.nightly import night as nights
 from orchestrator.nightly.night import NightOptions, run_night
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
-from orchestrator.plan.request import RunOptions, make_plan
+from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.run import load_run
 from tests.support.builders import MS, plan, rows, run_directory, write_stream
 from tests.support.nights import history
@@ -255,7 +255,7 @@ def test_a_folder_of_workloads_is_the_suite_of_its_nights(monkeypatch, options: 
 def run_suite(folder: Path) -> str:
     folder.mkdir()
     (folder / "words.py").write_text("def build(tf, params): return lambda: 1\n")
-    return make_plan(RunOptions(versions=("2.0", "2.13"), own_workloads=folder)).plan.suite
+    return check_request(RunOptions(versions=("2.0", "2.13"), own_workloads=folder)).freeze("venv").suite
 
 
 def test_a_night_without_its_control_arm_is_judged_by_the_control_arm_of_the_others(options: NightOptions):

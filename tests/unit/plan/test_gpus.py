@@ -11,7 +11,7 @@ from orchestrator.machine.gpu import Gpu, GpuReading
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus as cards
 from orchestrator.plan.gpus import NOT_SEEN, NOT_WATCHED, again, choose, fit
-from orchestrator.plan.request import RunOptions, make_plan
+from orchestrator.plan.request import RunOptions, check_request
 
 V100 = Gpu(0, "GPU-4d6a-11", "Tesla V100", "7.0", "550.54", 16_384, 300, True, None)
 A100 = Gpu(1, "GPU-4d6a-22", "NVIDIA A100", "8.0", "550.54", 81_920, 400, True, False)
@@ -51,12 +51,12 @@ def test_a_card_that_is_not_there_is_refused_with_those_that_are(names, seen, sa
 def fitted(*names: str, seen=ALL, read=(READING,), gpus: tuple[str, ...] = (), force: bool = False, **changes):
     places = EngineOptions(gpu=True, gpus=gpus, force=force)
     options = replace(RunOptions(versions=names, suite="smoke", environments=places), **changes)
-    return fit(make_plan(options), lambda: seen, lambda: read)
+    return fit(check_request(options), lambda: seen, lambda: read)
 
 
 def test_cards_that_were_chosen_are_in_the_plan_and_in_what_the_engine_gets():
     asked = fitted("1.14", "2.0", gpus=("GPU-4d6a-11",))
-    assert asked.plan.gpus == asked.options.environments.gpus == ("GPU-4d6a-11",)
+    assert asked.freeze("docker").gpus == asked.options.environments.gpus == ("GPU-4d6a-11",)
     assert asked.options.environments.chosen_gpus == asked.fitting.gpus == (V100,)
     assert [(match.version, match.fit) for match in asked.fitting.matches] == [("1.14.0", "fine"), ("2.0.0", "fine")]
     assert asked.fitting.notes == ()
@@ -109,7 +109,7 @@ def test_code_that_the_driver_makes_is_told_in_every_report():
 def test_no_card_and_nobody_who_watches_it_are_told():
     asked = fitted("1.14", "2.0", seen=())
     assert (asked.fitting, asked.options.environments.chosen_gpus) == (Fitting(notes=(NOT_SEEN,)), ())
-    assert asked.plan.gpus == ()
+    assert asked.freeze("docker").gpus == ()
     assert fitted("1.14", "2.0", read=()).fitting.notes == (NOT_WATCHED,)
 
 
@@ -123,20 +123,20 @@ def test_without_a_gpu_nobody_looks_for_one():
         raise AssertionError("asked for cards")
 
     options = RunOptions(versions=("1.14", "2.0"), suite="smoke")
-    asked = make_plan(options)
+    asked = check_request(options)
     assert fit(asked, never, never) == asked
 
 
 def test_a_run_that_goes_on_takes_the_cards_of_its_plan(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(cards, "gpus", lambda: ALL)
     asked = fitted("2.13", "2.16", gpus=("2",))
-    found = again(asked.plan.gpus, asked.versions)
+    found = again(asked.freeze("docker").gpus, asked.selection.versions)
     assert found.gpus == (H100,)
     assert found.slow_starts == {"2.13.0"}
-    assert again((), asked.versions) == Fitting()
+    assert again((), asked.selection.versions) == Fitting()
 
 
 def test_one_process_at_a_time_is_a_container_a_replicate():
     options = RunOptions(versions=("1.14", "2.0"), suite="smoke", environments=EngineOptions(gpu=True, exclusive=True))
-    plan = make_plan(options).plan
+    plan = check_request(options).freeze("venv")
     assert (plan.exclusive, plan.isolation) == (True, "container")

@@ -9,10 +9,10 @@ import pytest
 from orchestrator.catalog import claims
 from orchestrator.catalog.workloads import VERSION_BUDGET_S, all_workloads
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import Plan
+from orchestrator.model import LargeFile, Plan
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import LOOKS
-from orchestrator.plan.request import RunOptions, make_plan
+from orchestrator.plan.request import RunOptions, check_request
 
 BUILTIN = claims.all_claims(all_workloads())
 VERSIONS = ("1.14", "2.0")
@@ -21,19 +21,25 @@ OWN = ["sums[size=1]", "sums[size=2]", "words"]
 
 
 def test_a_plan_holds_what_was_asked_and_the_usual_for_the_rest():
-    plan = make_plan(RunOptions(versions=VERSIONS, margin=0.03, seed=7, threads=(1, 2))).plan
+    plan = check_request(RunOptions(versions=VERSIONS, margin=0.03, seed=7, threads=(1, 2))).freeze("venv")
     assert (plan.versions, plan.suite, plan.margin) == (("1.14.0", "2.0.0"), "quick", 0.03)
     assert (plan.seed, plan.threads) == (7, (1, 2))
     assert (plan.looks, plan.alpha, plan.device) == ((4, 6, 8, 10, 13, 16, 20), 0.05, "cpu")
     assert len(plan.cases) == 8
 
 
+def test_a_plan_has_the_engine_that_made_the_environments_and_what_was_not_copied():
+    large = (LargeFile(name="data", path="/data", bytes=1, modified_ns=2),)
+    plan = check_request(replace(SMOKE, engine="auto")).freeze("venv", large)
+    assert (plan.engine, plan.large) == ("venv", large)
+
+
 def test_threads_are_refused_with_a_version_that_does_not_heed_them():
     asked = RunOptions(versions=("1.13", "2.13"), threads=(1, 1))
     with pytest.raises(UsageError, match=r"^--threads has no effect in TensorFlow 1\.13\.2; leave that version out"):
-        make_plan(asked)
-    assert make_plan(replace(asked, threads=None)).plan.threads is None
-    assert make_plan(replace(asked, versions=("1.14", "2.13"))).plan.threads == (1, 1)
+        check_request(asked)
+    assert check_request(replace(asked, threads=None)).freeze("venv").threads is None
+    assert check_request(replace(asked, versions=("1.14", "2.13"))).freeze("venv").threads == (1, 1)
 
 
 @pytest.fixture
@@ -47,57 +53,59 @@ def mine(tmp_path: Path) -> Path:
 
 
 def test_a_folder_of_workloads_is_measured_whole_and_named_in_the_plan(mine: Path):
-    plan = make_plan(RunOptions(versions=VERSIONS, own_workloads=mine)).plan
+    plan = check_request(RunOptions(versions=VERSIONS, own_workloads=mine)).freeze("venv")
     assert [case.label for case in plan.cases] == OWN
     assert plan.suite == "mine/"
-    usual = make_plan(RunOptions(versions=VERSIONS)).plan
+    usual = check_request(RunOptions(versions=VERSIONS)).freeze("venv")
     starts_s = 2 * VERSION_BUDGET_S
     assert (plan.budget_s - starts_s) / len(plan.arms()) == (usual.budget_s - starts_s) / len(usual.arms()) > 0
 
 
 def test_a_folder_goes_by_its_name_however_it_is_written(mine: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(mine)
-    assert make_plan(RunOptions(versions=VERSIONS, own_workloads=Path("."))).plan.suite == "mine/"
+    assert check_request(RunOptions(versions=VERSIONS, own_workloads=Path("."))).freeze("venv").suite == "mine/"
 
 
 def test_a_suite_that_is_named_is_measured_without_the_folder(mine: Path):
-    plan = make_plan(RunOptions(versions=VERSIONS, own_workloads=mine, suite="quick")).plan
-    assert plan.cases == make_plan(RunOptions(versions=VERSIONS)).plan.cases
+    plan = check_request(RunOptions(versions=VERSIONS, own_workloads=mine, suite="quick")).freeze("venv")
+    assert plan.cases == check_request(RunOptions(versions=VERSIONS)).freeze("venv").cases
     assert plan.suite == "quick"
 
 
 def test_a_selection_is_measured_alone(mine: Path):
     """A built-in workload among it has the cases that it has without the folder."""
-    plan = make_plan(RunOptions(versions=VERSIONS, own_workloads=mine, selected=("sums[size=2]",))).plan
+    plan = check_request(RunOptions(versions=VERSIONS, own_workloads=mine, selected=("sums[size=2]",))).freeze("venv")
     assert [case.label for case in plan.cases] == ["sums[size=2]"]
-    with_own = make_plan(RunOptions(versions=VERSIONS, own_workloads=mine, selected=("power", "words"))).plan
-    alone = make_plan(RunOptions(versions=VERSIONS, selected=("power",))).plan
+    with_own = check_request(RunOptions(versions=VERSIONS, own_workloads=mine, selected=("power", "words"))).freeze(
+        "venv"
+    )
+    alone = check_request(RunOptions(versions=VERSIONS, selected=("power",))).freeze("venv")
     assert [case.label for case in with_own.cases] == [*(case.label for case in alone.cases), "words"]
 
 
 def test_rounds_that_are_fixed_are_one_look_and_no_budget_of_the_suites():
-    assert make_plan(RunOptions(versions=VERSIONS)).plan.budget_s is not None
-    plan = make_plan(RunOptions(versions=VERSIONS, rounds=12)).plan
+    assert check_request(RunOptions(versions=VERSIONS)).freeze("venv").budget_s is not None
+    plan = check_request(RunOptions(versions=VERSIONS, rounds=12)).freeze("venv")
     assert (plan.looks, plan.budget_s) == ((12,), None)
 
 
 def test_a_budget_that_is_asked_for_goes_before_the_suites():
-    assert make_plan(RunOptions(versions=VERSIONS, budget_s=5.0)).plan.budget_s == 5.0
+    assert check_request(RunOptions(versions=VERSIONS, budget_s=5.0)).freeze("venv").budget_s == 5.0
 
 
 def test_two_runs_of_one_second_have_two_names_and_two_seeds():
-    first, second = make_plan(SMOKE).plan, make_plan(SMOKE).plan
+    first, second = check_request(SMOKE).freeze("venv"), check_request(SMOKE).freeze("venv")
     assert first.run != second.run
     assert first.seed != second.seed
 
 
 def test_only_the_workloads_that_are_measured_are_kept():
-    assert set(make_plan(SMOKE).workloads) == {"power"}
+    assert set(check_request(SMOKE).workloads) == {"power"}
 
 
 def planned(*names: str, gpu: bool = False, **changes: Any) -> Plan:
     chosen = claims.choose(names, None, BUILTIN)
-    return make_plan(RunOptions(claims=chosen, environments=EngineOptions(gpu=gpu), **changes)).plan
+    return check_request(RunOptions(claims=chosen, environments=EngineOptions(gpu=gpu), **changes)).freeze("venv")
 
 
 def test_only_the_arms_that_a_claim_names_are_planned():
@@ -118,7 +126,7 @@ def test_what_needs_a_gpu_is_kept_and_not_measured():
 
 def test_a_pair_that_two_claims_share_is_asked_for_once():
     both = [replace(BUILTIN["predict-after-compile"], name=name) for name in ("one", "other")]
-    assert len(make_plan(RunOptions(claims=tuple(both))).plan.pairs) == 1
+    assert len(check_request(RunOptions(claims=tuple(both))).freeze("venv").pairs) == 1
 
 
 def test_claims_have_the_looks_of_every_run():

@@ -119,7 +119,7 @@ def test_every_case_is_profiled_in_every_version_in_turn(options: ProfileOptions
 
 
 def test_without_a_selection_the_folder_is_profiled_and_not_the_quick_suite(options: ProfileOptions):
-    assert {case.workload for case in story.plan_profile(changed(options, selected=()), print).plan.cases} == {
+    assert {case.workload for case in story.plan_profile(changed(options, selected=()), print).selection.cases} == {
         "ending",
         "fine",
     }
@@ -281,14 +281,14 @@ def test_a_directory_that_is_in_use_is_left_alone(options: ProfileOptions, tmp_p
 
 
 def test_without_a_seed_there_is_one_and_it_is_told(options: ProfileOptions):
-    first, second = (story.plan_profile(changed(options, seed=None), print).plan.seed for _ in range(2))
+    first, second = (story.plan_profile(changed(options, seed=None), print).seed for _ in range(2))
     assert first != second
-    assert story.plan_profile(options, print).plan.seed == 7
+    assert story.plan_profile(options, print).seed == 7
 
 
 def test_limits_and_threads_reach_the_workers_plan(options: ProfileOptions):
     environments = EngineOptions(cpus=(0,), memory_mb=1024)
-    plan = story.plan_profile(changed(options, environments=environments, threads=(1, 2)), print).plan
+    plan = story.plan_profile(changed(options, environments=environments, threads=(1, 2)), print).freeze("venv")
     assert (plan.cpus, plan.memory_mb, plan.threads, plan.device) == ((0,), 1024, (1, 2), "cpu")
     assert plan.cases == (case("fine", size="1"),)
 
