@@ -21,7 +21,7 @@ from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.workers import Workers
-from orchestrator.model import ArmKey, Case, Comparison, EnvironmentFacts, Finished, Manifest, Plan
+from orchestrator.model import ArmKey, Case, Comparison, EnvironmentFacts, Finished, Manifest, Pair, Plan
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results.comparison import judge_run
@@ -80,10 +80,12 @@ def run(
     isolated: Collection[str] = (),
     efforts: Mapping[ArmKey, Effort] | None = None,
     keep_workers: bool = False,
+    pairs: tuple[Pair, ...] = (),
 ) -> Comparison:
-    """Measure a whole run into a new folder, with the first arm as the baseline; an arm that dies is an error.
+    """Measure a whole run into a new folder; an arm that dies is an error.
 
-    Arms whose effort is given need no pilot. Each round has new workers, unless they are to be kept.
+    Unless pairs are given, each arm is compared with the first. Arms whose effort is given need no pilot. Each round
+    has new workers, unless they are to be kept.
     """
     workloads = all_workloads(WORKLOADS)
     plan = Plan(
@@ -94,7 +96,7 @@ def run(
         device="cpu",
         versions=tuple(arms),
         cases=tuple(cases),
-        pairs=plan_pairs(cases, tuple(arms), workloads),
+        pairs=pairs or plan_pairs(cases, tuple(arms), workloads),
         looks=looks,
         alpha=alpha,
         margin=0.05,

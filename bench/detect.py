@@ -1,12 +1,13 @@
 """How reliable verdicts are: arms with a known true ratio, measured and judged like those of any run.
 
-Each run starts new workers and measures all arms side by side for several windows of the default looks. A window is
+Each run measures all arms side by side, with the default looks, until each pair of them has a verdict. It is then
 judged for one pair of arms at a time, look by look, as if nothing else had been measured, so that no verdict profits
-from being one of many. Every body has as many windows, so that a quiet one does not outweigh the others. Nothing is
-subtracted from an arm: what its worker adds to its times is an error that verdicts are seen to make.
+from being one of many; alone, no pair needs more rounds than among others. Every body has as many runs, so that a quiet
+one does not outweigh the others. Nothing is subtracted from an arm.
 
-The rounds of the arms that do not differ are kept in recorded.json, for the tests to replay. Raw runs are stored until
-all are done; run it again to continue an interrupted bench.
+The first run of each body has two windows of all looks, whatever is decided. The rounds of its arms that do not differ
+are kept in recorded.json, for the tests to replay. Raw runs are stored until all are done; run it again to continue an
+interrupted bench.
 """
 
 import json
@@ -27,10 +28,9 @@ from scipy import stats
 
 from bench import arena
 from bench.store import Store, seconds_of
-from orchestrator.catalog.workloads import all_workloads
-from orchestrator.model import Case, Contrast, Plan
-from orchestrator.plan.pairs import LOOKS, plan_pairs
-from orchestrator.results.comparison import compute_contrasts, gather
+from orchestrator.model import Case, Contrast, Pair, Plan, VersionPair
+from orchestrator.plan.pairs import LOOKS
+from orchestrator.results.comparison import compute_contrasts, gather, samples
 from orchestrator.results.endings import Endings
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.rundir import RunDir
@@ -50,15 +50,18 @@ RECORDED = Path(__file__).parent / "recorded.json"
 
 @dataclass(frozen=True)
 class Program:
-    """How many runs each body gets in each condition, the rounds of a run, and the time of a condition."""
+    """How many runs each body gets in each condition, the rounds of the first, and the time of a condition."""
 
     runs: int
-    rounds: int
+    first_rounds: int
     limit_s: float
 
+    def looks(self, number: int) -> tuple[int, ...]:
+        return (self.first_rounds,) if number == 1 else LOOKS
 
-FULL = Program(runs=6, rounds=2 * WINDOW, limit_s=40 * 60)
-TINY = Program(runs=1, rounds=WINDOW, limit_s=5 * 60)
+
+FULL = Program(runs=9, first_rounds=2 * WINDOW, limit_s=90 * 60)
+TINY = Program(runs=1, first_rounds=WINDOW, limit_s=5 * 60)
 
 
 @dataclass(frozen=True)
@@ -113,10 +116,19 @@ def neighbour(seed: int) -> Iterator[None]:
         thread.join()
 
 
-def measure(folder: Path, condition: str, case: Case, program: Program, seed: int, scratch: Path) -> None:
+def pairs_of(case: Case) -> tuple[Pair, ...]:
+    """Return every pair with at least one arm that is not slowed."""
+    return tuple(
+        VersionPair(case=case, baseline=baseline, candidate=candidate, metric="steady")
+        for baseline, candidate in combinations(SLOWDOWNS, 2)
+        if SLOWDOWNS[baseline] == 0
+    )
+
+
+def measure(folder: Path, condition: str, case: Case, looks: tuple[int, ...], seed: int, scratch: Path) -> None:
     arms = arena.slowed(VERSION, SLOWDOWNS, scratch)
     with neighbour(seed) if condition != CONDITIONS[0] else nullcontext():
-        arena.run(arms, [case], folder=folder, seed=seed, looks=(program.rounds,))
+        arena.run(arms, [case], folder=folder, seed=seed, looks=looks, pairs=pairs_of(case))
 
 
 def measure_all(program: Program, store: Store, scratch: Path) -> list[Recorded]:
@@ -132,28 +144,26 @@ def measure_all(program: Program, store: Store, scratch: Path) -> list[Recorded]
                     print(f"detect: {name} is left out: the time is over", file=sys.stderr)
                     continue
                 seed = SEED + number * 10 + CONDITIONS.index(condition) * 2 + list(BODIES).index(body)
-                path = store.run(name, measure, condition, case, program, seed, scratch)
+                path = store.run(name, measure, condition, case, program.looks(number), seed, scratch)
                 runs.append(Recorded.read(condition, body, path))
                 print(f"detect: {name}: {runs[-1].seconds:.0f} s", file=sys.stderr)
     return runs
 
 
 def judge_run(recorded: Recorded) -> list[Judged]:
-    """Judge every pair with at least one arm that is not slowed, in every window."""
+    """Judge every pair in every window."""
     return [
-        Judged(recorded.body, SLOWDOWNS[candidate], contrast)
-        for baseline, candidate in combinations(SLOWDOWNS, 2)
-        if SLOWDOWNS[baseline] == 0
-        for contrast in judge_pair(recorded, baseline, candidate)
+        Judged(recorded.body, SLOWDOWNS[pair.candidate], contrast)
+        for pair in recorded.plan.pairs
+        if isinstance(pair, VersionPair)
+        for contrast in judge_pair(recorded, pair)
     ]
 
 
-def judge_pair(recorded: Recorded, baseline: str, candidate: str) -> Iterator[Contrast]:
+def judge_pair(recorded: Recorded, pair: VersionPair) -> Iterator[Contrast]:
     """Yield the contrasts with which runs of these two arms alone would have ended, one for each window."""
-    versions = (baseline, candidate)
-    case = recorded.plan.cases[0]
-    pairs = plan_pairs([case], versions, all_workloads(arena.WORKLOADS))
-    plan = replace(recorded.plan, versions=versions, looks=LOOKS, pairs=pairs, margin=MARGIN)
+    versions = (pair.baseline, pair.candidate)
+    plan = replace(recorded.plan, versions=versions, looks=LOOKS, pairs=(pair,), margin=MARGIN)
     own = [replicate for replicate in recorded.replicates if replicate.version in versions]
     for before in range(0, recorded.plan.looks[-1], WINDOW):
         # The looks of a window are counted from its own first round.
@@ -167,11 +177,16 @@ def judge_pair(recorded: Recorded, baseline: str, candidate: str) -> Iterator[Co
 
 
 def record(runs: Iterable[Recorded]) -> None:
-    """Write the log times of the arms that do not differ, by round."""
+    """Write the log times of the arms that do not differ, by round, of the runs that nothing ended early."""
     rows = []
     for run in runs:
+        if run.plan.looks == LOOKS:
+            continue
+        log_times = samples(run.plan, run.replicates)
         by_arm = {
-            name: {one.round: round(math.log(one.steady_ns), 5) for one in run.replicates if one.version == name}
+            name: {
+                number: round(time, 5) for number, time in log_times[run.plan.cases[0].label, name, "steady"].items()
+            }
             for name, slowdown in SLOWDOWNS.items()
             if slowdown == 0
         }
@@ -264,9 +279,8 @@ def section(program: Program = FULL) -> str:
     alike, looks = sum(not slowdown for slowdown in SLOWDOWNS.values()), ", ".join(map(str, LOOKS))
     lines = [
         f"TensorFlow {VERSION}, `bench/workloads/slowed.py`: a body, then a spin of an exact share of the body's own",
-        f"time. In each run new workers measure {len(SLOWDOWNS)} arms side by side for {program.rounds} rounds;",
-        f"{alike} of the arms do not differ. Each pair is judged as if it were alone, in every window of",
-        f"{WINDOW} rounds, at {looks} rounds and with a margin of {MARGIN:.0%}. The neighbour",
+        f"time. In each run {len(SLOWDOWNS)} arms stand side by side; {alike} of them do not differ. Each pair is",
+        f"judged as if it were alone, at {looks} rounds and with a margin of {MARGIN:.0%}. The neighbour",
         f"keeps a core busy for {ON_S:.0f} s on average, then leaves it for {OFF_S:.0f} s, from a fixed seed. In",
         "brackets: exact 95 % limits, as if comparisons that share an arm were independent. A target is met when all",
         "bodies together meet it and the limits of none exclude it.",
@@ -279,7 +293,10 @@ def section(program: Program = FULL) -> str:
         found = [one for run in own for one in judge_run(run)]
         counts = ", ".join(f"{sum(run.body == body for run in own)} of {body}" for body in BODIES)
         lines += ["", f"### {condition.capitalize()}", "", *table(found), "", *targets(found), ""]
-        lines.append(f"Runs: {counts} (planned: {program.runs} of each); {sum(run.seconds for run in own):.0f} s.")
+        lines.append(
+            f"Runs: {counts} (planned: {program.runs} of each, the first of which counts twice); "
+            f"{sum(run.seconds for run in own):.0f} s."
+        )
     if program != TINY:
         record(runs)
     store.retire()

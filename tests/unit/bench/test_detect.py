@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -30,7 +31,7 @@ def recorded(windows: int = 1, offset: float = 0.0) -> Recorded:
         for name, slowdown in SLOWDOWNS.items()
         for number in range(1, windows * WINDOW + 1)
     )
-    measured = plan([MATMUL], tuple(SLOWDOWNS), pairs=(), looks=(windows * WINDOW,))
+    measured = plan([MATMUL], tuple(SLOWDOWNS), pairs=detect.pairs_of(MATMUL), looks=(windows * WINDOW,))
     return Recorded("as found", "matmul", measured, replicates, 60.0)
 
 
@@ -45,7 +46,7 @@ def test_every_pair_with_an_arm_that_is_not_slowed_is_judged_in_every_window():
 
 
 def test_later_windows_have_the_looks_of_the_first():
-    endings = list(detect.judge_pair(recorded(windows=2), "a", "five"))
+    endings = list(detect.judge_pair(recorded(windows=2), version_pair(MATMUL, "a", "five")))
     assert [ending.rounds for ending in endings] == [LOOKS[0], LOOKS[0]]
 
 
@@ -61,6 +62,13 @@ def test_only_the_times_of_arms_that_do_not_differ_are_recorded(tmp_path, monkey
     assert run["condition"] == "as found"
     assert run["case"] == MATMUL.label
     assert [len(arm) for arm in run["arms"]] == [WINDOW] * 4
+
+
+def test_runs_that_verdicts_may_have_ended_are_not_recorded(tmp_path, monkeypatch):
+    monkeypatch.setattr(detect, "RECORDED", tmp_path / "recorded.json")
+    run = recorded()
+    detect.record([replace(run, plan=replace(run.plan, looks=LOOKS))])
+    assert json.loads((tmp_path / "recorded.json").read_text()) == []
 
 
 def judged(body: str, right: int, wrong: int) -> list[Judged]:
