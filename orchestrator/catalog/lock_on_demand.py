@@ -220,7 +220,7 @@ def _keep(number: str, python: str, wanted: tuple[str, ...], text: str, say: Cal
         if catalog.find(number):
             return
         path = user_data.write(user_data.locks() / catalog.lock_name(number, "cpu", python), text)
-        before = user_data.table().read_text() if user_data.table().exists() else HEAD
+        before = user_data.table().read_text(encoding="utf-8") if user_data.table().exists() else HEAD
         user_data.write(user_data.table(), before + _entry(number, python, wanted, text))
     catalog.reread()
     say(f"{number}: locked for Python {python} in {path}")
@@ -250,7 +250,7 @@ def forget(version: Version) -> None:
     The entry is removed first, so that no table names a lock that is gone.
     """
     with user_data.changing():
-        before = user_data.table().read_text()
+        before = user_data.table().read_text(encoding="utf-8")
         after = _without(before, version.number)
         expected = tomllib.loads(before)
         del expected["version"][version.number]

@@ -93,17 +93,20 @@ def _interpreters_of_tools(root: Path, pattern: str, number: str) -> Iterator[Pa
 
 
 def _home() -> Path:
-    # Unlike Path.home, this does not fail for a user without a home; nothing is found there then.
-    return Path(os.path.expanduser("~"))
+    try:
+        return Path.home()
+    except RuntimeError:
+        # A user without a home has nothing there, and what lies in the working directory is not searched instead.
+        return Path(os.devnull)
 
 
 def _pyenv_versions() -> Path:
-    return Path(os.environ.get("PYENV_ROOT", _home() / ".pyenv")) / "versions"
+    return Path(os.environ.get("PYENV_ROOT") or _home() / ".pyenv") / "versions"
 
 
 def _uv_pythons() -> Path:
-    data = Path(os.environ.get("XDG_DATA_HOME", _home() / ".local" / "share"))
-    return Path(os.environ.get("UV_PYTHON_INSTALL_DIR", data / "uv" / "python"))
+    data = Path(os.environ.get("XDG_DATA_HOME") or _home() / ".local" / "share")
+    return Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or data / "uv" / "python")
 
 
 def own_pythons() -> Path:

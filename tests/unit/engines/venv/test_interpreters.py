@@ -72,6 +72,27 @@ def test_a_plain_python3_counts_if_it_is_the_one_that_is_wanted(tmp_path: Path, 
     assert interpreters.find("2.7") is None
 
 
+@pytest.mark.parametrize("has_home", [True, False])
+def test_an_empty_variable_does_not_search_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_home: bool
+):
+    """A Python in a repository that somebody has just cloned must not be run."""
+    for root in ("versions", ".pyenv/versions", "~/.pyenv/versions"):
+        link(tmp_path / root / FULL / "bin", f"python{NUMBER}")
+    link(tmp_path / "uv" / "python" / f"cpython-{FULL}-linux" / "bin", f"python{NUMBER}")
+    monkeypatch.chdir(tmp_path)
+    for variable in ("PYENV_ROOT", "UV_PYTHON_INSTALL_DIR", "XDG_DATA_HOME"):
+        monkeypatch.setenv(variable, "")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    if not has_home:
+        monkeypatch.setattr(Path, "home", no_home)
+    assert interpreters.find(NUMBER) is None
+
+
+def no_home() -> Path:
+    raise RuntimeError("Could not determine home directory.")
+
+
 def test_a_name_that_promises_another_version_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     on_path(monkeypatch, link(tmp_path / "bin", "python2.7").parent)
     assert interpreters.find("2.7") is None
