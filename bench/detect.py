@@ -206,7 +206,7 @@ def table(found: Sequence[Judged]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Target:
+class DetectionTarget:
     """What is promised of a share of comparisons: of all that are covered, or of one slowdown's those so called."""
 
     promise: str
@@ -244,11 +244,11 @@ class Target:
 
 
 TARGETS = (
-    Target("A/A called slower or faster", (0.0,), ("slower", "faster"), 0.025, most=True),
-    Target("5 % slower, called slower", (0.05,), ("slower",), 0.90, most=False),
-    Target("10 % slower, called slower", (0.10,), ("slower",), 0.98, most=False),
-    Target("slower, called faster", (0.05, 0.10), ("faster",), 0.0, most=True),
-    Target("interval holds the truth", (0.0, 0.05, 0.10), (), 0.95, most=False),
+    DetectionTarget("A/A called slower or faster", (0.0,), ("slower", "faster"), 0.025, most=True),
+    DetectionTarget("5 % slower, called slower", (0.05,), ("slower",), 0.90, most=False),
+    DetectionTarget("10 % slower, called slower", (0.10,), ("slower",), 0.98, most=False),
+    DetectionTarget("slower, called faster", (0.05, 0.10), ("faster",), 0.0, most=True),
+    DetectionTarget("interval holds the truth", (0.0, 0.05, 0.10), (), 0.95, most=False),
 )
 
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from bench import arena, detect
-from bench.detect import BODIES, SLOWDOWNS, TARGETS, WINDOW, Judged, Recorded, Target
+from bench.detect import BODIES, SLOWDOWNS, TARGETS, WINDOW, DetectionTarget, Judged, Recorded
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.replicates import Replicate
 from tests.support.builders import contrast, plan, version_pair
@@ -81,7 +81,7 @@ def judged(body: str, right: int, wrong: int) -> list[Judged]:
     ],
 )
 def test_a_target_is_met_when_the_estimate_meets_it_and_no_body_contradicts_it(matmul, train, met):
-    target = Target("5 % slower, called slower", (0.05,), ("slower",), 0.90, most=False)
+    target = DetectionTarget("5 % slower, called slower", (0.05,), ("slower",), 0.90, most=False)
     row = target.row([*judged("matmul", *matmul), *judged("train", *train)])
     assert row.split("|")[-2].strip() == met
 
