@@ -28,7 +28,7 @@ from scipy import stats
 from bench import arena
 from bench.store import Store, seconds_of
 from orchestrator.catalog.workloads import all_workloads
-from orchestrator.model import Case, Contrast, Plan
+from orchestrator.model import Case, Contrast, Plan, Target
 from orchestrator.plan.pairs import LOOKS, plan_pairs
 from orchestrator.results.comparison import compute_contrasts, gather
 from orchestrator.results.endings import Endings
@@ -150,7 +150,7 @@ def judge_run(recorded: Recorded) -> list[Judged]:
 
 def judge_pair(recorded: Recorded, baseline: str, candidate: str) -> Iterator[Contrast]:
     """Yield the contrasts with which runs of these two arms alone would have ended, one for each window."""
-    versions = (baseline, candidate)
+    versions = (Target(baseline), Target(candidate))
     case = recorded.plan.cases[0]
     pairs = plan_pairs([case], versions, all_workloads(arena.WORKLOADS))
     plan = replace(recorded.plan, versions=versions, looks=LOOKS, pairs=pairs, margin=MARGIN)
@@ -171,7 +171,7 @@ def record(runs: Iterable[Recorded]) -> None:
     rows = []
     for run in runs:
         by_arm = {
-            name: {one.round: round(math.log(one.steady_ns), 5) for one in run.replicates if one.version == name}
+            name: {one.round: round(math.log(one.steady_ns), 5) for one in run.replicates if str(one.version) == name}
             for name, slowdown in SLOWDOWNS.items()
             if slowdown == 0
         }

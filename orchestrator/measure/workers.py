@@ -12,7 +12,7 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.files import read_last_line
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.prepare_run import PreparedRun
-from orchestrator.model import Lost, number_of
+from orchestrator.model import Lost, Target
 from orchestrator.results.streams import Stream
 
 START_TIMEOUT_S = 180.0
@@ -37,7 +37,9 @@ class WorkerSlot:
 
 
 class Workers:
-    def __init__(self, run: PreparedRun, say: Callable[[str], None], isolated: Collection[str] | None = None) -> None:
+    def __init__(
+        self, run: PreparedRun, say: Callable[[str], None], isolated: Collection[Target] | None = None
+    ) -> None:
         """Take the versions whose replicates each have a worker of their own; by default the plan says which."""
         self._plan = run.plan
         self._run = run.directory
@@ -52,26 +54,26 @@ class Workers:
             for version, environment in run.environments.items()
         }
 
-    def versions(self) -> list[str]:
+    def versions(self) -> list[Target]:
         return [version for version, slot in self._slots.items() if not slot.lost]
 
-    def client(self, version: str) -> WorkerClient | None:
+    def client(self, version: Target) -> WorkerClient | None:
         slot = self._slots.get(version)
         return slot.client if slot else None
 
-    def acquire(self, version: str) -> WorkerClient | None:
+    def acquire(self, version: Target) -> WorkerClient | None:
         """Return the worker for a new replicate; with one worker per replicate, start it first."""
         slot = self._slots.get(version)
         if slot and slot.isolated and not slot.client and not slot.lost:
             self._start(version)
         return self.client(version)
 
-    def release(self, version: str) -> None:
+    def release(self, version: Target) -> None:
         """Finish a replicate. With one worker per replicate, this also stops the worker."""
         if self._slots[version].isolated:
             self._leave(self._slots[version])
 
-    def start_all(self) -> dict[str, Ready]:
+    def start_all(self) -> dict[Target, Ready]:
         """Start every worker and return those that are ready; a failed start costs only its own version."""
         if self._plan.exclusive:
             return self._start_in_turn()
@@ -82,7 +84,7 @@ class Workers:
             started = dict(zip(self._slots, pool.map(self._start, self._slots), strict=True))
         return {version: ready for version, ready in started.items() if ready}
 
-    def _start_in_turn(self) -> dict[str, Ready]:
+    def _start_in_turn(self) -> dict[Target, Ready]:
         """Start each worker once to check that it can start; each ends before the next one begins."""
         started = {}
         for version, slot in self._slots.items():
@@ -91,7 +93,7 @@ class Workers:
                 self._leave(slot)
         return started
 
-    def _start(self, version: str) -> Ready | None:
+    def _start(self, version: Target) -> Ready | None:
         slot = self._slots[version]
         slot.parts += 1
         slot.stream = stream = self._run.stream(version, slot.parts)
@@ -133,7 +135,7 @@ class Workers:
         slot.started = True
         return ready
 
-    def _not_started(self, version: str, reason: str) -> None:
+    def _not_started(self, version: Target, reason: str) -> None:
         """Handle a failed start.
 
         With one worker per replicate, a version that has started before loses only that replicate.
@@ -148,8 +150,7 @@ class Workers:
 
     def _require_gpu(self, client: WorkerClient) -> None:
         """Raise EngineUnavailable unless TensorFlow itself sees the GPUs that were requested for the run."""
-        version = number_of(client.version)
-        slow = version in self._fitting.slow_starts
+        slow = client.version.number in self._fitting.slow_starts
         seen = client.gpus(SLOW_START_TIMEOUT_S if slow else START_TIMEOUT_S)
         if wrong := misfit(self._fitting.gpus, seen):
             raise EngineUnavailable(
@@ -157,12 +158,12 @@ class Workers:
                 "`tfcompare doctor --gpu` finds something, try another --gpu-request, or leave --gpu out"
             )
 
-    def lose(self, version: str, stage: str, reason: str) -> None:
+    def lose(self, version: Target, stage: str, reason: str) -> None:
         self._slots[version].lost = True
         self._run.record(Lost(version=version, stage=stage, reason=reason))
         self._say(f"{version} is lost ({stage}): {reason}")
 
-    def restart(self, version: str) -> None:
+    def restart(self, version: Target) -> None:
         """Clean up after a worker's death: keep what it wrote and, if it was a resident, start a replacement."""
         slot = self._slots[version]
         if slot.client:
@@ -201,7 +202,7 @@ class Workers:
             self._run.settle(slot.stream)
             slot.stream = None
 
-    def part(self, version: str) -> int:
+    def part(self, version: Target) -> int:
         """Return the number of the version's worker, or of its last one if none runs now."""
         return self._slots[version].parts
 

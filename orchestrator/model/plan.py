@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from orchestrator.model.cases import Arm
+from orchestrator.model.cases import Arm, Target
 from orchestrator.model.claims import Claim
 from orchestrator.model.pairs import Cases, Pair
 from orchestrator.model.strict import STRICT
@@ -40,7 +40,7 @@ class Plan:
     suite: str
     engine: str
     device: str
-    versions: tuple[str, ...]
+    versions: tuple[Target, ...]
     cases: Cases
     pairs: tuple[Pair, ...]
     looks: tuple[int, ...]
@@ -95,6 +95,6 @@ class Manifest:
     command: tuple[str, ...]
     host: dict[str, str | int | float | None]
     sources: dict[str, str]
-    environments: dict[str, EnvironmentFacts]
-    workers: dict[str, dict[str, str | bool | None]]
+    environments: dict[Target, EnvironmentFacts]
+    workers: dict[Target, dict[str, str | bool | None]]
     notes: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from orchestrator.catalog.selectors import MARGIN, select_cases
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import Case, Claim, Isolation, Pair, Plan, Workload, control_of
+from orchestrator.model import Case, Claim, Isolation, Pair, Plan, Target, Workload
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 
@@ -59,10 +59,10 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Selection:
-    """The arms to measure and the ratios to report; `numbers` are the versions, including the control arm."""
+    """The arms to measure and the ratios to report; `targets` are the versions, including the control arm."""
 
     versions: tuple[Version, ...]
-    numbers: tuple[str, ...]
+    targets: tuple[Target, ...]
     cases: tuple[Case, ...]
     pairs: tuple[Pair, ...]
     budget_s: float | None
@@ -88,7 +88,7 @@ def make_plan(options: RunOptions, fewest: int = 2) -> PlannedRun:
         suite=suite_name(options.suite, options.own_workloads),
         engine=options.engine,
         device=device,
-        versions=selection.numbers,
+        versions=selection.targets,
         cases=selection.cases,
         pairs=selection.pairs,
         looks=(options.rounds,) if options.rounds else LOOKS,
@@ -150,18 +150,18 @@ def _of_suite(options: RunOptions, workloads: dict[str, Workload], fewest: int) 
     cases = select_cases(options.selected, suite.cases, workloads)
     if not cases:
         raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
-    numbers = tuple(version.number for version in versions)
+    targets = tuple(Target(version.number) for version in versions)
     if options.control:
-        numbers = (numbers[0], control_of(numbers[0]), *numbers[1:])
-    budget_s = suite.budget_s(len(cases) * len(numbers))
-    return Selection(versions, numbers, cases, plan_pairs(cases, numbers, workloads), budget_s)
+        targets = (targets[0], Target(targets[0].number, control=True), *targets[1:])
+    budget_s = suite.budget_s(len(cases) * len(targets))
+    return Selection(versions, targets, cases, plan_pairs(cases, targets, workloads), budget_s)
 
 
 def _of_claims(claims: list[Claim], suite: str | None) -> Selection:
     if not claims:
         raise NothingSelected("none of these claims is said of this device; `tfcompare list claims` shows which are")
     named = {version for claim in claims for version in claim.versions}
-    versions = tuple(version for version in catalog.all_versions() if version.number in named)
+    versions = tuple(version for version in catalog.all_versions() if Target(version.number) in named)
     pairs = dict.fromkeys(expectation.pair for claim in claims for expectation in claim.expectations)
-    numbers = tuple(version.number for version in versions)
-    return Selection(versions, numbers, cases_of(claims), tuple(pairs), BUDGETS_S.get(suite or ""))
+    targets = tuple(Target(version.number) for version in versions)
+    return Selection(versions, targets, cases_of(claims), tuple(pairs), BUDGETS_S.get(suite or ""))

@@ -10,7 +10,7 @@ from bench import arena, detect
 from bench.detect import BODIES, SLOWDOWNS, TARGETS, WINDOW, DetectionTarget, Judged, Recorded
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.replicates import Replicate
-from tests.support.builders import contrast, plan, version_pair
+from tests.support.builders import contrast, plan, target, version_pair
 
 MATMUL = arena.MATMUL
 PAIR = version_pair(MATMUL, "a", "b")
@@ -18,8 +18,8 @@ PAIR = version_pair(MATMUL, "a", "b")
 
 def replicate(version: str, number: int, steady_ns: float) -> Replicate:
     facts = dict.fromkeys(Replicate._fields, 1) | {"rise": 0.0, "checksum": "abcdef"}
-    own = {"version": version, "case": MATMUL.label, "round": number, "steady_ns": steady_ns, "cpu_ns": steady_ns}
-    return Replicate(**(facts | own))
+    own = {"case": MATMUL.label, "round": number, "steady_ns": steady_ns, "cpu_ns": steady_ns}
+    return Replicate(**(facts | own | {"version": target(version)}))
 
 
 def recorded(windows: int = 1, offset: float = 0.0) -> Recorded:

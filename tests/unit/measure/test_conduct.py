@@ -32,7 +32,7 @@ def conducted(directory: RunDir, stage: Stage, *, without: tuple[str, ...] = ())
     asked = make_plan(options)
     directory.write_plan(asked.plan)
     environments = {
-        version: Dressing(stage, EnvironmentFacts(version=version, kind="venv", identity="", lock="", python=""))
+        version: Dressing(stage, EnvironmentFacts(version=str(version), kind="venv", identity="", lock="", python=""))
         for version in asked.plan.versions
         if version not in without
     }
