@@ -99,7 +99,7 @@ def watch(task: Task) -> Watched:
     more = detect.CONFIRM_TIMES * SCREEN
     at = AT if task.step else None
     cells = nights.cells(rng, CASES, task.nights, task.spread, more, task.step, at, SLOWED)
-    keys = [Key(f"case{place:03}", "nightly", "2.13", "cpu", "venv", "host") for place in range(CASES)]
+    keys = [Key.parse(f"case{place:03}", "nightly", "2.13", "cpu", "venv", "host") for place in range(CASES)]
     places = {key: place for place, key in enumerate(keys)}
     series: list[list[Value]] = [[] for _ in keys]
     control: list[list[Value]] = [[] for _ in keys]

@@ -21,7 +21,7 @@ from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.workers import Workers
-from orchestrator.model import ArmKey, Case, Comparison, EnvironmentFacts, Finished, Manifest, Pair, Plan
+from orchestrator.model import ArmKey, Case, Comparison, EnvironmentFacts, Finished, Manifest, Pair, Plan, Target
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results.comparison import judge_run
@@ -88,15 +88,16 @@ def run(
     has new workers, unless they are to be kept.
     """
     workloads = all_workloads(WORKLOADS)
+    environments = {Target(name): environment for name, environment in arms.items()}
     plan = Plan(
         run=folder.name,
         created=datetime.now(UTC).replace(microsecond=0),
         suite="bench",
         engine="venv",
         device="cpu",
-        versions=tuple(arms),
+        versions=tuple(environments),
         cases=tuple(cases),
-        pairs=pairs or plan_pairs(cases, tuple(arms), workloads),
+        pairs=pairs or plan_pairs(cases, tuple(environments), workloads),
         looks=looks,
         alpha=alpha,
         margin=0.05,
@@ -112,8 +113,8 @@ def run(
             tool="bench", contract=contract.FINGERPRINT, command=(), host={}, sources={}, environments={}, workers={}
         )
     )
-    prepared = PreparedRun(plan, dict(arms), directory, WORKLOADS)
-    workers = Workers(prepared, lambda text: None, isolated)
+    prepared = PreparedRun(plan, environments, directory, WORKLOADS)
+    workers = Workers(prepared, lambda text: None, [Target(name) for name in isolated])
     try:
         workers.start_all()
         begun = time.monotonic()

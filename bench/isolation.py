@@ -78,8 +78,8 @@ def section() -> str:
 def _row(contrast: Contrast, times: Samples) -> str:
     of_rounds = estimate(*(times.get((*arm, contrast.pair.metric), {}) for arm in contrast.pair.arms))
     if of_rounds is None:
-        return f"| {TOLD[contrast.pair.candidate]} | {contrast.reason} | | |"
+        return f"| {TOLD[str(contrast.pair.candidate)]} | {contrast.reason} | | |"
     width = of_rounds.half_width(2 * ALPHA)
     low, ratio, high = map(exp, (of_rounds.theta - width, of_rounds.theta, of_rounds.theta + width))
     same = "yes" if max(high, 1 / low) < 1 + MARGIN else "not shown"
-    return f"| {TOLD[contrast.pair.candidate]} | {ratio:.3f} | {low:.3f}-{high:.3f} | {same} |"
+    return f"| {TOLD[str(contrast.pair.candidate)]} | {ratio:.3f} | {low:.3f}-{high:.3f} | {same} |"

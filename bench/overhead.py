@@ -17,7 +17,7 @@ from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.engines.worker.client import Opened, WorkerClient
 from orchestrator.measure.run import run as run_comparison
-from orchestrator.model import Case, Finished
+from orchestrator.model import Case, Finished, Target
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions
 from orchestrator.results import streams
@@ -87,7 +87,7 @@ def measure(number: str, scratch: Path) -> Overhead:
 def start(environment: Environment, scratch: Path, number: str, name: str) -> WorkerClient:
     paths = WorkerPaths(run="bench", results=scratch, log=scratch / f"{name}.log", own_workloads=OWN)
     started = environment.start(paths, scratch / f"{number}-{name}.arrow")
-    client = WorkerClient(started.channel, number)
+    client = WorkerClient(started.channel, Target(number))
     client.hello(
         run="bench", device="cpu", threads=None, folders=started.folders, results=started.results, timeout_s=180
     )

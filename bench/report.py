@@ -21,7 +21,7 @@ from orchestrator import contract, files
 from orchestrator.catalog.selectors import MARGIN
 from orchestrator.catalog.workloads import all_workloads
 from orchestrator.machine.host import host_facts
-from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan
+from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan, Target
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import check, compact_stream, read_stream
@@ -110,16 +110,17 @@ def compact_run(path: Path) -> None:
 
 
 def _plan(cases: tuple[Case, ...]) -> Plan:
+    targets = tuple(map(Target, VERSIONS))
     return Plan(
         run=RUN, created=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), suite="full", engine="venv", device="cpu",
-        versions=VERSIONS, cases=cases, pairs=plan_pairs(cases, VERSIONS, all_workloads()), looks=LOOKS, alpha=ALPHA,
+        versions=targets, cases=cases, pairs=plan_pairs(cases, targets, all_workloads()), looks=LOOKS, alpha=ALPHA,
         margin=MARGIN, budget_s=None, seed=1, threads=None, timeout_s=600.0,
     )  # fmt: skip
 
 
 def _manifest() -> Manifest:
     environments = {
-        version: EnvironmentFacts(version=version, kind="venv", identity="made", lock="made", python="3.11.7")
+        Target(version): EnvironmentFacts(version=version, kind="venv", identity="made", lock="made", python="3.11.7")
         for version in VERSIONS
     }
     return Manifest(

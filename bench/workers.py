@@ -30,7 +30,7 @@ from scipy import stats
 from bench import arena
 from bench.overhead import TRAIN
 from bench.store import Store, seconds_of
-from orchestrator.model import ArmKey, Calibrated, Case
+from orchestrator.model import ArmKey, Calibrated, Case, Target
 from orchestrator.results.comparison import gather
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats.calibrate import Effort
@@ -145,7 +145,7 @@ class Cell:
 def _times(path: Path) -> Floats:
     """Return the log times of the rounds that every worker finished, by worker and round."""
     gathered = gather(RunDir.open(path))
-    by_worker: dict[str, dict[int, float]] = {worker: {} for worker in gathered.plan.versions}
+    by_worker: dict[Target, dict[int, float]] = {worker: {} for worker in gathered.plan.versions}
     for replicate in gathered.replicates:
         by_worker[replicate.version][replicate.round] = math.log(replicate.steady_ns)
     whole = sorted(set.intersection(*map(set, by_worker.values())))
@@ -193,7 +193,7 @@ def measure(
             for number, name in enumerate(names)
         }
         case = BODIES[body]
-        given = {ArmKey(case.label, name): efforts[name] for name in names if name in efforts}
+        given = {ArmKey(case.label, Target(name)): efforts[name] for name in names if name in efforts}
         arena.run(arms, [case], folder=path, seed=SEED + generation, looks=(rounds,), efforts=given, keep_workers=True)
 
 
@@ -204,7 +204,7 @@ def equal_efforts(path: Path) -> dict[str, Effort]:
     effort = Effort(
         max(entry.warmup for entry in entries), max(entry.bursts for entry in entries), calls[len(calls) // 2]
     )
-    return {entry.version: effort for entry in entries if entry.version}
+    return {str(entry.version): effort for entry in entries if entry.version}
 
 
 def measure_cell(store: Store, version: str, body: str, program: Program) -> None:

@@ -30,6 +30,7 @@ from orchestrator.measure.conduct import measure_rounds
 from orchestrator.measure.prepare_run import PreparedRun, make_manifest
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
+from orchestrator.model import Target
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.comparison import judge_run
@@ -71,14 +72,14 @@ def verify(version: Version, flavour: Flavour, parent: Path, watching: View, kee
             return {**result, "said": str(error).splitlines()[0]}
         if log.used:
             result["built_s"] = round(time.monotonic() - begun)
-        environments = {version.number: environment}
+        target = Target(version.number)
         directory.write_plan(plan)
-        directory.write_manifest(make_manifest(asked, environments))
-        prepared = PreparedRun(plan, environments, directory)
+        directory.write_manifest(make_manifest(asked, {target: environment}))
+        prepared = PreparedRun(plan, {target: environment}, directory)
         error = measure_rounds(prepared, first_rounds(plan), Progress(), watching)
     comparison = judge_run(directory)
     outcomes = [arm.outcome for arm in comparison.arms]
-    facts = directory.read_manifest().workers.get(version.number, {})
+    facts = directory.read_manifest().workers.get(target, {})
     problems = [f"{arm.case.label}: {arm.reason}" for arm in comparison.died] + ([str(error)] if error else [])
     if log.used and not keep:
         remove(environment.path)

@@ -1,6 +1,6 @@
 """Reports what the runs of a search have in common once instead of in every step."""
 
-from orchestrator.model import Case
+from orchestrator.model import Case, Target
 from orchestrator.terminal.progress import Quiet, View
 
 
@@ -19,7 +19,7 @@ class Once(Quiet):
     def preparing(self, version: str, text: str) -> None:
         self._view.preparing(version, text)
 
-    def measuring(self, version: str, case: Case, number: int) -> None:
+    def measuring(self, version: Target, case: Case, number: int) -> None:
         self._view.measuring(version, case, number)
 
     def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:

@@ -12,7 +12,19 @@ from orchestrator import catalog
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog.selectors import MARGIN, expand, parse_selector
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import Arm, Case, CasePair, Claim, Effect, Expectation, Metric, Pair, VersionPair, Workload
+from orchestrator.model import (
+    Arm,
+    Case,
+    CasePair,
+    Claim,
+    Effect,
+    Expectation,
+    Metric,
+    Pair,
+    Target,
+    VersionPair,
+    Workload,
+)
 
 CLAIMS = WORKLOADS / "claims"
 SUITES = ("seed", "reported")
@@ -154,8 +166,8 @@ def _case(text: str, workloads: dict[str, Workload]) -> Case:
     return cases[0]
 
 
-def _version(name: str) -> str:
-    return catalog.resolve([name], fewest=1)[0].number
+def _version(name: str) -> Target:
+    return Target(catalog.resolve([name], fewest=1)[0].number)
 
 
 def cases_of(claims: Iterable[Claim]) -> tuple[Case, ...]:

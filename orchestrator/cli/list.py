@@ -99,6 +99,7 @@ def list_claims(chosen: Iterable[Claim]) -> Listing:
     rows = []
     for claim in chosen:
         expected = format_expected(claim.expectations[0] if claim.expectations else None)
+        versions = [str(version) for version in claim.versions]
         objects.append(
             {
                 "claim": claim.name,
@@ -106,12 +107,12 @@ def list_claims(chosen: Iterable[Claim]) -> Listing:
                 "source": claim.source,
                 "suite": claim.suite,
                 "withdrawn": claim.withdrawn,
-                "versions": list(claim.versions),
+                "versions": versions,
                 "devices": list(claim.devices),
                 "expected": expected,
             }
         )
-        rows.append((f"{claim.name}\n{claim.title}", expected, ", ".join(claim.versions), ", ".join(claim.devices)))
+        rows.append((f"{claim.name}\n{claim.title}", expected, ", ".join(versions), ", ".join(claim.devices)))
     return Listing(("claim, and what it says", "expected", "versions", "on"), rows, objects)
 
 

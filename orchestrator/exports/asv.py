@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.exports.common import python_of, quartiles, steady_ns
 from orchestrator.exports.escape import file_name, key
 from orchestrator.exports.files import new_directory, write_json
-from orchestrator.model import ArmKey, ArmResult, Case, number_of
+from orchestrator.model import ArmKey, ArmResult, Case, Target
 from orchestrator.results.run import Run
 from orchestrator.stats.paired import Estimate
 
@@ -104,10 +104,9 @@ def _describe_benchmark(benchmark: Benchmark, timeout_s: float) -> dict[str, Any
     }
 
 
-def _result(run: Run, version: str, machine: dict[str, str], benchmarks: Sequence[Benchmark]) -> dict[str, Any]:
+def _result(run: Run, version: Target, machine: dict[str, str], benchmarks: Sequence[Benchmark]) -> dict[str, Any]:
     environment = run.manifest.environments.get(version)
     python = python_of(run, version) or ""
-    tensorflow = number_of(version)
     arms = {arm.key: arm for arm in run.arms}
     times = steady_ns(run)
     moment = int(run.plan.created.timestamp() * 1000)
@@ -115,9 +114,9 @@ def _result(run: Run, version: str, machine: dict[str, str], benchmarks: Sequenc
         "commit_hash": commit_hash(version, environment.lock if environment else ""),
         "env_name": file_name(f"{environment.kind if environment else 'none'}-py{python}"),
         "date": moment,
-        "params": {**machine, "python": python, "tensorflow": tensorflow},
+        "params": {**machine, "python": python, "tensorflow": version.number},
         "python": python,
-        "requirements": {"tensorflow": tensorflow},
+        "requirements": {"tensorflow": version.number},
         "env_vars": {},
         "result_columns": list(COLUMNS),
         "results": {benchmark.name: _row(benchmark, version, arms, times, moment) for benchmark in benchmarks},
@@ -126,7 +125,7 @@ def _result(run: Run, version: str, machine: dict[str, str], benchmarks: Sequenc
     }
 
 
-def commit_hash(version: str, lock: str) -> str:
+def commit_hash(version: Target, lock: str) -> str:
     """Return a stable number in the form of a commit hash for a version and its lock.
 
     asv files every result under a commit, and here there is none.
@@ -135,7 +134,7 @@ def commit_hash(version: str, lock: str) -> str:
 
 
 def _row(
-    benchmark: Benchmark, version: str, arms: dict[ArmKey, ArmResult], times: dict[ArmKey, list[float]], moment: int
+    benchmark: Benchmark, version: Target, arms: dict[ArmKey, ArmResult], times: dict[ArmKey, list[float]], moment: int
 ) -> list[Any]:
     """Return the columns in the order of COLUMNS; what was not measured is null in all of them."""
     row = [arms.get(ArmKey(case.label, version)) if case else None for case in benchmark.cases]

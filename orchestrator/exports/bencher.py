@@ -23,7 +23,7 @@ def render(run: Run) -> str:
         contrast = contrasts.get(name)
         if contrast and contrast.ratio is not None:
             measures["ratio"] = _metric(contrast.ratio, contrast.ci_low, contrast.ci_high)
-        benchmarks[key(" ".join(name), LONGEST_NAME)] = measures
+        benchmarks[key(f"{name.case} {name.version}", LONGEST_NAME)] = measures
     return json.dumps(benchmarks, indent=2, allow_nan=False)
 
 

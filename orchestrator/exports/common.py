@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from orchestrator.model import ArmKey, Contrast
+from orchestrator.model import ArmKey, Contrast, Target
 from orchestrator.reports.columns import format_ratio
 from orchestrator.results.run import Run
 
@@ -36,7 +36,7 @@ def describe_contrast(contrast: Contrast) -> str:
     return f"{verdict(contrast)}{f' {figures}' if figures else ''} against {contrast.pair.arms[0].version}{why}"
 
 
-def python_of(run: Run, version: str) -> str | None:
+def python_of(run: Run, version: Target) -> str | None:
     """Return the Python that a version's worker reported or, if none started, the one of its environment."""
     facts = run.manifest.environments.get(version)
     python = run.manifest.workers.get(version, {}).get("python") or (facts.python if facts else None)

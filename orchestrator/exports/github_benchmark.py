@@ -25,7 +25,7 @@ def render(run: Run) -> str:
         lines += [f"died: {arm.reason}"] if arm.outcome == "died" else []
         entries.append(
             {
-                "name": key(" ".join(name)).translate(UNTABLED),
+                "name": key(f"{name.case} {name.version}").translate(UNTABLED),
                 "unit": "ms/step",
                 "value": arm.median_ms,
                 **_range(times.get(name, ())),

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from orchestrator.exports.common import describe_contrast
-from orchestrator.model import ArmResult, Comparison, Contrast
+from orchestrator.model import ArmResult, Comparison, Contrast, Target
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import escape_unprintable
 
@@ -30,7 +30,7 @@ def render(run: Run) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
 
 
-def _tests(comparison: Comparison, version: str) -> Iterable[Element]:
+def _tests(comparison: Comparison, version: Target) -> Iterable[Element]:
     """Yield one test per contrast of this version with another.
 
     There is also one for each arm that no contrast is about and that was not measured; otherwise a case that dies

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from orchestrator.exports.common import python_of, verdict
-from orchestrator.model import ArmResult, Comparison, Contrast
+from orchestrator.model import ArmResult, Comparison, Contrast, Target
 from orchestrator.reports.claims import judge_planned_claims, subject_of, summary
 from orchestrator.reports.columns import MARKS, interval, ratio
 from orchestrator.reports.table import facts
@@ -64,14 +64,14 @@ def _headlines(comparison: Comparison) -> Iterable[str]:
     """Yield the verdicts of each version against each version that it is compared with."""
     if comparison.plan.claims:
         yield f"- {summary(judge_planned_claims(comparison))}"
-    counts: dict[tuple[str, str], Counter[str]] = {}
+    counts: dict[tuple[Target, Target], Counter[str]] = {}
     for contrast in comparison.contrasts:
         pair = contrast.pair
         if pair.kind == "version":
             counts.setdefault((pair.candidate, pair.baseline), Counter())[contrast.shown_verdict] += 1
     for (candidate, baseline), count in counts.items():
         verdicts = ", ".join(f"{count[name]} {name}" for name in MARKS if count[name])
-        yield f"- {code(candidate)} against {code(baseline)}: {verdicts}."
+        yield f"- {code(str(candidate))} against {code(str(baseline))}: {verdicts}."
 
 
 def _first_warning(warnings: Sequence[str]) -> str:
@@ -100,7 +100,8 @@ def _table_of_changes(comparison: Comparison) -> str:
 def _change(contrast: Contrast, arm: ArmResult) -> tuple[str, ...]:
     metric = "" if contrast.pair.metric == "steady" else f" {contrast.pair.metric}"
     time = "" if arm.median_ms is None else format_time(arm.median_ms)
-    return code(arm.case.label) + metric, code(arm.version), time, *_format_ratio_cells(contrast), _verdict(contrast)
+    case, version = code(arm.case.label) + metric, code(str(arm.version))
+    return case, version, time, *_format_ratio_cells(contrast), _verdict(contrast)
 
 
 def _contrast(contrast: Contrast) -> tuple[str, ...]:
@@ -123,14 +124,14 @@ def _verdict(contrast: Contrast) -> str:
 
 
 def _row_without_time(arm: ArmResult) -> tuple[str, ...]:
-    return code(arm.case.label), code(arm.version), arm.outcome, code(arm.reason)
+    return code(arm.case.label), code(str(arm.version)), arm.outcome, code(arm.reason)
 
 
 def _environments(run: Run) -> Iterable[tuple[str, ...]]:
     for version in run.plan.versions:
         facts = run.manifest.environments.get(version)
         named = code(f"{facts.kind} {facts.identity}") if facts else "none"
-        yield code(version), code(python_of(run, version) or "unknown"), named
+        yield code(str(version)), code(python_of(run, version) or "unknown"), named
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -67,7 +67,7 @@ def _of_arms(arms: Iterable[ArmResult]) -> tuple[Family, ...]:
     rounds = Family("tfcompare_rounds", "Rounds that count.")
     outcome = Family("tfcompare_outcome", "What came of an arm.")
     for arm in arms:
-        labels = {"workload": arm.case.workload, "case": arm.case.label, "version": arm.version}
+        labels = {"workload": arm.case.workload, "case": arm.case.label, "version": str(arm.version)}
         time.add(labels, _seconds(arm.median_ms))
         first.add(labels, _seconds(arm.first_ms))
         memory.add(labels, None if arm.peak_rss_mb is None else arm.peak_rss_mb * 2**20)

@@ -16,7 +16,7 @@ from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports.common import describe_contrast, python_of
 from orchestrator.exports.escape import file_name, key
 from orchestrator.exports.files import new_directory, write_json
-from orchestrator.model import ArmKey, Contrast, number_of
+from orchestrator.model import ArmKey, Contrast, Target
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results import tables
 from orchestrator.results.replicates import Replicate
@@ -58,12 +58,12 @@ def write(run: Run, directory: Path) -> tuple[Path, ...]:
                 "metadata": _about_version(run, version),
                 "benchmarks": [_benchmark(name, calls[name], contrasts.get(name)) for name in names],
             }
-            files.append(write_json(directory / f"{file_name(version)}.json", suite))
+            files.append(write_json(directory / f"{file_name(str(version))}.json", suite))
     return tuple(files)
 
 
 def _calls(run: Run) -> dict[ArmKey, list[TimedReplicate]]:
-    replicates = {(replicate.version, replicate.number): replicate for replicate in run.replicates}
+    replicates = {(str(replicate.version), replicate.number): replicate for replicate in run.replicates}
     by_arm: dict[ArmKey, list[TimedReplicate]] = defaultdict(list)
     for table in tables.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates):
         for calls in _by_replicate(table, replicates):
@@ -93,7 +93,7 @@ def _benchmark(name: ArmKey, calls: Sequence[TimedReplicate], contrast: Contrast
         about |= _metadata(
             tfcompare_verdict=contrast.verdict,
             tfcompare_size=contrast.size,
-            tfcompare_against=contrast.pair.arms[0].version,
+            tfcompare_against=str(contrast.pair.arms[0].version),
             tfcompare_ratio=contrast.ratio,
             tfcompare_ci_low=contrast.ci_low,
             tfcompare_ci_high=contrast.ci_high,
@@ -120,16 +120,16 @@ def _run(calls: TimedReplicate) -> dict[str, Any]:
     return {"metadata": about, "warmups": [list(pair) for pair in warmups], "values": calls.seconds[steady].tolist()}
 
 
-def _about_version(run: Run, version: str) -> Metadata:
+def _about_version(run: Run, version: Target) -> Metadata:
     host = run.manifest.host
     cores = host.get("cores")
     return _metadata(
         tfcompare_run=run.plan.run,
-        tfcompare_version=version,
+        tfcompare_version=str(version),
         tfcompare_tool=run.manifest.tool,
         tfcompare_engine=run.plan.engine,
         tfcompare_device=run.plan.device,
-        tensorflow_version=number_of(version),
+        tensorflow_version=version.number,
         python_version=python_of(run, version),
         cpu_model_name=str(host.get("cpu") or ""),
         cpu_count=cores if isinstance(cores, int) else None,

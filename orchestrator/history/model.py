@@ -2,12 +2,12 @@
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property
 from typing import Literal
 
-from orchestrator.model import STRICT, control_of, is_control
+from orchestrator.model import STRICT, Target
 
 Outcome = Literal["measured", "refused", "died"]
 # What a night measures of everything, and what it measures again of what looked changed.
@@ -42,7 +42,8 @@ class Point:
     """The result of a version against the reference in one case on one night, in the rounds that both shared.
 
     If a version is followed under a name such as `nightly`, `build` says which version that was on this night. The
-    control arm also counts as a version.
+    control arm also counts as a version. A point is a row of the history's files, so it holds names; its key has the
+    targets.
     """
 
     night: date
@@ -70,7 +71,7 @@ class Point:
 
     @property
     def key(self) -> "Key":
-        return Key(self.case, self.version, self.reference, self.device, self.engine, self.host)
+        return Key.parse(self.case, self.version, self.reference, self.device, self.engine, self.host)
 
     @property
     def has_value(self) -> bool:
@@ -83,24 +84,29 @@ class Key:
     """The properties that identify a series."""
 
     case: str
-    version: str
-    reference: str
+    version: Target
+    reference: Target
     device: str
     engine: str
     host: str
 
+    @classmethod
+    def parse(cls, case: str, version: str, reference: str, device: str, engine: str, host: str) -> "Key":
+        """Return the key with these names, as the history's files have them."""
+        return cls(case, Target.parse(version), Target.parse(reference), device, engine, host)
+
     @property
     def is_control(self) -> bool:
-        return is_control(self.version)
+        return self.version.control
 
     @property
     def control(self) -> "Key":
         """The series of the reference against itself that was measured in the same rounds."""
-        return Key(self.case, control_of(self.reference), self.reference, self.device, self.engine, self.host)
+        return replace(self, version=replace(self.reference, control=True))
 
     @cached_property
     def id(self) -> str:
-        text = "\n".join((self.case, self.version, self.reference, self.device, self.engine, self.host))
+        text = "\n".join((self.case, str(self.version), str(self.reference), self.device, self.engine, self.host))
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

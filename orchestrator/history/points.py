@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import date
 
 from orchestrator.history.model import Outcome, Point, Stage, Surroundings
-from orchestrator.model import ArmResult, Contrast, Manifest, VersionPair, number_of
+from orchestrator.model import ArmResult, Contrast, Manifest, Target, VersionPair
 from orchestrator.results.compare_runs import WORKER
 from orchestrator.results.comparison import samples
 from orchestrator.results.run import Run
@@ -41,9 +41,9 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
                 host=str(manifest.host.get("id", UNKNOWN)),
                 engine=plan.engine,
                 device=plan.device,
-                reference=reference,
-                version=(names or {}).get(build, build),
-                build=build,
+                reference=str(reference),
+                version=(names or {}).get(str(build), str(build)),
+                build=str(build),
                 case=pair.case.label,
                 outcome=outcome,
                 reason=reason,
@@ -69,9 +69,9 @@ def _outcome(between: list[ArmResult], contrast: Contrast) -> tuple[Outcome, str
     return worst.outcome, worst.reason or contrast.reason
 
 
-def _surroundings(manifest: Manifest, workload: str, reference: str, build: str, device: str) -> Surroundings:
-    def image(version: str) -> str:
-        facts = manifest.environments.get(version) or manifest.environments.get(number_of(version))
+def _surroundings(manifest: Manifest, workload: str, reference: Target, build: Target, device: str) -> Surroundings:
+    def image(version: Target) -> str:
+        facts = manifest.environments.get(version) or manifest.environments.get(Target(version.number))
         return facts.identity if facts else ""
 
     host = manifest.host

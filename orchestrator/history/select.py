@@ -14,7 +14,7 @@ from orchestrator import catalog
 from orchestrator.errors import NothingSelected
 from orchestrator.history.model import Key, Series
 from orchestrator.history.series import all_series
-from orchestrator.model import Case, is_control
+from orchestrator.model import Case, Target
 
 KEY = ("case", "version", "reference", "device", "engine", "host")
 # An overview is about what is measured now: what has had no night for so long has left the suite.
@@ -79,8 +79,8 @@ def pick(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) ->
     first = _first(nights, asked, usual=max(nights[0], nights[-1] - RECENT) if len(cases) > 1 else nights[0])
     # Of one case all is read, for its segments and changes; of thousands of series only what is shown.
     read = table.filter(pc.greater_equal(table["night"], first)) if len(cases) > 1 else table
-    by_case = [series for key, series in all_series(read).items() if key.version in versions]
-    by_case.sort(key=lambda series: (series.key.case, _age(series.key.version)))
+    by_case = [series for key, series in all_series(read).items() if str(key.version) in versions]
+    by_case.sort(key=lambda series: (series.key.case, _age(str(series.key.version))))
     shown = tuple(series for series in by_case if any(point.night >= first for point in series.points))
     counts = _nights(wanted)
     return Picked(
@@ -138,7 +138,7 @@ def _versions(asked: SeriesSelection, in_history: Sequence[str]) -> tuple[str, .
             version = None if name in in_history else catalog.find(name)
             names.append(version.number if version else name)
         return _match_names("version", names, in_history)
-    without = tuple(version for version in in_history if not is_control(version))
+    without = tuple(version for version in in_history if not Target.parse(version).control)
     return tuple(in_history) if asked.whole or not without else without
 
 
@@ -173,7 +173,9 @@ def _first(nights: Sequence[date], asked: SeriesSelection, usual: date) -> date:
 def _nights(table: pa.Table) -> dict[Key, int]:
     counted = table.group_by(KEY).aggregate([("night", "count_distinct")])
     keys = zip(*(counted[name].to_pylist() for name in KEY), strict=True)
-    return {Key(*key): count for key, count in zip(keys, counted["night_count_distinct"].to_pylist(), strict=True)}
+    return {
+        Key.parse(*key): count for key, count in zip(keys, counted["night_count_distinct"].to_pylist(), strict=True)
+    }
 
 
 def _unique(table: pa.Table, name: str) -> list[Any]:

@@ -170,7 +170,7 @@ def _keys(named: Sequence[Coded]) -> tuple[Any, list[Key]]:
             # Once more after each column: with many texts in all of them the product would not fit.
             _, mixed = np.unique(mixed * len(column.texts) + column.codes, return_inverse=True)
     _, first, series = np.unique(mixed, return_index=True, return_inverse=True)
-    keys = [Key(*(column.text(row) for column in named)) for row in first.tolist()]
+    keys = [Key.parse(*(column.text(row) for column in named)) for row in first.tolist()]
     sort = sorted(range(len(keys)), key=keys.__getitem__)
     rank = np.empty(len(keys), dtype=np.int64)
     rank[sort] = np.arange(len(keys))

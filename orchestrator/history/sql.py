@@ -171,7 +171,7 @@ def _series(table: pa.Table) -> pa.Table:
     parts = []
     for key, arrays in by_key.items():
         beside = by_key[key.control].nightly if key.control in by_key else None
-        same = {"series": key.id, **{name: getattr(key, name) for name, _ in OF_KEY}}
+        same = {"series": key.id, **{name: str(getattr(key, name)) for name, _ in OF_KEY}}
         for segment, piece in enumerate(arrays.pieces):
             parts.append(_segment({**same, "segment": segment}, piece.values, beside))
     return pa.concat_tables(parts) if parts else SERIES.empty_table()
@@ -203,7 +203,7 @@ def _of_alarm(alarm: Alarm) -> dict[str, Any]:
     return {
         **{name: getattr(alarm, name, None) for name in ALARMS.names},
         "series": alarm.key.id,
-        **{name: getattr(alarm.key, name) for name, _ in OF_KEY},
+        **{name: str(getattr(alarm.key, name)) for name, _ in OF_KEY},
         **{name: getattr(alarm.change, name) for name, _ in OF_CHANGE},
     }
 

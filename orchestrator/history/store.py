@@ -24,6 +24,7 @@ from pydantic import TypeAdapter
 from orchestrator import files
 from orchestrator.history import schema
 from orchestrator.history.model import Event, Point
+from orchestrator.model import Target
 
 T = TypeVar("T")
 # Of an event's file. One without a number has layout 1.
@@ -140,6 +141,9 @@ def _table(data: bytes) -> pa.Table:
     table = schema.current(pq.ParquetFile(pa.BufferReader(data)).read())
     # Reading finds no damaged text; whatever uses the text later would.
     table.validate(full=True)
+    for name in ("version", "reference"):
+        for text in pc.unique(table.column(name)).to_pylist():
+            Target.parse(text)
     return table
 
 

@@ -19,6 +19,7 @@ from orchestrator.engines.docker.image import BASE_DIGEST, BASE_NAME, SPEC_LABEL
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.images import sizes
 from orchestrator.images.inventory import ImageStatus
+from orchestrator.model import Target
 from orchestrator.plan.pairs import in_order
 
 CHUNK_BYTES = 1 << 20
@@ -102,8 +103,8 @@ def read(path: Path) -> tuple[Packed, ...]:
     if not packed:
         raise UsageError(f"{path}: there is no image in it")
     # An engine writes them in any order.
-    order = in_order(image.labels["tfcompare.version"] for image in packed)
-    return tuple(sorted(packed, key=lambda image: order.index(image.labels["tfcompare.version"])))
+    order = in_order(Target(image.labels["tfcompare.version"]) for image in packed)
+    return tuple(sorted(packed, key=lambda image: order.index(Target(image.labels["tfcompare.version"]))))
 
 
 def _json(tar: tarfile.TarFile, name: str) -> Any:

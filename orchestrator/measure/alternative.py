@@ -7,7 +7,6 @@ from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.engines.venv.engine import has_python
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.model import number_of
 from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.results.exit_error import join_failures
 
@@ -16,10 +15,10 @@ DROPPED = ("--versions", "--out", "--index-url")
 
 
 def can_compare(planned: PlannedRun, ready: Collection[str]) -> bool:
-    """Return whether the ready versions allow a comparison: two arms, or all arms of a claim's ratio."""
+    """Return whether the versions with these numbers allow a comparison: two arms, or all arms of a claim's ratio."""
     if planned.options.claims:
-        return any(all(version in ready for _, version in pair.arms) for pair in planned.selection.pairs)
-    return sum(number_of(version) in ready for version in planned.selection.numbers) >= 2
+        return any(all(version.number in ready for _, version in pair.arms) for pair in planned.selection.pairs)
+    return sum(version.number in ready for version in planned.selection.targets) >= 2
 
 
 def make_error(

@@ -45,7 +45,7 @@ def measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, vie
     directory.record(Machine(when="begin", readings=moment()))
     try:
         for version in run.environments:
-            view.preparing(version, "starting its worker")
+            view.preparing(str(version), "starting its worker")
         ready = workers.start_all(rounds.first_round)
         begun = time.monotonic()
         manifest = directory.read_manifest()

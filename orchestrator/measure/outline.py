@@ -16,7 +16,7 @@ def outline(planned: PlannedRun) -> str:
     selection, claims, looks = planned.selection, planned.options.claims, planned.looks
     rounds = f"up to {looks[-1]} rounds" if len(looks) > 1 else f"{looks[0]} rounds"
     arms = f"{len(claims)} claims, {len(planned.arms())} arms in" if claims else f"{len(selection.cases)} cases x"
-    what = f"plan: {arms} {len(selection.numbers)} versions, {rounds}, {_minutes(planned)} min"
+    what = f"plan: {arms} {len(selection.targets)} versions, {rounds}, {_minutes(planned)} min"
     return f"{what} once the environments are there{_memory(planned)}"
 
 

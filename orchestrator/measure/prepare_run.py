@@ -18,7 +18,7 @@ from orchestrator.errors import EnvironmentFailed, Interrupted
 from orchestrator.machine.host import host_facts
 from orchestrator.measure import alternative
 from orchestrator.measure.prepare import ReadyEnvironment, make_ready
-from orchestrator.model import LargeFile, Lost, Manifest, Plan, is_control, number_of
+from orchestrator.model import LargeFile, Lost, Manifest, Plan, Target
 from orchestrator.plan.request import PlannedRun
 from orchestrator.results import exit_error
 from orchestrator.results.rundir import RunDir
@@ -43,7 +43,7 @@ class PreparedRun:
     """A run whose plan is frozen, with everything that its workers need."""
 
     plan: Plan
-    environments: dict[str, Environment]
+    environments: dict[Target, Environment]
     directory: RunDir
     own_workloads: Path | None = None
     fitting: Fitting = NO_GPUS
@@ -139,15 +139,15 @@ def make_environments(
 
 def record_lost(failures: Mapping[str, EnvironmentFailed], directory: RunDir) -> None:
     """Journal the versions that have no environment."""
-    for version, failure in failures.items():
-        directory.record(Lost(version=version, stage="environment", reason=failure.headline))
+    for number, failure in failures.items():
+        directory.record(Lost(version=Target(number), stage="environment", reason=failure.headline))
 
 
-def add_control(environments: dict[str, Environment], plan: Plan) -> dict[str, Environment]:
-    """Return the environments, with the baseline's once more for the control arm."""
-    controls = [version for version in plan.versions if is_control(version)]
-    originals = {version: environments.get(number_of(version)) for version in controls}
-    return environments | {version: original for version, original in originals.items() if original}
+def add_control(environments: Mapping[str, Environment], plan: Plan) -> dict[Target, Environment]:
+    """Return the environment of each target, given those of the numbers; the control arm takes the baseline's."""
+    controls = [version for version in plan.versions if version.control and version.number in environments]
+    own = {Target(number): environment for number, environment in environments.items()}
+    return own | {version: environments[version.number] for version in controls}
 
 
 def find_workloads(plan: Plan, directory: RunDir, held: ExitStack) -> Path | None:
@@ -160,7 +160,7 @@ def find_workloads(plan: Plan, directory: RunDir, held: ExitStack) -> Path | Non
     return pinned.stage_copy(directory.workloads, plan.large, Path(scratch))
 
 
-def make_manifest(planned: PlannedRun, environments: dict[str, Environment]) -> Manifest:
+def make_manifest(planned: PlannedRun, environments: dict[Target, Environment]) -> Manifest:
     return Manifest(
         tool=installed_version("tfcompare"),
         contract=contract.FINGERPRINT,

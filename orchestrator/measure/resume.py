@@ -31,8 +31,7 @@ from orchestrator.model import (
     Extended,
     Manifest,
     Plan,
-    is_control,
-    number_of,
+    Target,
 )
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
@@ -106,7 +105,7 @@ def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
 
 def is_closed(arm: ArmKey, comparison: Comparison, past: Past) -> bool:
     """Return whether an arm gets no more rounds: it ended, or its version never had an environment."""
-    return arm in past.progress.ended or number_of(arm.version) not in comparison.manifest.environments
+    return arm in past.progress.ended or Target(arm.version.number) not in comparison.manifest.environments
 
 
 def open_cases(comparison: Comparison, past: Past) -> list[Case]:
@@ -148,7 +147,7 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
             )
         ahead = extension(options, plan, past)
         view.say(_outline(ahead, plan, len(cases)))
-        versions = [version for version in catalog.all_versions() if version.number in plan.versions]
+        versions = [version for version in catalog.all_versions() if Target(version.number) in plan.versions]
         fitting = gpus.again(plan.gpus, versions)
         engine = _make_engine(options.environments, plan, fitting)
         held.callback(engine.close)
@@ -235,21 +234,22 @@ def _make_engine(options: EngineOptions, plan: Plan, fitting: Fitting) -> Engine
 
 def _prepare_again(
     directory: RunDir, engine: Engine, view: View
-) -> tuple[dict[str, Environment], dict[str, EnvironmentFailed]]:
+) -> tuple[dict[Target, Environment], dict[str, EnvironmentFailed]]:
     """Prepare the run's environments again.
 
     An environment that has changed is left out: it must not continue under the old name.
     """
     plan, manifest = directory.read_plan(), directory.read_manifest()
     by_number = {version.number: version for version in catalog.all_versions()}
-    measured = [number for number in plan.versions if number in manifest.environments]
+    ready = [version for version in plan.versions if version in manifest.environments]
+    measured = [version.number for version in ready if not version.control]
     wanted = [by_number[number] for number in measured if number in by_number]
     environments, failures = make_environments(tuple(wanted), engine, directory, view)
     for number in measured:
-        if number not in by_number and not is_control(number):
+        if number not in by_number:
             failures[number] = EnvironmentFailed("left out, it is no longer in the table of versions", version=number)
     for version in list(environments):
-        was, now = manifest.environments[version].identity, environments[version].facts.identity
+        was, now = manifest.environments[Target(version)].identity, environments[version].facts.identity
         if was != now:
             del environments[version]
             failures[version] = EnvironmentFailed(

@@ -21,7 +21,7 @@ from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.visit import Group, Visit, Visitor
 from orchestrator.measure.warm import make_gpu_code
 from orchestrator.measure.workers import Workers
-from orchestrator.model import Arm, ArmKey, Case, Comparison, Postponed
+from orchestrator.model import Arm, ArmKey, Case, Comparison, Postponed, Target
 from orchestrator.plan.order import group_linked, round_order
 from orchestrator.results.claims import judge_claims
 from orchestrator.results.comparison import FIRST_ROUND, judge_run
@@ -84,7 +84,7 @@ class RoundLoop:
     def _is_closed(self, arm: ArmKey) -> bool:
         return arm in self.progress.ended or arm.version not in self.workers.versions()
 
-    def _alive(self, case: Case) -> list[str]:
+    def _alive(self, case: Case) -> list[Target]:
         arms = [ArmKey(case.label, version) for version in self.workers.versions()]
         return [arm.version for arm in arms if arm in self.wanted and not self._is_closed(arm)]
 

@@ -6,25 +6,25 @@ from collections.abc import Callable, Collection, Sequence
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.measure.visit import Visitor
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S
-from orchestrator.model import Arm, ArmKey, Case
+from orchestrator.model import Arm, ArmKey, Case, Target
 
 
 def make_gpu_code(
-    visitor: Visitor, versions: Collection[str], cases: Sequence[Case], is_closed: Callable[[ArmKey], bool]
+    visitor: Visitor, numbers: Collection[str], cases: Sequence[Case], is_closed: Callable[[ArmKey], bool]
 ) -> None:
-    """Open a replicate of each version, so that the driver compiles its code once."""
-    for version in sorted(versions):
+    """Open a replicate of each version with one of these numbers, so that the driver compiles its code once."""
+    for number in sorted(numbers):
         for case in cases:
-            arm = Arm(case, version)
+            arm = Arm(case, Target(number))
             if is_closed(arm.key):
                 continue
-            visitor.view.say(f"{version}: its GPU code is made first, which takes minutes unless it was made before")
+            visitor.view.say(f"{number}: its GPU code is made first, which takes minutes unless it was made before")
             begun = time.monotonic()
             replicate = visitor.replicates.open(arm, PILOT_ROUND, position=0, warmup=0, timeout_s=SLOW_START_TIMEOUT_S)
             # Also what only steady calls run has to be made, and no replicate counts without one.
             if replicate and replicate.burst(1):
                 replicate.close()
-                visitor.view.say(f"{version}: its GPU code is there after {time.monotonic() - begun:.0f} s")
+                visitor.view.say(f"{number}: its GPU code is there after {time.monotonic() - begun:.0f} s")
                 break
             # A refusal says nothing of the card; a deadline that was missed once will be missed again.
             if time.monotonic() - begun > visitor.plan.timeout_s:

@@ -13,7 +13,7 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.files import read_last_line
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.prepare_run import PreparedRun
-from orchestrator.model import Lost, number_of
+from orchestrator.model import Lost, Target
 from orchestrator.results.comparison import FIRST_ROUND
 from orchestrator.results.streams import Stream
 
@@ -41,7 +41,9 @@ class WorkerSlot:
 
 
 class Workers:
-    def __init__(self, run: PreparedRun, say: Callable[[str], None], isolated: Collection[str] | None = None) -> None:
+    def __init__(
+        self, run: PreparedRun, say: Callable[[str], None], isolated: Collection[Target] | None = None
+    ) -> None:
         """Take the versions whose replicates each have a worker of their own; by default the plan says which."""
         self._plan = run.plan
         self._run = run.directory
@@ -59,26 +61,26 @@ class Workers:
             for version, environment in run.environments.items()
         }
 
-    def versions(self) -> list[str]:
+    def versions(self) -> list[Target]:
         return [version for version, slot in self._slots.items() if not slot.lost]
 
-    def client(self, version: str) -> WorkerClient | None:
+    def client(self, version: Target) -> WorkerClient | None:
         slot = self._slots.get(version)
         return slot.client if slot else None
 
-    def acquire(self, version: str) -> WorkerClient | None:
+    def acquire(self, version: Target) -> WorkerClient | None:
         """Return the worker for a new replicate; with one worker per replicate, start it first."""
         slot = self._slots.get(version)
         if slot and slot.isolated and not slot.client and not slot.lost:
             self._start(version)
         return self.client(version)
 
-    def release(self, version: str) -> None:
+    def release(self, version: Target) -> None:
         """Finish a replicate. With one worker per replicate, this also stops the worker."""
         if self._slots[version].isolated:
             self._leave(self._slots[version])
 
-    def start_all(self, number: int = FIRST_ROUND) -> dict[str, Ready]:
+    def start_all(self, number: int = FIRST_ROUND) -> dict[Target, Ready]:
         """Start every worker for this round and return those that are ready.
 
         A failed start costs only its own version.
@@ -86,7 +88,7 @@ class Workers:
         self._round = number
         return self._start_in_turn() if self._plan.exclusive else self._start_together(self._slots, self._start)
 
-    def renew(self, versions: Collection[str], number: int) -> None:
+    def renew(self, versions: Collection[Target], number: int) -> None:
         """Replace the resident workers of these versions for this round.
 
         A worker's address layout and its order of hashes are luck that all its replicates share. With new workers in
@@ -96,11 +98,13 @@ class Workers:
         resident = [version for version in self.versions() if version in versions and not self._slots[version].isolated]
         self._start_together(resident, self._replace)
 
-    def _replace(self, version: str) -> Ready | None:
+    def _replace(self, version: Target) -> Ready | None:
         self._leave(self._slots[version])
         return self._start(version)
 
-    def _start_together(self, versions: Collection[str], start: Callable[[str], Ready | None]) -> dict[str, Ready]:
+    def _start_together(
+        self, versions: Collection[Target], start: Callable[[Target], Ready | None]
+    ) -> dict[Target, Ready]:
         begun = time.monotonic()
         # An executor, whose end an interrupt waits for: a worker that is half started could not be ended. So many at
         # once that each imports TensorFlow within its deadline, whatever the number of versions.
@@ -111,7 +115,7 @@ class Workers:
             self.start_s = time.monotonic() - begun
         return {version: ready for version, ready in started.items() if ready}
 
-    def _start_in_turn(self) -> dict[str, Ready]:
+    def _start_in_turn(self) -> dict[Target, Ready]:
         """Start each worker once to check that it can start; each ends before the next one begins."""
         started = {}
         for version, slot in self._slots.items():
@@ -120,7 +124,7 @@ class Workers:
                 self._leave(slot)
         return started
 
-    def _start(self, version: str) -> Ready | None:
+    def _start(self, version: Target) -> Ready | None:
         slot = self._slots[version]
         slot.parts += 1
         slot.stream = stream = self._run.stream(version, slot.parts)
@@ -162,7 +166,7 @@ class Workers:
         slot.started = True
         return ready
 
-    def _not_started(self, version: str, reason: str) -> None:
+    def _not_started(self, version: Target, reason: str) -> None:
         """Handle a failed start: a version that has started before loses only the replicates of that worker."""
         slot = self._slots[version]
         if slot.started:
@@ -174,8 +178,7 @@ class Workers:
 
     def _require_gpu(self, client: WorkerClient) -> None:
         """Raise EngineUnavailable unless TensorFlow itself sees the GPUs that were requested for the run."""
-        version = number_of(client.version)
-        slow = version in self._fitting.slow_starts
+        slow = client.version.number in self._fitting.slow_starts
         seen = client.gpus(SLOW_START_TIMEOUT_S if slow else START_TIMEOUT_S)
         if wrong := misfit(self._fitting.gpus, seen):
             raise EngineUnavailable(
@@ -183,12 +186,12 @@ class Workers:
                 "`tfcompare doctor --gpu` finds something, try another --gpu-request, or leave --gpu out"
             )
 
-    def lose(self, version: str, stage: str, reason: str) -> None:
+    def lose(self, version: Target, stage: str, reason: str) -> None:
         self._slots[version].lost = True
         self._run.record(Lost(version=version, stage=stage, reason=reason))
         self._say(f"{version} is lost ({stage}): {reason}")
 
-    def restart(self, version: str) -> None:
+    def restart(self, version: Target) -> None:
         """Clean up after a worker's death: keep what it wrote and, if it was a resident, start a replacement."""
         slot = self._slots[version]
         if slot.client:
@@ -227,7 +230,7 @@ class Workers:
             self._run.settle(slot.stream)
             slot.stream = None
 
-    def part(self, version: str) -> int:
+    def part(self, version: Target) -> int:
         """Return the number of the version's worker, or of its last one if none runs now."""
         return self._slots[version].parts
 

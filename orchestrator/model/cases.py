@@ -1,9 +1,9 @@
-"""Workloads, their cases, and the arms: a case in a version."""
+"""Workloads, their cases, the targets that these run in, and the arms: a case in a target."""
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Params = tuple[tuple[str, str], ...]
 
@@ -37,41 +37,72 @@ class Case:
         return params_text(self.params)
 
 
+# What the name of a control arm has after the number.
+_CONTROL = "+control"
+
+
+@dataclass(frozen=True, order=True)
+class Target:
+    """What a case runs in: a TensorFlow of this number.
+
+    The control arm is the baseline again, in a separate worker: what it differs by is this machine's noise. Files,
+    streams, tables and exports have a target's name, which is `str(target)`; nothing else knows how it is written.
+    """
+
+    number: str
+    control: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.number or self.number.endswith(_CONTROL):
+            raise ValueError(f"{self.number!r} is no number of a version")
+
+    # The border of the library: programs that use `load_run` write `arm.version == "2.0"`, look versions up by name and
+    # print them. Inside tfcompare no target is compared with a text.
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            return str(self) == other
+        return isinstance(other, Target) and (self.number, self.control) == (other.number, other.control)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+    def __str__(self) -> str:
+        return f"{self.number}{_CONTROL}" if self.control else self.number
+
+    @classmethod
+    def parse(cls, name: str) -> "Target":
+        """Return the target with this name; raise ValueError if it is no target's."""
+        return cls(name.removesuffix(_CONTROL), name.endswith(_CONTROL))
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
+        """Let pydantic read and write targets by name. It asks when it reads the first file."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(
+            Target.parse, core_schema.str_schema(), serialization=core_schema.to_string_ser_schema()
+        )
+
+
 class ArmKey(NamedTuple):
     """The name of an arm in files and mappings: the label of its case, and its version."""
 
     case: str
-    version: str
+    version: Target
 
 
 class Arm(NamedTuple):
     """A case in a version, which is what a run measures."""
 
     case: Case
-    version: str
+    version: Target
 
     @property
     def key(self) -> ArmKey:
         return ArmKey(self.case.label, self.version)
-
-
-# The control arm is the baseline once more, in a separate worker: what it differs by is this machine's noise. It is a
-# version like any other, so its name is a version's with a suffix, in memory as in files.
-_CONTROL = "+control"
-
-
-def control_of(number: str) -> str:
-    """Return the name of the control arm of a version."""
-    return number + _CONTROL
-
-
-def is_control(version: str) -> bool:
-    return version.endswith(_CONTROL)
-
-
-def number_of(version: str) -> str:
-    """Return the number of the TensorFlow that runs in a version, which may be the control arm."""
-    return version.removesuffix(_CONTROL)
 
 
 def params_label(params: Params) -> str:

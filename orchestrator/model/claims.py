@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.model.cases import ArmKey
+from orchestrator.model.cases import ArmKey, Target
 from orchestrator.model.pairs import Cases, Pair
 from orchestrator.model.strict import STRICT
 
@@ -50,5 +50,5 @@ class Claim:
         return tuple(dict.fromkeys((*named, *self.holds)))
 
     @property
-    def versions(self) -> tuple[str, ...]:
+    def versions(self) -> tuple[Target, ...]:
         return tuple(dict.fromkeys(version for _, version in self.arms))

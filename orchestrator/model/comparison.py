@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.model.cases import ArmKey, Case
+from orchestrator.model.cases import ArmKey, Case, Target
 from orchestrator.model.pairs import Pair
 from orchestrator.model.plan import Manifest, Plan
 
@@ -40,7 +40,7 @@ class ArmResult:
     """A case in a version, and its result."""
 
     case: Case
-    version: str
+    version: Target
     outcome: Literal["measured", "refused", "died"]
     reason: str = ""
     # Whether it died because its workload found a statement to be false.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from orchestrator.model.cases import ArmKey
+from orchestrator.model.cases import ArmKey, Target
 from orchestrator.model.strict import STRICT
 
 
@@ -19,7 +19,7 @@ class Calibrated:
 
     kind: Literal["calibrated"] = "calibrated"
     case: str
-    version: str | None = None
+    version: Target | None = None
     warmup: int
     bursts: int
     calls: int
@@ -39,7 +39,7 @@ class Ended:
     __pydantic_config__ = STRICT
 
     kind: Literal["ended"] = "ended"
-    version: str
+    version: Target
     case: str
     round: int
     replicate: int
@@ -78,7 +78,7 @@ class Discarded:
     __pydantic_config__ = STRICT
 
     kind: Literal["discarded"] = "discarded"
-    version: str
+    version: Target
     part: int
     what: str
     stream: bool
@@ -164,7 +164,7 @@ class Lost:
     __pydantic_config__ = STRICT
 
     kind: Literal["lost"] = "lost"
-    version: str
+    version: Target
     stage: str
     reason: str
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from orchestrator.model.cases import ArmKey, Case, Params
+from orchestrator.model.cases import ArmKey, Case, Params, Target
 from orchestrator.model.strict import STRICT
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ Metric = Literal["steady", "first", "build", "peak_rss", "traces"]
 
 @dataclass(frozen=True, kw_only=True)
 class FlatPair:
-    """A pair of either kind as files and tables have it: cases by label, and null for what only the other kind has."""
+    """A pair of either kind as files and tables have it: cases and versions by name, null for what the kind lacks."""
 
     __pydantic_config__ = STRICT
 
@@ -39,8 +39,8 @@ class VersionPair:
     kind: ClassVar[Literal["version"]] = "version"
 
     case: Case
-    baseline: str
-    candidate: str
+    baseline: Target
+    candidate: Target
     metric: Metric = "steady"
     margin: float | None = None
 
@@ -69,8 +69,8 @@ class VersionPair:
     @property
     def flat(self) -> FlatPair:
         return FlatPair(
-            kind=self.kind, version=None, baseline=self.baseline, candidate=self.candidate, case=self.case,
-            workload=self.workload, params=self.params, metric=self.metric, margin=self.margin,
+            kind=self.kind, version=None, baseline=str(self.baseline), candidate=str(self.candidate),
+            case=self.case, workload=self.workload, params=self.params, metric=self.metric, margin=self.margin,
         )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ class CasePair:
     kind: ClassVar[Literal["case"]] = "case"
     across: ClassVar[bool] = False
 
-    version: str
+    version: Target
     baseline: Case
     candidate: Case
     metric: Metric = "steady"
@@ -114,7 +114,7 @@ class CasePair:
     @property
     def flat(self) -> FlatPair:
         return FlatPair(
-            kind=self.kind, version=self.version, baseline=self.baseline.label, candidate=self.candidate.label,
+            kind=self.kind, version=str(self.version), baseline=self.baseline.label, candidate=self.candidate.label,
             case=None, workload=self.workload, params=self.params, metric=self.metric, margin=self.margin,
         )  # fmt: skip
 
@@ -137,15 +137,17 @@ def _read_pair(value: object, info: "ValidationInfo") -> VersionPair | CasePair:
     flat, by_label = _flat_pairs().validate_python(value), info.context or {}
     if flat.case is not None and flat.version is None:
         return VersionPair(
-            case=flat.case, baseline=flat.baseline, candidate=flat.candidate, metric=flat.metric, margin=flat.margin
-        )
+            case=flat.case, baseline=Target.parse(flat.baseline), candidate=Target.parse(flat.candidate),
+            metric=flat.metric, margin=flat.margin,
+        )  # fmt: skip
     if flat.case is None and flat.version is not None:
         # A label may be all that a run of an earlier release has of a case: one that only a claim about another device
         # names, which the run did not measure.
         baseline, candidate = (by_label.get(label) or Case(label, ()) for label in (flat.baseline, flat.candidate))
         return CasePair(
-            version=flat.version, baseline=baseline, candidate=candidate, metric=flat.metric, margin=flat.margin
-        )
+            version=Target.parse(flat.version), baseline=baseline, candidate=candidate, metric=flat.metric,
+            margin=flat.margin,
+        )  # fmt: skip
     raise ValueError("a pair has either a case, for two versions of it, or a version, for two cases in it")
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from orchestrator.model.cases import Arm, Case
+from orchestrator.model.cases import Arm, Case, Target
 from orchestrator.model.claims import Claim
 from orchestrator.model.pairs import Cases, Pair
 from orchestrator.model.strict import STRICT
@@ -40,7 +40,7 @@ class Plan:
     suite: str
     engine: str
     device: str
-    versions: tuple[str, ...]
+    versions: tuple[Target, ...]
     cases: Cases
     pairs: tuple[Pair, ...]
     looks: tuple[int, ...]
@@ -66,7 +66,7 @@ class Plan:
 
 
 def list_arms(
-    cases: tuple[Case, ...], versions: tuple[str, ...], claims: tuple[Claim, ...], device: str
+    cases: tuple[Case, ...], versions: tuple[Target, ...], claims: tuple[Claim, ...], device: str
 ) -> tuple[Arm, ...]:
     """Return all cases in all versions or, with claims, the arms of those that this device can test."""
     named = {arm for claim in claims if device in claim.devices for arm in claim.arms}
@@ -99,6 +99,6 @@ class Manifest:
     command: tuple[str, ...]
     host: dict[str, str | int | float | None]
     sources: dict[str, str]
-    environments: dict[str, EnvironmentFacts]
-    workers: dict[str, dict[str, str | bool | None]]
+    environments: dict[Target, EnvironmentFacts]
+    workers: dict[Target, dict[str, str | bool | None]]
     notes: tuple[str, ...] = ()

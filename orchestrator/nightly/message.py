@@ -137,7 +137,7 @@ def _alarm(alarm: Alarm) -> MessageSection:
         (f"since {change.first}, the last night as before was {change.last}; {_describe_evidence(alarm)}",),
         (
             "against ",
-            Code(key.reference),
+            Code(str(key.reference)),
             f" it took {ratio(change.before)} before and {ratio(change.after)} since ({key.device}, {key.engine})",
         ),
     ]
@@ -156,7 +156,7 @@ def _size(change: Change) -> str:
 
 
 def _where(alarm: Alarm) -> Words:
-    return Code(alarm.key.case), " in ", Code(alarm.key.version)
+    return Code(alarm.key.case), " in ", Code(str(alarm.key.version))
 
 
 def _describe_evidence(alarm: Alarm) -> str:

@@ -20,7 +20,6 @@ from orchestrator.history.points import of_run
 from orchestrator.history.series import all_arrays, all_series
 from orchestrator.history.store import Read, Store
 from orchestrator.machine.host import host_facts
-from orchestrator.model import is_control
 from orchestrator.nightly import cleanup, versions
 from orchestrator.nightly.lock import hold
 from orchestrator.nightly.schedule import units
@@ -249,7 +248,7 @@ def _confirm(
 
     Other results that come with them are also kept.
     """
-    names = dict.fromkeys(key.version for key in flagged)
+    names = dict.fromkeys(str(key.version) for key in flagged)
     resolved = night.resolved
     builds = [build for build in resolved.versions if resolved.names.get(build, _number(build)) in names]
     only = replace(night, resolved=replace(resolved, versions=(resolved.versions[0], *builds)))
@@ -387,7 +386,7 @@ def _write_page(run: Run) -> str:
 
 
 def _count(points: Sequence[Point]) -> int:
-    return len({point.key for point in points if not is_control(point.version)})
+    return len({point.key for point in points if not point.key.is_control})
 
 
 def _format_cases(keys: Sequence[Key]) -> str:

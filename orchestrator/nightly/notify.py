@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.history.model import NightReport
 from orchestrator.nightly.apprise_log import THREADS, Outcome, ear, explain_failure
 from orchestrator.nightly.message import MOST, Message, compose, trial
-from orchestrator.nightly.targets import Say, Target, load_plugin
+from orchestrator.nightly.targets import NotifyTarget, Say, load_plugin
 
 if TYPE_CHECKING:
     import apprise
@@ -31,7 +31,7 @@ Composed = Callable[[int], Message]
 
 def send(
     report: NightReport,
-    targets: Sequence[Target],
+    targets: Sequence[NotifyTarget],
     *,
     heartbeat: bool,
     say: Say,
@@ -47,13 +47,15 @@ def send(
     return _tell(targets, lambda most: compose(report, host, most), say, sleep)
 
 
-def try_out(targets: Sequence[Target], say: Say, sleep: Callable[[float], None] = time.sleep) -> tuple[str, ...]:
+def try_out(targets: Sequence[NotifyTarget], say: Say, sleep: Callable[[float], None] = time.sleep) -> tuple[str, ...]:
     """Send a test message to the targets, and return one line about each that could not be notified."""
     message = trial(socket.gethostname())
     return _tell(targets, lambda most: message, say, sleep)
 
 
-def _tell(targets: Sequence[Target], composed: Composed, say: Say, sleep: Callable[[float], None]) -> tuple[str, ...]:
+def _tell(
+    targets: Sequence[NotifyTarget], composed: Composed, say: Say, sleep: Callable[[float], None]
+) -> tuple[str, ...]:
     began = time.monotonic()
     pending = [_Delivery(target, composed) for target in targets]
     lost: list[str] = []
@@ -93,7 +95,7 @@ class _Delivery:
     Each attempt has a separate thread, so that all run at the same time and none is waited for endlessly.
     """
 
-    def __init__(self, target: Target, composed: Composed) -> None:
+    def __init__(self, target: NotifyTarget, composed: Composed) -> None:
         self.target = target
         self._composed = composed
         self._thread: threading.Thread | None = None

@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class NotifyTarget:
     name: str
     url: str = field(repr=False)
 
@@ -33,17 +33,17 @@ def _aloud(text: str) -> None:
 
 def find_targets(
     urls: Sequence[str], file: Path | None, environ: Mapping[str, str], say: Say = _aloud
-) -> tuple[Target, ...]:
+) -> tuple[NotifyTarget, ...]:
     """Return the targets named by arguments, environment and file.
 
     A target that cannot be used is an error now, and not at the end of a nightly run.
     """
-    by_url: dict[str, Target] = {}
+    by_url: dict[str, NotifyTarget] = {}
     for where, text in _collect_urls(urls, file, environ, say):
         url = _expand(where, text, environ)
         if url not in by_url:
             load_plugin(url, where)
-            by_url[url] = Target(name=mask_url(url), url=url)
+            by_url[url] = NotifyTarget(name=mask_url(url), url=url)
     names = Counter(target.name for target in by_url.values())
     return tuple(
         replace(target, name=f"{target.name} (target {number})") if names[target.name] > 1 else target

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
-from orchestrator.model import ArmResult, Case, CasePair, Pair, Plan, VersionPair, Workload, is_control
+from orchestrator.model import ArmResult, Case, CasePair, Pair, Plan, Target, VersionPair, Workload
 
 # Rounds after which a run is judged, and the error that these looks share.
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
@@ -15,7 +15,7 @@ ALPHA = 0.05
 TREND_FROM = 5
 
 
-def plan_pairs(cases: Sequence[Case], versions: Sequence[str], workloads: dict[str, Workload]) -> tuple[Pair, ...]:
+def plan_pairs(cases: Sequence[Case], versions: Sequence[Target], workloads: dict[str, Workload]) -> tuple[Pair, ...]:
     """Return every ratio that the run reports.
 
     Each version is compared with the first and, within each version, each case with its workload's baseline case.
@@ -33,16 +33,16 @@ def plan_pairs(cases: Sequence[Case], versions: Sequence[str], workloads: dict[s
             pairs.extend(
                 CasePair(version=version, baseline=baseline, candidate=case)
                 for version in versions
-                if not is_control(version)
+                if not version.control
             )
     return tuple(pairs)
 
 
-def in_order(versions: Iterable[str]) -> tuple[str, ...]:
+def in_order(versions: Iterable[Target]) -> tuple[Target, ...]:
     """Return the versions from the oldest to the newest, wherever the baseline is, without its second arm."""
-    own = [version for version in versions if not is_control(version)]
+    own = [version for version in versions if not version.control]
     try:
-        return tuple(sorted(own, key=Number))
+        return tuple(sorted(own, key=lambda version: Number(version.number)))
     except InvalidVersion:
         return tuple(own)
 
@@ -69,9 +69,9 @@ def reference_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[VersionPair,
     timed = {(arm.case, arm.version) for arm in arms if arm.median_ms is not None}
     pairs = []
     for case in plan.cases:
-        first, *others = [version for version in versions if (case, version) in timed] or [""]
+        of_case = [version for version in versions if (case, version) in timed]
         if (case, plan.versions[0]) not in timed:
-            pairs += [VersionPair(case=case, baseline=first, candidate=later) for later in others]
+            pairs += [VersionPair(case=case, baseline=of_case[0], candidate=later) for later in of_case[1:]]
     return tuple(pairs)
 
 

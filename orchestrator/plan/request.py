@@ -14,7 +14,7 @@ from orchestrator.catalog.selectors import MARGIN, select_cases
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import Arm, Case, Claim, Isolation, LargeFile, Pair, Plan, Workload, control_of, list_arms
+from orchestrator.model import Arm, Case, Claim, Isolation, LargeFile, Pair, Plan, Target, Workload, list_arms
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 
@@ -45,10 +45,10 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Selection:
-    """The arms to measure and the ratios to report; `numbers` are the versions, including the control arm."""
+    """The arms to measure and the ratios to report; `targets` are the versions, including the control arm."""
 
     versions: tuple[Version, ...]
-    numbers: tuple[str, ...]
+    targets: tuple[Target, ...]
     cases: tuple[Case, ...]
     pairs: tuple[Pair, ...]
     budget_s: float | None
@@ -78,7 +78,7 @@ class PlannedRun:
     def arms(self) -> tuple[Arm, ...]:
         """Return the arms to measure."""
         options = self.options
-        return list_arms(self.selection.cases, self.selection.numbers, options.claims, options.environments.device)
+        return list_arms(self.selection.cases, self.selection.targets, options.claims, options.environments.device)
 
     def freeze(self, engine: str, large: tuple[LargeFile, ...] = ()) -> Plan:
         """Return the plan. The engine is the one that made the environments, which need not be the one asked for."""
@@ -89,7 +89,7 @@ class PlannedRun:
             suite=suite_name(options.suite, options.own_workloads),
             engine=engine,
             device=options.environments.device,
-            versions=selection.numbers,
+            versions=selection.targets,
             cases=selection.cases,
             pairs=selection.pairs,
             looks=self.looks,
@@ -169,11 +169,11 @@ def _of_suite(options: RunOptions, workloads: dict[str, Workload], fewest: int) 
     cases = select_cases(options.selected, suite.cases, workloads)
     if not cases:
         raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
-    numbers = tuple(version.number for version in versions)
+    targets = tuple(Target(version.number) for version in versions)
     if options.control:
-        numbers = (numbers[0], control_of(numbers[0]), *numbers[1:])
-    budget_s = _budget_s(options, suite.budget_s(len(cases), len(numbers)))
-    return Selection(versions, numbers, cases, plan_pairs(cases, numbers, workloads), budget_s)
+        targets = (targets[0], Target(targets[0].number, control=True), *targets[1:])
+    budget_s = _budget_s(options, suite.budget_s(len(cases), len(targets)))
+    return Selection(versions, targets, cases, plan_pairs(cases, targets, workloads), budget_s)
 
 
 def _of_claims(options: RunOptions) -> Selection:
@@ -181,11 +181,11 @@ def _of_claims(options: RunOptions) -> Selection:
     if not claims:
         raise NothingSelected("none of these claims is said of this device; `tfcompare list claims` shows which are")
     named = {version for claim in claims for version in claim.versions}
-    versions = tuple(version for version in catalog.all_versions() if version.number in named)
+    versions = tuple(version for version in catalog.all_versions() if Target(version.number) in named)
     pairs = dict.fromkeys(expectation.pair for claim in claims for expectation in claim.expectations)
-    numbers = tuple(version.number for version in versions)
+    targets = tuple(Target(version.number) for version in versions)
     budget_s = _budget_s(options, BUDGETS_S.get(options.suite or ""))
-    return Selection(versions, numbers, cases_of(claims), tuple(pairs), budget_s)
+    return Selection(versions, targets, cases_of(claims), tuple(pairs), budget_s)
 
 
 def _budget_s(options: RunOptions, usual: float | None) -> float | None:

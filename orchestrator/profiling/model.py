@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from orchestrator.errors import TfCompareError
-from orchestrator.model import STRICT, Case
+from orchestrator.model import STRICT, Case, Target
 
 Outcome = Literal["profiled", "refused", "died"]
 LONGEST_NAME = 150
@@ -115,7 +115,7 @@ class ProfiledArm:
     __pydantic_config__ = STRICT
 
     case: Case
-    version: str
+    version: Target
     outcome: Outcome
     reason: str = ""
     log: str = ""
@@ -133,12 +133,12 @@ class Heading:
     engine: str
     device: str
     host: dict[str, str | int | float | None]
-    versions: tuple[str, ...]
+    versions: tuple[Target, ...]
     cases: tuple[Case, ...]
     calls: int
     seed: int
     top: int
-    pythons: dict[str, str]
+    pythons: dict[Target, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +154,7 @@ class Profiled:
     error: TfCompareError | None = None
 
 
-def stem(case: Case, version: str) -> str:
+def stem(case: Case, version: Target) -> str:
     """Return a file name for an arm.
 
     If labels cannot be used as file names, a digest keeps them apart.

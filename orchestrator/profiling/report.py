@@ -54,7 +54,7 @@ class CaseProfiles:
 def compare_profiles(profiled: Profiled) -> tuple[CaseProfiles, ...]:
     cases = []
     for case, arms in groupby(profiled.arms, key=lambda arm: arm.case):
-        by_version = [(arm.version, arm.profile) for arm in arms if arm.profile]
+        by_version = [(str(arm.version), arm.profile) for arm in arms if arm.profile]
         profiles = tuple(profile for _, profile in by_version)
         splits = tuple(split(profile) for profile in profiles)
         cases.append(CaseProfiles(case, tuple(version for version, _ in by_version), profiles, splits, align(profiles)))
@@ -272,7 +272,7 @@ def _arm(arm: ProfiledArm) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "workload": arm.case.workload,
         "params": dict(arm.case.params),
-        "version": arm.version,
+        "version": str(arm.version),
         "outcome": arm.outcome,
         "reason": arm.reason,
     }

@@ -19,7 +19,7 @@ from orchestrator.measure.prepare_run import (
     prepare_environments,
 )
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Workers
-from orchestrator.model import Case, Lost
+from orchestrator.model import Case, Lost, Target
 from orchestrator.options import PROFILED_CALLS, SHOWN_FUNCTIONS
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import PlannedRun, RunOptions
@@ -81,12 +81,12 @@ def _profile(options: ProfileOptions, run: PreparedRun, view: View) -> Profiled:
     error: TfCompareError | None = None
     try:
         for version in run.environments:
-            view.preparing(version, "starting its worker")
+            view.preparing(str(version), "starting its worker")
         heading = _write_heading(options, run, workers.start_all())
         profiler = Profiler(run, workers, options.calls, set(run.fitting.slow_starts))
         for case in run.plan.cases:
             for version in run.plan.versions:
-                view.preparing(version, f"profiling {case.label}")
+                view.preparing(str(version), f"profiling {case.label}")
                 arms.append(profiler.profile(case, version, len(arms)))
                 _keep(arms[-1], run.directory)
                 reason = f": {arms[-1].reason}" if arms[-1].reason else ""
@@ -108,7 +108,7 @@ def _profile(options: ProfileOptions, run: PreparedRun, view: View) -> Profiled:
     return Profiled(heading=heading, arms=tuple(arms), path=run.directory.path, error=error)
 
 
-def _write_heading(options: ProfileOptions, run: PreparedRun, ready: dict[str, Ready]) -> Heading:
+def _write_heading(options: ProfileOptions, run: PreparedRun, ready: dict[Target, Ready]) -> Heading:
     """Write and return what is known before the first profile."""
     plan, directory = run.plan, run.directory
     facts = {version: answer.facts for version, answer in ready.items()}
@@ -136,17 +136,17 @@ class Profiler:
     run: PreparedRun
     workers: Workers
     calls: int
-    # The driver compiles the GPU code of these versions in their first replicate.
+    # Numbers: the driver compiles the GPU code of these versions in their first replicate.
     cold: set[str]
 
-    def profile(self, case: Case, version: str, number: int) -> ProfiledArm:
+    def profile(self, case: Case, version: Target, number: int) -> ProfiledArm:
         arm = self._profile(case, version, number)
         # A refused case has compiled nothing. A deadline that was missed once will be missed again.
         if arm.outcome != "refused":
-            self.cold.discard(version)
+            self.cold.discard(version.number)
         return arm
 
-    def _profile(self, case: Case, version: str, number: int) -> ProfiledArm:
+    def _profile(self, case: Case, version: Target, number: int) -> ProfiledArm:
         died = partial(ProfiledArm, case=case, version=version, outcome="died")
         worker = self.workers.acquire(version)
         if worker is None:
@@ -155,7 +155,7 @@ class Profiler:
             ]
             return died(reason="; ".join(f"{entry.stage}: {entry.reason}" for entry in lost[-1:]))
         plan = self.run.plan
-        timeout_s = max(plan.timeout_s, SLOW_START_TIMEOUT_S) if version in self.cold else plan.timeout_s
+        timeout_s = max(plan.timeout_s, SLOW_START_TIMEOUT_S) if version.number in self.cold else plan.timeout_s
         try:
             answer = worker.profile(case, replicate=number, calls=self.calls, seed=plan.seed, timeout_s=timeout_s)
         except WorkerDied as death:

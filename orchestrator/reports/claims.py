@@ -147,7 +147,7 @@ def _object(result: ClaimResult) -> dict[str, Any]:
         "ratio": headline.ratio if headline else None,
         "ci_low": headline.ci_low if headline else None,
         "ci_high": headline.ci_high if headline else None,
-        "versions": list(claim.versions),
+        "versions": [str(version) for version in claim.versions],
         "reason": result.reason or None,
         "checks": [_check(finding) for finding in result.findings],
     }

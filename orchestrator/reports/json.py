@@ -40,7 +40,7 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
     return {
         "workload": arm.case.workload,
         "params": dict(arm.case.params),
-        "version": arm.version,
+        "version": str(arm.version),
         "outcome": arm.outcome,
         "reason": arm.reason or None,
         "rounds": arm.rounds,

@@ -9,7 +9,7 @@ from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.errors import UsageError
 from orchestrator.machine.host import is_here
 from orchestrator.measure.resume import MoreOptions, extension, is_closed, open_cases, read_past, same_sources
-from orchestrator.model import ArmKey, Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan
+from orchestrator.model import ArmKey, Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan, Target
 from orchestrator.options import LONGEST_S
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats.looks import FEWEST_ROUNDS
@@ -88,9 +88,9 @@ def round_s(comparison: Comparison, entries: Sequence[Entry], arms: Sequence[Arm
     return sum(calls_s.get(arm, usual_s) + besides_s for arm in arms)
 
 
-def versions_lost_last(entries: Sequence[Entry]) -> set[str]:
+def versions_lost_last(entries: Sequence[Entry]) -> set[Target]:
     """Return the versions that the last rounds lost; more rounds would lose them again."""
-    lost: set[str] = set()
+    lost: set[Target] = set()
     for entry in entries:
         if isinstance(entry, Extended):
             lost = set()

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.errors import UsageError
-from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast, is_control
+from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast, Target
 from orchestrator.reports.column_blocks import (
     ColumnBlock,
     RowNames,
@@ -50,7 +50,7 @@ class Study:
 
     def __init__(self, comparison: Comparison) -> None:
         self.plan = comparison.plan
-        self.versions = [version for version in self.plan.versions if not is_control(version)]
+        self.versions = [version for version in self.plan.versions if not version.control]
         self._cases = {_split_case(case): case for case in self.plan.cases if case.workload == WORKLOAD}
         self.blocks = list(dict.fromkeys(block for block, _, _ in self._cases))
         self.modes = {mode for _, mode, _ in self._cases}
@@ -66,7 +66,7 @@ class Study:
         models, data = (list(dict.fromkeys(size[axis] for size in sizes)) for axis in (0, 1))
         return sorted(sizes, key=lambda size: (models.index(size[0]), data.index(size[1])))
 
-    def arms(self, block: Block, mode: str, version: str) -> list[ArmResult | None]:
+    def arms(self, block: Block, mode: str, version: Target) -> list[ArmResult | None]:
         """Return one arm per size of the block."""
         cases = (self._cases.get((block, mode, size)) for size in self.sizes(block))
         return [self._arms.get(ArmKey(case.label, version)) if case else None for case in cases]
@@ -104,7 +104,7 @@ def _legend(study: Study) -> Iterator[str]:
     first, *later = study.versions
     yield "%: (1 - longer/shorter) * 100 in magnitude, as in the study; -260 takes 3.6 times as long"
     if later:
-        yield f"{', '.join(later)}: ratio to {first} in the same mode, + if faster (TF2 v TF1 in the study)"
+        yield f"{', '.join(map(str, later))}: ratio to {first} in the same mode, + if faster (TF2 v TF1 in the study)"
     if study.modes == set(MODES):
         yield "GvE: ratio of graph to eager in the same version, + if graph is faster"
     yield "times: steady, per step; the study's %-less figures are seconds, here units stand beside"
@@ -149,7 +149,7 @@ def _versions(study: Study, block: Block, mode: str, notes: Notes) -> ColumnBloc
     first, *later = study.versions
     baselines = study.arms(block, mode, first)
     lead = (
-        [VersionCells(first, tuple(TimeCell(time=_time(arm, notes)) for arm in baselines))]
+        [VersionCells(str(first), tuple(TimeCell(time=_time(arm, notes)) for arm in baselines))]
         if _has_time(baselines)
         else []
     )
@@ -159,7 +159,7 @@ def _versions(study: Study, block: Block, mode: str, notes: Notes) -> ColumnBloc
         if _has_time(arms):
             pairs = zip(baselines, arms, strict=True)
             parts.append(
-                VersionCells(version, tuple(_cell(study, *pair, _time(pair[1], notes), notes) for pair in pairs))
+                VersionCells(str(version), tuple(_cell(study, *pair, _time(pair[1], notes), notes) for pair in pairs))
             )
     return ColumnBlock(mode, tuple(lead), tuple(parts))
 
@@ -169,7 +169,7 @@ def _modes(study: Study, block: Block, notes: Notes) -> ColumnBlock:
     parts = []
     for version in study.versions:
         pairs = zip(study.arms(block, EAGER, version), study.arms(block, GRAPH, version), strict=True)
-        part = VersionCells(version, tuple(_cell(study, *pair, "", notes) for pair in pairs))
+        part = VersionCells(str(version), tuple(_cell(study, *pair, "", notes) for pair in pairs))
         if any(cell.mark for cell in part.cells):
             parts.append(part)
     return ColumnBlock("GvE", (), tuple(parts))

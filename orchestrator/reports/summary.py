@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from orchestrator.model import ArmKey, Comparison, Contrast, VerdictName, is_control
+from orchestrator.model import ArmKey, Comparison, Contrast, Target, VerdictName
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import MARKS, ratio
 
@@ -16,11 +16,11 @@ def sentences(comparison: Comparison) -> tuple[str, ...]:
     return tuple(
         _sentence(version, comparison.plan.versions[0], of_version(comparison, version), names)
         for version in comparison.plan.versions[1:]
-        if not is_control(version)
+        if not version.control
     )
 
 
-def of_version(comparison: Comparison, candidate: str) -> list[Contrast]:
+def of_version(comparison: Comparison, candidate: Target) -> list[Contrast]:
     return [
         contrast
         for contrast in comparison.contrasts
@@ -37,7 +37,7 @@ def by_candidate(contrasts: Iterable[Contrast]) -> dict[ArmKey, Contrast]:
     return by_arm
 
 
-def _sentence(candidate: str, baseline: str, own: Sequence[Contrast], names: Mapping[str, str]) -> str:
+def _sentence(candidate: Target, baseline: Target, own: Sequence[Contrast], names: Mapping[str, str]) -> str:
     timed = [contrast for contrast in own if contrast.ratio is not None]
     if not timed:
         return f"{candidate} against {baseline}: nothing could be compared."

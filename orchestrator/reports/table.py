@@ -171,9 +171,9 @@ def _versions_table(comparison: Comparison, notes: Notes, arms: Sequence[ArmResu
             contrast = contrasts.get(arm.key)
             name = own[case] if position == 0 else ""
             if arm.median_ms is None:
-                grid.add(name, arm.version, f"{arm.outcome}{notes.mark(arm.reason)}")
+                grid.add(name, str(arm.version), f"{arm.outcome}{notes.mark(arm.reason)}")
             else:
-                grid.add(name, arm.version, *(column.cell(arm, contrast, notes) for column in columns))
+                grid.add(name, str(arm.version), *(column.cell(arm, contrast, notes) for column in columns))
         grid.end_section()
     return grid
 
@@ -186,6 +186,6 @@ def _cases_table(
     for name, group in groupby(contrasts, key=differences(contrasts)):
         for position, contrast in enumerate(group):
             cells = (column.cell(arms[contrast.pair.arms[1]], contrast, notes) for column in columns)
-            grid.add(name if position == 0 else "", contrast.pair.arms[1].version, *cells)
+            grid.add(name if position == 0 else "", str(contrast.pair.arms[1].version), *cells)
         grid.end_section()
     return grid

@@ -109,7 +109,7 @@ def _grid(case: Case, of_case: Sequence[TrendPoint], width: int, notes: Notes) -
         of_case,
         width,
         before=(
-            RatioColumn(header="version", cell=lambda point: point.arm.version),
+            RatioColumn(header="version", cell=lambda point: str(point.arm.version)),
             column("time"),
             column("ratio"),
             column("interval", since=WIDE),
@@ -180,7 +180,7 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "run": run_object(comparison),
-        "baseline": comparison.plan.versions[0],
+        "baseline": str(comparison.plan.versions[0]),
         "trends": [
             {
                 "workload": case.workload,
@@ -196,8 +196,8 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
 
 def _step_object(step: Contrast) -> dict[str, Any]:
     return {
-        "earlier": step.pair.arms[0].version,
-        "later": step.pair.arms[1].version,
+        "earlier": str(step.pair.arms[0].version),
+        "later": str(step.pair.arms[1].version),
         "verdict": step.verdict,
         "size": step.size,
         "ratio": step.ratio,
@@ -211,7 +211,7 @@ def _step_object(step: Contrast) -> dict[str, Any]:
 def _point_object(point: TrendPoint) -> dict[str, Any]:
     contrast = point.contrast
     return {
-        "version": point.arm.version,
+        "version": str(point.arm.version),
         "outcome": point.arm.outcome,
         "reason": point.arm.reason or None,
         "median_ms": point.arm.median_ms,

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.errors import ContractBroken
-from orchestrator.model import ArmKey, Ended, Entry, Finished, Machine, Plan
+from orchestrator.model import ArmKey, Ended, Entry, Finished, Machine, Plan, Target
 from orchestrator.results.replicates import ReadStream, Replicate
 
 
@@ -22,9 +22,9 @@ class Announced:
 
     arms: frozenset[ArmKey]
     # By version and replicate.
-    ends: Mapping[tuple[str, int], Ended]
+    ends: Mapping[tuple[Target, int], Ended]
     cut: bool
-    _seen: set[tuple[str, int]] = field(default_factory=set)
+    _seen: set[tuple[Target | None, int]] = field(default_factory=set)
 
     def __call__(self, read: ReadStream) -> tuple[frozenset[int], tuple[str, ...]]:
         admitted: set[int] = set()
@@ -37,14 +37,14 @@ class Announced:
             elif wrong := self._wrong(read, replicate, end):
                 raise ContractBroken(
                     f"{read.stream.path}: replicate {replicate.number} {wrong}. Nothing in this file is used; run "
-                    f"{read.stream.version} again"
+                    f"{replicate.version} again"
                 )
             elif end and end.outcome == "measured":
                 admitted.add(replicate.number)
                 self._seen.add((replicate.version, replicate.number))
         return frozenset(admitted), tuple(self._notes(read, unknown))
 
-    def missing(self, unread: Container[tuple[str, int]]) -> list[str]:
+    def missing(self, unread: Container[tuple[Target | None, int]]) -> list[str]:
         """Return one line per version about measured replicates that are in no stream.
 
         Replicates of streams that could not be read are not listed. Journals of earlier releases do not say in which

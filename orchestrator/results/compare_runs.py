@@ -208,5 +208,5 @@ def _nothing_in_common(earlier: Run, later: Run, rewritten: set[str]) -> str:
     return (
         f"{earlier.path} and {later.path} have no contrast in common{why}: each needs the same two arms in both runs. "
         "Times of two runs are never compared with each other; to compare versions, measure them in one run: "
-        f"tfcompare run --versions {','.join(versions)}"
+        f"tfcompare run --versions {','.join(map(str, versions))}"
     )

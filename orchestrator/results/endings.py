@@ -17,6 +17,7 @@ from orchestrator.model import (
     Load,
     Lost,
     Postponed,
+    Target,
     Watched,
 )
 from orchestrator.results.rundir import RunDir
@@ -29,7 +30,7 @@ class Endings:
 
     refused: dict[ArmKey, str] = field(default_factory=dict)
     died: dict[ArmKey, Ended] = field(default_factory=dict)
-    lost: dict[str, str] = field(default_factory=dict)
+    lost: dict[Target, str] = field(default_factory=dict)
     redone: set[int] = field(default_factory=set)
     disturbed: list[Disturbed] = field(default_factory=list)
     watched: list[Watched] = field(default_factory=list)
@@ -69,7 +70,7 @@ class Endings:
         return make_schedule([*stretches, Stretch(looks, stopped)])
 
     @property
-    def unread(self) -> frozenset[tuple[str, int]]:
+    def unread(self) -> frozenset[tuple[Target, int]]:
         return frozenset((entry.version, entry.part) for entry in self.discarded if entry.stream)
 
 

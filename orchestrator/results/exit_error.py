@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from orchestrator.errors import ArmsDied, ContractBroken, EnvironmentFailed, NothingSelected, TfCompareError
-from orchestrator.model import Case
+from orchestrator.model import Case, Target
 
 
 class EndedArm(Protocol):
@@ -13,7 +13,7 @@ class EndedArm(Protocol):
     @property
     def case(self) -> Case: ...
     @property
-    def version(self) -> str: ...
+    def version(self) -> Target: ...
     @property
     def outcome(self) -> str: ...
     @property

@@ -3,7 +3,7 @@
 Whole streams are processed at once, because a run may have millions of rows.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator.errors import ContractBroken
-from orchestrator.model import ArmKey
+from orchestrator.model import ArmKey, Target
 from orchestrator.results.streams import Stream, as_arrow, as_numpy, check, figures, is_label, labels, read_stream
 
 MOST_NAMED = 3
@@ -25,7 +25,7 @@ class Replicate(NamedTuple):
     steady calls differs from the earlier half, as a log ratio of medians.
     """
 
-    version: str
+    version: Target
     case: str
     round: int
     number: int
@@ -61,7 +61,7 @@ class Loaded:
     replicates: tuple[Replicate, ...] = ()
     problems: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
-    unread: frozenset[tuple[str, int]] = frozenset()
+    unread: frozenset[tuple[Target | None, int]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def load(
     replicates: list[Replicate] = []
     problems: list[str] = []
     broken: list[str] = []
-    unread: set[tuple[str, int]] = set()
+    unread: set[tuple[Target | None, int]] = set()
     for stream in streams:
         try:
             read = read_replicates(stream, run)
@@ -115,7 +115,7 @@ def load(
 def read_replicates(stream: Stream, run: str) -> ReadStream:
     """Read a stream, check every value and summarise its replicates; raise ContractBroken for a wrong one."""
     table, cut = read_stream(stream.path, stream.root, live=stream.live)
-    table, idle = _without_idle(check(stream.path, table, run, stream.version or None))
+    table, idle = _without_idle(check(stream.path, table, run, stream.version))
     summaries = summarise(stream.path, table)
     numbers, counts = np.unique(figures(table, "replicate"), return_counts=True)
     rows = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
@@ -173,8 +173,17 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
         "cpu_ns": cpu_medians[groups],
         "rise": rises[groups],
     }
-    values = [_values(columns[name] if name in columns else facts[name]) for name in Replicate._fields]
-    return list(map(Replicate._make, zip(*values, strict=True)))
+    values = {name: _values(columns[name] if name in columns else facts[name]) for name in Replicate._fields}
+    values["version"] = _targets(path, list(values["version"]))
+    return list(map(Replicate._make, zip(*values.values(), strict=True)))
+
+
+def _targets(path: Path, names: Sequence[str]) -> list[Target]:
+    try:
+        by_name = {name: Target.parse(name) for name in set(names)}
+    except ValueError as error:
+        raise ContractBroken(f"{path}: {error}; run its version again") from error
+    return [by_name[name] for name in names]
 
 
 @dataclass(frozen=True)

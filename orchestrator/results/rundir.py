@@ -29,7 +29,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from orchestrator import files
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.model import Case, Discarded, Ended, Entry, Manifest, Plan
+from orchestrator.model import Case, Discarded, Ended, Entry, Manifest, Plan, Target
 from orchestrator.results import streams
 from orchestrator.results.streams import Stream, compact_stream
 
@@ -225,24 +225,24 @@ class RunDir:
             except ValidationError as error:
                 raise ContractBroken(f"{self.journal} is not what this tfcompare writes: {error}") from error
 
-    def parts(self) -> Counter[str]:
+    def parts(self) -> Counter[Target]:
         """Return the number of each version's last worker; the next worker gets the next number."""
-        names = [NAMED.fullmatch(name) for directory in (self.settled, self.results) for name in _names(directory)]
-        used = [(named["version"], int(named["part"])) for named in names if named]
+        used = [_find_worker(name) for directory in (self.settled, self.results) for name in _names(directory)]
         used += [(entry.version, entry.part or 0) for entry in self.entries() if isinstance(entry, Ended | Discarded)]
-        last: Counter[str] = Counter()
+        last: Counter[Target] = Counter()
         for version, part in used:
-            last[version] = max(last[version], part)
+            if version:
+                last[version] = max(last[version], part)
         return last
 
-    def create_results_directory(self, version: str, part: int) -> Path:
+    def create_results_directory(self, version: Target, part: int) -> Path:
         """Create a results folder for one worker, which will write its stream there."""
         directory = self.results / f"{version}-{part}"
         with self._writing(f"results/{directory.name}"):
             directory.mkdir(mode=0o700)
         return directory
 
-    def stream(self, version: str, part: int) -> Stream:
+    def stream(self, version: Target, part: int) -> Stream:
         """Return the stream in a worker's results folder."""
         return Stream(version, part, self.results / f"{version}-{part}" / STREAM, self.path, live=True)
 
@@ -274,14 +274,16 @@ class RunDir:
         files.replace(self.path, copy, compact_stream(stream.path, data), 0o600)
 
     def _discard(self, stream: Stream, what: str, *, of_stream: bool) -> None:
+        # Only streams of workers that this host started are settled, and these have a version.
+        assert stream.version
         self.record(Discarded(version=stream.version, part=stream.part, what=what, stream=of_stream))
 
     def streams(self) -> list[Stream]:
         """Return one stream per worker; if it was taken out of its folder, the copy that no worker could reach."""
-        by_worker: dict[tuple[str, int, str], Stream] = {}
+        by_worker: dict[tuple[Target | None, int, str], Stream] = {}
         for stream in self._find_streams():
             by_worker.setdefault((stream.version, stream.part, "" if stream.version else stream.name), stream)
-        return sorted(by_worker.values())
+        return sorted(by_worker.values(), key=lambda stream: (str(stream.version or ""), stream.part, stream.path))
 
     def _find_streams(self) -> Iterator[Stream]:
         for directory in (self.settled, self.results):
@@ -289,8 +291,7 @@ class RunDir:
                 # What a host that was killed had not finished writing.
                 if name.startswith("."):
                     continue
-                named = NAMED.fullmatch(name)
-                version, part = (named["version"], int(named["part"])) if named else ("", 0)
+                version, part = _find_worker(name)
                 file = directory / name if ".arrow" in name else directory / name / STREAM
                 if os.path.lexists(file):
                     yield Stream(version, part, file, self.path, live=not name.endswith(".arrow"))
@@ -308,6 +309,14 @@ def _names(directory: Path) -> list[str]:
         if not directory.is_symlink():
             return sorted(os.listdir(directory))
     return []
+
+
+def _find_worker(name: str) -> tuple[Target | None, int]:
+    """Return the version and the number of the worker that a file or a folder is named after, if it is."""
+    with suppress(ValueError):
+        if named := NAMED.fullmatch(name):
+            return Target.parse(named["version"]), int(named["part"])
+    return None, 0
 
 
 def _join_names(names: list[str]) -> str:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from orchestrator import contract, files
 from orchestrator.errors import ContractBroken
+from orchestrator.model import Target
 
 Phase = Literal["build", "first", "second", "warmup", "steady"]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -53,14 +54,14 @@ class Row(BaseModel):
     checksum: str | None
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Stream:
     """The results of one worker, the `part`-th of its version.
 
-    `version` is empty if the file's name does not contain it. While `live`, the worker may still write to the stream.
+    `version` is None if the file's name does not contain it. While `live`, the worker may still write to the stream.
     """
 
-    version: str
+    version: Target | None
     part: int
     path: Path
     root: Path
@@ -69,7 +70,7 @@ class Stream:
     @classmethod
     def at(cls, path: Path) -> "Stream":
         """Return a stream outside of any run directory."""
-        return cls("", 0, path, path.parent)
+        return cls(None, 0, path, path.parent)
 
     @property
     def name(self) -> str:
@@ -148,7 +149,7 @@ def _check_schema(path: Path, actual: pa.Schema, expected: pa.Schema) -> None:
         raise ContractBroken(f"{path} carries other columns than its contract says; run its version again")
 
 
-def check(path: Path, table: pa.Table, run: str, version: str | None = None) -> pa.Table:
+def check(path: Path, table: pa.Table, run: str, version: Target | None = None) -> pa.Table:
     """Return the table if all its rows are valid; otherwise raise ContractBroken for the first row that is not.
 
     Every value must be one that `Row` allows, and every row must belong to this run and, if `version` is given, to this
@@ -164,7 +165,7 @@ def check(path: Path, table: pa.Table, run: str, version: str | None = None) -> 
     bad |= _unknown(table, "phase", contract.PHASES)
     bad |= _unknown(table, "run", (run,))
     if version is not None:
-        bad |= _unknown(table, "version", (version,))
+        bad |= _unknown(table, "version", (str(version),))
     if bad.any():
         number = int(np.argmax(bad))
         raise ContractBroken(f"{path}, row {number}: {_explain(table.slice(number, 1).to_pylist()[0], run, version)}")
@@ -234,7 +235,7 @@ def as_arrow(numbers: Any) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers.astype(np.int64))])
 
 
-def _explain(row: dict[str, Any], run: str, version: str | None) -> str:
+def _explain(row: dict[str, Any], run: str, version: Target | None) -> str:
     try:
         Row.model_validate(row)
     except ValidationError as error:
@@ -242,4 +243,4 @@ def _explain(row: dict[str, Any], run: str, version: str | None) -> str:
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']} (it is {first['input']!r})"
     if row["run"] != run:
         return f"run: it belongs to run {row['run']!r}, not to {run!r}"
-    return f"version: it is said to be of {row['version']!r}, and {version!r} wrote it"
+    return f"version: it is said to be of {row['version']!r}, and {str(version)!r} wrote it"

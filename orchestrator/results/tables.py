@@ -65,7 +65,10 @@ def contrasts(comparison: Comparison) -> pa.Table:
 def replicates(plan: Plan, replicates: Sequence[Replicate]) -> pa.Table:
     """Return one row per valid replicate."""
     cases = {case.label: (case.workload, case.label, case.params) for case in plan.cases}
-    rows = [{"replicate": replicate.number, **replicate._asdict()} for replicate in replicates]
+    rows = [
+        {**replicate._asdict(), "replicate": replicate.number, "version": str(replicate.version)}
+        for replicate in replicates
+    ]
     # Without a journal, streams may hold cases that the plan does not have.
     return _table([cases.get(replicate.case, (None, replicate.case, ())) for replicate in replicates], rows, REPLICATE)
 
@@ -92,6 +95,8 @@ def streams_of_calls(run: RunDir, plan: Plan, replicates: Iterable[Replicate]) -
 def _of_arm(arm: ArmResult, name: str) -> Any:
     if name == "drift":
         return math.expm1(arm.drift.rise) if arm.drift else None
+    if name == "version":
+        return str(arm.version)
     return arm.reason or None if name == "reason" else getattr(arm, name)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from statistics import median
 
-from orchestrator.model import Contrast, GpuSpan, Manifest, Plan, Watched, is_control
+from orchestrator.model import Contrast, GpuSpan, Manifest, Plan, Target, Watched
 from orchestrator.results.endings import Endings
 from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
 from orchestrator.stats.drift import autocorrelation
@@ -27,9 +27,7 @@ ENOUGH_ROUNDS = 5
 
 def check_control(contrasts: Sequence[Contrast]) -> list[str]:
     """Warn about this machine if the baseline differs from itself; this warning comes before all others."""
-    own = [
-        contrast for contrast in contrasts if contrast.pair.kind == "version" and is_control(contrast.pair.candidate)
-    ]
+    own = [contrast for contrast in contrasts if contrast.pair.kind == "version" and contrast.pair.candidate.control]
     if not own:
         return []
     failed = [contrast for contrast in own if contrast.verdict in ("slower", "faster")]
@@ -146,7 +144,7 @@ def check_run(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
 
 def compare_threads(plan: Plan, endings: Endings) -> list[str]:
     """Warn if TensorFlow states thread counts other than requested, or than in another version of the case."""
-    by_case: dict[str, dict[str, set[tuple[int, ...]]]] = defaultdict(dict)
+    by_case: dict[str, dict[Target, set[tuple[int, ...]]]] = defaultdict(dict)
     for (case, version), stated in endings.threads.items():
         by_case[case][version] = stated
     requested = {plan.threads} if plan.threads else set()
@@ -165,12 +163,12 @@ def compare_threads(plan: Plan, endings: Endings) -> list[str]:
     ]
 
 
-def _join_versions(pythons: Mapping[str, str]) -> str:
+def _join_versions(pythons: Mapping[Target, str]) -> str:
     """List versions with their Pythons; three or more neighbours that share a Python become a range."""
     parts: list[str] = []
     for python, group in groupby(pythons, key=pythons.__getitem__):
         versions = list(group)
-        names = [f"{versions[0]} to {versions[-1]}"] if len(versions) > 2 else versions
+        names = [f"{versions[0]} to {versions[-1]}"] if len(versions) > 2 else list(map(str, versions))
         parts += [f"{name} on {python}" for name in names]
     return ", ".join(parts)
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from orchestrator.model import ArmKey, ArmResult, Contrast, Metric, Pair, Plan
+from orchestrator.model import ArmKey, ArmResult, Contrast, Metric, Pair, Plan, Target
 from orchestrator.stats.drift import drift_of_ratio
 from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate, estimate
@@ -12,7 +12,7 @@ from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
 from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge, seed_percent, smallest_shown
 
 # The log of a metric by round, by case label, version and metric.
-Samples = Mapping[tuple[str, str, Metric], dict[int, float]]
+Samples = Mapping[tuple[str, Target, Metric], dict[int, float]]
 # A figure of each replicate, by arm and round.
 ByRound = Mapping[ArmKey, dict[int, float]]
 

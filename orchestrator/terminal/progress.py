@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.model import Case
+from orchestrator.model import Case, Target
 from orchestrator.terminal.durations import format_minutes_seconds
 from orchestrator.terminal.text import lines, safe_text
 
@@ -27,7 +27,7 @@ class View(Protocol):
     def preparing(self, version: str, text: str) -> None:
         """Show what is being done for a version; in a terminal, each text overwrites the one before."""
 
-    def measuring(self, version: str, case: Case, number: int) -> None: ...
+    def measuring(self, version: Target, case: Case, number: int) -> None: ...
 
     def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None: ...
 
@@ -49,7 +49,7 @@ class Quiet:
     def preparing(self, version: str, text: str) -> None:
         pass
 
-    def measuring(self, version: str, case: Case, number: int) -> None:
+    def measuring(self, version: Target, case: Case, number: int) -> None:
         pass
 
     def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
@@ -102,7 +102,7 @@ class Animated(Plain):
             self._stages[version] = text
             self._draw()
 
-    def measuring(self, version: str, case: Case, number: int) -> None:
+    def measuring(self, version: Target, case: Case, number: int) -> None:
         with self._drawing:
             self._stages = {}
             self._where = f"{'pilot' if number == 0 else f'round {number}'} · {version} · {case.label}"

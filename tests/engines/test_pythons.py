@@ -18,6 +18,7 @@ from orchestrator.model import Case
 from orchestrator.options import EngineOptions
 from orchestrator.results.replicates import load
 from orchestrator.results.streams import Stream
+from tests.support.builders import target
 
 WORKLOADS = workloads.all_workloads()
 # The smoke suite leaves `forward` out for its time only.
@@ -57,7 +58,7 @@ def run_cases(number: str, python: str, cases: Sequence[Case], folder: Path) -> 
     stream = folder / "stream.arrow"
     paths = WorkerPaths(run="smoke", results=folder, log=folder / "worker.log", own_workloads=None)
     started = environment.start(paths, stream)
-    client = WorkerClient(started.channel, number)
+    client = WorkerClient(started.channel, target(number))
     answers: dict[Case, Opened | Refused] = {}
     try:
         ready = client.hello(

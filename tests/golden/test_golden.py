@@ -7,9 +7,11 @@ import pyarrow as pa
 import pytest
 
 from orchestrator import contract
+from orchestrator.model import Target
 from orchestrator.reports import json as report
 from orchestrator.results import replicates, streams
 from orchestrator.results.run import load_run
+from orchestrator.results.rundir import RunDir
 from tests.support.bench import RUN
 
 GOLDEN = Path(__file__).parent
@@ -85,6 +87,31 @@ def test_a_run_of_an_earlier_contract_has_the_figures_of_then_and_is_judged_by_t
     run = load_run(GOLDEN / "run-1")
     assert run.manifest.contract in contract.READABLE - {contract.FINGERPRINT}
     assert contains(json.loads(report.as_json(run.comparison)), reported)
+
+
+def test_the_plan_of_an_earlier_release_names_its_versions():
+    plan = RunDir.open(GOLDEN / "run-1").read_plan()
+    assert plan.versions == (Target("1.14.0"), Target("2.0.0"), Target("2.13.0"))
+
+
+def test_a_run_with_a_control_arm_is_reported_byte_for_byte_as_it_was():
+    """`control-1` was written by a release that kept versions as texts, `control-1.json` is what it reported.
+
+    A change of the statistics changes the figures: then write the report again.
+    """
+    run = load_run(GOLDEN / "control-1")
+    assert run.plan.versions[:2] == (Target("1.14.0"), Target("1.14.0", control=True))
+    assert report.as_json(run.comparison) == (GOLDEN / "control-1.json").read_text()
+
+
+def test_what_is_read_of_a_run_with_a_control_arm_is_written_byte_for_byte_as_it_was(tmp_path: Path):
+    old, new = RunDir.open(GOLDEN / "control-1"), RunDir.create(tmp_path / "run")
+    new.write_plan(old.read_plan())
+    new.write_manifest(old.read_manifest())
+    for entry in old.entries():
+        new.record(entry)
+    for name in ("plan.json", "manifest.json", "journal.jsonl"):
+        assert (new.path / name).read_bytes() == (old.path / name).read_bytes(), name
 
 
 def contains(new: object, old: object) -> bool:

@@ -211,7 +211,7 @@ def play(
     """A whole run, from the workers' start to the judged comparison."""
     run = run_directory(folder / "run", plan)
     environments = {
-        version: Dressing(stage, EnvironmentFacts(version=version, kind="venv", identity="", lock="", python=""))
+        version: Dressing(stage, EnvironmentFacts(version=str(version), kind="venv", identity="", lock="", python=""))
         for version in plan.versions
     }
     prepared = PreparedRun(plan, environments, run, fitting=fitting)

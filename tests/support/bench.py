@@ -14,6 +14,7 @@ from orchestrator.engines.worker.channel import ProcessChannel
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Ready, Refused, WorkerClient
 from orchestrator.model import Case
 from tests.support import stub
+from tests.support.builders import target
 
 # Long enough for a busy machine; no test waits for it to pass.
 PATIENCE_S = 60.0
@@ -45,7 +46,7 @@ class Bench:
         self._numbers = count(1)
         variables = {**worker_variables(), "HOME": str(folder), "PYTHONPATH": str(stub.write(folder / "stub"))}
         self.channel = ProcessChannel([str(python), str(WORKLOADS / "worker.py")], variables, self.log)
-        self.client = WorkerClient(self.channel, stub.VERSION)
+        self.client = WorkerClient(self.channel, target(stub.VERSION))
         self.workload("good", GOOD)
 
     def workload(self, name: str, source: str) -> None:

@@ -24,6 +24,7 @@ from orchestrator.model import (
     Manifest,
     Pair,
     Plan,
+    Target,
     VersionPair,
     Workload,
 )
@@ -38,6 +39,8 @@ OLD, NEW = "1.0.0", "2.0.0"
 MS = 10**6
 
 Row = dict[str, Any]
+# Of the constructors, which take a target also by its name.
+Version = str | Target
 
 
 def case(workload: str = "power", **params: str) -> Case:
@@ -57,12 +60,20 @@ def workload(name: str = "power", **changes: Any) -> Workload:
     return replace(known, **changes)
 
 
-def version_pair(of: Case, baseline: str = OLD, candidate: str = NEW) -> VersionPair:
-    return VersionPair(case=of, baseline=baseline, candidate=candidate)
+def target(name: Version) -> Target:
+    return Target.parse(str(name))
 
 
-def case_pair(baseline: Case, candidate: Case, version: str = NEW) -> CasePair:
-    return CasePair(version=version, baseline=baseline, candidate=candidate)
+def targets(names: Iterable[Version]) -> tuple[Target, ...]:
+    return tuple(map(target, names))
+
+
+def version_pair(of: Case, baseline: Version = OLD, candidate: Version = NEW) -> VersionPair:
+    return VersionPair(case=of, baseline=target(baseline), candidate=target(candidate))
+
+
+def case_pair(baseline: Case, candidate: Case, version: Version = NEW) -> CasePair:
+    return CasePair(version=target(version), baseline=baseline, candidate=candidate)
 
 
 def claim(*expectations: Expectation, **changes: Any) -> Claim:
@@ -80,7 +91,7 @@ def claim(*expectations: Expectation, **changes: Any) -> Claim:
     return replace(made, **changes)
 
 
-def plan(cases: Sequence[Case] = (case(),), versions: Sequence[str] = (OLD, NEW), **changes: Any) -> Plan:
+def plan(cases: Sequence[Case] = (case(),), versions: Sequence[Version] = (OLD, NEW), **changes: Any) -> Plan:
     """A plan of these cases without pairs of cases, unless `pairs` says otherwise."""
     workloads = {one.workload: workload(one.workload, params=dict.fromkeys(dict(one.params), ())) for one in cases}
     made = Plan(
@@ -89,9 +100,9 @@ def plan(cases: Sequence[Case] = (case(),), versions: Sequence[str] = (OLD, NEW)
         suite="quick",
         engine="venv",
         device="cpu",
-        versions=tuple(versions),
+        versions=targets(versions),
         cases=tuple(cases),
-        pairs=plan_pairs(cases, versions, workloads),
+        pairs=plan_pairs(cases, targets(versions), workloads),
         looks=(6, 10, 15, 20),
         alpha=0.05,
         margin=0.05,
@@ -103,10 +114,10 @@ def plan(cases: Sequence[Case] = (case(),), versions: Sequence[str] = (OLD, NEW)
     return replace(made, **changes)
 
 
-def manifest(versions: Sequence[str] = (OLD, NEW), **changes: Any) -> Manifest:
+def manifest(versions: Sequence[Version] = (OLD, NEW), **changes: Any) -> Manifest:
     environments = {
-        version: EnvironmentFacts(version=version, kind="venv", identity="x", lock="y", python="3.11.7")
-        for version in versions
+        version: EnvironmentFacts(version=str(version), kind="venv", identity="x", lock="y", python="3.11.7")
+        for version in targets(versions)
     }
     made = Manifest(
         tool="0.1.0",
@@ -115,15 +126,15 @@ def manifest(versions: Sequence[str] = (OLD, NEW), **changes: Any) -> Manifest:
         host={"cpu": "A CPU", "usable_cores": 2},
         sources={},
         environments=environments,
-        workers={version: {"python": "3.11.7"} for version in versions},
+        workers={version: {"python": "3.11.7"} for version in targets(versions)},
     )
     return replace(made, **changes)
 
 
-def arm(of: Case, version: str = OLD, **changes: Any) -> ArmResult:
+def arm(of: Case, version: Version = OLD, **changes: Any) -> ArmResult:
     made = ArmResult(
         case=of,
-        version=version,
+        version=target(version),
         outcome="measured",
         rounds=6,
         median_ms=10.0,
@@ -137,8 +148,8 @@ def arm(of: Case, version: str = OLD, **changes: Any) -> ArmResult:
     return replace(made, **changes)
 
 
-def unmeasured(of: Case, version: str, outcome: str, reason: str, *, refuted: bool = False) -> ArmResult:
-    return ArmResult(case=of, version=version, outcome=outcome, reason=reason, refuted=refuted)
+def unmeasured(of: Case, version: Version, outcome: str, reason: str, *, refuted: bool = False) -> ArmResult:
+    return ArmResult(case=of, version=target(version), outcome=outcome, reason=reason, refuted=refuted)
 
 
 def contrast(
@@ -171,7 +182,7 @@ def comparison(**changes: Any) -> Comparison:
 
 
 def rows(
-    of: Case | None = None, version: str = NEW, *, round: int = 1, replicate: int = 1,
+    of: Case | None = None, version: Version = NEW, *, round: int = 1, replicate: int = 1,
     steady: Sequence[int] = (10 * MS,) * 3, steps: int = 1, run: str = RUN, **changes: Any,
 ) -> list[Row]:  # fmt: skip
     """One replicate's rows, as a worker writes them: `steady` are its calls, `changes` go to every row."""
@@ -182,7 +193,7 @@ def rows(
     return [
         {
             "run": run,
-            "version": version,
+            "version": str(version),
             "case": of.label,
             "round": round,
             "position": 0,
@@ -204,6 +215,7 @@ def write_stream(path: Path | Stream, batches: Iterable[list[Row]], schema: pa.S
     """A stream as `write_rows` writes it; in a run directory its replicates are journaled as measured, too."""
     batches = list(batches)
     if isinstance(path, Stream):
+        assert path.version
         RunDir(path.root).create_results_directory(path.version, path.part)
         path = path.path
     for batch in batches:
@@ -228,8 +240,8 @@ def journal(stream: Path, batch: Sequence[Row]) -> None:
             for row in {row["replicate"]: row for row in batch}.values():
                 RunDir(root).record(
                     Ended(
-                        version=row["version"], case=row["case"], round=row["round"], replicate=row["replicate"],
-                        outcome="measured",
+                        version=target(row["version"]), case=row["case"], round=row["round"],
+                        replicate=row["replicate"], outcome="measured",
                     )
                 )  # fmt: skip
 

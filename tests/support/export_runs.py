@@ -7,7 +7,7 @@ from pathlib import Path
 from orchestrator.model import Case, Comparison, Disturbed, Ended, Finished
 from orchestrator.results.run import Run
 from orchestrator.results.rundir import RunDir
-from tests.support.builders import MS, case, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, case, plan, rows, run_directory, target, write_stream
 
 VERSIONS = OLD, MID, NEW = ("1.14.0", "2.0.0", "2.13.0")
 ROUNDS = range(1, 9)
@@ -57,7 +57,7 @@ def everything(path: Path) -> RunDir:
                     run.record(
                         Disturbed(case=one.label, round=REDONE, replicates=(replicate,), cause="others", redone=True)
                     )
-        stream = run.stream(version, 1)
+        stream = run.stream(target(version), 1)
         write_stream(stream, batches)
         run.settle(stream)
     run.record(ended(JIT, OLD, "refused", "no jit switch before TensorFlow 2.1"))
@@ -78,7 +78,7 @@ def calls(ms: float, number: int, scatter: float, place: int = 0) -> tuple[int, 
 
 
 def ended(of: Case, version: str, outcome: str, reason: str) -> Ended:
-    return Ended(version=version, case=of.label, round=1, replicate=10_000, outcome=outcome, reason=reason)
+    return Ended(version=target(version), case=of.label, round=1, replicate=10_000, outcome=outcome, reason=reason)
 
 
 def of_scene(comparison: Comparison) -> Run:

@@ -28,7 +28,7 @@ LONG_CASE = "train_loop[loop=train_on_batch,api=tf.keras,mode=eager,input=numpy,
 def alarm(ratio: float, case: str = "power[style=eager]", *, id: str = "3f2a1b", **others: Any) -> Alarm:
     made = Alarm(
         id=id,
-        key=Key(case, "nightly", "2.0.0", "cpu", "venv", NIGHT.host),
+        key=Key.parse(case, "nightly", "2.0.0", "cpu", "venv", NIGHT.host),
         found_by="night",
         change=Change(
             first=NIGHT.night,

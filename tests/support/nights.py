@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from orchestrator.history.model import Key, Point, Series, Surroundings
 from orchestrator.history.schema import to_table
 from orchestrator.history.series import all_series
-from orchestrator.model import control_of, is_control
+from orchestrator.model import Target
 
 FIRST = date(2024, 1, 1)
 REFERENCE = "1.14.0"
@@ -58,8 +58,9 @@ def history(
     """A screen a night of every case in every version, and of the control arm; `noise` is that of a round."""
     draw = random.Random(seed)
     names = labels(cases) if isinstance(cases, int) else list(cases)
-    arms = [*versions, *([control_of(reference)] if control else [])]
-    level = {(case, arm): 0.0 if is_control(arm) else draw.gauss(0, 0.5) for case in names for arm in arms}
+    twice = str(Target(reference, control=True))
+    arms = [*versions, *([twice] if control else [])]
+    level = {(case, arm): 0.0 if arm == twice else draw.gauss(0, 0.5) for case in names for arm in arms}
     times = {case: math.exp(draw.uniform(0, 5)) for case in names}
     found = []
     for number in range(nights):

@@ -9,7 +9,7 @@ from pathlib import Path
 from orchestrator.model import Case, Ended, Finished, Plan, Workload
 from orchestrator.plan.pairs import plan_pairs
 from orchestrator.results.rundir import RunDir
-from tests.support.builders import MS, case, plan, rows, run_directory, workload, write_stream
+from tests.support.builders import MS, case, plan, rows, run_directory, target, targets, workload, write_stream
 
 VERSIONS = ("1.14.0", "2.0.0", "2.13.0")
 ROUNDS = 10
@@ -62,7 +62,7 @@ def hostile(path: Path, text: str = HOSTILE) -> Path:
 
 
 def _plan(cases: Sequence[Case], versions: Sequence[str], workloads: dict[str, Workload]) -> Plan:
-    return plan(cases, versions, pairs=plan_pairs(cases, versions, workloads))
+    return plan(cases, versions, pairs=plan_pairs(cases, targets(versions), workloads))
 
 
 def _measured(of: Case, version: str, number: int) -> Sequence[int] | None:
@@ -83,7 +83,7 @@ def _write(run: RunDir, asked: Plan, times: Times) -> None:
         batches = []
         for round_number in range(1, ROUNDS + 1):
             for of in asked.cases:
-                steady = times(of, version, round_number)
+                steady = times(of, str(version), round_number)
                 number += 1
                 if steady is not None:
                     batches.append(rows(of, version, round=round_number, replicate=number, steady=steady))
@@ -91,4 +91,4 @@ def _write(run: RunDir, asked: Plan, times: Times) -> None:
 
 
 def _ended(of: Case, version: str, outcome: str, reason: str) -> Ended:
-    return Ended(version=version, case=of.label, round=1, replicate=999, outcome=outcome, reason=reason)
+    return Ended(version=target(version), case=of.label, round=1, replicate=999, outcome=outcome, reason=reason)

@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.model import Case
 from orchestrator.profiling.model import Frame, Function, Heading, Node, Profile, Profiled, ProfiledArm, Spent, Stacks
-from tests.support.builders import MS, NEW, OLD, RUN
+from tests.support.builders import MS, NEW, OLD, RUN, target, targets
 
 CALLS = 10
 STACKS = Stacks(
@@ -53,7 +53,7 @@ def profile(*functions: Function, steps: int = 1, **changes: Any) -> Profile:
 
 
 def arm(case: Case, version: str, of: Profile | None, outcome: str = "profiled", reason: str = "") -> ProfiledArm:
-    return ProfiledArm(case=case, version=version, outcome=outcome, reason=reason, profile=of)  # type: ignore[arg-type]
+    return ProfiledArm(case=case, version=target(version), outcome=outcome, reason=reason, profile=of)  # type: ignore[arg-type]
 
 
 def profiled(arms: Iterable[ProfiledArm], *, top: int = 15) -> Profiled:
@@ -64,11 +64,11 @@ def profiled(arms: Iterable[ProfiledArm], *, top: int = 15) -> Profiled:
         engine="venv",
         device="cpu",
         host={"cpu": "A CPU", "usable_cores": 2},
-        versions=tuple(dict.fromkeys(one.version for one in listed)) or (OLD, NEW),
+        versions=tuple(dict.fromkeys(one.version for one in listed)) or targets((OLD, NEW)),
         cases=tuple(dict.fromkeys(one.case for one in listed)),
         calls=CALLS,
         seed=1,
         top=top,
-        pythons={OLD: "3.7.16", NEW: "3.12.1"},
+        pythons={target(OLD): "3.7.16", target(NEW): "3.12.1"},
     )
     return Profiled(heading=heading, arms=listed, path=Path("runs/p"))

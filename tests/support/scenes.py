@@ -5,7 +5,19 @@ from dataclasses import replace
 
 from orchestrator.model import Case, Comparison, Drift
 from orchestrator.plan.pairs import plan_pairs
-from tests.support.builders import NEW, OLD, arm, case, case_pair, contrast, manifest, plan, unmeasured, workload
+from tests.support.builders import (
+    NEW,
+    OLD,
+    arm,
+    case,
+    case_pair,
+    contrast,
+    manifest,
+    plan,
+    targets,
+    unmeasured,
+    workload,
+)
 
 VERSIONS = ("1.14.0", "2.0.0", "2.13.0")
 LOOP = workload("train_loop", params={"loop": (), "mode": (), "model": ()}, contrasts={"mode": "eager"})
@@ -19,7 +31,7 @@ POWER_JIT = case("power", style="jit")
 def everything() -> Comparison:
     """All outcomes and verdicts, shared notes, times from microseconds to seconds, ratios from 0.003 to 250."""
     cases = (FIT_GRAPH, FIT_EAGER, POWER_JIT)
-    pairs = plan_pairs(cases, VERSIONS, {"train_loop": LOOP, "power": POWER})
+    pairs = plan_pairs(cases, targets(VERSIONS), {"train_loop": LOOP, "power": POWER})
     by_arms = {pair.arms: pair for pair in pairs}
     noisy = "too noisy: 6 rounds show slowdowns from 12% on; about 31 would show 5%"
     killed = "killed by SIGKILL; often the kernel, out of memory"

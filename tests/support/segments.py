@@ -22,7 +22,7 @@ NOISE = 0.01
 
 
 def key(case: str, version: str = "nightly") -> Key:
-    return Key(case, version, "2.13", "cpu", "venv", "host")
+    return Key.parse(case, version, "2.13", "cpu", "venv", "host")
 
 
 def value(night: int, effect: float, rounds: int = SCREEN, noise: float = NOISE) -> Value:

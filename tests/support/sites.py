@@ -29,7 +29,7 @@ def alarm(case: str = CASES[0], id: str = "a1", number: int = 40, **more) -> Ala
     first = FIRST + timedelta(days=number)
     fields = {
         "id": id,
-        "key": Key(case, "2.13.0", REFERENCE, "cpu", "venv", "host"),
+        "key": Key.parse(case, "2.13.0", REFERENCE, "cpu", "venv", "host"),
         "found_by": "night",
         "change": Change(
             first=first,

@@ -6,7 +6,7 @@ from orchestrator.machine.host import host_facts
 from orchestrator.model import EnvironmentFacts
 from orchestrator.results.rundir import RunDir
 from tests.support.actors import Dressing, Part, Stage
-from tests.support.builders import case, manifest
+from tests.support.builders import case, manifest, target
 
 OPEN, DECIDED = case("power", style="eager"), case("power", style="function")
 
@@ -46,7 +46,8 @@ STAGE = {(OPEN.label, "2.0.0"): Part(noisy)}
 def dressed(run: RunDir, sources: dict[str, str] | None = None, **host: str) -> RunDir:
     """With the manifest of a run of this machine and these sources."""
     environments = {
-        version: EnvironmentFacts(version=version, kind="venv", identity="", lock="", python="") for version in VERSIONS
+        target(version): EnvironmentFacts(version=version, kind="venv", identity="", lock="", python="")
+        for version in VERSIONS
     }
     own = sources or workloads.source_hashes([workloads.all_workloads()["power"]])
     run.write_manifest(manifest(VERSIONS, host={**host_facts(), **host}, sources=own, environments=environments))

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from orchestrator.model import Case, Ended, Finished
-from tests.support.builders import MS, case, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, case, plan, rows, run_directory, target, write_stream
 
 RELEASES = (
     "1.13.2", "1.14.0", "1.15.5", "2.0.0", "2.1.4", "2.2.3", "2.3.4", "2.4.4", "2.5.3", "2.6.5", "2.7.4", "2.8.4",
@@ -42,7 +42,10 @@ def written(path: Path) -> Path:
                 batches.append(rows(of, version, round=round_number, replicate=number, steady=steady))
         write_stream(run.results / f"{version}-1.arrow", batches)
     run.record(
-        Ended(version=REFUSED[1], case=POWER.label, round=1, replicate=999, outcome="refused", reason="not in this one")
-    )
+        Ended(
+            version=target(REFUSED[1]), case=POWER.label, round=1, replicate=999, outcome="refused",
+            reason="not in this one",
+        )
+    )  # fmt: skip
     run.record(Finished(how="", seconds=90.0))
     return run.path

@@ -59,7 +59,7 @@ def import_run(
     plan = loaded.plan
     if plan.run in store.list_runs():
         raise UsageError(f"run {plan.run} is in the history {store.path} already; nothing was added")
-    points = of_run(loaded, "screen", day, _names(name or (), plan.versions))
+    points = of_run(loaded, "screen", day, _names(name or (), [str(version) for version in plan.versions]))
     if not points:
         raise NothingSelected(
             f"{run} has no contrast of a version with {plan.versions[0]}, its first one: a history is made of those"

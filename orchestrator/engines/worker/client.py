@@ -23,7 +23,7 @@ from orchestrator.engines.worker.events import (
     ReadyEvent,
     RefusedEvent,
 )
-from orchestrator.model import Case
+from orchestrator.model import Case, Target
 
 # The worker keeps an order's own deadline; the host waits this much longer before it ends the worker itself.
 GRACE_S = 10.0
@@ -89,7 +89,7 @@ class WorkerDied(Exception):
 
 
 class WorkerClient:
-    def __init__(self, channel: Channel, version: str) -> None:
+    def __init__(self, channel: Channel, version: Target) -> None:
         self.channel = channel
         self.version = version
 
@@ -108,7 +108,7 @@ class WorkerClient:
                 "protocol": contract.PROTOCOL,
                 "fingerprint": contract.FINGERPRINT,
                 "run": run,
-                "version": self.version,
+                "version": str(self.version),
                 "device": device,
                 "threads": list(threads or ()),
                 "fork": fork,

@@ -14,6 +14,7 @@ from orchestrator.history.alarms import state
 from orchestrator.history.alarms.steps import changes, news
 from orchestrator.history.model import Alarm, AlarmOpened, Change, Key, Moved, NightReport, Point, Segment, Series
 from orchestrator.history.surroundings import differences, first_after
+from orchestrator.model import Target
 
 # Where exactly a step began is seen better from later nights: within so many days it is the same step.
 WOBBLE = timedelta(days=7)
@@ -207,7 +208,7 @@ def _name_cases(keys: Iterable[Key]) -> tuple[str, ...]:
 
 def _describe_ended(all_series: Mapping[Key, Series], own: set[Key], today: date) -> tuple[str, ...]:
     """Describe versions that had a time on the night before but have none tonight, one line per reason."""
-    lost: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    lost: dict[tuple[Target, str, str], list[str]] = defaultdict(list)
     for key in sorted(own):
         nights = [point for point in all_series[key].points if point.stage == "screen"]
         if key.is_control or len(nights) < 2 or nights[-1].night != today:

@@ -18,6 +18,7 @@ from orchestrator.history.site import BuiltSite, case, feed, overview, wording
 from orchestrator.history.site.data import SeriesSetup, Sources, runs_at
 from orchestrator.history.site.overview import OverviewRow
 from orchestrator.history.store import Store
+from orchestrator.model import Target
 from orchestrator.reports.html import assets
 from orchestrator.terminal.text import escape_unprintable
 
@@ -141,7 +142,9 @@ def _environment() -> jinja2.Environment:
 
 
 def _escape_text(value: Any) -> Any:
-    return escape_unprintable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    if isinstance(value, Markup) or not isinstance(value, str | Target):
+        return value
+    return escape_unprintable(str(value))
 
 
 def _write(path: Path, text: str) -> None:

@@ -80,7 +80,7 @@ def section(sources: Sources, setup: SeriesSetup, drawables: Sequence[DrawableSe
 
 
 def title(key: Key) -> str:
-    return "Control arm" if key.is_control else key.version
+    return "Control arm" if key.is_control else str(key.version)
 
 
 def _chart(sources: Sources, drawable: DrawableSeries, column: int, first: int, last: int) -> Chart:
@@ -197,7 +197,7 @@ def _cells(sources: Sources, drawable: DrawableSeries) -> dict[int, str]:
     without = series.rows[~sources.timed[series.rows]].tolist()
     cells = {int(sources.night[row]): _safe(outcome.text(row)) for row in without}
     cells.update(zip(values.night.tolist(), wording.cells(values.effect, values.half_widths()), strict=True))
-    if build.text(series.rows[-1]) != drawable.key.version:
+    if build.text(series.rows[-1]) != str(drawable.key.version):
         for row in series.rows.tolist():
             night = int(sources.night[row])
             cells[night] += f" <i>{_safe(build.text(row))}</i>"

@@ -18,6 +18,7 @@ from orchestrator.history.alarms.steps import changes
 from orchestrator.history.model import Alarm, Change, Key, Value
 from orchestrator.history.schema import OF_SURROUNDINGS
 from orchestrator.history.series import Coded, SeriesArrays, Values, all_arrays, has_value
+from orchestrator.model import Target
 from orchestrator.plan.pairs import in_order
 
 # What a run's folder is called; anything else is told, and not looked for.
@@ -29,7 +30,7 @@ COLUMNS = ("run", "build", "outcome", "reason")
 class SeriesSetup:
     """The properties that series have in common if their versions are shown side by side."""
 
-    reference: str
+    reference: Target
     host: str
     engine: str
     device: str

@@ -99,7 +99,7 @@ def _workload(
         before = key.case
         value = ratio(math.exp(last.value.effect)) if last.value else ""
         interval = between(*bounds(last.value)) if last.value else ""
-        rows.append([name, key.version, str(entry.nights), value, interval, "", _standing(entry, newest, notes)])
+        rows.append([name, str(key.version), str(entry.nights), value, interval, "", _standing(entry, newest, notes)])
     keep = [index for index, header in enumerate(headers) if header != "nights" or width >= WIDE]
     # Of the line of nights a few less are no loss; names that are wider still are folded.
     taken = [
@@ -208,7 +208,7 @@ def _render_notes(entry: ShownSeries) -> Iterator[Text]:
 
 
 def _nights(entry: ShownSeries, rows: Sequence[NightRow], width: int, notes: Notes) -> Grid:
-    followed = any(row.build != entry.series.key.version for row in entry.rows)
+    followed = any(row.build != str(entry.series.key.version) for row in entry.rows)
     narrow = width < WIDE
     left_out = {*([] if followed else ["build"]), *(["stage"] if followed and narrow else [])}
     headers = ("night", "ratio", "interval", "rounds", "stage", "build", "control", "")

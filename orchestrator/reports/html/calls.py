@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator import contract
-from orchestrator.model import ArmKey
+from orchestrator.model import ArmKey, Target
 from orchestrator.results.streams import figures, is_label, labels
 
 # A power of two, so that medians over few calls can be combined into medians over more.
@@ -114,7 +114,8 @@ def _arms(table: pa.Table, rows: Any) -> tuple[list[ArmKey], Any]:
     versions, version = labels(table, "version")
     codes, arm = np.unique(case[rows].astype(np.int64) * len(versions) + version[rows], return_inverse=True)
     indices = (divmod(code, len(versions)) for code in codes.tolist())
-    return [ArmKey(str(cases[of_case]), str(versions[of_version])) for of_case, of_version in indices], arm
+    names = [(str(cases[of_case]), str(versions[of_version])) for of_case, of_version in indices]
+    return [ArmKey(name, Target.parse(version)) for name, version in names], arm
 
 
 def _medians(values: Any, key: Any) -> tuple[Any, Any]:

@@ -284,7 +284,7 @@ def _name_contrast(contrast: Contrast) -> str:
     """Return a contrast between versions in as few words as possible."""
     pair = contrast.pair
     version = pair.arms[1].version
-    return version if pair.metric == "steady" else f"{version} {MEASURES[pair.metric]}"
+    return str(version) if pair.metric == "steady" else f"{version} {MEASURES[pair.metric]}"
 
 
 def _data(comparison: Comparison, results: CaseResults) -> dict[str, Any]:

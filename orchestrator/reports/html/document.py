@@ -52,7 +52,7 @@ def render_page(run: Run, calls: Calls) -> str:
             style=style,
             runtime=runtime,
             script=script,
-            title=escape_value(_title(versions)),
+            title=escape_value(_title([str(version) for version in versions])),
             run=escape_value(comparison.plan.run),
             created=comparison.plan.created,
             facts=escape_value(table.facts(comparison)),

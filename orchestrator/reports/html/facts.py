@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator.model import Comparison, Manifest
+from orchestrator.model import Comparison, Manifest, Target
 from orchestrator.reports.html.escape import escape_value
 from orchestrator.reports.table import describe_errors
 
@@ -60,7 +60,7 @@ def environments(comparison: Comparison) -> list[Fact]:
     ]
 
 
-def _facts(manifest: Manifest, version: str) -> Mapping[str, object]:
+def _facts(manifest: Manifest, version: Target) -> Mapping[str, object]:
     environment = manifest.environments.get(version)
     installed = (
         {

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, VersionPair, params_text
+from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, Target, VersionPair, params_text
 from orchestrator.reports.case_names import by_workload, separate_params
 from orchestrator.reports.columns import MARKS, MEASURES, interval, ratio
 from orchestrator.reports.html.escape import escape_value, round_figure
@@ -113,7 +113,7 @@ def arm_rows(comparison: Comparison, names: Names) -> list[TableRow]:
     return [arm_row(arm, contrasts.get(arm.key), baseline, names) for arm in comparison.arms]
 
 
-def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: str, names: Names) -> TableRow:
+def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: Target, names: Names) -> TableRow:
     case, version, workload = names.own[arm.case], escape_value(arm.version), escape_value(arm.case.workload)
     return TableRow(
         anchor=names.anchors[arm.case.label],
@@ -137,7 +137,7 @@ def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: str, names: Nam
     )
 
 
-def verdict_of(arm: ArmResult, contrast: Contrast | None, baseline: str) -> Verdict:
+def verdict_of(arm: ArmResult, contrast: Contrast | None, baseline: Target) -> Verdict:
     """Return the verdict of an arm.
 
     If the arm has no time, its outcome says more than an inconclusive contrast.

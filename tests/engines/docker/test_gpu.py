@@ -35,6 +35,7 @@ from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version
+from tests.support.builders import target
 
 GPU = ("run", "--engine", "docker", "--gpu", "--versions", "1.14,2.0", "--rounds", "2", "--suite", "smoke")
 ASKED = {"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"}
@@ -136,7 +137,7 @@ def test_runtime_is_asked_for_all_gpus_and_tensorflow_is_asked_what_it_sees(
     client = gpu_environment.client
     paths = WorkerPaths(run="gpu", results=tmp_path, log=tmp_path / "log", own_workloads=None)
     started = gpu_environment.start(paths, tmp_path / "stream.arrow")
-    worker = WorkerClient(started.channel, "1.14.0")
+    worker = WorkerClient(started.channel, target("1.14.0"))
     try:
         [entry] = client.api.containers(filters={"label": f"{container.RUN_LABEL}=gpu"})
         assert client.api.inspect_container(entry["Id"])["HostConfig"]["Runtime"] == "nvidia"
@@ -310,7 +311,7 @@ def test_versions_hold_the_gpu_in_turn_where_that_is_asked_for(
     plan = replace(asked.freeze("docker"), device="cpu")
     engine = DockerEngine(places)
     log = BuildLog(tmp_path / "build.log", lambda line: None)
-    environments = {full.number: engine.prepare(full, log) for full in asked.selection.versions}
+    environments = {target(full.number): engine.prepare(full, log) for full in asked.selection.versions}
     directory = RunDir.create(tmp_path / "run")
     directory.write_plan(plan)
     directory.write_manifest(make_manifest(asked, environments))

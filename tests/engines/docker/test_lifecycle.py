@@ -22,6 +22,7 @@ from orchestrator.plan.request import RunOptions
 from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
 from tests.engines.docker.conftest import OWN, MakeEngine, Start, containers, until
+from tests.support.builders import target
 
 ENDLESS = ("--rounds", "1000", "--workload", "naps")
 SHORT = ("--rounds", "3", "--workload", "naps", "--format", "json", "--quiet")
@@ -138,7 +139,7 @@ def test_worker_ends_in_order(
     run = f"orderly-{tmp_path}"
     paths = WorkerPaths(run=run, results=tmp_path, log=tmp_path / "log", own_workloads=None)
     started = environments["1.14.0"].start(paths, tmp_path / "stream.arrow")
-    worker = WorkerClient(started.channel, "1.14.0")
+    worker = WorkerClient(started.channel, target("1.14.0"))
     worker.hello(run=run, device="cpu", threads=None, folders=started.folders, results=started.results, timeout_s=60)
     if told:
         assert worker.quit()
@@ -246,7 +247,7 @@ def test_what_a_worker_in_a_container_spends_is_its_own_and_not_foreign_load(
     (mine / "burns.py").write_text(BURNS)
     paths = WorkerPaths(run=f"burns-{tmp_path}", results=tmp_path, log=tmp_path / "log", own_workloads=mine)
     started = environments["1.14.0"].start(paths, tmp_path / "stream.arrow")
-    worker = WorkerClient(started.channel, "1.14.0")
+    worker = WorkerClient(started.channel, target("1.14.0"))
     try:
         worker.hello(
             run=paths.run, device="cpu", threads=None, folders=started.folders, results=started.results, timeout_s=60

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from bench import arena, detect
-from bench.detect import BODIES, SLOWDOWNS, TARGETS, WINDOW, Judged, Recorded, Target
+from bench.detect import BODIES, SLOWDOWNS, TARGETS, WINDOW, DetectionTarget, Judged, Recorded
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.replicates import Replicate
-from tests.support.builders import contrast, plan, version_pair
+from tests.support.builders import contrast, plan, target, version_pair
 
 MATMUL = arena.MATMUL
 PAIR = version_pair(MATMUL, "a", "b")
@@ -19,8 +19,8 @@ PAIR = version_pair(MATMUL, "a", "b")
 
 def replicate(version: str, number: int, steady_ns: float) -> Replicate:
     facts = dict.fromkeys(Replicate._fields, 1) | {"rise": 0.0, "checksum": "abcdef"}
-    own = {"version": version, "case": MATMUL.label, "round": number, "steady_ns": steady_ns, "cpu_ns": steady_ns}
-    return Replicate(**(facts | own))
+    own = {"case": MATMUL.label, "round": number, "steady_ns": steady_ns, "cpu_ns": steady_ns}
+    return Replicate(**(facts | own | {"version": target(version)}))
 
 
 def recorded(windows: int = 1, offset: float = 0.0) -> Recorded:
@@ -89,7 +89,7 @@ def judged(body: str, right: int, wrong: int) -> list[Judged]:
     ],
 )
 def test_a_target_is_met_when_the_estimate_meets_it_and_no_body_contradicts_it(matmul, train, met):
-    target = Target("5 % slower, called slower", (0.05,), ("slower",), 0.90, most=False)
+    target = DetectionTarget("5 % slower, called slower", (0.05,), ("slower",), 0.90, most=False)
     row = target.row([*judged("matmul", *matmul), *judged("train", *train)])
     assert row.split("|")[-2].strip() == met
 

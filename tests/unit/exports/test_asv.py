@@ -16,7 +16,7 @@ from asv_runner.statistics import get_err
 
 from orchestrator.exports import asv
 from orchestrator.results.run import Run, load_run
-from tests.support.builders import case, comparison, manifest, plan, run_directory, unmeasured
+from tests.support.builders import case, comparison, manifest, plan, run_directory, target, unmeasured
 from tests.support.export_runs import BATCH, CASES, EAGER, FIT, JIT, MID, NEW, OLD, ROUNDS, VERSIONS, calls, of_scene
 
 POWER, LOOP = "tfcompare.power", "tfcompare.train_loop"
@@ -63,7 +63,7 @@ def test_each_version_is_a_result_of_a_commit_of_its_own(folder: Path, results: 
     hashes = [results[version].commit_hash for version in VERSIONS]
     assert len(set(hashes)) == 3
     assert {len(one) for one in hashes} == {40}
-    assert hashes[0] == asv.commit_hash(OLD, "y")
+    assert hashes[0] == asv.commit_hash(target(OLD), "y")
     assert (results[MID].params["python"], results[MID].env_name) == ("3.11.7", "venv-py3.11.7")
     assert sorted(path.name for path in folder.glob("machine-*/*-venv*.json")) == sorted(
         f"{one[:8]}-venv-py3.11.7.json" for one in hashes
@@ -71,8 +71,11 @@ def test_each_version_is_a_result_of_a_commit_of_its_own(folder: Path, results: 
 
 
 def test_the_hash_stays_while_version_and_lock_stay_and_changes_with_either():
-    assert asv.commit_hash(OLD, "y") == asv.commit_hash(OLD, "y")
-    assert len({asv.commit_hash(OLD, "y"), asv.commit_hash(OLD, "z"), asv.commit_hash(MID, "y")}) == 3
+    assert asv.commit_hash(target(OLD), "y") == asv.commit_hash(target(OLD), "y")
+    assert (
+        len({asv.commit_hash(target(OLD), "y"), asv.commit_hash(target(OLD), "z"), asv.commit_hash(target(MID), "y")})
+        == 3
+    )
 
 
 def test_values_come_back_at_their_parameters_in_seconds(run: Run, results: dict[str, Results], benchmarks: Benchmarks):
@@ -85,7 +88,7 @@ def test_values_come_back_at_their_parameters_in_seconds(run: Run, results: dict
             at = dict(zip(itertools.product(*benchmarks[name]["params"]), values, strict=True))
             for one in CASES:
                 if tuple(dict(one.params)) == params:
-                    median_ms = medians[one, version]
+                    median_ms = medians[one, target(version)]
                     found = at[tuple(repr(value) for _, value in one.params)]
                     assert found == (None if median_ms is None else pytest.approx(median_ms / 1e3))
     assert results[OLD].get_result_value(POWER, benchmarks[POWER]["params"])[2] is None
@@ -154,7 +157,7 @@ def test_a_version_that_was_never_installed_has_a_result_without_values(tmp_path
     found = load_run(directory.path)
     asv.write(found, tmp_path / "asv")
     (lost,) = [one for one in iter_results(str(tmp_path / "asv")) if one.params["tensorflow"] == NEW]
-    assert (lost.params["python"], lost.commit_hash) == ("", asv.commit_hash(NEW, ""))
+    assert (lost.params["python"], lost.commit_hash) == ("", asv.commit_hash(target(NEW), ""))
     assert set(lost.get_result_value(POWER, [["'eager'", "'jit'"]])) == {None}
 
 
@@ -167,7 +170,7 @@ def test_asv_compares_two_versions(folder: Path, tmp_path: Path):
     subprocess.run(["git", "init", "--quiet", "."], cwd=tmp_path, check=True)
     who = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
     subprocess.run(["git", *who, "commit", "--quiet", "--allow-empty", "-m", "."], cwd=tmp_path, check=True)
-    hashes = [asv.commit_hash(version, "y")[:8] for version in (OLD, MID)]
+    hashes = [asv.commit_hash(target(version), "y")[:8] for version in (OLD, MID)]
     done = subprocess.run(
         [sys.executable, "-m", "asv", "compare", "--machine", "machine-0123456789ab", *hashes],
         cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,

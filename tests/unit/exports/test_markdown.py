@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from orchestrator.exports.markdown import MOST_ROWS, code, render
 from orchestrator.results.run import Run
 from tests.support import scenes
-from tests.support.builders import arm, case, comparison, contrast, manifest, plan, version_pair
+from tests.support.builders import arm, case, comparison, contrast, manifest, plan, targets, version_pair
 from tests.support.claims_scene import scene as claims_scene
 from tests.support.export_runs import BATCH, EAGER, JIT, MID, NEW, OLD, POISONS, of_scene
 
@@ -125,7 +125,7 @@ def test_a_run_of_claims_says_how_many_were_reproduced():
 @pytest.mark.parametrize("poison", POISONS.values(), ids=POISONS)
 def test_nothing_foreign_is_markup_a_mention_or_a_link(poison: str):
     found = scenes.poisoned(poison)
-    asked = replace(found.plan, versions=(OLD, f"2{poison}"))
+    asked = replace(found.plan, versions=targets((OLD, f"2{poison}")))
     told = replace(found, plan=asked, manifest=manifest((OLD,), command=("run", poison), host={"cpu": poison}))
     text = render(of_scene(told))
     page = Page(text)

@@ -10,6 +10,7 @@ from orchestrator.history.model import Point
 from orchestrator.history.points import of_run
 from orchestrator.model import EnvironmentFacts
 from orchestrator.results.run import Run, load_run
+from tests.support.builders import target
 from tests.support.trends import POWER, PREDICT, RELEASES, written
 
 HOST = {"id": "abc", "cpu": "A CPU", "kernel": "6.1", "gpus": "NVIDIA L4, driver 535.1"}
@@ -34,7 +35,7 @@ def test_the_effect_is_that_of_the_contrast(run: Run, points: dict[tuple[str, st
     contrasts = [one for one in run.contrasts if one.pair.across and one.ratio]
     assert len(contrasts) == len(RELEASES) - 1
     for contrast in contrasts:
-        point = points[contrast.pair.arms[0][0], contrast.pair.candidate]
+        point = points[contrast.pair.arms[0][0], str(contrast.pair.candidate)]
         assert point.effect is not None
         assert point.error is not None
         assert math.exp(point.effect) == pytest.approx(contrast.ratio)
@@ -66,8 +67,8 @@ def test_a_version_may_be_followed_by_another_name(run: Run):
 
 def test_surroundings_are_those_of_the_manifest(run: Run):
     facts = EnvironmentFacts(version="x", kind="docker", identity="sha256:1", lock="l", python="3.11.7")
-    environments = {version: replace(facts, identity=f"sha256:{version}") for version in RELEASES}
-    workers = {"2.13.0": {"python": "3.11.7"}}
+    environments = {target(version): replace(facts, identity=f"sha256:{version}") for version in RELEASES}
+    workers = {target("2.13.0"): {"python": "3.11.7"}}
     manifest = replace(
         run.manifest,
         host=HOST,

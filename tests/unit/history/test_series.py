@@ -27,7 +27,7 @@ def test_its_control_is_that_of_the_same_case_and_nights():
     [segment] = series.segments
     assert [value.night for value in segment.control] == [value.night for value in segment.values]
     assert segment.control != segment.values
-    assert series.key.control == Key(points[0].case, "1.14.0+control", "1.14.0", "cpu", "venv", "host")
+    assert series.key.control == Key.parse(points[0].case, "1.14.0+control", "1.14.0", "cpu", "venv", "host")
 
 
 def test_two_screens_of_a_night_are_one_value_by_their_rounds():

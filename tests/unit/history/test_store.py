@@ -78,6 +78,15 @@ def test_a_file_that_is_cut_short_is_put_aside_and_named_and_the_rest_is_used(st
     assert store.read().warnings == ()
 
 
+@pytest.mark.parametrize("name", ["version", "reference"])
+def test_a_file_with_what_is_no_version_is_put_aside(store: Store, name: str):
+    [point] = history(1, 1, ["2.0.0"], control=False)
+    path = store.append([replace(point, **{name: "+control"})])
+    read = store.read()
+    assert read.points() == []
+    assert read.warnings[0].startswith(f"{path} is left out, since it cannot be read: '' is no number of a version")
+
+
 def test_a_file_with_a_damaged_text_is_put_aside(store: Store):
     nights(store)
     damaged = sorted(store.path.glob("points/*/*.parquet"))[1]

@@ -33,7 +33,7 @@ def conducted(directory: RunDir, stage: Stage, *, without: tuple[str, ...] = ())
     plan = asked.freeze("venv")
     directory.write_plan(plan)
     environments = {
-        version: Dressing(stage, EnvironmentFacts(version=version, kind="venv", identity="", lock="", python=""))
+        version: Dressing(stage, EnvironmentFacts(version=str(version), kind="venv", identity="", lock="", python=""))
         for version in plan.versions
         if version not in without
     }

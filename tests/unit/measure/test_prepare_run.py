@@ -36,7 +36,7 @@ def prepared(lacks: tuple[str, ...], directory: RunDir, heard: Heard) -> list[st
     with ExitStack() as held:
         opened = OpenRun(asked, "venv", Lacking(*lacks), directory, heard, held)
         run = prepare_environments(opened, enough=lambda ready: can_compare(asked, ready))
-    return list(run.environments)
+    return list(map(str, run.environments))
 
 
 def test_a_run_goes_on_without_the_versions_that_lack_their_python(directory: RunDir):

@@ -22,7 +22,7 @@ from orchestrator.results.rundir import RunDir
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Part, Stage, offer, play
-from tests.support.builders import NEW, OLD, case, plan
+from tests.support.builders import NEW, OLD, case, plan, target
 from tests.support.clock import Clock
 from tests.support.theatre import DECIDED, OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
 
@@ -30,7 +30,7 @@ LOOKS = (6, 10, 15, 20)
 
 
 def ended(round: int, outcome: str = "measured", version: str = OLD) -> Ended:
-    return Ended(version=version, case="a", round=round, replicate=round + 1, outcome=outcome)
+    return Ended(version=target(version), case="a", round=round, replicate=round + 1, outcome=outcome)
 
 
 def extended(first: int, *looks: int, exploratory: bool = False) -> Extended:
@@ -50,7 +50,9 @@ def rounds(last: int, first: int = 0) -> tuple[Ended, ...]:
 
 
 def calibrated(version: str | None = None, *, counts: bool = False) -> Calibrated:
-    return Calibrated(case="a", version=version, warmup=1, bursts=2, calls=3, counts=counts)
+    return Calibrated(
+        case="a", version=target(version) if version else None, warmup=1, bursts=2, calls=3, counts=counts
+    )
 
 
 def test_the_past_is_what_the_journal_says():

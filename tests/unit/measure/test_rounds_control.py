@@ -2,19 +2,19 @@
 
 from pathlib import Path
 
-from orchestrator.model import control_of
+from orchestrator.model import Target
 from orchestrator.plan.pairs import plan_pairs
 from tests.support.actors import Part, Stage, play
-from tests.support.builders import NEW, OLD, case, plan, workload
+from tests.support.builders import NEW, OLD, case, plan, targets, workload
 
 A = case("a")
-TWICE = control_of(OLD)
+TWICE = Target(OLD, control=True)
 
 
 def test_control_is_compared_with_the_baseline_and_with_nothing_inside_a_version() -> None:
     one, other = case("w", mode="eager"), case("w", mode="graph")
     known = {"w": workload("w", params={"mode": ("eager", "graph")}, contrasts={"mode": "eager"})}
-    pairs = plan_pairs([one, other], (OLD, TWICE, NEW), known)
+    pairs = plan_pairs([one, other], targets((OLD, TWICE, NEW)), known)
     assert {pair.candidate for pair in pairs if pair.kind == "version"} == {TWICE, NEW}
     assert {pair.version for pair in pairs if pair.kind == "case"} == {OLD, NEW}
 

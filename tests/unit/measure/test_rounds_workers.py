@@ -48,7 +48,7 @@ class Rig:
         self.run = run_directory(self.run.path, asked)
         environments = {
             version: Environment(
-                EnvironmentFacts(version=version, kind="venv", identity="", lock="", python="3.11.7"), self.stub
+                EnvironmentFacts(version=str(version), kind="venv", identity="", lock="", python="3.11.7"), self.stub
             )
             for version in asked.versions
         }

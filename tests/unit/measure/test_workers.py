@@ -15,9 +15,9 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Workers, misfit
-from orchestrator.model import EnvironmentFacts, control_of
+from orchestrator.model import EnvironmentFacts, Target
 from tests.support.actors import Dressing, Stage
-from tests.support.builders import NEW, OLD, plan, run_directory
+from tests.support.builders import NEW, OLD, plan, run_directory, target
 
 A100 = Gpu(0, "GPU-4d6a", "NVIDIA A100-SXM4-80GB", "8.0", "550.54", 81_920, 400, True, False)
 T4 = Gpu(1, "GPU-9f31", "Tesla T4", "7.5", "550.54", 15_360, 70, True, None)
@@ -62,8 +62,8 @@ def test_what_was_not_asked_for_is_told_beside_what_was(asked, seen, words: str)
 def workers(folder: Path, stage: Stage, fitting: Fitting, *versions: str, **changes) -> Workers:
     asked = plan(versions=versions, device="gpu", **changes)
     environments = {
-        version: Dressing(stage, EnvironmentFacts(version=version, kind="docker", identity="", lock="", python=""))
-        for version in versions
+        version: Dressing(stage, EnvironmentFacts(version=str(version), kind="docker", identity="", lock="", python=""))
+        for version in asked.versions
     }
     prepared = PreparedRun(asked, environments, run_directory(folder / "run", asked), fitting=fitting)
     return Workers(prepared, lambda text: None)
@@ -84,7 +84,7 @@ def test_workers_that_see_what_was_asked_for_are_ready(tmp_path: Path):
 
 
 def test_a_version_without_code_for_the_card_is_given_time_and_so_is_its_control(tmp_path: Path, monkeypatch):
-    given: dict[str, float] = {}
+    given: dict[Target, float] = {}
 
     def gpus(self: WorkerClient, timeout_s: float) -> list[SeenGpu]:
         given[self.version] = timeout_s
@@ -92,11 +92,11 @@ def test_a_version_without_code_for_the_card_is_given_time_and_so_is_its_control
 
     monkeypatch.setattr(WorkerClient, "gpus", gpus)
     fitting = Fitting(gpus=(A100,), matches=(Match(OLD, "", "unsupported", ""), Match(NEW, "", "fine", "")))
-    made = workers(tmp_path, Stage(), fitting, OLD, control_of(OLD), NEW)
+    made = workers(tmp_path, Stage(), fitting, OLD, f"{OLD}+control", NEW)
     made.start_all()
     made.stop()
     slow, quick = SLOW_START_TIMEOUT_S, START_TIMEOUT_S
-    assert given == {OLD: slow, control_of(OLD): slow, NEW: quick}
+    assert given == {OLD: slow, f"{OLD}+control": slow, NEW: quick}
 
 
 @dataclass(frozen=True)
@@ -117,14 +117,14 @@ def test_a_replicates_own_worker_that_does_not_start_costs_that_replicate(tmp_pa
     """Three of them cost the version, and the very first one."""
     asked = plan(versions=(OLD,), isolation="process")
     facts = EnvironmentFacts(version=OLD, kind="venv", identity="", lock="", python="")
-    environments: dict[str, Environment] = {OLD: Faltering(Stage(), facts, frozenset(fails))}
+    environments: dict[Target, Environment] = {target(OLD): Faltering(Stage(), facts, frozenset(fails))}
     made = Workers(PreparedRun(asked, environments, run_directory(tmp_path / "run", asked)), lambda text: None)
     made.start_all()
     for turn in range(1, 6):
-        client = made.acquire(OLD)
+        client = made.acquire(target(OLD))
         assert (client is None) == (turn in fails or not made.versions())
         if client:
-            made.release(OLD)
+            made.release(target(OLD))
     assert made.versions() == ([] if lost else [OLD])
 
 

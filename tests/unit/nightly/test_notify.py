@@ -19,7 +19,7 @@ from orchestrator.history.model import NightReport
 from orchestrator.nightly import notify
 from orchestrator.nightly.message import compose
 from orchestrator.nightly.notify import send, try_out
-from orchestrator.nightly.targets import Target, find_targets
+from orchestrator.nightly.targets import NotifyTarget, find_targets
 from tests.support.message_servers import Inbox, mail, web
 from tests.support.night_reports import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
 
@@ -232,7 +232,9 @@ def test_retries_end_after_about_a_minute(monkeypatch: pytest.MonkeyPatch) -> No
         now[0] += seconds
 
     monkeypatch.setattr(notify, "_attempt", attempt)
-    lost = send(SOMETHING, [Target(name="a", url="json://a")], heartbeat=False, say=lambda text: None, sleep=sleep)
+    lost = send(
+        SOMETHING, [NotifyTarget(name="a", url="json://a")], heartbeat=False, say=lambda text: None, sleep=sleep
+    )
     assert len(lost) == 1
     assert 30 < now[0] <= 65
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from orchestrator.model import CasePair
 from orchestrator.plan.pairs import LOOKS, in_order, looks_left, neighbour_pairs, plan_pairs
-from tests.support.builders import arm, case, plan, workload
+from tests.support.builders import arm, case, case_pair, plan, targets, workload
 
 WORKLOADS = {
     "train": workload("train", params={"loop": (), "mode": ("graph", "eager"), "size": ()}, contrasts={"mode": "eager"})
@@ -15,7 +14,7 @@ POWER = case("power")
 
 def test_each_version_is_paired_with_the_first_and_each_case_with_its_baseline_in_every_version():
     graph, eager = GRAPH.label, EAGER.label
-    pairs = plan_pairs([GRAPH, EAGER], ("1.0.0", "2.0.0", "3.0.0"), WORKLOADS)
+    pairs = plan_pairs([GRAPH, EAGER], targets(("1.0.0", "2.0.0", "3.0.0")), WORKLOADS)
     assert [pair.arms for pair in pairs] == [
         ((graph, "1.0.0"), (graph, "2.0.0")),
         ((graph, "1.0.0"), (graph, "3.0.0")),
@@ -28,24 +27,24 @@ def test_each_version_is_paired_with_the_first_and_each_case_with_its_baseline_i
 
 
 def test_a_pair_of_cases_names_what_both_share():
-    pair = plan_pairs([GRAPH, EAGER], ("1.0.0", "2.0.0"), WORKLOADS)[-1]
-    assert pair == CasePair(version="2.0.0", baseline=EAGER, candidate=GRAPH)
+    pair = plan_pairs([GRAPH, EAGER], targets(("1.0.0", "2.0.0")), WORKLOADS)[-1]
+    assert pair == case_pair(EAGER, GRAPH, "2.0.0")
     assert pair.params == (("loop", "fit"), ("size", "small"))
     assert pair.apart == ((("mode", "eager"),), (("mode", "graph"),))
 
 
 def test_a_case_whose_baseline_is_not_measured_is_paired_with_nothing():
-    assert [pair.kind for pair in plan_pairs([GRAPH], ("1.0.0", "2.0.0"), WORKLOADS)] == ["version"]
+    assert [pair.kind for pair in plan_pairs([GRAPH], targets(("1.0.0", "2.0.0")), WORKLOADS)] == ["version"]
 
 
 def test_the_order_is_that_of_the_versions_wherever_the_baseline_stands():
-    assert in_order(("2.13.0", "1.14.0", "2.2.3", "2.10.1", "2.13.0+control")) == (
+    assert in_order(targets(("2.13.0", "1.14.0", "2.2.3", "2.10.1", "2.13.0+control"))) == (
         "1.14.0",
         "2.2.3",
         "2.10.1",
         "2.13.0",
     )
-    assert in_order(("b", "a")) == ("b", "a")
+    assert in_order(targets(("b", "a"))) == ("b", "a")
     asked = plan((POWER,), ("2.13.0", "1.14.0", "2.2.3"))
     pairs = neighbour_pairs(asked, [arm(POWER, version) for version in asked.versions])
     assert [(one.baseline, one.candidate) for one in pairs] == [("1.14.0", "2.2.3"), ("2.2.3", "2.13.0")]

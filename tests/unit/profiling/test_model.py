@@ -5,6 +5,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.model import Case
 from orchestrator.profiling.model import Frame, Node, Profile, Stacks, stem
+from tests.support.builders import target
 from tests.support.profiled import STACKS, function, profile
 
 
@@ -37,7 +38,7 @@ def test_two_arms_never_share_a_file_name():
         Case("own", (("text", "x" * 301),)),
         Case("../own", (("text", "\n"),)),
     ]
-    stems = [stem(case, "2.0.0") for case in cases]
+    stems = [stem(case, target("2.0.0")) for case in cases]
     assert stems[1] == "predict,call=predict,model=tiny-2.0.0"
     assert len(set(stems)) == len(cases)
     assert all(len(one) < 200 and not set(one) & set("/\n []") for one in stems)

@@ -6,7 +6,18 @@ from dataclasses import replace
 
 from orchestrator.model import ArmResult, Case, Comparison, Contrast, Drift
 from orchestrator.plan.pairs import plan_pairs
-from tests.support.builders import arm, case, case_pair, contrast, manifest, plan, unmeasured, version_pair, workload
+from tests.support.builders import (
+    arm,
+    case,
+    case_pair,
+    contrast,
+    manifest,
+    plan,
+    targets,
+    unmeasured,
+    version_pair,
+    workload,
+)
 
 TF1, TF2, LATER = "1.14.0", "2.0.0", "2.13.0"
 LOOP = workload(
@@ -55,7 +66,7 @@ def study(versions: Sequence[str] = (TF1, TF2, LATER)) -> Comparison:
 
 def made(cases: Sequence[Case], arms: Iterable[ArmResult], versions: Sequence[str] = (TF1, TF2)) -> Comparison:
     """A run of these arms, each contrast judged by a rule of thumb."""
-    pairs = plan_pairs(cases, versions, {"train_loop": LOOP, "power": workload()})
+    pairs = plan_pairs(cases, targets(versions), {"train_loop": LOOP, "power": workload()})
     arms = tuple(arms)
     by_name = {arm.key: arm for arm in arms}
     return Comparison(

@@ -15,7 +15,7 @@ from orchestrator.results.run import load_run
 from orchestrator.results.rundir import RunDir
 from tests.support import stub
 from tests.support.actors import Part, Stage, offer, play
-from tests.support.builders import NEW, OLD, arm, case, comparison, manifest, plan
+from tests.support.builders import NEW, OLD, arm, case, comparison, manifest, plan, target
 from tests.support.commands import called
 from tests.support.stub_engine import Engine
 from tests.support.theatre import OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
@@ -26,7 +26,7 @@ def test_a_round_costs_the_calls_of_its_arms_and_what_a_replicate_takes_besides(
     one, other = case("one"), case("other")
     arms = (arm(one, OLD, build_s=1.0, train_s=1.0), arm(other, OLD, build_s=1.0, train_s=3.0))
     entries = [
-        *(Ended(version=OLD, case=label, round=number, replicate=number, outcome="measured")
+        *(Ended(version=target(OLD), case=label, round=number, replicate=number, outcome="measured")
           for label in ("one", "other") for number in range(5)),
         Finished(how="", seconds=50.0),
     ]  # fmt: skip
@@ -118,7 +118,7 @@ def test_where_nothing_can_be_decided_there_is_no_command(tmp_path: Path):
     elsewhere.write_manifest(replace(elsewhere.read_manifest(), host={"id": "elsewhere"}))
     lost = ended(tmp_path / "lost")
     facts = lost.read_manifest().environments
-    lost.write_manifest(replace(lost.read_manifest(), environments={"1.14.0": facts["1.14.0"]}))
+    lost.write_manifest(replace(lost.read_manifest(), environments={target("1.14.0"): facts[target("1.14.0")]}))
     without = [ended(tmp_path / "decided", decided, looks=(6,)), ended(tmp_path / "dead", dead), elsewhere, lost]
     assert [line_of(made) for made in without] == [""] * 4
 

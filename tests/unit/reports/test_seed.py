@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Comparison, control_of
+from orchestrator.model import Comparison, Target
 from orchestrator.reports import seed
 from orchestrator.reports.columns import MARKS
 from tests.support.builders import arm, case, comparison, unmeasured
@@ -248,10 +248,11 @@ def test_only_steady_times_are_compared(drawn):
 
 def test_other_workloads_and_the_control_arm_stay_out(drawn):
     power, train = case("power", style="jit"), loop()
-    versions = (TF1, control_of(TF1), TF2)
+    control = str(Target(TF1, control=True))
+    versions = (TF1, control, TF2)
     text = drawn(made([power, train], [arm(of, version) for of in (power, train) for version in versions], versions))
     assert "power" not in text
-    assert control_of(TF1) not in text
+    assert control not in text
     assert body(text).splitlines()[1].split() == [TF1, TF2]
 
 

@@ -8,7 +8,7 @@ import pytest
 from orchestrator.model import Comparison
 from orchestrator.reports.summary import sentences
 from tests.support import scenes
-from tests.support.builders import NEW, OLD, arm, case, comparison, contrast, manifest, plan, unmeasured
+from tests.support.builders import NEW, OLD, arm, case, comparison, contrast, manifest, plan, target, unmeasured
 
 SIZES = tuple(case("power", style="eager", size=str(size)) for size in range(4))
 
@@ -64,7 +64,7 @@ def test_it_counts_names_the_worst_and_leaves_nothing_out(verdicts: Sequence[tup
 
 def test_each_version_has_a_sentence_and_the_control_arm_none():
     everything = scenes.everything()
-    versions = (*everything.plan.versions, "1.14.0+control")
+    versions = (*everything.plan.versions, target("1.14.0+control"))
     told = sentences(replace(everything, plan=replace(everything.plan, versions=versions)))
     assert [one.split(" ")[0] for one in told] == ["2.0.0", "2.13.0"]
 

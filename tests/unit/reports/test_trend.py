@@ -49,7 +49,7 @@ def test_twenty_three_versions_are_what_the_snapshot_shows(monkeypatch, measured
 
 
 def steps(of: Comparison, case: Case) -> Mapping[str, str]:
-    return {one.pair.candidate: one.verdict for one in of.neighbours if one.pair.case == case}
+    return {str(one.pair.candidate): one.verdict for one in of.neighbours if one.pair.case == case}
 
 
 def test_a_step_is_judged_from_the_rounds_of_its_two_versions(measured: Comparison):

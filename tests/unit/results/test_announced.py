@@ -9,7 +9,7 @@ from orchestrator.model import Ended, Finished, Machine
 from orchestrator.results.comparison import gather
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import Stream
-from tests.support.builders import NEW, OLD, Row, case, plan, rows, run_directory, write_rows
+from tests.support.builders import NEW, OLD, Row, case, plan, rows, run_directory, target, write_rows
 
 A, B = case("a"), case("b")
 ROWS = len(rows())
@@ -28,7 +28,7 @@ def run(tmp_path: Path) -> RunDir:
 
 def ended(version: str, number: int, **changes) -> Ended:
     told = {"case": "a", "round": 1, "outcome": "measured", "part": 1, "rows": ROWS, **changes}
-    return Ended(version=version, replicate=number, **told)
+    return Ended(version=target(version), replicate=number, **told)
 
 
 def settled(run: RunDir, version: str, part: int, *batches: list[Row]) -> None:
@@ -184,6 +184,6 @@ def test_rows_of_a_run_that_recorded_no_replicate_do_not_count(tmp_path: Path):
 
 def test_a_stream_says_of_which_worker_it_is(run: RunDir):
     assert run.streams() == [
-        Stream(OLD, 1, run.settled / "1.0.0-1.arrow", run.path),
-        Stream(NEW, 1, run.settled / "2.0.0-1.arrow", run.path),
+        Stream(target(OLD), 1, run.settled / "1.0.0-1.arrow", run.path),
+        Stream(target(NEW), 1, run.settled / "2.0.0-1.arrow", run.path),
     ]

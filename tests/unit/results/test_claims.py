@@ -7,7 +7,19 @@ import pytest
 from orchestrator.model import Claim, Comparison, Contrast, Expectation
 from orchestrator.results.claims import judge_claims
 from orchestrator.stats.contrasts import compare
-from tests.support.builders import NEW, OLD, arm, case, claim, comparison, contrast, plan, unmeasured, version_pair
+from tests.support.builders import (
+    NEW,
+    OLD,
+    arm,
+    case,
+    claim,
+    comparison,
+    contrast,
+    plan,
+    target,
+    unmeasured,
+    version_pair,
+)
 
 CASE = case()
 PAIR = replace(version_pair(CASE), margin=2.0)
@@ -83,7 +95,7 @@ def logs(value: float, wobble: float = 0.01) -> dict[int, float]:
 def test_how_much_must_be_seen_is_judged_by_the_interval(shift: float, answer: str):
     """A margin of 2.0 asks for three times: ten times is enough, twice is too little, and the bound itself is open."""
     asked = plan([CASE], pairs=(PAIR,))
-    samples = {(CASE.label, OLD, "steady"): logs(0), (CASE.label, NEW, "steady"): logs(shift, -0.05)}
+    samples = {(CASE.label, target(OLD), "steady"): logs(0), (CASE.label, target(NEW), "steady"): logs(shift, -0.05)}
     [found] = compare(asked, samples, [arm(CASE, OLD), arm(CASE, NEW)])
     assert judged(effect_on_pair(), found).answer == answer
 

@@ -9,7 +9,19 @@ import pytest
 from orchestrator.errors import UsageError
 from orchestrator.model import Finished, Plan
 from orchestrator.results.compare_runs import Changes, RatioChange, compare_runs
-from tests.support.builders import MS, NEW, OLD, case, case_pair, manifest, plan, rows, run_directory, write_stream
+from tests.support.builders import (
+    MS,
+    NEW,
+    OLD,
+    case,
+    case_pair,
+    manifest,
+    plan,
+    rows,
+    run_directory,
+    target,
+    write_stream,
+)
 
 A, B = case("a"), case("b")
 ROUNDS = 8
@@ -93,7 +105,7 @@ def test_a_machine_on_which_everything_takes_ten_times_as_long_has_changed_no_ra
 
 def test_environments_flags_and_tool_that_differ_are_told_and_equal_ones_are_not(tmp_path: Path):
     environments = manifest().environments
-    other = {**environments, NEW: replace(environments[NEW], lock="another lock")}
+    other = {**environments, target(NEW): replace(environments[target(NEW)], lock="another lock")}
     earlier = run(tmp_path / "earlier", {"a": 2.0})
     later = run(
         tmp_path / "later", {"a": 2.0}, of=plan([A, B], threads=(1, 2), engine="docker"), environments=other, tool="9"

@@ -15,7 +15,7 @@ from orchestrator.model import (
 )
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
-from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_directory, target, write_stream
 
 A, B = case("a"), case("b")
 DONE = Finished(how="", seconds=1.0)
@@ -40,7 +40,7 @@ def measured(run: RunDir, version: str, *cases, rounds=range(5), ms: float = 10,
         for place, one in enumerate(cases)
         for number in rounds
     ]
-    stream = run.stream(version, 1)
+    stream = run.stream(target(version), 1)
     write_stream(stream, batches)
     if settled:
         run.settle(stream)
@@ -48,7 +48,7 @@ def measured(run: RunDir, version: str, *cases, rounds=range(5), ms: float = 10,
 
 
 def ended(version: str, of, outcome: str, reason: str, number: int = 1) -> Ended:
-    return Ended(version=version, case=of.label, round=number, replicate=99, outcome=outcome, reason=reason)
+    return Ended(version=target(version), case=of.label, round=number, replicate=99, outcome=outcome, reason=reason)
 
 
 def arms(comparison: Comparison) -> dict[tuple[str, str], ArmResult]:
@@ -79,7 +79,7 @@ def test_an_arms_figures_are_medians_over_its_rounds_in_the_units_of_their_names
         )
         for number, ms in ((0, 900), (1, 10), (2, 30), (3, 11))
     ]
-    write_stream(run.stream(OLD, 1), batches)
+    write_stream(run.stream(target(OLD), 1), batches)
     arm = arms(judge_run(run))["a", OLD]
     assert (arm.median_ms, arm.first_ms, arm.build_s, arm.import_s, arm.peak_rss_mb) == (11.0, 50.0, 0.5, 3.0, 4.0)
     assert (arm.traces, arm.checksum) == (1, "abcdef")
@@ -119,7 +119,7 @@ def test_an_arm_that_died_before_it_measured_anything_is_dead_with_its_reason(ru
 
 def test_a_lost_version_is_a_warning_and_its_unmeasured_arms_name_it(run: RunDir):
     measured(run, OLD, A, B)
-    run.record(Lost(version=NEW, stage="environment", reason="no space left"))
+    run.record(Lost(version=target(NEW), stage="environment", reason="no space left"))
     run.record(DONE)
     comparison = judge_run(run)
     assert comparison.warnings == (f"{NEW} was lost (environment: no space left)",)
@@ -129,8 +129,8 @@ def test_a_lost_version_is_a_warning_and_its_unmeasured_arms_name_it(run: RunDir
 
 def test_a_version_that_more_rounds_measured_is_not_lost(run: RunDir):
     measured(run, OLD, A)
-    run.record(Lost(version=NEW, stage="worker", reason="it died 3 times"))
-    run.record(Lost(version=OLD, stage="environment", reason="no space left"))
+    run.record(Lost(version=target(NEW), stage="worker", reason="it died 3 times"))
+    run.record(Lost(version=target(OLD), stage="environment", reason="no space left"))
     measured(run, NEW, A)
     run.record(DONE)
     assert judge_run(run).warnings == (f"{OLD} was lost (environment: no space left)",)
@@ -166,8 +166,8 @@ def test_a_stream_that_was_cut_is_read_up_to_there_and_told(run: RunDir):
 
 
 def test_parts_of_a_version_whose_worker_was_started_again_are_one_arm(run: RunDir):
-    write_stream(run.stream(OLD, 1), [rows(A, OLD, round=1, replicate=1)])
-    write_stream(run.stream(OLD, 2), [rows(A, OLD, round=2, replicate=2)])
+    write_stream(run.stream(target(OLD), 1), [rows(A, OLD, round=1, replicate=1)])
+    write_stream(run.stream(target(OLD), 2), [rows(A, OLD, round=2, replicate=2)])
     assert arms(judge_run(run))["a", OLD].rounds == 2
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.model import BESIDE, ArmKey, Discarded, Disturbed, Ended, Entry, Extended, Finished, Lost
 from orchestrator.results.endings import Endings, read_endings
-from tests.support.builders import NEW, OLD, plan, run_directory
+from tests.support.builders import NEW, OLD, plan, run_directory, target
 
 END = Finished(how="", seconds=1.0)
 
@@ -24,7 +24,7 @@ def read(tmp_path: Path):
 
 
 def ended(outcome: str, **changes) -> Ended:
-    return Ended(version=NEW, case="a", round=1, replicate=1, outcome=outcome, **changes)
+    return Ended(version=target(NEW), case="a", round=1, replicate=1, outcome=outcome, **changes)
 
 
 def extended(first_round: int, *, exploratory: bool) -> Extended:
@@ -37,12 +37,12 @@ def extended(first_round: int, *, exploratory: bool) -> Extended:
 def test_an_arm_is_refused_or_dead_unless_it_died_in_the_hands_of_another(read):
     died = ended("died", how="signal", reason="killed")
     endings = read(ended("refused", reason="no such op"), died, ended("died", how=BESIDE))
-    assert endings.refused == {ArmKey("a", NEW): "no such op"}
-    assert endings.died == {ArmKey("a", NEW): died}
+    assert endings.refused == {ArmKey("a", target(NEW)): "no such op"}
+    assert endings.died == {ArmKey("a", target(NEW)): died}
 
 
 def test_a_version_that_is_measured_again_is_no_longer_lost(read):
-    losses = [Lost(version=version, stage="worker", reason="it died 3 times") for version in (OLD, NEW)]
+    losses = [Lost(version=target(version), stage="worker", reason="it died 3 times") for version in (OLD, NEW)]
     assert read(*losses, ended("measured")).lost == {OLD: "worker: it died 3 times"}
 
 
@@ -66,7 +66,8 @@ def test_only_the_replicates_of_a_repeated_round_are_left_out(read):
 
 def test_a_stream_that_was_no_file_is_broken_and_not_read(read):
     entries = [
-        Discarded(version=version, part=1, what=f"found in {version}", stream=version == NEW) for version in (OLD, NEW)
+        Discarded(version=target(version), part=1, what=f"found in {version}", stream=version == NEW)
+        for version in (OLD, NEW)
     ]
     endings = read(*entries)
     assert (endings.broken, endings.unread) == ((f"found in {NEW}",), {(NEW, 1)})
@@ -74,4 +75,4 @@ def test_a_stream_that_was_no_file_is_broken_and_not_read(read):
 
 def test_the_journal_keeps_what_tensorflow_states_of_its_threads(read):
     entries = [ended("measured", threads=threads) for threads in ((1, 2), (0, 0), None, ())]
-    assert read(*entries).threads == {ArmKey("a", NEW): {(1, 2), (0, 0)}}
+    assert read(*entries).threads == {ArmKey("a", target(NEW)): {(1, 2), (0, 0)}}

@@ -29,6 +29,12 @@ def test_a_stream_becomes_one_summary_a_replicate(tmp_path: Path):
     }
 
 
+def test_rows_of_what_is_no_version_break_their_stream(tmp_path: Path):
+    loaded = load(write_stream(tmp_path / "a.arrow", [rows(version="+control")]))
+    assert loaded.replicates == ()
+    assert loaded.broken == (f"{tmp_path / 'a.arrow'}: '' is no number of a version; run its version again",)
+
+
 @pytest.mark.parametrize(
     ("steady", "median"), [((3,), 3), ((5, 1), 3), ((9, 1, 2), 2), ((1, 2, 3, 100), 2.5), ((7, 7, 7, 7), 7)]
 )

@@ -18,7 +18,7 @@ from orchestrator.results.comparison import judge_run
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.rundir import RunDir
 from tests.conftest import ROOT
-from tests.support.builders import case, plan, rows, run_directory, write_stream
+from tests.support.builders import case, plan, rows, run_directory, target, write_stream
 from tests.support.export_runs import EAGER, MID, OLD, ROUNDS, VERSIONS, everything
 
 PAGE = (ROOT / "docs" / "library.md").read_text()
@@ -109,7 +109,7 @@ def test_what_needs_every_call_is_given_each_stream_while_it_is_read(made: RunDi
 
 def test_a_run_that_was_cut_short_is_read_as_far_as_it_goes(tmp_path: Path):
     directory = run_directory(tmp_path / "run", plan([case()]))
-    write_stream(directory.stream("1.0.0", 1), [rows(case(), "1.0.0")])
+    write_stream(directory.stream(target("1.0.0"), 1), [rows(case(), "1.0.0")])
     run = load_run(directory.path)
     assert [one.version for one in run.replicates] == ["1.0.0"]
     assert run.warnings == ("the run was cut short; what it measured is here",)

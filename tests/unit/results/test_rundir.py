@@ -23,6 +23,7 @@ from tests.support.builders import (
     plan,
     rows,
     run_directory,
+    target,
     version_pair,
     write_stream,
 )
@@ -31,9 +32,18 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "run-1"
 
 ENTRIES = [
     Calibrated(case="power", warmup=3, bursts=2, calls=10),
-    Ended(version="1.0.0", case="power", round=1, replicate=1, outcome="measured"),
-    Ended(version="2.0.0", case="power", round=1, replicate=2, outcome="died", how="exit", reason="µ\n{", log="a\nb"),
-    Lost(version="2.0.0", stage="worker", reason="it died 3 times"),
+    Ended(version=target("1.0.0"), case="power", round=1, replicate=1, outcome="measured"),
+    Ended(
+        version=target("2.0.0"),
+        case="power",
+        round=1,
+        replicate=2,
+        outcome="died",
+        how="exit",
+        reason="µ\n{",
+        log="a\nb",
+    ),
+    Lost(version=target("2.0.0"), stage="worker", reason="it died 3 times"),
     Finished(how="", seconds=1.5),
 ]
 
@@ -129,7 +139,9 @@ def claims() -> tuple[Claim, Claim]:
         for candidate in (FUNCTION, ELSEWHERE)
     )
     return (
-        claim(here, name="here", devices=("cpu",), cases=(EAGER, FUNCTION), holds=(ArmKey(EAGER.label, "2.0.0"),)),
+        claim(
+            here, name="here", devices=("cpu",), cases=(EAGER, FUNCTION), holds=(ArmKey(EAGER.label, target("2.0.0")),)
+        ),
         claim(elsewhere, name="elsewhere", devices=("gpu",), cases=(EAGER, ELSEWHERE)),
     )
 
@@ -226,9 +238,9 @@ def test_a_whole_line_that_is_no_entry_is_told(run: RunDir, line: str):
 
 
 def test_a_stream_leaves_its_workers_folder_once_the_worker_has_ended(run: RunDir):
-    first, second = run.stream("2.0.0", 1), run.stream("2.0.0", 2)
+    first, second = run.stream(target("2.0.0"), 1), run.stream(target("2.0.0"), 2)
     for stream in (first, second):
-        run.create_results_directory(stream.version, stream.part)
+        run.create_results_directory(target("2.0.0"), stream.part)
         stream.path.touch()
     run.settle(second)
     assert [(stream.name, stream.live) for stream in run.streams()] == [
@@ -239,15 +251,22 @@ def test_a_stream_leaves_its_workers_folder_once_the_worker_has_ended(run: RunDi
     assert run.parts() == {"2.0.0": 2}
 
 
+def test_a_stream_in_a_folder_that_is_named_after_no_version_has_none(run: RunDir):
+    for name in ("+control-1", "2.0.0+control-1", "odd"):
+        (run.settled / f"{name}.arrow").touch()
+    assert [stream.version for stream in run.streams()] == [None, None, "2.0.0+control"]
+    assert run.parts() == {"2.0.0+control": 1}
+
+
 def test_a_folder_that_a_killed_host_left_empty_is_not_used_again(run: RunDir):
-    run.create_results_directory("2.0.0", 3)
-    assert run.parts()["2.0.0"] == 3
+    run.create_results_directory(target("2.0.0"), 3)
+    assert run.parts() == {"2.0.0": 3}
     assert run.streams() == []
 
 
 def test_a_worker_that_wrote_no_stream_leaves_nothing(run: RunDir):
-    run.create_results_directory("2.0.0", 1)
-    run.settle(run.stream("2.0.0", 1))
+    run.create_results_directory(target("2.0.0"), 1)
+    run.settle(run.stream(target("2.0.0"), 1))
     assert (run.streams(), list(run.results.iterdir()), list(run.entries())) == ([], [], [])
 
 
@@ -314,8 +333,8 @@ def test_what_is_measured_into_has_its_journal_mended_before_anything_is_appende
 
 def left(run: RunDir, leave: Callable[[Path], object]) -> list[Discarded]:
     """What is journaled of a worker that left this."""
-    leave(run.create_results_directory("2.0.0", 1))
-    run.settle(run.stream("2.0.0", 1))
+    leave(run.create_results_directory(target("2.0.0"), 1))
+    run.settle(run.stream(target("2.0.0"), 1))
     assert list(run.results.iterdir()) == []
     return [entry for entry in run.entries() if isinstance(entry, Discarded)]
 
@@ -354,7 +373,7 @@ def test_files_that_do_not_belong_into_a_results_folder_are_removed_and_reported
 
 
 def test_a_stream_that_a_killed_host_left_behind_is_read_where_it_is(run: RunDir, tmp_path: Path):
-    folder = run.create_results_directory("2.0.0", 1)
+    folder = run.create_results_directory(target("2.0.0"), 1)
     victim = write_stream(tmp_path / "victim.arrow", [rows()])
     (folder / "stream.arrow").symlink_to(victim)
     run.write_plan(plan())
@@ -364,14 +383,14 @@ def test_a_stream_that_a_killed_host_left_behind_is_read_where_it_is(run: RunDir
 
 
 def test_a_stream_that_cannot_be_taken_out_stays_where_it_is(run: RunDir, monkeypatch: pytest.MonkeyPatch):
-    folder = run.create_results_directory("2.0.0", 1)
+    folder = run.create_results_directory(target("2.0.0"), 1)
     write_stream(folder / "stream.arrow", [rows()])
 
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(files, "replace", full)
-    run.settle(run.stream("2.0.0", 1))
+    run.settle(run.stream(target("2.0.0"), 1))
     assert [stream.name for stream in run.streams()] == ["results/2.0.0-1/stream.arrow"]
 
 
@@ -393,13 +412,13 @@ def test_what_a_killed_host_had_not_finished_writing_is_no_stream(run: RunDir):
 
 
 def test_a_stream_that_cannot_be_read_for_a_moment_is_not_removed(run: RunDir, monkeypatch: pytest.MonkeyPatch):
-    write_stream(run.create_results_directory("2.0.0", 1) / "stream.arrow", [rows()])
+    write_stream(run.create_results_directory(target("2.0.0"), 1) / "stream.arrow", [rows()])
 
     def fails(*arguments: object, **options: object) -> bytes:
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(files, "read", fails)
-    run.settle(run.stream("2.0.0", 1))
+    run.settle(run.stream(target("2.0.0"), 1))
     monkeypatch.undo()
     (stream,) = run.streams()
     assert read_stream(stream.path, stream.root)[0].num_rows == len(rows())

@@ -26,6 +26,7 @@ from tests.support.builders import (
     plan,
     rows,
     run_directory,
+    target,
     unmeasured,
     version_pair,
     write_stream,
@@ -51,7 +52,9 @@ def run(tmp_path: Path) -> RunDir:
                         Disturbed(case=of.label, round=1, replicates=(number,), cause="others", redone=True)
                     )
         write_stream(directory.results / f"{version}-1.arrow", done)
-    directory.record(Ended(version=NEW, case=FIT.label, round=1, replicate=99, outcome="died", reason="it broke"))
+    directory.record(
+        Ended(version=target(NEW), case=FIT.label, round=1, replicate=99, outcome="died", reason="it broke")
+    )
     directory.record(Finished(how="", seconds=1.0))
     return directory
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.model import Contrast, EnvironmentFacts, Finished, GpuSpan, Watched, control_of
+from orchestrator.model import Contrast, EnvironmentFacts, Finished, GpuSpan, Target, Watched
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.endings import Endings
 from orchestrator.results.rundir import RunDir
@@ -19,6 +19,7 @@ from tests.support.builders import (
     plan,
     rows,
     run_directory,
+    target,
     version_pair,
     write_stream,
 )
@@ -77,7 +78,7 @@ def scattered(run: RunDir, spread: float, rounds: int) -> None:
             for which, of in enumerate(run.read_plan().cases)
             for number in range(1, rounds + 1)
         ]  # fmt: skip
-        stream = run.stream(version, 1)
+        stream = run.stream(target(version), 1)
         write_stream(stream, batches)
         run.settle(stream)
     run.record(DONE)
@@ -98,7 +99,7 @@ def test_a_machine_that_hides_differences_is_told_before_the_verdicts(
 
 def control(*verdicts: str, **changes) -> list[Contrast]:
     """The contrasts of the control arm, one case each."""
-    pairs = (version_pair(case(str(place)), OLD, control_of(OLD)) for place in range(len(verdicts)))
+    pairs = (version_pair(case(str(place)), OLD, Target(OLD, control=True)) for place in range(len(verdicts)))
     return [contrast(pair, 1.2, verdict, **changes) for pair, verdict in zip(pairs, verdicts, strict=True)]
 
 
@@ -186,7 +187,8 @@ def test_what_was_noted_of_the_gpus_at_the_start_stands_above_every_report(run: 
 
 
 def test_neighbours_that_share_a_python_are_told_together() -> None:
-    pythons = {"1.14.0": "3.7", "2.0.0": "3.7", "2.1.4": "3.7", "2.13.0": "3.11", "2.20.0": "3.11"}
+    by_name = {"1.14.0": "3.7", "2.0.0": "3.7", "2.1.4": "3.7", "2.13.0": "3.11", "2.20.0": "3.11"}
+    pythons = {target(name): python for name, python in by_name.items()}
     assert _join_versions(pythons) == "1.14.0 to 2.1.4 on 3.7, 2.13.0 on 3.11, 2.20.0 on 3.11"
 
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from orchestrator.model import ArmKey, ArmResult, Drift, Plan
 from orchestrator.stats.contrasts import Beside, compare, of_many
-from tests.support.builders import NEW, OLD, arm, case, case_pair, plan, unmeasured, version_pair
+from tests.support.builders import NEW, OLD, arm, case, case_pair, plan, target, unmeasured, version_pair
 
 CASE = case()
 NOISE = (0.001, -0.001, 0.002, -0.002, 0.0005, -0.0005)
@@ -96,7 +96,7 @@ def rises(old: float, new: float) -> Beside:
     """In every replicate, the later calls differ by about this much from the earlier ones."""
     return Beside(
         rises={
-            ArmKey(CASE.label, version): {number: rise + NOISE[number % 6] for number in range(1, 7)}
+            ArmKey(CASE.label, target(version)): {number: rise + NOISE[number % 6] for number in range(1, 7)}
             for version, rise in ((OLD, old), (NEW, new))
         }
     )
@@ -156,7 +156,7 @@ def test_a_certain_difference_inside_the_margin_is_slight_and_shown_as_such():
 
 def test_cpu_time_is_a_second_opinion_that_changes_no_verdict():
     samples, arms = pair_of(logs(10), logs(10))
-    cpu = {ArmKey(CASE.label, OLD): logs(10), ArmKey(CASE.label, NEW): logs(30)}
+    cpu = {ArmKey(CASE.label, target(OLD)): logs(10), ArmKey(CASE.label, target(NEW)): logs(30)}
     [found] = compare(plan([CASE]), samples, arms, beside=Beside(cpu=cpu))
     assert found.verdict == "same"
     assert found.cpu_low < found.cpu_ratio < found.cpu_high
@@ -169,9 +169,11 @@ def test_one_of_many_contrasts_needs_more_than_one_alone():
     shift = {1: 0.14, 2: 0.04, 3: 0.12, 4: 0.06, 5: 0.11, 6: 0.07}
     flat = {number: 0.03 * (-1) ** number for number in shift}
     zero = dict.fromkeys(shift, 0.0)
-    samples = {(wanted.label, OLD, "steady"): zero, (wanted.label, NEW, "steady"): shift}
+    samples = {(wanted.label, target(OLD), "steady"): zero, (wanted.label, target(NEW), "steady"): shift}
     samples |= {
-        (one.label, version, "steady"): zero if version == OLD else flat for one in others for version in (OLD, NEW)
+        (one.label, target(version), "steady"): zero if version == OLD else flat
+        for one in others
+        for version in (OLD, NEW)
     }
     arms = [arm(one, version) for one in (wanted, *others) for version in (OLD, NEW)]
     alone = compare(plan([wanted]), samples, arms)

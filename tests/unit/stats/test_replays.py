@@ -22,7 +22,7 @@ from scipy import stats
 
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.stats.contrasts import compare
-from tests.support.builders import NEW, OLD, arm, case, plan
+from tests.support.builders import NEW, OLD, arm, case, plan, target
 from tests.support.judged_runs import JudgedRun
 
 # Thousands of runs: not for the fast loop.
@@ -39,8 +39,8 @@ SEED = 7
 def judge_by_looks(baseline: list[float], candidate: list[float], slowdown: float) -> JudgedRun:
     for look in LOOKS:
         samples = {
-            (CASE.label, OLD, "steady"): dict(enumerate(baseline[:look], 1)),
-            (CASE.label, NEW, "steady"): {
+            (CASE.label, target(OLD), "steady"): dict(enumerate(baseline[:look], 1)),
+            (CASE.label, target(NEW), "steady"): {
                 number: time + math.log1p(slowdown) for number, time in enumerate(candidate[:look], 1)
             },
         }

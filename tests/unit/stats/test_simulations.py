@@ -20,7 +20,7 @@ from orchestrator.results.warnings import MOST_RESEMBLANCE, check_following
 from orchestrator.stats.contrasts import Beside, compare
 from orchestrator.stats.drift import autocorrelation
 from orchestrator.stats.looks import Stretch, make_schedule
-from tests.support.builders import NEW, OLD, arm, case, plan
+from tests.support.builders import NEW, OLD, arm, case, plan, target
 from tests.support.judged_runs import JudgedRun
 
 # Thousands of runs: not for the fast loop.
@@ -125,8 +125,8 @@ def judge_by_looks(
     both = shared or [0.0] * len(differences)
     for look in LOOKS:
         samples = {
-            (CASE.label, OLD, "steady"): dict(enumerate(both[:look], 1)),
-            (CASE.label, NEW, "steady"): {
+            (CASE.label, target(OLD), "steady"): dict(enumerate(both[:look], 1)),
+            (CASE.label, target(NEW), "steady"): {
                 number: common + apart
                 for number, (common, apart) in enumerate(zip(both[:look], differences[:look], strict=True), 1)
             },
@@ -224,7 +224,7 @@ def test_a_drift_that_both_arms_share_changes_no_verdict():
 def test_a_drift_of_the_ratio_inside_replicates_refuses_a_verdict_that_it_could_have_made():
     draw = np.random.default_rng(SEED)
     rises = {
-        ArmKey(CASE.label, version): dict(enumerate((rise + draw.normal(0, 0.01, ROUNDS)).tolist(), 1))
+        ArmKey(CASE.label, target(version)): dict(enumerate((rise + draw.normal(0, 0.01, ROUNDS)).tolist(), 1))
         for version, rise in ((OLD, 0.0), (NEW, 0.08))
     }
     differences = normal(0.02)(draw, 50) + math.log1p(0.06)

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from orchestrator.terminal import progress
 from orchestrator.terminal.progress import Animated, Plain, Quiet, view
-from tests.support.builders import case
+from tests.support.builders import case, target
 
 
 def shown(*, terminal: bool = False, quiet: bool = False, verbose: bool = False) -> tuple[type, str]:
@@ -18,9 +18,9 @@ def shown(*, terminal: bool = False, quiet: bool = False, verbose: bool = False)
     with view(console, quiet=quiet, verbose=verbose) as watching:
         watching.say("engine: [red]x[/red]")
         watching.preparing("2.0.0", "installing")
-        watching.measuring("2.0.0", case(), 1)
+        watching.measuring(target("2.0.0"), case(), 1)
         watching.round_done(1, 20, 8, 3.2, 61)
-        watching.measuring("2.0.0", case(), 2)
+        watching.measuring(target("2.0.0"), case(), 2)
     return type(watching), buffer.getvalue()
 
 

@@ -15,7 +15,7 @@ from orchestrator.engines.worker.client import (
     WorkerClient,
     WorkerDied,
 )
-from tests.support.builders import case
+from tests.support.builders import case, target
 
 OPENED = {"kind": "opened", "replicate": 1, "build_ns": 1, "first_ns": 2, "second_ns": 3, "steps": 5, "threads": [0, 2]}
 DIED = {"kind": "died", "replicate": 1, "how": "exit", "reason": "ended with exit code 3", "log": "tail"}
@@ -45,7 +45,7 @@ class Tape:
 
 def client(answer: dict | str | Exception) -> tuple[WorkerClient, Tape]:
     tape = Tape(answer)
-    return WorkerClient(tape, "2.0.0"), tape
+    return WorkerClient(tape, target("2.0.0")), tape
 
 
 def opening(of: WorkerClient) -> Opened | Refused | Died:

@@ -10,7 +10,7 @@ from orchestrator import contract
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.engines.worker.client import Burst, Died, Refused, WorkerClient, WorkerDied
 from orchestrator.engines.worker.events import LONGEST_LOG, LONGEST_TEXT, OddEvent, parse
-from tests.support.builders import case
+from tests.support.builders import case, target
 
 GOOD: dict[str, dict[str, Any]] = {
     "ready": {"facts": {"python": "3.11.7", "gpu": None, "xla": True}, "import_ns": 1, "pid": 1},
@@ -119,7 +119,7 @@ def usual(kind: str, **changes: Any) -> Callable[[int], str]:
 
 def client(**answers: Callable[[int], str]) -> tuple[WorkerClient, Scripted]:
     channel = Scripted({"open": usual("opened"), "burst": usual("measured"), "close": usual("closed"), **answers})
-    return WorkerClient(channel, "2.0.0"), channel
+    return WorkerClient(channel, target("2.0.0")), channel
 
 
 def opened(one: WorkerClient, replicate: int):

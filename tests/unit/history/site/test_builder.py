@@ -13,7 +13,7 @@ from orchestrator.history import schema, site
 from orchestrator.history.model import AlarmOpened, Key, Moved
 from orchestrator.history.site import wording
 from orchestrator.history.store import Store
-from orchestrator.model import control_of
+from orchestrator.model import Target
 from tests.support.nights import FIRST, REFERENCE, SURROUNDINGS, history
 from tests.support.sites import CASES, HOSTILE, alarm, at, changed, everything, kept
 
@@ -64,7 +64,7 @@ def test_a_case_tells_its_segments_steps_and_nights_without_a_ratio(tmp_path: Pa
 
 
 def test_the_control_arm_has_a_chart_but_no_steps(tmp_path: Path):
-    points = history(40, CASES[:1], steps={(CASES[0], control_of(REFERENCE)): {20: 1.5}})
+    points = history(40, CASES[:1], steps={(CASES[0], str(Target(REFERENCE, control=True))): {20: 1.5}})
     site.build(kept(tmp_path / "history", points), tmp_path / "site")
     text = text_of(tmp_path / "site", CASES[0])
     assert "the reference against itself, whose true ratio is 1" in text
@@ -218,7 +218,7 @@ def test_hostile_names_and_notes_make_no_markup(tmp_path: Path):
     store.append([replace(one, run="plain") for one in points[:1]])
     [path] = store.path.glob("points/*/*.parquet")
     pq.write_table(schema.to_table(points), path)
-    key = Key(case, f"2{HOSTILE}", f"1{HOSTILE}", f"d{HOSTILE}", f"e{HOSTILE}", f"h{HOSTILE}")
+    key = Key.parse(case, f"2{HOSTILE}", f"1{HOSTILE}", f"d{HOSTILE}", f"e{HOSTILE}", f"h{HOSTILE}")
     told = alarm(case, key=key, surroundings=(HOSTILE,), run=HOSTILE, reproduce=HOSTILE, bisect=HOSTILE)
     store.record(AlarmOpened(at=at(1), alarm=told))
     store.record(Moved(at=at(2), alarm="a1", state="known", note=HOSTILE))

@@ -35,6 +35,7 @@ from tests.support.builders import (
     plan,
     rows,
     run_directory,
+    target,
     version_pair,
     write_stream,
 )
@@ -297,7 +298,9 @@ def test_every_field_button_region_and_heading_cell_has_a_name(scene: str):
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_text_from_elsewhere_is_never_markup(attack: str):
     of = scenes.poisoned(attack)
-    of = replace(of, manifest=replace(of.manifest, command=("run", attack), workers={OLD: {f"x{attack}": attack}}))
+    of = replace(
+        of, manifest=replace(of.manifest, command=("run", attack), workers={target(OLD): {f"x{attack}": attack}})
+    )
     page, harmless = Reader(written(of)).root, Reader(written(scenes.poisoned("x"))).root
     assert {one.tag for one in page.all()} == {one.tag for one in harmless.all()}
     assert {name for one in page.all() for name in one.attrs} == {name for one in harmless.all() for name in one.attrs}
