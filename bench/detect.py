@@ -5,7 +5,7 @@ judged for one pair of arms at a time, look by look, as if nothing else had been
 from being one of many; alone, no pair needs more rounds than among others. Every body has as many runs, so that a quiet
 one does not outweigh the others. Nothing is subtracted from an arm.
 
-The first run of each body has two windows of all looks, whatever is decided. The rounds of its arms that do not differ
+The last run of each body has two windows of all looks, whatever is decided. The rounds of its arms that do not differ
 are kept in recorded.json, for the tests to replay. Raw runs are stored until all are done; run it again to continue an
 interrupted bench.
 """
@@ -50,18 +50,18 @@ RECORDED = Path(__file__).parent / "recorded.json"
 
 @dataclass(frozen=True)
 class Program:
-    """How many runs each body gets in each condition, the rounds of the first, and the time of a condition."""
+    """How many runs each body gets in each condition, the rounds of the last, and the time of a condition."""
 
     runs: int
-    first_rounds: int
+    last_rounds: int
     limit_s: float
 
     def looks(self, number: int) -> tuple[int, ...]:
-        return (self.first_rounds,) if number == 1 else LOOKS
+        return (self.last_rounds,) if number == self.runs else LOOKS
 
 
-FULL = Program(runs=9, first_rounds=2 * WINDOW, limit_s=90 * 60)
-TINY = Program(runs=1, first_rounds=WINDOW, limit_s=5 * 60)
+FULL = Program(runs=9, last_rounds=2 * WINDOW, limit_s=90 * 60)
+TINY = Program(runs=1, last_rounds=WINDOW, limit_s=5 * 60)
 
 
 @dataclass(frozen=True)
@@ -132,10 +132,10 @@ def measure(folder: Path, condition: str, case: Case, looks: tuple[int, ...], se
 
 
 def measure_all(program: Program, store: Store, scratch: Path) -> list[Recorded]:
-    """Measure every run that is not stored, conditions and bodies in turn, as far as the time of a condition goes."""
+    """Measure every run that is not stored, bodies in turn, as far as the time of a condition goes."""
     runs: list[Recorded] = []
-    for number in range(1, program.runs + 1):
-        for condition in CONDITIONS:
+    for condition in CONDITIONS:
+        for number in range(1, program.runs + 1):
             for body, case in BODIES.items():
                 name = f"{condition}-{body}-{number}".replace(" ", "-")
                 before = [run for run in runs if run.condition == condition]
@@ -292,7 +292,7 @@ def section(program: Program = FULL) -> str:
         counts = ", ".join(f"{sum(run.body == body for run in own)} of {body}" for body in BODIES)
         lines += ["", f"### {condition.capitalize()}", "", *table(found), "", *targets(found), ""]
         lines.append(
-            f"Runs: {counts} (planned: {program.runs} of each, the first of which counts twice); "
+            f"Runs: {counts} (planned: {program.runs} of each, the last of which counts twice); "
             f"{sum(run.seconds for run in own):.0f} s."
         )
     if program != TINY:

@@ -34,15 +34,16 @@ LOOPS = {
 class Contest:
     """The wall time that each tool gets for a comparison, and how often all comparisons are repeated.
 
-    A repetition takes nine times the wall time.
+    A repetition takes six times the wall time.
     """
 
     wall_s: float
     repetitions: int
 
 
-# Together with the costs, less than two hours. In less time `train` would hardly get the rounds of a first look.
-CONTESTS = {"matmul": Contest(wall_s=10, repetitions=20), "train": Contest(wall_s=20, repetitions=20)}
+# Three hours together. In half the time tfcompare, which starts new workers in every round, would hardly get beyond a
+# first look.
+CONTESTS = {"matmul": Contest(wall_s=30, repetitions=20), "train": Contest(wall_s=60, repetitions=20)}
 
 
 def section() -> str:
@@ -73,7 +74,8 @@ def _costs(found: Places, scratch: Path) -> list[str]:
         "",
         f"`{LOOPS['fit_eager'].label}` and its",
         "three neighbours: asv with its defaults over these cases in the three versions; then the others, set to its",
-        "wall time. tfcompare imports TensorFlow once a version and forks; asv and pyperf import it in each process.",
+        "wall time. tfcompare imports TensorFlow once a round and version, and forks a process for each case; asv and",
+        "pyperf import it in each process.",
         "",
         *cost.table([own, first, last], VERSIONS, list(LOOPS)),
         "",

@@ -114,7 +114,7 @@ class ByTfcompare:
         for arm in arms.values():
             shutil.copy(arena.WORKLOADS / "empty.py", arm.folder)
         begun = time.monotonic()
-        arena.run(arms, [Case("empty", ())], folder=scratch / "tfcompare", seed=1, looks=(2,))
+        arena.run(arms, [Case("empty", ())], folder=scratch / "tfcompare", seed=1, looks=(1,))
         return cls(case, wall_s - (time.monotonic() - begun))
 
     def compare(self, arms: Arms, folder: Path, seed: int) -> Compared:

@@ -14,7 +14,7 @@ from bench.peers.asv import AFTER, BEFORE
 from bench.peers.contestants import Compared, Contestant
 from bench.store import Store
 
-SLOWDOWNS = (0.0, 0.05, 0.10)
+SLOWDOWNS = (0.0, 0.05)
 
 
 @dataclass(frozen=True)
