@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -35,7 +35,11 @@ TIMES: tuple[Metric, ...] = ("steady", "first", "build")
 OF_TIMES: tuple[Effect, ...] = ("slower", "faster", "same")
 OF_COUNTS: tuple[Effect, ...] = ("more", "less", "same")
 
+# What the words of a source are read as. One rule applies to all claims: the smallest ratio that the words can mean.
+READ_AS: Mapping[str, float] = {"severalfold": 2.0, "an order of magnitude": 10.0, "orders of magnitude": 10.0}
+
 Ratio = Annotated[float, Field(gt=1, allow_inf_nan=False)]
+ShortText = Annotated[str, Field(min_length=1, max_length=80)]
 
 
 class _ClaimTable(BaseModel):
@@ -51,6 +55,7 @@ class ContrastTable(_ClaimTable):
     version: str | None = None
     case: str | None = None
     published: Ratio | None = None
+    read_as: Ratio | None = None
     within: Ratio | None = None
     metric: Metric = "steady"
 
@@ -65,6 +70,7 @@ class ClaimTable(_ClaimTable):
     source: str
     suite: Literal["seed", "reported"]
     statement: str
+    said_of: tuple[ShortText, ...] = ()
     devices: tuple[Literal["cpu", "gpu"], ...] = Field(min_length=1)
     withdrawn: bool = False
     contrasts: tuple[ContrastTable, ...] = ()
@@ -102,7 +108,7 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
     if not table.contrasts and not table.holds:
         raise UsageError(f"{path}: a claim needs [[contrasts]] or [[holds]] that test it")
     try:
-        expectations = tuple(_expectation(contrast, workloads) for contrast in table.contrasts)
+        expectations = tuple(_expectation(contrast, table.statement, workloads) for contrast in table.contrasts)
         holds = tuple(Arm(_case(arm.case, workloads), _version(arm.version)) for arm in table.holds)
         named = (
             *(case for expectation in expectations for case in expectation.pair.cases),
@@ -114,6 +120,7 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
             source=table.source,
             statement=table.statement.strip(),
             suite=table.suite,
+            said_of=table.said_of,
             devices=table.devices,
             withdrawn=table.withdrawn,
             cases=tuple(dict.fromkeys(named)),
@@ -124,16 +131,21 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
         raise UsageError(f"{path}: {error}") from error
 
 
-def _expectation(table: ContrastTable, workloads: dict[str, Workload]) -> Expectation:
+def _expectation(table: ContrastTable, statement: str, workloads: dict[str, Workload]) -> Expectation:
     if (table.version is None) == (table.case is None):
         raise UsageError("a contrast names a case, for two versions of it, or a version, for two cases in it")
     if table.expected not in (OF_TIMES if table.metric in TIMES else OF_COUNTS):
         raise UsageError(f"expected = {table.expected!r} cannot be said of {table.metric}")
-    if table.expected == "same" and table.published is not None:
+    if table.published is not None and table.read_as is not None:
+        raise UsageError("a contrast has `published` or `read_as`, not both")
+    claimed = table.published or table.read_as
+    if table.expected == "same" and claimed is not None:
         raise UsageError("what is said to be the same has no published ratio; `within` says how near")
     if table.expected != "same" and table.within is not None:
         raise UsageError("`within` goes with expected = 'same'")
-    margin = table.within - 1 if table.within else least(table.published)
+    if table.read_as is not None:
+        _check_reading(table.read_as, statement)
+    margin = table.within - 1 if table.within else least(claimed)
     pair: Pair
     if table.case is not None:
         pair = VersionPair(
@@ -146,16 +158,24 @@ def _expectation(table: ContrastTable, workloads: dict[str, Workload]) -> Expect
             version=_version(table.version), baseline=_case(table.baseline, workloads),
             candidate=_case(table.candidate, workloads), metric=table.metric, margin=margin,
         )  # fmt: skip
-    return Expectation(pair=pair, effect=table.expected, published=table.published)
+    return Expectation(pair=pair, effect=table.expected, published=table.published, read_as=table.read_as)
 
 
-def least(published: float | None) -> float:
+def _check_reading(ratio: float, statement: str) -> None:
+    """Check that the statement has words that the rule reads as this ratio."""
+    words = " ".join(statement.lower().split())
+    if not any(ratio == reading and phrase in words for phrase, reading in READ_AS.items()):
+        rule = ", ".join(f"{phrase!r} {reading:g}" for phrase, reading in READ_AS.items())
+        raise UsageError(f"read_as = {ratio:g}: the statement has no words that are read so ({rule})")
+
+
+def least(claimed: float | None) -> float:
     """Return how much of an effect must be observed, as a margin.
 
-    This is half of the published effect on the log scale, since machines differ. If no figure was published, it is the
+    This is half of the claimed effect on the log scale, since machines differ. If the source gives no ratio, it is the
     smallest ratio that counts as a difference at all. One rule applies to all claims, so none can be tuned.
     """
-    return MARGIN if published is None else max(MARGIN, math.sqrt(published) - 1)
+    return MARGIN if claimed is None else max(MARGIN, math.sqrt(claimed) - 1)
 
 
 def _case(text: str, workloads: dict[str, Workload]) -> Case:

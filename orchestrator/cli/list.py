@@ -93,7 +93,7 @@ def _suites() -> Listing:
 
 
 def list_claims(chosen: Iterable[Claim]) -> Listing:
-    from orchestrator.reports.claims import format_expected
+    from orchestrator.reports.claims import format_expected, format_said_of
 
     objects: list[dict[str, object]] = []
     rows = []
@@ -106,14 +106,16 @@ def list_claims(chosen: Iterable[Claim]) -> Listing:
                 "title": claim.title,
                 "source": claim.source,
                 "suite": claim.suite,
+                "said_of": list(claim.said_of),
                 "withdrawn": claim.withdrawn,
                 "versions": versions,
                 "devices": list(claim.devices),
                 "expected": expected,
             }
         )
-        rows.append((f"{claim.name}\n{claim.title}", expected, ", ".join(versions), ", ".join(claim.devices)))
-    return Listing(("claim, and what it says", "expected", "versions", "on"), rows, objects)
+        what = "\n".join(filter(None, (claim.name, claim.title, format_said_of(claim))))
+        rows.append((what, expected, ", ".join(versions), ", ".join(claim.devices)))
+    return Listing(("claim, and what it says", "expected", "versions", "tested on"), rows, objects)
 
 
 def _claims() -> Listing:

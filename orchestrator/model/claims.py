@@ -14,8 +14,9 @@ Effect = Literal["slower", "faster", "more", "less", "same"]
 class Expectation:
     """One statement of a claim: the result that it expects of a pair.
 
-    `published` is the ratio given by the source, as slower or faster. The pair's margin says how much of it must be
-    observed.
+    `published` is the ratio that the source gives for this workload, as slower or faster. `read_as` is what words
+    of the source such as "orders of magnitude" are read as. At most one of them is set. The pair's margin says how much of it
+    must be observed.
     """
 
     __pydantic_config__ = STRICT
@@ -23,6 +24,8 @@ class Expectation:
     pair: Pair
     effect: Effect
     published: float | None
+    # Runs of earlier releases have it in `published`.
+    read_as: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,8 @@ class Claim:
     suite: str
     devices: tuple[str, ...]
     withdrawn: bool
+    # The devices and systems that the source speaks of; runs of earlier releases do not have them.
+    said_of: tuple[str, ...] = ()
     # Every case that it names; runs of earlier releases have only their labels.
     cases: Cases = ()
     expectations: tuple[Expectation, ...]

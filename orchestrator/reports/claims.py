@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Comparison, Contrast, Expectation, Pair, VersionPair, params_label
+from orchestrator.model import Claim, Comparison, Contrast, Expectation, Pair, VersionPair, params_label
 from orchestrator.reports import table
 from orchestrator.reports.case_names import set_against
 from orchestrator.reports.columns import MEASURES, Notes, format_ratio, ratio
@@ -76,6 +76,8 @@ def _claim(grid: Table, result: ClaimResult, notes: Notes) -> None:
         _format_answer(result.answer, result.reason, notes),
         Text.assemble(safe_text(claim.name, style="bold"), "\n", safe_text(claim.title + withdrawn)),
     )
+    if said_of := format_said_of(claim):
+        grid.add_row("", safe_text(said_of, style="dim"))
     for finding in result.findings:
         mark = MARKS[finding.answer] if len(result.findings) > 1 else " "
         text = Text.assemble(_format_measured(finding), "\n", safe_text(subject(finding), style="dim"))
@@ -115,9 +117,21 @@ def format_expected(expectation: Expectation | None) -> str:
     bound = ratio(1 + (expectation.pair.margin or 0.0))
     if expectation.effect == "same":
         return f"same, within {bound}"
-    if expectation.published is None:
-        return expectation.effect
-    return f"{expectation.effect}, at least {bound} (published {expectation.published:.3g}x)"
+    if figure := _format_figure(expectation):
+        return f"{expectation.effect}, at least {bound} ({figure})"
+    return expectation.effect
+
+
+def _format_figure(expectation: Expectation) -> str:
+    """Return the ratio that the source gives, or what its words are read as, or ''."""
+    if expectation.published is not None:
+        return f"published {expectation.published:.3g}x"
+    return "" if expectation.read_as is None else f"read as {expectation.read_as:.3g}x"
+
+
+def format_said_of(claim: Claim) -> str:
+    """Return the devices and systems that the source speaks of, or '' for a run of an earlier release."""
+    return f"said of: {'; '.join(claim.said_of)}" if claim.said_of else ""
 
 
 def as_json(comparison: Comparison) -> str:
@@ -140,10 +154,12 @@ def _object(result: ClaimResult) -> dict[str, Any]:
         "title": claim.title,
         "source": claim.source,
         "suite": claim.suite,
+        "said_of": list(claim.said_of),
         "withdrawn": claim.withdrawn,
         "verdict": result.answer,
         "expected": format_expected(claim.expectations[0] if claim.expectations else None),
         "published": claim.expectations[0].published if claim.expectations else None,
+        "read_as": claim.expectations[0].read_as if claim.expectations else None,
         "ratio": headline.ratio if headline else None,
         "ci_low": headline.ci_low if headline else None,
         "ci_high": headline.ci_high if headline else None,
@@ -163,6 +179,7 @@ def _check(finding: ClaimCheck) -> dict[str, Any]:
         "expected": format_expected(expectation),
         "at_least": None if margin is None else 1 + margin,
         "published": expectation.published if expectation else None,
+        "read_as": expectation.read_as if expectation else None,
         "metric": contrast.pair.metric if contrast else None,
         "ratio": contrast.ratio if contrast else None,
         "ci_low": contrast.ci_low if contrast else None,

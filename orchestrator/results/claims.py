@@ -41,7 +41,7 @@ class ClaimResult:
     def reason(self) -> str:
         """The reason why the claim was not simply reproduced."""
         if not self.findings:
-            return "" if self.answer == "needs a GPU" else "it is said of a CPU: run it without --gpu"
+            return "" if self.answer == "needs a GPU" else "it is tested only on a CPU: run it without --gpu"
         return next((finding.reason for finding in self.findings if finding.answer == self.answer), "")
 
 

@@ -12,7 +12,10 @@ from orchestrator.model import Claim
 from tests.support.builders import workload
 
 KNOWN = {"power": workload(params={"style": ("eager", "function")})}
-HEAD = 'title = "t"\nsource = "s"\nsuite = "seed"\nstatement = "x"\ndevices = ["cpu", "gpu"]\n'
+HEAD = (
+    'title = "t"\nsource = "s"\nsuite = "seed"\nstatement = "Orders of\\nmagnitude."\nsaid_of = ["a GTX 1070"]\n'
+    'devices = ["cpu", "gpu"]\n'
+)
 INSIDE = 'version = "2.0"\nbaseline = "power[style=eager]"\ncandidate = "power[style=function]"\n'
 ACROSS = 'case = "power[style=eager]"\nbaseline = "1.14"\ncandidate = "2.0"\n'
 
@@ -52,6 +55,19 @@ def test_half_of_a_published_effect_has_to_be_seen(read):
     assert margin('expected = "same"\nwithin = 1.25') == pytest.approx(0.25)
 
 
+def test_words_are_read_by_one_rule_and_never_count_as_published(read):
+    [expectation] = read(f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nread_as = 10.0').expectations
+    assert (expectation.published, expectation.read_as) == (None, 10.0)
+    assert 1 + expectation.pair.margin == pytest.approx(math.sqrt(10))
+    assert all(ratio > 1 for ratio in claims.READ_AS.values())
+    assert all(words == words.lower() for words in claims.READ_AS)
+
+
+def test_what_a_source_speaks_of_is_apart_from_where_it_is_tested(read):
+    found = read(f'{HEAD}[[holds]]\nversion = "2.13"\ncase = "power[style=eager]"\n')
+    assert (found.said_of, found.devices) == (("a GTX 1070",), ("cpu", "gpu"))
+
+
 def test_a_case_may_check_itself(read):
     found = read(f'{HEAD}[[holds]]\nversion = "2.13"\ncase = "power[style=eager]"\n')
     assert found.arms == (("power[style=eager]", "2.13.0"),)
@@ -89,6 +105,25 @@ BAD = {
         "cannot be said of peak_rss",
     ),
     "the same by a figure": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "same"\npublished = 2.0', "no published ratio"),
+    "the same by words": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "same"\nread_as = 10.0', "no published ratio"),
+    "a figure and words": (
+        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\npublished = 10.0\nread_as = 10.0',
+        "`published` or `read_as`, not both",
+    ),
+    "a reading against the rule": (
+        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nread_as = 5.0',
+        "the statement has no words that are read so",
+    ),
+    "a reading of words that are not there": (
+        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nread_as = 2.0',
+        "the statement has no words that are read so",
+    ),
+    "a reading below one": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nread_as = 0.5', "contrasts.0.read_as"),
+    "an unknown key of a contrast": (
+        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nread = 10.0',
+        "contrasts.0.read: Extra inputs",
+    ),
+    "said of an empty text": (HEAD.replace('"a GTX 1070"', '""'), "said_of.0: String should have at least 1"),
     "slower within": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nwithin = 1.2', "goes with expected = 'same'"),
     "an unknown version": (f'{HEAD}[[holds]]\nversion = "2.99"\ncase = "power[style=eager]"', "unknown version '2.99'"),
     "a case left open": (f'{HEAD}[[holds]]\nversion = "2.0"\ncase = "power"', "names 2 cases"),

@@ -44,10 +44,19 @@ def test_the_object_has_what_the_schema_promises():
     assert promised <= first.keys()
     assert (first["claim"], first["ratio"], first["versions"]) == ("eager-training", 4.2, [OLD, NEW])
     assert first["expected"] == "slower, at least 2.50x (published 6.25x)"
+    assert (first["published"], first["read_as"]) == (6.25, None)
+    assert first["said_of"] == ["a GTX 1070, Windows 10", "CPU of Colab"]
     assert first["reason"] is None
     assert found["claims"][1]["checks"][1]["metric"] == "traces"
+    assert found["claims"][1]["said_of"] == []
     assert "stayed as it was" in found["claims"][2]["reason"]
     assert found["claims"][3]["ratio"] is None
+
+
+def test_a_reading_of_words_is_never_shown_as_published():
+    read = json.loads(claims.as_json(scene()))["claims"][1]["checks"][1]
+    assert (read["published"], read["read_as"]) == (None, 10.0)
+    assert read["expected"] == "more, at least 3.16x (read as 10x)"
 
 
 def test_a_run_without_claims_has_no_such_table():
@@ -60,5 +69,6 @@ def test_every_builtin_claim_can_be_listed(capsys: pytest.CaptureFixture[str]):
 
     print_listing(find_listing("claims"), "json")
     listed = json.loads(capsys.readouterr().out)
+    assert all(one["said_of"] and one["devices"] for one in listed)
     files = Path(claims.__file__).parents[2].glob("workloads/claims/*.toml")
     assert {one["claim"] for one in listed} == {path.stem for path in files}
