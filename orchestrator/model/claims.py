@@ -15,8 +15,8 @@ class Expectation:
     """One statement of a claim: the result that it expects of a pair.
 
     `published` is the ratio that the source gives for this workload, as slower or faster. `read_as` is what words
-    of the source such as "orders of magnitude" are read as. At most one of them is set. The pair's margin says how much of it
-    must be observed.
+    of the source such as "orders of magnitude" are read as. At most one of them is set. The pair's margin says how
+    much of it must be observed.
     """
 
     __pydantic_config__ = STRICT

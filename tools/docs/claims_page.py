@@ -26,7 +26,8 @@ has to be seen (its square root), because machines differ: of a published 10x, 3
 {readings}. Half of that has to be seen as well, but it is printed as
 `read as 10x`, because nobody published it. If the source gives only a direction, more than 5 % has to be seen. `same`
 means within 5 %, and `within 1.25x` where the source says `about`. A ratio is seen when its interval leaves
-out 1 and its estimate is at least so large; two arms are the same when the interval lies inside, and not the same when all of it lies outside.
+out 1 and its estimate is at least so large; two arms are the same when the interval lies inside, and not the same when
+all of it lies outside.
 Looks, intervals and rounds are as in every run. `--suite seed` measures for at most 19 minutes unless `--budget` says
 otherwise.
 

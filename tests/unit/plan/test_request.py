@@ -119,7 +119,7 @@ def test_what_needs_a_gpu_is_kept_and_not_measured():
     plan = planned("predict-after-compile", "xla-on-gpu")
     assert [claim.name for claim in plan.claims] == ["predict-after-compile", "xla-on-gpu"]
     assert {case.workload for case in plan.cases} == {"predict"}
-    with pytest.raises(NothingSelected, match="said of this device"):
+    with pytest.raises(NothingSelected, match="tested on this device"):
         planned("xla-on-gpu")
     assert {case.workload for case in planned("xla-on-gpu", gpu=True).cases} == {"forward"}
 
