@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import run_command
 
 CLAIMS = ("predict-after-compile", "predict-after-compile-1-14", "predict-compiled-retraces", "non-strict-execution",
-          "python-scalars-retrace", "xla-on-gpu")  # fmt: skip
+          "python-scalars-retrace", "graph-for-small-ops", "xla-on-gpu")  # fmt: skip
 Answer = dict[str, Any]
 
 
@@ -38,7 +38,6 @@ def test_predict_after_compile_is_reproduced(found: Answer) -> None:
     claim = found["predict-after-compile"]
     assert claim["verdict"] == "reproduced"
     assert claim["ci_low"] > 1
-    assert claim["ratio"] > 10**0.5
     assert claim["versions"] == ["2.0.0"]
 
 
@@ -67,14 +66,14 @@ def test_only_the_arms_that_claims_name_are_measured(tfcompare: str, run: Path) 
     arms = {(arm["workload"], arm["version"]) for arm in json.loads(done.stdout)["arms"]}
     assert arms == {
         ("predict", "1.14.0"), ("predict", "2.0.0"), ("semantics", "2.0.0"), ("semantics", "2.13.0"),
-        ("tracing", "2.13.0"),
+        ("semantics", "2.17.1"), ("tracing", "2.0.0"), ("tracing", "2.13.0"), ("tracing", "2.17.1"), ("power", "2.17.1"),
     }  # fmt: skip
 
 
 def test_the_table_says_what_was_expected(tfcompare: str, run: Path) -> None:
     shown = run_command(tfcompare, "report", run).stdout
     assert "predict becomes slower after compile in TensorFlow 2.0" in shown
-    assert "published 10x" in shown
+    assert "published 5.16x" in shown
     assert "1 needs a GPU" in shown
 
 
