@@ -70,7 +70,7 @@ class ClaimTable(_ClaimTable):
     source: str
     suite: Literal["seed", "reported"]
     statement: str
-    said_of: tuple[ShortText, ...] = ()
+    said_of: tuple[ShortText, ...] = Field(min_length=1)
     devices: tuple[Literal["cpu", "gpu"], ...] = Field(min_length=1)
     withdrawn: bool = False
     contrasts: tuple[ContrastTable, ...] = ()

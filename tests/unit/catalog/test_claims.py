@@ -128,6 +128,11 @@ BAD = {
     "an unknown version": (f'{HEAD}[[holds]]\nversion = "2.99"\ncase = "power[style=eager]"', "unknown version '2.99'"),
     "a case left open": (f'{HEAD}[[holds]]\nversion = "2.0"\ncase = "power"', "names 2 cases"),
     "an unknown workload": (f'{HEAD}[[holds]]\nversion = "2.0"\ncase = "powr[style=eager]"', "powr"),
+    "nothing that it is said of": (HEAD.replace('said_of = ["a GTX 1070"]\n', ""), "said_of: Field required"),
+    "an empty list of what it is said of": (
+        HEAD.replace('["a GTX 1070"]', "[]"),
+        "said_of: Tuple should have at least 1 item",
+    ),
     "no device": (HEAD.replace('["cpu", "gpu"]', "[]"), "devices: Tuple should have at least 1 item"),
 }
 
@@ -150,6 +155,8 @@ def test_every_claim_that_comes_with_tfcompare_can_be_read():
         assert claim.title
         assert not claim.title.endswith(".")
         assert claim.statement.endswith(".")
+        assert claim.said_of
+        assert claim.source.endswith(")"), "a source names its passage, or the comment and its date"
 
 
 def test_claims_are_chosen_by_name_and_suite():
