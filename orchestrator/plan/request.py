@@ -179,7 +179,9 @@ def _of_suite(options: RunOptions, workloads: dict[str, Workload], fewest: int) 
 def _of_claims(options: RunOptions) -> Selection:
     claims = [claim for claim in options.claims if options.environments.device in claim.devices]
     if not claims:
-        raise NothingSelected("none of these claims can be tested on this device; `tfcompare list claims` shows which can")
+        raise NothingSelected(
+            "none of these claims can be tested on this device; `tfcompare list claims` shows which can"
+        )
     named = {version for claim in claims for version in claim.versions}
     versions = tuple(version for version in catalog.all_versions() if Target(version.number) in named)
     pairs = dict.fromkeys(expectation.pair for claim in claims for expectation in claim.expectations)

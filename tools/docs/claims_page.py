@@ -53,7 +53,7 @@ ratio that the source gives for this workload. `read_as` is for words; the state
 def claims_page() -> str:
     all_claims = claims.all_claims(workloads.all_workloads())
     example = (claims.CLAIMS / "graph-for-small-ops.toml").read_text()
-    readings = ", ".join(f"\"{words}\" as {ratio:g}x" for words, ratio in claims.READ_AS.items())
+    readings = ", ".join(f'"{words}" as {ratio:g}x' for words, ratio in claims.READ_AS.items())
     head = CLAIMS_HEAD.replace("{example}", example).replace("{readings}", readings)
     parts = [head.replace("# Claims\n", f"# Claims\n{WRITTEN}\n", 1)]
     titles = {"seed": "The claims of the first studies", "reported": "The claims of single reports"}
