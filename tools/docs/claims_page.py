@@ -22,12 +22,14 @@ the studies that this tool began with; `--list` shows them.
 
 How much of an effect has to be seen follows from one rule and is not set claim by claim, so that none can be tuned
 until it passes. If the source gives a ratio for this workload (`published`), at least half of it on the log scale
-has to be seen (its square root), because machines differ: of a published 10x, 3.16x. Words are read by one rule:
-{readings}. Half of that has to be seen as well, but it is printed as
-`read as 10x`, because nobody published it. If the source gives only a direction, more than 5 % has to be seen. `same`
-means within 5 %, and `within 1.25x` where the source says `about`. A ratio is seen when its interval leaves
-out 1 and its estimate is at least so large; two arms are the same when the interval lies inside, and not the same when
-all of it lies outside.
+has to be seen (its square root), because machines differ: of a published 10x, 3.16x. If the source gives only a
+direction, more than 5 % has to be seen. `same` means within 5 %, and `within 1.25x` where the source says `about`. A
+ratio is seen when its interval leaves out 1 and its estimate is at least so large; two arms are the same when the
+interval lies inside, and not the same when all of it lies outside.
+
+Words for how much are read by one rule: {readings}.
+Half of that on the log scale has to be seen as well. It is printed as `read as 10x`, because nobody published it.
+
 Looks, intervals and rounds are as in every run. `--suite seed` measures for at most 19 minutes unless `--budget` says
 otherwise.
 
