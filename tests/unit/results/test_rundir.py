@@ -152,6 +152,19 @@ def test_pairs_come_back_as_they_were_written_also_those_of_claims_about_another
     assert run_directory(tmp_path / "run", asked).read_plan() == asked
 
 
+def test_a_claim_of_an_earlier_release_has_no_words_and_names_no_devices_of_its_source(tmp_path: Path):
+    asked = plan([EAGER, FUNCTION], claims=claims())
+    run = run_directory(tmp_path / "run", asked)
+    path = run.path / "plan.json"
+    written = json.loads(path.read_text())
+    for one in written["claims"]:
+        assert one.pop("said_of") == []
+        for expectation in one["expectations"]:
+            assert expectation.pop("read_as") is None
+    path.write_text(json.dumps(written))
+    assert run.read_plan() == asked
+
+
 def test_a_file_names_the_cases_of_a_pair_by_label(tmp_path: Path):
     pairs = (version_pair(EAGER), replace(case_pair(EAGER, FUNCTION), metric="traces", margin=0.25))
     run = run_directory(tmp_path / "run", plan([EAGER, FUNCTION], pairs=pairs))
