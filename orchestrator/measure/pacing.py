@@ -9,9 +9,9 @@ from orchestrator.stats.looks import FEWEST_ROUNDS
 
 # Share of the rounds of a case until then: a machine that is never quiet must be measured as it is.
 MOST_REDONE = 0.2
-# By how much replicates of a worker vary, as a multiple of what workers vary by, squared. Measured were 10 to 100 and
-# more (docs/benchmarks.md); a small figure keeps rounds short, and there are seldom too many of them.
-REPLICATES_VARY, MOST_VISITS = 2.0, 6
+# The variance of replicates of one worker, as a multiple of the variance of workers. `bench/workers` measured from 10
+# to more than 100; a small figure keeps rounds short, of which a budget holds few.
+REPLICATES_VARY, MOST_VISITS = 8.0, 8
 
 
 @dataclass(frozen=True)
