@@ -75,8 +75,7 @@ class Settling:
 def test_a_pilot_of_an_arm_that_needs_a_warm_up_does_not_count(tmp_path: Path):
     played = play(tmp_path, plan([A], looks=(2,)), Stage({("a", NEW): Part(Settling())}))
     found = efforts(played)
-    assert found["a", NEW].warmup == 2
-    assert found["a", OLD].warmup == 0
+    assert found["a", NEW].warmup == found["a", OLD].warmup == 2, "both, or the one that needs none would seem slower"
     assert counting(played) == {False}
     assert {arm.rounds for arm in played.comparison.arms} == {2}
 
