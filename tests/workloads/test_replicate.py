@@ -43,7 +43,7 @@ def test_where_it_is_forbidden_a_burst_goes_on(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_on_this_machine_the_thread_moves_and_keeps_its_cores():
-    """In a thread of its own, since affinity belongs to a thread. The kernel may move it on at once, but seldom does."""
+    """Ask in a new thread, whose affinity nothing else has set. The kernel seldom moves it before we look."""
     there: list[bool] = []
     kept: set[frozenset[int]] = set()
 
