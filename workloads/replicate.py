@@ -31,10 +31,10 @@ def load(name, folders):
 
 
 def take_core(number):
-    """Puts this thread on the core whose turn it is, and lets it go from there wherever it likes.
+    """Moves this thread to the core whose turn it is, and does not keep it there.
 
-    What else runs on a shared machine slows one core for a second and leaves the other alone. Left to themselves, one
-    arm stays on the first and another on the second; so those bursts of all arms that follow each other share a core.
+    On a shared machine, others can slow one core for a second and spare the next. The scheduler would leave each arm on
+    a core of its own for that long. Here the bursts of all arms that follow each other share a core.
     """
     try:
         cores = sorted(os.sched_getaffinity(0))

@@ -8,7 +8,7 @@ from orchestrator.terminal.durations import format_minutes
 # Building, warming up and calls of a replicate; measured on two cores with the quick suite. A separate process or
 # container imports TensorFlow first.
 REPLICATE_S, ISOLATED_S = 0.8, 3.0
-# Of a version's worker, in each round: three of them took 2.5 to 3 s on two cores.
+# A version's worker starts in each round; three together took 2.5 to 3 s on two cores.
 START_S = 1.0
 # A worker that has imported TensorFlow, and what its replicate adds: 0.22 to 0.36 and 0.1 to 0.2 were seen.
 RESIDENT_GB = 0.5

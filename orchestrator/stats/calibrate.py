@@ -86,7 +86,7 @@ def align(efforts: Mapping[Key, Effort], call_s: Mapping[Key, float]) -> dict[Ke
     """Let arms that are compared with each other do the same, however their pilots happened to scatter.
 
     Each warms up as long, and makes as many bursts, as the one that needs most. A slow arm, each burst of which is one
-    call, keeps its own effort: what it is compared with is as slow, or differs by far more than this matters.
+    call, keeps its own effort: the arms beside it are as slow, or so much quicker that a few percent do not matter.
     """
     quick = [key for key in sorted(efforts, key=lambda key: call_s[key]) if call_s[key] < SLOW_CALL_S]
     warmup = max((efforts[key].warmup for key in quick), default=0)
@@ -94,7 +94,7 @@ def align(efforts: Mapping[Key, Effort], call_s: Mapping[Key, float]) -> dict[Ke
     aligned = dict(efforts)
     calls, before_s = 0, 0.0
     for key in quick:
-        # From the quickest on, which makes most calls.
+        # The quickest arm comes first and makes the most calls.
         calls = max(calls, efforts[key].calls) if call_s[key] <= before_s * ABOUT_AS_LONG else efforts[key].calls
         aligned[key] = Effort(warmup, bursts, calls)
         before_s = call_s[key]
