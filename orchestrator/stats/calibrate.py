@@ -124,7 +124,7 @@ def _worth(pilot: Pilot, calls: int) -> float:
 
 
 def _scatter_of_bursts(pilot: Pilot) -> float:
-    return scatter([float(np.median(burst)) for burst in pilot.bursts_ns if burst])
+    return scatter([float(np.mean(burst)) for burst in pilot.bursts_ns if burst])
 
 
 def _burst_s(call_s: float, calls: int) -> float:
