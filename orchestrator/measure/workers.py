@@ -149,7 +149,8 @@ class Workers:
                 results=started.results,
                 timeout_s=START_TIMEOUT_S,
             )
-            if self._plan.device == "gpu" and not slot.started:
+            # A card can be lost between two rounds. A worker of one replicate is checked once, because that takes long.
+            if self._plan.device == "gpu" and not (slot.started and slot.isolated):
                 self._require_gpu(client)
         except (WorkerDied, EnvironmentFailed) as error:
             if client:
