@@ -185,7 +185,7 @@ def record(runs: Iterable[Recorded]) -> None:
         label, of_arms = run.plan.cases[0].label, samples(run.plan, run.replicates)
         arms = [of_arms[label, Target(name), "steady"] for name, slowdown in SLOWDOWNS.items() if slowdown == 0]
         whole = sorted(set.intersection(*(set(rounds) for rounds in arms)))
-        # Ratios to the first arm are what verdicts are made of: their bursts were compared turn by turn.
+        # Verdicts rest on ratios that are taken turn by turn, so each arm is recorded by its ratio to the first.
         levels = [[arms[0][number].level + (arm[number] - arms[0][number]) for number in whole] for arm in arms]
         rows.append(
             {

@@ -33,8 +33,9 @@ def load(name, folders):
 def take_core(number):
     """Moves this thread to the core whose turn it is, and does not keep it there.
 
-    On a shared machine, others can slow one core for a second and spare the next. The scheduler would leave each arm on
-    a core of its own for that long. Here the bursts of all arms that follow each other share a core.
+    On a shared machine, other programs can slow one core for a second and spare the next. The scheduler tends to keep
+    each process on one core, so one arm would be slowed and another would not. Bursts of the same turn run on the same
+    core instead.
     """
     try:
         cores = sorted(os.sched_getaffinity(0))

@@ -149,7 +149,8 @@ class Workers:
                 results=started.results,
                 timeout_s=START_TIMEOUT_S,
             )
-            # A card can be lost between two rounds. A worker of one replicate is checked once, because that takes long.
+            # A card can be lost between two rounds. Where each replicate has its own worker, checking all of them would
+            # take too long.
             if self._plan.device == "gpu" and not (slot.started and slot.isolated):
                 self._require_gpu(client)
         except (WorkerDied, EnvironmentFailed) as error:

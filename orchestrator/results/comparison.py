@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, median
+from statistics import median
 
 import pyarrow as pa
 
@@ -143,7 +143,7 @@ def _compare(
 ) -> tuple[Contrast, ...]:
     of_arms = _samples(plan, by_arm)
     beside = Beside(
-        rises={key: _mean_rises(of_arm) for key, of_arm in by_arm.items()},
+        rises={key: _by_round(of_arm, lambda replicate: (replicate.rise,)) for key, of_arm in by_arm.items()},
         cpu={key: _by_round(of_arm, lambda replicate: replicate.cpu_bursts) for key, of_arm in by_arm.items()},
     )
     contrasts = compare(plan, of_arms, arms, endings.schedule(plan.looks), beside, flip=flip)
@@ -193,13 +193,6 @@ def _by_round(replicates: Iterable[Replicate], logs: Callable[[Replicate], Logs]
     for replicate in sorted(replicates, key=lambda each: each.number):
         visits[replicate.round].append(logs(replicate))
     return {number: RoundTimes(tuple(of_round)) for number, of_round in visits.items()}
-
-
-def _mean_rises(replicates: Iterable[Replicate]) -> dict[int, float]:
-    rises: dict[int, list[float]] = defaultdict(list)
-    for replicate in replicates:
-        rises[replicate.round].append(replicate.rise)
-    return {number: fmean(of_round) for number, of_round in rises.items()}
 
 
 def _mark_exploratory(contrast: Contrast, samples: Samples, first: int | None) -> Contrast:

@@ -173,8 +173,8 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
         "first_ns": rows.single("first")[groups],
         "second_ns": rows.single("second")[groups],
         "calls_ns": np.add.reduceat(called, rows.starts)[groups],
-        "steady_ns": _typical(wall)[groups],
-        "cpu_ns": _typical(cpu)[groups],
+        "steady_ns": _typical_ns(wall)[groups],
+        "cpu_ns": _typical_ns(cpu)[groups],
         "rise": np.array([_rise(of_one) for of_one in wall])[groups],
         "bursts": [wall[group] for group in groups],
         "cpu_bursts": [cpu[group] for group in groups],
@@ -272,8 +272,8 @@ def _bursts(rows: Rows) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]
     return [tuple(wall[begin:end]) for begin, end in spans], [tuple(cpu[begin:end]) for begin, end in spans]
 
 
-def _typical(bursts: Iterable[Sequence[float]]) -> Any:
-    """Return the typical time of each replicate, without the digits that logs do not keep."""
+def _typical_ns(bursts: Iterable[Sequence[float]]) -> Any:
+    """Return the typical time of each replicate, rounded because logs do not keep the last digits."""
     return np.round(np.exp([middle_mean(of_one) for of_one in bursts]), 3)
 
 

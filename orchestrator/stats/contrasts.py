@@ -33,7 +33,7 @@ class Beside:
     `rises` says how the later half of its bursts differs from the earlier half, `cpu` holds the logs of its CPU times.
     """
 
-    rises: Mapping[ArmKey, Mapping[int, float]] = field(default_factory=dict)
+    rises: Mapping[ArmKey, Mapping[int, Sample]] = field(default_factory=dict)
     cpu: Mapping[ArmKey, Mapping[int, Sample]] = field(default_factory=dict)
 
 

@@ -107,7 +107,7 @@ def freedom_of(rounds: int) -> int:
 
 
 class Sample(Protocol):
-    """What was measured of an arm in one round: a log, or several logs that have turns."""
+    """One arm's measurement in one round: the log of a figure, or the logs of its bursts in order."""
 
     def __sub__(self, other: Any, /) -> float: ...
 

@@ -1,8 +1,8 @@
-"""The times of an arm in one round, and how those of two arms are compared: turn by turn.
+"""The times of an arm in one round, and the ratio of two arms, which is taken turn by turn.
 
-A machine is slower in some moments than in others. The bursts of two arms that take turns share their moments, so each
-burst is compared with the one of the same turn. What is left has outliers, and few bursts: the mean of the middle half
-is moved by neither, and wastes less than a median does of times that gather around two speeds.
+A machine is slower at some moments than at others. Bursts of the same turn run at nearly the same moment, so each burst
+is compared with the other arm's burst of that turn. Of the ratios, the mean of the middle half is kept: outliers do not
+move it, and where times gather around two speeds it scatters less than a median.
 """
 
 from collections.abc import Sequence
@@ -29,13 +29,13 @@ def _weights(count: int) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class RoundTimes:
-    """The logs of an arm's bursts in one round, by visit; what is measured once a visit is a visit of one burst."""
+    """The logs of an arm's bursts in one round, by visit; a figure without bursts counts as one burst."""
 
     visits: tuple[tuple[float, ...], ...]
 
     @property
     def level(self) -> float:
-        """The log of the arm's time. The visits of a round share a worker, and count once."""
+        """The log of the arm's time. The visits of a round share a worker, so their mean counts as one figure."""
         return fmean(map(middle_mean, self.visits))
 
     def __sub__(self, other: "RoundTimes") -> float:
@@ -46,7 +46,7 @@ class RoundTimes:
 
 
 def _difference(one: tuple[float, ...], other: tuple[float, ...]) -> float:
-    """Return the difference of two arms in a visit; if they took a different number of turns, that of their levels."""
+    """Compare two arms of a visit turn by turn, or as a whole if they took different numbers of turns."""
     if len(one) != len(other):
         return middle_mean(one) - middle_mean(other)
     return middle_mean([mine - theirs for mine, theirs in zip(one, other, strict=True)])
