@@ -182,18 +182,16 @@ def record(runs: Iterable[Recorded]) -> None:
     for run in runs:
         if run.plan.looks == LOOKS:
             continue
-        label, log_times = run.plan.cases[0].label, samples(run.plan, run.replicates)
-        by_arm = {
-            name: {number: round(log_time, 5) for number, log_time in log_times[label, Target(name), "steady"].items()}
-            for name, slowdown in SLOWDOWNS.items()
-            if slowdown == 0
-        }
-        whole = sorted(set.intersection(*(set(rounds) for rounds in by_arm.values())))
+        label, of_arms = run.plan.cases[0].label, samples(run.plan, run.replicates)
+        arms = [of_arms[label, Target(name), "steady"] for name, slowdown in SLOWDOWNS.items() if slowdown == 0]
+        whole = sorted(set.intersection(*(set(rounds) for rounds in arms)))
+        # Verdicts rest on ratios that are taken turn by turn, so each arm is recorded by its ratio to the first.
+        levels = [[arms[0][number].level + (arm[number] - arms[0][number]) for number in whole] for arm in arms]
         rows.append(
             {
                 "condition": run.condition,
-                "case": run.plan.cases[0].label,
-                "arms": [[rounds[number] for number in whole] for rounds in by_arm.values()],
+                "case": label,
+                "arms": [[round(level, 5) for level in of_arm] for of_arm in levels],
             }
         )
     RECORDED.write_text(json.dumps(rows, indent=None, separators=(",", ":")) + "\n")

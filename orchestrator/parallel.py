@@ -8,7 +8,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def side_by_side(function: Callable[[Item], Result], items: Sequence[Item], at_once: int | None = None) -> list[Result]:
+def run_parallel(function: Callable[[Item], Result], items: Sequence[Item], at_once: int | None = None) -> list[Result]:
     """Apply `function` to every item side by side, and return the results in the order of the items.
 
     The first exception is raised once all work that had begun has ended. With `at_once`, at most that many items are

@@ -14,6 +14,8 @@ MESSAGE_LIMIT = 500
 LEAD_IN_S, LONG_NS = 0.005, 10 ** 9
 # Of calls so short that a burst of so many takes no time to speak of.
 MOST_IN_BURST = 50
+# On a larger machine another core may be on another socket, far from the memory of the replicate.
+MOST_CORES = 8
 
 
 def load(name, folders):
@@ -26,6 +28,23 @@ def load(name, folders):
             spec.loader.exec_module(module)
             return module
     raise LookupError("no file {}.py in {}".format(name, ", ".join(folders)))
+
+
+def take_core(number):
+    """Moves this thread to the core whose turn it is, and does not keep it there.
+
+    On a shared machine, other programs can slow one core for a second and spare the next. The scheduler tends to keep
+    each process on one core, so one arm would be slowed and another would not. Bursts of the same turn run on the same
+    core instead.
+    """
+    try:
+        cores = sorted(os.sched_getaffinity(0))
+        if 1 < len(cores) <= MOST_CORES:
+            os.sched_setaffinity(0, {cores[number % len(cores)]})
+            os.sched_setaffinity(0, cores)
+    except (AttributeError, OSError):
+        # Another system than Linux, or a sandbox that forbids it.
+        pass
 
 
 class Calls:
@@ -189,6 +208,7 @@ class Replicate:
     def _burst(self, calls, least_s):
         self.bursts += 1
         cpu = _cpu_s()
+        take_core(self.bursts)
         self._lead_in()
         self.usage.start()
         walls = [self._call(self.bursts, "steady")[0] for _ in range(calls)]

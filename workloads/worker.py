@@ -155,11 +155,16 @@ def _run_child(main, orders, answers, prints):
         main(receive, lambda answer: _write_line(answers, answer))
         status = 0
     finally:
+        _leave(status)
+
+
+def _leave(status):
+    """Ends this process at once: to take TensorFlow apart would take half a second, and all that counts is written."""
+    for stream in (sys.stdout, sys.stderr):
         # A workload may have closed them.
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):
-                stream.flush()
-        os._exit(status)
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(status)
 
 
 def _is_answer(answer, kind, number):
@@ -338,11 +343,7 @@ def main():
     os.dup2(2, 1)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     Worker(sys.stdin.buffer, answers).serve()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
-    # To take TensorFlow apart would take half a second in every round, and all that counts is written.
-    os._exit(0)
+    _leave(0)
 
 
 if __name__ == "__main__":

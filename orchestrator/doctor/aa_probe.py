@@ -18,6 +18,7 @@ from orchestrator.machine.host import Meanwhile, read_counters
 from orchestrator.options import check_cpus
 from orchestrator.plan.order import round_order
 from orchestrator.stats.paired import Estimate, estimate
+from orchestrator.stats.round_times import RoundTimes
 
 BODY = Path(__file__).with_name("aa_probe_child.py")
 ARMS = ("A", "A again")
@@ -58,19 +59,20 @@ def measure(seconds: float, cpus: tuple[int, ...] | None) -> Probe:
     check_cpus(cpus, os.sched_getaffinity(0))
     pinned = frozenset(cpus) if cpus else None
     seed = secrets.randbelow(2**31)
-    logs: dict[str, dict[int, float]] = {arm: {} for arm in ARMS}
+    times: dict[str, dict[int, RoundTimes]] = {arm: {} for arm in ARMS}
     number, took = 0, 0.0
     processes, counters, own_s, begun = read_processes(), read_counters(pinned), _own_s(pinned), time.monotonic()
     while number < FEWEST_ROUNDS or time.monotonic() - begun + took <= seconds:
         number += 1
         started = time.monotonic()
-        for arm, log in _round(round_order(ARMS, seed, "probe", number), cpus).items():
-            logs[arm][number] = log
+        for arm, of_round in _round(round_order(ARMS, seed, "probe", number), cpus).items():
+            times[arm][number] = of_round
         took = time.monotonic() - started
     elapsed, counted, spent_s = time.monotonic() - begun, read_counters(pinned), _own_s(pinned) - own_s
-    summary = estimate(*(logs[arm] for arm in ARMS))
+    summary = estimate(*(times[arm] for arm in ARMS))
     assert summary is not None
-    first, second = (math.exp(statistics.median(logs[arm].values())) / 1e6 for arm in ARMS)
+    levels = ([of_round.level for of_round in times[arm].values()] for arm in ARMS)
+    first, second = (math.exp(statistics.median(of_arm)) / 1e6 for of_arm in levels)
     return Probe(
         estimate=summary,
         call_ms=(first, second),
@@ -81,12 +83,9 @@ def measure(seconds: float, cpus: tuple[int, ...] | None) -> Probe:
     )
 
 
-def _round(order: Sequence[str], cpus: tuple[int, ...] | None) -> dict[str, float]:
-    """Return the log of each arm's median call.
-
-    Each arm runs in a fresh process, and their bursts alternate back and forth.
-    """
-    times: dict[str, list[int]] = {arm: [] for arm in order}
+def _round(order: Sequence[str], cpus: tuple[int, ...] | None) -> dict[str, RoundTimes]:
+    """Measure a round: each arm runs in a fresh process, and their bursts alternate back and forth."""
+    bursts: dict[str, list[float]] = {arm: [] for arm in order}
     try:
         with ExitStack() as held:
             processes = {arm: held.enter_context(closing(_start(cpus))) for arm in order}
@@ -95,7 +94,8 @@ def _round(order: Sequence[str], cpus: tuple[int, ...] | None) -> dict[str, floa
             for burst in range(BURSTS):
                 for arm in order if burst % 2 == 0 else order[::-1]:
                     processes[arm].send(f"{CALLS}\n")
-                    times[arm] += map(int, processes[arm].receive(ANSWER_S).split())
+                    walls_ns = map(int, processes[arm].receive(ANSWER_S).split())
+                    bursts[arm].append(math.log(statistics.fmean(walls_ns)))
     except ChannelTimeout as error:
         raise EnvironmentFailed(
             f"a process of the probe gave no answer for {ANSWER_S:.0f} s; "
@@ -106,7 +106,7 @@ def _round(order: Sequence[str], cpus: tuple[int, ...] | None) -> dict[str, floa
             f"a process of the probe died: {error}; "
             "see with `dmesg` whether this machine ran out of memory or of processes, and probe again"
         ) from error
-    return {arm: math.log(statistics.median(walls)) for arm, walls in times.items()}
+    return {arm: RoundTimes((tuple(logs),)) for arm, logs in bursts.items()}
 
 
 def _start(cpus: tuple[int, ...] | None) -> ProcessChannel:

@@ -13,7 +13,7 @@ from orchestrator.errors import EngineUnavailable
 from orchestrator.machine.gpu import Gpu, gpus
 from orchestrator.machine.host import free_gb
 from orchestrator.options import EngineOptions
-from orchestrator.parallel import side_by_side
+from orchestrator.parallel import run_parallel
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def look(versions: Sequence[Version], options: EngineOptions, find_gpus: Callabl
             unavailable = unavailable or error
     asked = [(version, name, engine) for version in versions for name, engine in usable.items()]
     try:
-        ways = side_by_side(lambda request: _way(*request), asked)
+        ways = run_parallel(lambda request: _way(*request), asked)
         stores = [store for engine in usable.values() if (store := engine.storage())]
     finally:
         for engine in usable.values():

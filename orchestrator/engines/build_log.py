@@ -4,11 +4,14 @@ import fcntl
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from orchestrator import files
 from orchestrator.engines.worker.channel import kill_group
+
+# A killed program is gone at once, unless the kernel is still writing for it.
+LEAVE_S = 5.0
 
 
 class BuildLog:
@@ -23,20 +26,16 @@ class BuildLog:
         self._tail: list[str] = []
         self._process: subprocess.Popen[str] | None = None
         self._stopped = False
+        # An interrupt must neither miss a program that is just being started nor let another begin.
+        self._starting = threading.Lock()
         # What builds print and what the index server says come from two threads.
         self._writing = threading.Lock()
 
     def run(self, argv: list[str], env: dict[str, str]) -> int:
         """Run a program, keep every line that it prints, and return its exit code; another thread can `stop` it."""
         self.line("$ " + " ".join(argv))
-        # In a group of its own: pip and venv start programs too, which must not outlive an install that is ended.
-        with subprocess.Popen(
-            argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-        ) as process:
-            self._process = process
+        with self._start(argv, env) as process:
             try:
-                if self._stopped:
-                    kill_group(process.pid)
                 for line in process.stdout or ():
                     self.line(line)
             except BaseException:
@@ -46,11 +45,25 @@ class BuildLog:
                 self._process = None
         return process.returncode
 
+    def _start(self, argv: list[str], env: dict[str, str]) -> "subprocess.Popen[str]":
+        with self._starting:
+            if self._stopped:
+                raise KeyboardInterrupt
+            # In a group of its own: pip and venv start programs too, which must not outlive an install that is ended.
+            self._process = subprocess.Popen(
+                argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+            )
+            return self._process
+
     def stop(self) -> None:
-        """End the running program with everything it started, and any later program immediately."""
-        self._stopped = True
-        if process := self._process:
+        """End the running program with everything it started, and let no other begin."""
+        with self._starting:
+            self._stopped = True
+            process = self._process
+        if process:
             kill_group(process.pid)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(LEAVE_S)
 
     def line(self, text: str) -> None:
         text = text.rstrip()

@@ -8,6 +8,8 @@ from orchestrator.terminal.durations import format_minutes
 # Building, warming up and calls of a replicate; measured on two cores with the quick suite. A separate process or
 # container imports TensorFlow first.
 REPLICATE_S, ISOLATED_S = 0.8, 3.0
+# A version's worker starts in each round; three together took 2.5 to 3 s on two cores.
+START_S = 1.0
 # A worker that has imported TensorFlow, and what its replicate adds: 0.22 to 0.36 and 0.1 to 0.2 were seen.
 RESIDENT_GB = 0.5
 
@@ -27,8 +29,11 @@ def _minutes(planned: PlannedRun) -> str:
     """
     if planned.selection.budget_s:
         return f"at most {format_minutes(planned.selection.budget_s)}"
-    each = REPLICATE_S if planned.isolation == "fork" else ISOLATED_S
-    took = (len(planned.arms()) * (looks + 1) * each for looks in (planned.looks[0], planned.looks[-1]))
+    arms = planned.arms()
+    round_s = len(arms) * ISOLATED_S
+    if planned.isolation == "fork":
+        round_s = len(arms) * REPLICATE_S + len({version for _, version in arms}) * START_S
+    took = ((looks + 1) * round_s for looks in (planned.looks[0], planned.looks[-1]))
     return f"about {' to '.join(dict.fromkeys(map(format_minutes, took)))}"
 
 

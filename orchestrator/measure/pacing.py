@@ -9,14 +9,14 @@ from orchestrator.stats.looks import FEWEST_ROUNDS
 
 # Share of the rounds of a case until then: a machine that is never quiet must be measured as it is.
 MOST_REDONE = 0.2
-# By how much replicates of a worker vary, as a multiple of what workers vary by, squared. Measured were 10 to 100 and
-# more (docs/benchmarks.md); a small figure keeps rounds short, and there are seldom too many of them.
-REPLICATES_VARY, MOST_VISITS = 2.0, 6
+# The variance of replicates of one worker, as a multiple of the variance of workers. `bench/workers` measured from 10
+# to more than 100. A small figure keeps rounds short, and a budget then holds more of them.
+REPLICATES_VARY, MOST_VISITS = 8.0, 8
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Cases that are measured together: the seconds that they take of a round, and the rounds that they have.
+    """Cases that are measured together: how many seconds of a round they take, and how many rounds they have.
 
     They may have been postponed before.
     """
@@ -47,9 +47,9 @@ class Waiting:
 
 
 def visits_per_round(start_s: float, visits_s: float) -> int:
-    """Return how often a round visits its cases, with workers whose start takes this long.
+    """Return how often a round visits its cases if its workers take this long to start.
 
-    This is the number with which the mean of all rounds varies least for the time that they take (Kalibera and Jones).
+    For the time spent, the mean of all rounds then varies least (Kalibera and Jones).
     """
     if visits_s <= 0:
         return 1
@@ -57,7 +57,7 @@ def visits_per_round(start_s: float, visits_s: float) -> int:
 
 
 def choose(waiting: Sequence[Waiting], left_s: float, overtime_s: float = 0.0, start_s: float = 0.0) -> frozenset[int]:
-    """Return which cases get enough rounds in the time that is left, if every round begins with a start of its workers.
+    """Return the cases that get enough rounds in the time that is left, where every round starts new workers.
 
     The others are left for later, the longest first: a few cases with a verdict are worth more than many without.
     Those that were begun may take some overtime.
@@ -74,7 +74,7 @@ def choose(waiting: Sequence[Waiting], left_s: float, overtime_s: float = 0.0, s
 
 
 def fill(waiting: Sequence[Waiting], left_s: float) -> frozenset[int]:
-    """Return the cases to visit where none can get enough rounds: these count once there are more."""
+    """Return the cases to visit if none can get enough rounds; these rounds count when --more adds others."""
     chosen: set[int] = set()
     for index, each in _by_rank(waiting):
         if each.round_s <= left_s:

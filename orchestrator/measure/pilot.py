@@ -37,11 +37,12 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
     Where every arm did in the pilot what it will do in a round, and nothing disturbed it, the pilot is a round.
     """
     visit, progress = visitor.visit(order, PILOT_ROUND), visitor.progress
-    efforts = {
-        arm: calibrate.effort(timed.pilot, patient=arm.case.label in visitor.patient)
+    wanted = {
+        arm: progress.efforts.get(arm.key) or calibrate.effort(timed.pilot, patient=arm.case.label in visitor.patient)
         for arm, timed in visit.timed.items()
-        if arm.key not in progress.efforts
     }
+    aligned = calibrate.align(wanted, {arm: timed.pilot.call_s for arm, timed in visit.timed.items()})
+    efforts = {arm: effort for arm, effort in aligned.items() if arm.key not in progress.efforts}
     alike = all(_is_alike(visit.timed[arm], effort) for arm, effort in efforts.items())
     counts = may_count and alike and not visit.cause
     for arm, effort in efforts.items():

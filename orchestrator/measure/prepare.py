@@ -9,7 +9,7 @@ from orchestrator.catalog.version import Version
 from orchestrator.engines import Engine, Environment
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.parallel import side_by_side
+from orchestrator.parallel import run_parallel
 from orchestrator.terminal.progress import View
 
 # An install takes a core; what more of them at once would take is disk and network.
@@ -61,7 +61,7 @@ def make_ready(
         return ReadyEnvironment(environment, log.used, seconds)
 
     try:
-        return dict(zip(build_logs, side_by_side(make, versions, at_once or usual_at_once()), strict=True))
+        return dict(zip(build_logs, run_parallel(make, versions, at_once or usual_at_once()), strict=True))
     except KeyboardInterrupt:
         for log in build_logs.values():
             log.stop()

@@ -72,12 +72,12 @@ class Visitor:
         timed: dict[Arm, Timed] = {}
         causes = []
         for position, together in enumerate([[arm] for arm in order] if self.plan.exclusive else [order]):
-            of_these, cause = self._side_by_side(together, number, position, efforts)
+            of_these, cause = self._measure_together(together, number, position, efforts)
             timed |= of_these
             causes += [cause] if cause else []
         return Visit(timed, next(iter(causes), ""), time.monotonic() - begun)
 
-    def _side_by_side(
+    def _measure_together(
         self, order: Sequence[Arm], number: int, first: int, efforts: Mapping[ArmKey, Effort] | None
     ) -> tuple[dict[Arm, Timed], str]:
         """Measure these arms with all of them open at once and their bursts alternating.

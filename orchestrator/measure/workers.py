@@ -22,7 +22,7 @@ START_TIMEOUT_S = 180.0
 SLOW_START_TIMEOUT_S = 7200.0
 # A version whose worker dies this often is not measured any further: its machine or its TensorFlow is broken.
 MOST_DEATHS = 3
-# Python takes seeds of its hashes below this.
+# Python accepts seeds of its hashes below this.
 HASH_SEEDS = 2**32
 # The usual few versions all start at once.
 FEWEST_STARTING = 4
@@ -53,7 +53,7 @@ class Workers:
         if isolated is None:
             isolated = () if run.plan.isolation == "fork" else run.environments
         self._round = FIRST_ROUND
-        # What the last start of the resident workers took.
+        # The seconds that the resident workers last took to start.
         self.start_s = 0.0
         parts = run.directory.parts()
         self._slots = {
@@ -149,7 +149,9 @@ class Workers:
                 results=started.results,
                 timeout_s=START_TIMEOUT_S,
             )
-            if self._plan.device == "gpu" and not slot.started:
+            # A card can be lost between two rounds. Where each replicate has its own worker, checking all of them would
+            # take too long.
+            if self._plan.device == "gpu" and not (slot.started and slot.isolated):
                 self._require_gpu(client)
         except (WorkerDied, EnvironmentFailed) as error:
             if client:

@@ -79,7 +79,7 @@ class Target:
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
-        """Let pydantic read and write targets by name. It asks when it reads the first file."""
+        """Let pydantic read and write targets by name; it calls this when it reads the first file."""
         from pydantic_core import core_schema
 
         return core_schema.no_info_after_validator_function(

@@ -26,7 +26,7 @@ def show_verdict(verdict: VerdictName, size: Size | None, ratio: float | None) -
 class Drift:
     """The trend of calls that do not settle.
 
-    `rise` is how the later half of a replicate's calls differs from the earlier half, as a log ratio of medians.
+    `rise` is how the later half of a replicate's bursts differs from the earlier half, as a log ratio.
     """
 
     rise: float

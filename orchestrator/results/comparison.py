@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, median
+from statistics import median
 
 import pyarrow as pa
 
@@ -18,13 +18,22 @@ from orchestrator.results.rundir import RunDir
 from orchestrator.results.warnings import check_control, check_following, check_noise, check_run
 from orchestrator.stats.contrasts import Beside, Samples, compare
 from orchestrator.stats.drift import drift
+from orchestrator.stats.round_times import RoundTimes
 
-METRICS: Mapping[Metric, Callable[[Replicate], float]] = {
-    "steady": lambda replicate: replicate.steady_ns,
-    "first": lambda replicate: replicate.first_ns,
-    "build": lambda replicate: replicate.build_ns,
-    "peak_rss": lambda replicate: replicate.peak_rss_kb or 0,
-    "traces": lambda replicate: replicate.traces or 0,
+Logs = tuple[float, ...]
+
+
+def _log(figure: float | None) -> Logs:
+    return (math.log(max(figure or 0, 1.0)),)
+
+
+# The logs of what a replicate says of each metric.
+METRICS: Mapping[Metric, Callable[[Replicate], Logs]] = {
+    "steady": lambda replicate: replicate.bursts,
+    "first": lambda replicate: _log(replicate.first_ns),
+    "build": lambda replicate: _log(replicate.build_ns),
+    "peak_rss": lambda replicate: _log(replicate.peak_rss_kb),
+    "traces": lambda replicate: _log(replicate.traces),
 }
 
 FIRST_ROUND = 1
@@ -134,8 +143,8 @@ def _compare(
 ) -> tuple[Contrast, ...]:
     of_arms = _samples(plan, by_arm)
     beside = Beside(
-        rises={key: _by_round(of_arm, lambda each: each.rise) for key, of_arm in by_arm.items()},
-        cpu={key: _by_round(of_arm, _log_of(lambda each: each.cpu_ns)) for key, of_arm in by_arm.items()},
+        rises={key: _by_round(of_arm, lambda replicate: (replicate.rise,)) for key, of_arm in by_arm.items()},
+        cpu={key: _by_round(of_arm, lambda replicate: replicate.cpu_bursts) for key, of_arm in by_arm.items()},
     )
     contrasts = compare(plan, of_arms, arms, endings.schedule(plan.looks), beside, flip=flip)
     return tuple(
@@ -175,22 +184,15 @@ def _by_arm(replicates: Iterable[Replicate]) -> dict[ArmKey, list[Replicate]]:
 def _samples(plan: Plan, by_arm: Mapping[ArmKey, Sequence[Replicate]]) -> Samples:
     metrics = {pair.metric for pair in plan.pairs}
     return {
-        (*name, metric): _by_round(of_arm, _log_of(METRICS[metric]))
-        for name, of_arm in by_arm.items()
-        for metric in metrics
+        (*name, metric): _by_round(of_arm, METRICS[metric]) for name, of_arm in by_arm.items() for metric in metrics
     }
 
 
-def _log_of(figure: Callable[[Replicate], float]) -> Callable[[Replicate], float]:
-    return lambda replicate: math.log(max(figure(replicate), 1.0))
-
-
-def _by_round(replicates: Iterable[Replicate], figure: Callable[[Replicate], float]) -> dict[int, float]:
-    """Return the mean of a figure in each round; replicates of one round share a worker, and count once."""
-    figures: dict[int, list[float]] = defaultdict(list)
-    for replicate in replicates:
-        figures[replicate.round].append(figure(replicate))
-    return {number: fmean(of_round) for number, of_round in figures.items()}
+def _by_round(replicates: Iterable[Replicate], logs: Callable[[Replicate], Logs]) -> dict[int, RoundTimes]:
+    visits: dict[int, list[Logs]] = defaultdict(list)
+    for replicate in sorted(replicates, key=lambda each: each.number):
+        visits[replicate.round].append(logs(replicate))
+    return {number: RoundTimes(tuple(of_round)) for number, of_round in visits.items()}
 
 
 def _mark_exploratory(contrast: Contrast, samples: Samples, first: int | None) -> Contrast:

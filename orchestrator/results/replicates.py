@@ -3,6 +3,7 @@
 Whole streams are processed at once, because a run may have millions of rows.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow as pa
 from orchestrator.errors import ContractBroken
 from orchestrator.model import ArmKey, Target
 from orchestrator.results.streams import Stream, as_arrow, as_numpy, check, figures, is_label, labels, read_stream
+from orchestrator.stats.round_times import middle_mean
 
 MOST_NAMED = 3
 
@@ -21,8 +23,9 @@ MOST_NAMED = 3
 class Replicate(NamedTuple):
     """The summary of one replicate.
 
-    The times of calls are per step; `calls_ns` is the time of all calls together. `rise` is how the later half of its
-    steady calls differs from the earlier half, as a log ratio of medians.
+    The times of calls are per step; `calls_ns` is the time of all calls together. `bursts` and `cpu_bursts` are the
+    logs of the mean wall and CPU times of its bursts of steady calls, in order; `steady_ns` and `cpu_ns` are their
+    middle means. `rise` is how the later half of the bursts differs from the earlier half, as a log ratio.
     """
 
     version: Target
@@ -45,6 +48,8 @@ class Replicate(NamedTuple):
     psi_us: int | None
     traces: int | None
     checksum: str | None
+    bursts: tuple[float, ...]
+    cpu_bursts: tuple[float, ...]
 
     @property
     def arm(self) -> ArmKey:
@@ -151,13 +156,12 @@ def admit_rows(read: ReadStream, admit: Admit | None) -> tuple[ReadStream, tuple
 
 
 def summarise(path: Path, table: pa.Table) -> list[Replicate]:
-    """Return one summary per replicate: its build row, its first two calls, and its median steady call per step."""
+    """Return one summary per replicate: its build row, its first two calls, and its bursts of steady calls."""
     if table.num_rows == 0:
         return []
     rows = Rows.of(table)
-    steady = rows.phase("steady")
     _one_of_each(path, rows)
-    medians, cpu_medians, rises = _steady(rows, steady)
+    wall, cpu = _bursts(rows)
     called = np.where(rows.phase("build"), 0, rows.wall_ns)
     # In the order of the build rows, which is that of the stream.
     built = np.flatnonzero(is_label(table, "phase", "build"))
@@ -169,9 +173,11 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
         "first_ns": rows.single("first")[groups],
         "second_ns": rows.single("second")[groups],
         "calls_ns": np.add.reduceat(called, rows.starts)[groups],
-        "steady_ns": medians[groups],
-        "cpu_ns": cpu_medians[groups],
-        "rise": rises[groups],
+        "steady_ns": _typical_ns(wall)[groups],
+        "cpu_ns": _typical_ns(cpu)[groups],
+        "rise": np.array([_rise(of_one) for of_one in wall])[groups],
+        "bursts": [wall[group] for group in groups],
+        "cpu_bursts": [cpu[group] for group in groups],
     }
     values = {name: _values(columns[name] if name in columns else facts[name]) for name in Replicate._fields}
     values["version"] = _targets(path, list(values["version"]))
@@ -197,6 +203,7 @@ class Rows:
     words: list[str | None]
     cases: Any
     rounds: Any
+    bursts: Any
     wall_ns: Any
     step_ns: Any
     step_cpu_ns: Any
@@ -219,6 +226,7 @@ class Rows:
             words=words,
             cases=labels(table, "case")[1][order],
             rounds=figures(table, "round")[order],
+            bursts=figures(table, "burst")[order],
             wall_ns=wall_ns,
             step_ns=wall_ns / steps,
             step_cpu_ns=cpu_ns / steps,
@@ -249,31 +257,36 @@ def _one_of_each(path: Path, rows: Rows) -> None:
             raise ContractBroken(f"{path}: replicate {number} has rows of several {what}; run its version again")
 
 
-def _steady(rows: Rows, steady: Any) -> tuple[Any, Any, Any]:
-    """Return the medians of the steady calls' wall and CPU times and the rise of their wall times, by replicate.
+def _bursts(rows: Rows) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]]]:
+    """Return the logs of the mean wall and CPU times of each burst of steady calls, by replicate."""
+    steady = np.flatnonzero(rows.phase("steady"))
+    group, burst = rows.group[steady], rows.bursts[steady]
+    begins = np.flatnonzero(np.r_[True, (group[1:] != group[:-1]) | (burst[1:] != burst[:-1])])
+    counts = np.diff(np.r_[begins, len(steady)])
+    ends = np.cumsum(np.bincount(group[begins], minlength=len(rows.numbers))).tolist()
+    wall, cpu = (
+        np.log(np.maximum(np.add.reduceat(times[steady], begins) / counts, 1.0)).tolist()
+        for times in (rows.step_ns, rows.step_cpu_ns)
+    )
+    spans = list(itertools.pairwise([0, *ends]))
+    return [tuple(wall[begin:end]) for begin, end in spans], [tuple(cpu[begin:end]) for begin, end in spans]
 
-    The rise is how the later half of the calls differs from the earlier half. All replicates with the same number of
-    calls are processed in one go.
-    """
-    calls, cpu = rows.step_ns[steady], rows.step_cpu_ns[steady]
-    counts = np.bincount(rows.group[steady], minlength=len(rows.numbers))
-    starts = np.cumsum(counts) - counts
-    medians, cpu_medians, rises = (np.zeros(len(counts)) for _ in range(3))
-    for count in np.unique(counts):
-        alike = np.flatnonzero(counts == count)
-        cells = starts[alike][:, None] + np.arange(count)
-        matrix = calls[cells]
-        half = (count + 1) // 2
-        medians[alike] = np.median(matrix, axis=1)
-        cpu_medians[alike] = np.median(cpu[cells], axis=1)
-        if count > 1:
-            earlier, later = (np.median(part, axis=1) for part in (matrix[:, :half], matrix[:, half:]))
-            rises[alike] = np.log(np.maximum(later, 1.0) / np.maximum(earlier, 1.0))
-    return medians, cpu_medians, rises
+
+def _typical_ns(bursts: Iterable[Sequence[float]]) -> Any:
+    """Return the typical time of each replicate, rounded because logs do not keep the last digits."""
+    return np.round(np.exp([middle_mean(of_one) for of_one in bursts]), 3)
+
+
+def _rise(bursts: Sequence[float]) -> float:
+    """Return how the later half of the bursts differs from the earlier half."""
+    half = (len(bursts) + 1) // 2
+    return middle_mean(bursts[half:]) - middle_mean(bursts[:half]) if len(bursts) > 1 else 0.0
 
 
 def _values(column: Any) -> Iterable[Any]:
     """Convert a column to Python values in the fastest way: a run has tens of thousands of replicates."""
+    if isinstance(column, list):
+        return column
     if isinstance(column, np.ndarray):
         return list(column.tolist())
     if column.null_count == len(column):

@@ -2,12 +2,14 @@
 
 An arm's calls stand in many short bursts that are spread over the visit, because a busy neighbour slows all calls of a
 moment alike: what counts is the number of moments. Each arm has its own number of calls in a burst, so that a quick one
-is timed for as long as a slow one. All of this is fixed before the first round.
+is timed for as long as a slow one; in all else arms that are compared with each other do the same, because calls still
+get quicker while a replicate is timed. All of this is fixed before the first round.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,10 +28,15 @@ FEWEST_BURSTS, MOST_BURSTS = 8, 20
 # A call this long fills a burst alone. There are as many bursts as fit into this time, within these limits.
 SLOW_CALL_S, SLOW_BURSTS_S = 0.1, 1.0
 FEWEST_SLOW_BURSTS, MOST_SLOW_BURSTS = 3, 8
+# Calls that take about as long, up to this factor, are equally many in a burst.
+ABOUT_AS_LONG = 1.5
 # The spread of replicates around their arm that bursts are weighed against; a pilot of one replicate cannot tell it.
 BETWEEN = 0.05
 # What a worker does before each burst, untimed: a call, or calls for this time. A call of a second needs none.
 LEAD_IN_S, LONG_CALL_S = 0.005, 1.0
+
+
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,25 @@ def effort(pilot: Pilot, *, patient: bool = False) -> Effort:
     return Effort(warmup, MOST_BURSTS if patient else min(max(bursts, FEWEST_BURSTS), MOST_BURSTS), calls)
 
 
+def align(efforts: Mapping[Key, Effort], call_s: Mapping[Key, float]) -> dict[Key, Effort]:
+    """Let arms that are compared with each other do the same, however their pilots happened to scatter.
+
+    Each warms up as long, and makes as many bursts, as the one that needs most. A slow arm, each burst of which is one
+    call, keeps its own effort: the arms beside it are as slow, or so much quicker that a few percent do not matter.
+    """
+    quick = [key for key in sorted(efforts, key=lambda key: call_s[key]) if call_s[key] < SLOW_CALL_S]
+    warmup = max((efforts[key].warmup for key in quick), default=0)
+    bursts = max((efforts[key].bursts for key in quick), default=0)
+    aligned = dict(efforts)
+    calls, before_s = 0, 0.0
+    for key in quick:
+        # The quickest arm comes first and makes the most calls.
+        calls = max(calls, efforts[key].calls) if call_s[key] <= before_s * ABOUT_AS_LONG else efforts[key].calls
+        aligned[key] = Effort(warmup, bursts, calls)
+        before_s = call_s[key]
+    return aligned
+
+
 def visit_s(pilot: Pilot, effort: Effort) -> float:
     """Estimate what one replicate of an arm takes."""
     return pilot.open_s + effort.warmup * pilot.call_s + effort.bursts * _burst_s(pilot.call_s, effort.calls)
@@ -98,7 +124,7 @@ def _worth(pilot: Pilot, calls: int) -> float:
 
 
 def _scatter_of_bursts(pilot: Pilot) -> float:
-    return scatter([float(np.median(burst)) for burst in pilot.bursts_ns if burst])
+    return scatter([float(np.mean(burst)) for burst in pilot.bursts_ns if burst])
 
 
 def _burst_s(call_s: float, calls: int) -> float:

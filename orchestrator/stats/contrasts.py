@@ -7,14 +7,12 @@ from dataclasses import dataclass, field, replace
 from orchestrator.model import ArmKey, ArmResult, Contrast, Metric, Pair, Plan, Target
 from orchestrator.stats.drift import drift_of_ratio
 from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
-from orchestrator.stats.paired import Estimate, estimate
+from orchestrator.stats.paired import Estimate, Sample, estimate
 from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
 from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge, seed_percent, smallest_shown
 
 # The log of a metric by round, by case label, version and metric.
-Samples = Mapping[tuple[str, Target, Metric], dict[int, float]]
-# A figure of each replicate, by arm and round.
-ByRound = Mapping[ArmKey, dict[int, float]]
+Samples = Mapping[tuple[str, Target, Metric], Mapping[int, Sample]]
 
 # Of the contrasts that are called slower or faster, the share that may be so by chance.
 FALSE_DISCOVERIES = 0.05
@@ -30,13 +28,13 @@ MOST_LOG = 700.0
 
 @dataclass(frozen=True)
 class Beside:
-    """What else is known of each replicate of the plan.
+    """What else is known of each arm and round.
 
-    `rises` says how the later half of its calls differs from the earlier half, `cpu` is the log of its CPU time.
+    `rises` says how the later half of its bursts differs from the earlier half, `cpu` holds the logs of its CPU times.
     """
 
-    rises: ByRound = field(default_factory=dict)
-    cpu: ByRound = field(default_factory=dict)
+    rises: Mapping[ArmKey, Mapping[int, Sample]] = field(default_factory=dict)
+    cpu: Mapping[ArmKey, Mapping[int, Sample]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

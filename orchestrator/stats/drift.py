@@ -2,10 +2,10 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator.model import Drift
-from orchestrator.stats.paired import Estimate, estimate
+from orchestrator.stats.paired import Estimate, Sample, estimate
 
 FEWEST_REPLICATES = 4
 ALPHA = 0.01
@@ -23,7 +23,7 @@ def drift(rises: Sequence[float]) -> Drift | None:
     return _significant(Estimate(tuple(rises))) if len(rises) >= FEWEST_REPLICATES else None
 
 
-def drift_of_ratio(baseline: dict[int, float], candidate: dict[int, float]) -> Drift | None:
+def drift_of_ratio(baseline: Mapping[int, Sample], candidate: Mapping[int, Sample]) -> Drift | None:
     """Return the drift of the ratio of two arms inside their replicates: what both share cancels out."""
     rises = estimate(baseline, candidate)
     return _significant(rises) if rises and rises.rounds >= FEWEST_REPLICATES else None

@@ -1,9 +1,11 @@
 """The ratio of two arms from its rounds: estimate, interval and power, on the log scale."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from statistics import fmean
+from typing import Any, Protocol
 
 from scipy import special
 
@@ -40,7 +42,7 @@ def two_sided_p(t: float, freedom: float) -> float:
 class Estimate:
     """An estimate of the difference between two arms.
 
-    `theta` is the mean over rounds of log(candidate) - log(baseline), without the most extreme rounds where there are
+    `theta` is the mean over rounds of the log of candidate / baseline, without the most extreme rounds where there are
     enough; `exp(theta)` is the ratio of times.
     """
 
@@ -104,8 +106,14 @@ def freedom_of(rounds: int) -> int:
     return rounds - 2 * count_trimmed(rounds) - 1
 
 
-def estimate(baseline: dict[int, float], candidate: dict[int, float]) -> Estimate | None:
-    """Estimate the difference from log times by round; return None if both arms finished fewer than two rounds."""
+class Sample(Protocol):
+    """One arm's measurement in one round: the log of a figure, or the logs of its bursts in order."""
+
+    def __sub__(self, other: Any, /) -> float: ...
+
+
+def estimate(baseline: Mapping[int, Sample], candidate: Mapping[int, Sample]) -> Estimate | None:
+    """Estimate the difference from samples by round; return None if both arms finished fewer than two rounds."""
     common = sorted(baseline.keys() & candidate.keys())
     if len(common) < 2:
         return None

@@ -173,7 +173,7 @@ def test_the_theme_follows_the_reader_and_is_kept_from_page_to_page(
         assert (turned == "rgb(255, 255, 255)") == (theme == "dark")
         assert browser.execute_script(dots) != line
         # The browser writes its storage in the background; a page that opens at once may still read the old choice.
-        WebDriverWait(browser, 10).until(
+        WebDriverWait(browser, 30).until(
             lambda browser: opened(browser, folder, "alarms.html").execute_script(paper) == turned
         )
     finally:

@@ -185,7 +185,7 @@ def rows(
     of: Case | None = None, version: Version = NEW, *, round: int = 1, replicate: int = 1,
     steady: Sequence[int] = (10 * MS,) * 3, steps: int = 1, run: str = RUN, **changes: Any,
 ) -> list[Row]:  # fmt: skip
-    """One replicate's rows, as a worker writes them: `steady` are its calls, `changes` go to every row."""
+    """One replicate's rows, as a worker writes them: `steady` are its bursts of one call, `changes` go to every row."""
     of = of or case()
     walls = [("build", 500 * MS), ("first", 50 * MS), ("second", 20 * MS), ("warmup", 10 * MS)]
     walls += [("steady", wall) for wall in steady]
@@ -198,7 +198,7 @@ def rows(
             "round": round,
             "position": 0,
             "replicate": replicate,
-            "burst": int(phase == "steady"),
+            "burst": ordinal - 3 if phase == "steady" else 0,
             "phase": phase,
             "ordinal": ordinal,
             "wall_ns": wall,

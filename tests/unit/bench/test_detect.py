@@ -19,7 +19,8 @@ PAIR = version_pair(MATMUL, "a", "b")
 
 def replicate(version: str, number: int, steady_ns: float) -> Replicate:
     facts = dict.fromkeys(Replicate._fields, 1) | {"rise": 0.0, "checksum": "abcdef"}
-    own = {"case": MATMUL.label, "round": number, "steady_ns": steady_ns, "cpu_ns": steady_ns}
+    bursts = (math.log(steady_ns),)
+    own = {"case": MATMUL.label, "round": number, "steady_ns": steady_ns, "bursts": bursts, "cpu_bursts": bursts}
     return Replicate(**(facts | own | {"version": target(version)}))
 
 
@@ -62,6 +63,7 @@ def test_only_the_times_of_arms_that_do_not_differ_are_recorded(tmp_path, monkey
     assert run["condition"] == "as found"
     assert run["case"] == MATMUL.label
     assert [len(arm) for arm in run["arms"]] == [WINDOW] * 4
+    assert all(math.log(0.9e7) < level < math.log(1.1e7) for arm in run["arms"] for level in arm)
 
 
 def test_runs_that_verdicts_may_have_ended_are_not_recorded(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from orchestrator import catalog
 from orchestrator.bundled import IMAGES
 from orchestrator.catalog import lock_on_demand, user_data
 from orchestrator.errors import UsageError
-from orchestrator.parallel import side_by_side
+from orchestrator.parallel import run_parallel
 
 KNOWN = {
     "2.22.0.dev20260901": "tf-nightly-cpu",
@@ -122,7 +122,7 @@ def test_a_version_that_two_runs_lock_at_once_stands_in_the_table_once():
 @pytest.mark.usefixtures("own_folder")
 def test_versions_that_are_locked_at_once_are_all_in_the_table():
     numbers = [f"2.99.0.dev209901{day}" for day in range(10, 26)]
-    side_by_side(_keep, numbers)
+    run_parallel(_keep, numbers)
     assert [version.number for version in catalog.all_versions() if ".dev2099" in version.number] == numbers
 
 

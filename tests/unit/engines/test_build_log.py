@@ -2,7 +2,13 @@
 
 import os
 import signal
+import subprocess
+import threading
+import time
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from orchestrator.engines.build_log import BuildLog
 
@@ -34,4 +40,27 @@ def test_a_build_that_is_stopped_ends_with_what_it_started_and_runs_nothing_more
     log = BuildLog(tmp_path / "build.log", watch)
     # The pipe ends with its last holder: were the inner sleep left alone, this would wait for it.
     assert log.run(["sh", "-c", "sleep 600 & echo begun; wait"], dict(os.environ)) == -signal.SIGKILL
-    assert log.run(["sleep", "600"], dict(os.environ)) == -signal.SIGKILL
+    with pytest.raises(KeyboardInterrupt):
+        log.run(["touch", str(tmp_path / "begun")], dict(os.environ))
+    assert not (tmp_path / "begun").exists()
+
+
+def test_a_program_that_is_just_being_started_is_stopped_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Between its fork and the moment its parent knows it, a program would outlive a tool that ends meanwhile."""
+    log = BuildLog(tmp_path / "build.log", lambda line: None)
+    forked, codes = threading.Event(), []
+    popen = subprocess.Popen
+
+    def start_slowly(*arguments: Any, **options: Any) -> Any:
+        process = popen(*arguments, **options)
+        forked.set()
+        time.sleep(0.2)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", start_slowly)
+    running = threading.Thread(target=lambda: codes.append(log.run(["sleep", "600"], dict(os.environ))))
+    running.start()
+    forked.wait()
+    log.stop()
+    running.join(10)
+    assert codes == [-signal.SIGKILL]

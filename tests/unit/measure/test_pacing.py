@@ -60,7 +60,7 @@ def test_every_round_begins_with_a_start_of_its_workers():
 
 
 @pytest.mark.parametrize(
-    ("start_s", "visits_s", "visits"), [(0.0, 1.0, 1), (4.0, 12.0, 1), (4.0, 2.0, 2), (5.0, 1.2, 3), (9.0, 0.01, 6)]
+    ("start_s", "visits_s", "visits"), [(0.0, 1.0, 1), (2.5, 18.0, 1), (2.5, 5.0, 2), (2.5, 1.2, 4), (9.0, 0.01, 8)]
 )
 def test_a_round_visits_its_cases_more_often_the_longer_its_workers_take_to_start(
     start_s: float, visits_s: float, visits: int

@@ -97,7 +97,7 @@ def test_an_engine_that_is_gone_is_gone_for_all(tmp_path: Path):
 def test_an_interrupt_ends_what_is_being_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     stopped: list[str] = []
     monkeypatch.setattr(BuildLog, "stop", lambda self: stopped.append(self.path.name))
-    monkeypatch.setattr(prepare, "side_by_side", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(prepare, "run_parallel", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         make_ready(THREE, Engine(), tmp_path, Quiet())
     assert stopped == ["build-1.14.0.log", "build-2.0.0.log", "build-2.13.0.log"]

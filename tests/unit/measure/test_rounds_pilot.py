@@ -58,7 +58,7 @@ def test_a_pilot_with_another_effort_takes_no_part_in_any_verdict(tmp_path: Path
     assert counting(played) == {False}
     assert stage.opened("a", NEW) == [0, 1, 2, 3, 4, 5, 6]
     (contrast,) = played.comparison.contrasts
-    assert (contrast.verdict, contrast.rounds, contrast.ratio) == ("same", 6, 1.0)
+    assert (contrast.verdict, contrast.rounds, contrast.ratio) == ("same", 6, pytest.approx(1.0))
 
 
 class Settling:
@@ -75,8 +75,7 @@ class Settling:
 def test_a_pilot_of_an_arm_that_needs_a_warm_up_does_not_count(tmp_path: Path):
     played = play(tmp_path, plan([A], looks=(2,)), Stage({("a", NEW): Part(Settling())}))
     found = efforts(played)
-    assert found["a", NEW].warmup == 2
-    assert found["a", OLD].warmup == 0
+    assert found["a", NEW].warmup == found["a", OLD].warmup == 2, "both, or the one that needs none would seem slower"
     assert counting(played) == {False}
     assert {arm.rounds for arm in played.comparison.arms} == {2}
 

@@ -76,6 +76,16 @@ def test_a_worker_that_sees_another_gpu_ends_the_run_before_it_begins(tmp_path: 
     assert stage.doors == [("in", OLD), ("out", OLD)]
 
 
+def test_a_card_that_is_lost_between_two_rounds_ends_the_run(tmp_path: Path):
+    stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
+    made = workers(tmp_path, stage, Fitting(gpus=(T4,)), OLD, NEW)
+    made.start_all()
+    stage.gpus.clear()
+    with pytest.raises(EngineUnavailable, match=r"sees no GPU inside its container"):
+        made.renew({OLD, NEW}, 2)
+    made.kill()
+
+
 def test_workers_that_see_what_was_asked_for_are_ready(tmp_path: Path):
     stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
     made = workers(tmp_path, stage, Fitting(gpus=(T4,)), OLD, NEW)

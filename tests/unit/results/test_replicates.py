@@ -17,7 +17,7 @@ def load(*paths: Path) -> Loaded:
 
 
 def test_a_stream_becomes_one_summary_a_replicate(tmp_path: Path):
-    first, second = rows(replicate=1), rows(case(style="eager"), replicate=2, round=3, steady=(4 * MS, 2 * MS, 9 * MS))
+    first, second = rows(replicate=1), rows(case(style="eager"), replicate=2, round=3, steady=(4 * MS,) * 3)
     loaded = load(write_stream(tmp_path / "a.arrow", [first, second]))
     assert loaded.problems == loaded.broken == ()
     assert [found.case for found in loaded.replicates] == ["power", "power[style=eager]"]
@@ -36,16 +36,34 @@ def test_rows_of_what_is_no_version_break_their_stream(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("steady", "median"), [((3,), 3), ((5, 1), 3), ((9, 1, 2), 2), ((1, 2, 3, 100), 2.5), ((7, 7, 7, 7), 7)]
+    ("bursts", "typical"),
+    [
+        # A burst is its mean,
+        ([(3,)], 3),
+        ([(2, 4, 9)], 5),
+        # and a replicate the geometric mean of the middle half of its bursts, one of which may count in part.
+        ([(4,), (9,)], 6),
+        ([(1,), (8,), (2,), (900,)], 4),
+        ([(100,), (5,), (7,)], (100 * 5 * 7**4) ** (1 / 6)),
+        ([(7, 7), (7, 7)], 7),
+    ],
 )
-def test_the_median_of_the_steady_calls_alone(tmp_path: Path, steady: tuple[int, ...], median: float):
-    (found,) = load(write_stream(tmp_path / "a.arrow", [rows(steady=steady)])).replicates
-    assert found.steady_ns == median
+def test_the_time_of_a_replicate_is_that_of_its_middle_bursts(
+    tmp_path: Path, bursts: list[tuple[int, ...]], typical: float
+):
+    batch = rows(steady=tuple(call for burst in bursts for call in burst))
+    numbers = [number for number, burst in enumerate(bursts, 1) for _ in burst]
+    steady = [row for row in batch if row["phase"] == "steady"]
+    for row, number in zip(steady, numbers, strict=True):
+        row["burst"] = number
+    (found,) = load(write_stream(tmp_path / "a.arrow", [batch])).replicates
+    assert found.steady_ns == pytest.approx(typical, abs=0.001)
+    assert found.bursts == pytest.approx([math.log(sum(burst) / len(burst)) for burst in bursts])
 
 
 def test_times_are_told_a_step_where_a_call_holds_several(tmp_path: Path):
     """Build is of the whole; first and steady calls are divided."""
-    (found,) = load(write_stream(tmp_path / "a.arrow", [rows(steady=(100, 300), steps=50)])).replicates
+    (found,) = load(write_stream(tmp_path / "a.arrow", [rows(steady=(100, 400), steps=50)])).replicates
     assert (found.build_ns, found.first_ns, found.steady_ns) == (500 * MS, MS, 4)
 
 

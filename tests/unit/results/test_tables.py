@@ -107,9 +107,9 @@ def test_replicates_are_those_that_count(run: RunDir):
 
 
 def test_every_field_of_a_replicate_has_a_column():
-    assert {name if name != "number" else "replicate" for name in Replicate._fields} - {"case"} == set(
-        tables.REPLICATE.names
-    )
+    """But for its bursts, which are in the table of calls."""
+    fields = {name if name != "number" else "replicate" for name in Replicate._fields}
+    assert fields - {"case", "bursts", "cpu_bursts"} == set(tables.REPLICATE.names)
 
 
 def test_calls_are_every_row_of_the_replicates_that_count(run: RunDir):
@@ -122,14 +122,15 @@ def test_calls_are_every_row_of_the_replicates_that_count(run: RunDir):
     assert contract.PILOT_ROUND not in table["round"].to_pylist()
 
 
-def test_the_medians_of_the_calls_are_what_the_replicates_have(run: RunDir):
+def test_the_means_of_bursts_of_the_calls_are_what_the_replicates_have(run: RunDir):
     found = load_run(run.path)
     table = tables.calls(run, found.plan, found.replicates)
     steady = table.filter(pc.equal(table["phase"].cast(pa.string()), "steady"))
-    medians = steady.group_by("replicate").aggregate([("wall_ns", "approximate_median")]).to_pylist()
-    assert {one["replicate"]: one["wall_ns_approximate_median"] for one in medians} == {
-        one.number: one.steady_ns for one in found.replicates
-    }
+    means = steady.group_by(["replicate", "burst"]).aggregate([("wall_ns", "mean")]).to_pylist()
+    expected = sorted((one.number, math.exp(burst)) for one in found.replicates for burst in one.bursts)
+    assert sorted((one["replicate"], one["wall_ns_mean"]) for one in means) == [
+        pytest.approx(each) for each in expected
+    ]
 
 
 def test_streams_of_calls_come_one_by_one(run: RunDir):

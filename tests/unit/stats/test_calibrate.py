@@ -19,6 +19,7 @@ from orchestrator.stats.calibrate import (
     SLOW_BURSTS_S,
     Effort,
     Pilot,
+    align,
     calls_to_settle,
     effort,
     first_effort,
@@ -79,6 +80,25 @@ def test_what_is_said_to_be_the_same_takes_as_many_bursts_as_any():
     assert effort(pilot(), patient=True).bursts == first_effort(0.005, patient=True).bursts == MOST_BURSTS
     slow = Pilot(2.0, ((200 * MS,),) * 4)
     assert effort(slow, patient=True) == effort(slow)
+
+
+def test_arms_that_are_compared_do_the_same():
+    """A replicate still gets quicker while it is timed: the arm with more calls would seem faster."""
+    efforts = {"a": Effort(0, 16, 3), "b": Effort(6, 8, 2)}
+    assert align(efforts, {"a": 0.0030, "b": 0.0042}) == dict.fromkeys("ab", Effort(6, 16, 3))
+    assert align({}, {}) == {}
+
+
+def test_arms_of_another_speed_have_their_own_calls_and_the_same_bursts_and_warm_up():
+    efforts = {"slow": Effort(2, 8, 1), "quick": Effort(0, 12, 80), "nearly": Effort(0, 8, 60)}
+    aligned = align(efforts, {"slow": 0.03, "quick": 0.0001, "nearly": 0.000133})
+    assert aligned == {"slow": Effort(2, 12, 1), "quick": Effort(2, 12, 80), "nearly": Effort(2, 12, 80)}
+    assert list(aligned) == list(efforts)
+
+
+def test_an_arm_whose_bursts_are_single_calls_keeps_its_effort_and_gives_it_to_no_other():
+    efforts = {"long": Effort(5, 3, 1), "quick": Effort(0, 8, 4)}
+    assert align(efforts, {"long": 0.4, "quick": 0.002}) == efforts
 
 
 def test_calls_of_nanoseconds_do_not_fill_the_disk():

@@ -1,0 +1,52 @@
+"""The times of an arm in one round, and the ratio of two arms, which is taken turn by turn.
+
+A machine is slower at some moments than at others. Bursts of the same turn run at nearly the same moment, so each burst
+is compared with the other arm's burst of that turn. Of the ratios, the mean of the middle half is kept: outliers do not
+move it, and where times gather around two speeds it scatters less than a median.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import fmean
+
+# This share of the values is left out at each end; a value may be left out in part.
+LEFT_OUT = 0.25
+
+
+def middle_mean(values: Sequence[float]) -> float:
+    """Return the mean of the middle half of these values."""
+    weights = _weights(len(values))
+    return sum(map(float.__mul__, weights, sorted(values)))
+
+
+@cache
+def _weights(count: int) -> tuple[float, ...]:
+    first, last = LEFT_OUT * count, (1 - LEFT_OUT) * count
+    kept = [max(min(index + 1, last) - max(index, first), 0.0) for index in range(count)]
+    return tuple(weight / sum(kept) for weight in kept)
+
+
+@dataclass(frozen=True)
+class RoundTimes:
+    """The logs of an arm's bursts in one round, by visit; a figure without bursts counts as one burst."""
+
+    visits: tuple[tuple[float, ...], ...]
+
+    @property
+    def level(self) -> float:
+        """The log of the arm's time. The visits of a round share a worker, so their mean counts as one figure."""
+        return fmean(map(middle_mean, self.visits))
+
+    def __sub__(self, other: "RoundTimes") -> float:
+        """Return the log of the ratio of two arms."""
+        if len(self.visits) != len(other.visits):
+            return self.level - other.level
+        return fmean(map(_difference, self.visits, other.visits))
+
+
+def _difference(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    """Compare two arms of a visit turn by turn, or as a whole if they took different numbers of turns."""
+    if len(one) != len(other):
+        return middle_mean(one) - middle_mean(other)
+    return middle_mean([mine - theirs for mine, theirs in zip(one, other, strict=True)])

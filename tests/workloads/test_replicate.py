@@ -1,0 +1,63 @@
+"""What a replicate does beside the calls of its workload."""
+
+import os
+import threading
+
+import pytest
+
+from workloads import replicate
+
+CORES = sorted(os.sched_getaffinity(0))
+
+
+@pytest.fixture
+def moves(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
+    """Every set of cores that a thread is let go to; the machine's own affinity is left alone."""
+    made: list[set[int]] = []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cores: made.append(set(cores)))
+    return made
+
+
+def test_bursts_take_turns_on_the_cores_and_are_free_to_leave(monkeypatch: pytest.MonkeyPatch, moves: list[set[int]]):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {2, 5, 7})
+    for number in (1, 2, 3, 4):
+        replicate.take_core(number)
+    assert moves == [{5}, {2, 5, 7}, {7}, {2, 5, 7}, {2}, {2, 5, 7}, {5}, {2, 5, 7}]
+
+
+@pytest.mark.parametrize("count", [1, 9, 64])
+def test_a_single_core_and_a_large_machine_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch, moves: list[set[int]], count: int
+):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(count)))
+    replicate.take_core(1)
+    assert moves == []
+
+
+def test_where_it_is_forbidden_a_burst_goes_on(monkeypatch: pytest.MonkeyPatch):
+    def forbid(pid: int, cores: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setaffinity", forbid)
+    replicate.take_core(1)
+
+
+def test_on_this_machine_the_thread_moves_and_keeps_its_cores():
+    """Ask in a new thread, whose affinity nothing else has set. The kernel seldom moves it before we look."""
+    there: list[bool] = []
+    kept: set[frozenset[int]] = set()
+
+    def look() -> None:
+        for number in range(100):
+            replicate.take_core(number)
+            with open(f"/proc/self/task/{threading.get_native_id()}/stat") as stat:
+                core = int(stat.read().rpartition(")")[2].split()[36])
+            there.append(core == CORES[number % len(CORES)])
+            kept.add(frozenset(os.sched_getaffinity(0)))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert kept == {frozenset(CORES)}
+    if 1 < len(CORES) <= replicate.MOST_CORES:
+        assert sum(there) > len(there) * 0.75
