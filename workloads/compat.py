@@ -290,6 +290,15 @@ def function(tf, fn, jit=None):
     return tf.function(fn)
 
 
+def run_functions_eagerly(tf, eagerly):
+    """Make every tf.function run as Python, or as a graph again; the setting has had two names."""
+    for name in ("run_functions_eagerly", "experimental_run_functions_eagerly"):
+        if hasattr(tf.config, name):
+            getattr(tf.config, name)(eagerly)
+            return
+    raise Refused("This TensorFlow has no tf.config.run_functions_eagerly.")
+
+
 class Traces(object):
     """How many Python functions this process has traced into a graph; `count` grows as they are."""
 

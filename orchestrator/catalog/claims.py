@@ -1,10 +1,12 @@
 """Published statements about TensorFlow's speed, one file each, and the pairs of arms that test them."""
 
 import math
+import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -13,32 +15,39 @@ from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog.selectors import MARGIN, expand, parse_selector
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import (
-    Arm,
+    ArmKey,
+    ArmMetric,
+    Bound,
     Case,
     CasePair,
+    CaseSet,
     Claim,
     Effect,
     Expectation,
     Metric,
     Pair,
+    Share,
     Target,
     VersionPair,
+    Winning,
     Workload,
 )
 
 CLAIMS = WORKLOADS / "claims"
-SUITES = ("seed", "reported")
+# The first studies, single reports, and what takes too long to be tested with either.
+SUITES = ("seed", "reported", "full")
 # How long the measuring for a whole suite of claims may take unless the user says otherwise.
 BUDGETS_S = {"seed": 1140.0}
 
 TIMES: tuple[Metric, ...] = ("steady", "first", "build")
-OF_TIMES: tuple[Effect, ...] = ("slower", "faster", "same")
-OF_COUNTS: tuple[Effect, ...] = ("more", "less", "same")
+OF_TIMES: tuple[Effect, ...] = ("slower", "faster", "same", "not slower", "not faster")
+OF_COUNTS: tuple[Effect, ...] = ("more", "less", "same", "not more", "not less")
 
 # What the words of a source are read as. One rule applies to all claims: the smallest ratio that the words can mean.
 READ_AS: Mapping[str, float] = {"severalfold": 2.0, "an order of magnitude": 10.0, "orders of magnitude": 10.0}
 
 Ratio = Annotated[float, Field(gt=1, allow_inf_nan=False)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 ShortText = Annotated[str, Field(min_length=1, max_length=80)]
 
 
@@ -60,21 +69,54 @@ class ContrastTable(_ClaimTable):
     metric: Metric = "steady"
 
 
+class SetTable(_ClaimTable):
+    """A comparison of two versions over all cases that these selectors name."""
+
+    cases: tuple[str, ...] = Field(min_length=1)
+    baseline: str
+    candidate: str
+    mean_within: Ratio | None = None
+    more_often: Winning | None = None
+
+
 class HoldsTable(_ClaimTable):
     version: str
     case: str
 
 
+class BoundTable(HoldsTable):
+    """A limit for a figure of one arm."""
+
+    metric: ArmMetric
+    at_least: Amount | None = None
+    at_most: Amount | None = None
+
+
+class ShareTable(HoldsTable):
+    """The share of its time that an arm spends in a Python function, as the source gives it."""
+
+    function: ShortText
+    published: Annotated[float, Field(gt=0, le=1)]
+
+
 class ClaimTable(_ClaimTable):
     title: str
     source: str
-    suite: Literal["seed", "reported"]
+    quote: str | None = Field(default=None, min_length=10, max_length=300)
+    suite: Literal["seed", "reported", "full"]
     statement: str
     said_of: tuple[ShortText, ...] = Field(min_length=1)
     devices: tuple[Literal["cpu", "gpu"], ...] = Field(min_length=1)
     withdrawn: bool = False
+    sets: tuple[SetTable, ...] = ()
     contrasts: tuple[ContrastTable, ...] = ()
+    bounds: tuple[BoundTable, ...] = ()
+    shares: tuple[ShareTable, ...] = ()
     holds: tuple[HoldsTable, ...] = ()
+
+    @property
+    def tests(self) -> tuple[_ClaimTable, ...]:
+        return (*self.sets, *self.contrasts, *self.bounds, *self.shares, *self.holds)
 
 
 def all_claims(workloads: dict[str, Workload], directory: Path = CLAIMS) -> dict[str, Claim]:
@@ -84,7 +126,7 @@ def all_claims(workloads: dict[str, Workload], directory: Path = CLAIMS) -> dict
 def choose(names: Sequence[str], suite: str | None, by_name: dict[str, Claim]) -> tuple[Claim, ...]:
     """Return the named claims, or those of a suite, or all claims."""
     if suite is not None and suite not in SUITES:
-        raise UsageError(f"--suite {suite!r}: claims come in the suites {' and '.join(SUITES)}")
+        raise UsageError(f"--suite {suite!r}: claims come in the suites {', '.join(SUITES)}")
     for name in names:
         if name not in by_name:
             raise UsageError(
@@ -99,39 +141,111 @@ def choose(names: Sequence[str], suite: str | None, by_name: dict[str, Claim]) -
 
 def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
     try:
-        table = ClaimTable.model_validate(tomllib.loads(path.read_text()))
+        text = path.read_text()
+        table = ClaimTable.model_validate(tomllib.loads(text))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read as TOML: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
-        raise UsageError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    if not table.contrasts and not table.holds:
-        raise UsageError(f"{path}: a claim needs [[contrasts]] or [[holds]] that test it")
-    try:
-        expectations = tuple(_expectation(contrast, table.statement, workloads) for contrast in table.contrasts)
-        holds = tuple(Arm(_case(arm.case, workloads), _version(arm.version)) for arm in table.holds)
-        named = (
-            *(case for expectation in expectations for case in expectation.pair.cases),
-            *(arm.case for arm in holds),
-        )
-        return Claim(
-            name=path.stem,
-            title=table.title,
-            source=table.source,
-            statement=table.statement.strip(),
-            suite=table.suite,
-            said_of=table.said_of,
-            devices=table.devices,
-            withdrawn=table.withdrawn,
-            cases=tuple(dict.fromkeys(named)),
-            expectations=expectations,
-            holds=tuple(arm.key for arm in holds),
-        )
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from error
+        line = find_line(text, first["loc"])
+        raise UsageError(f"{path}:{line}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    if not table.tests:
+        kinds = "[[contrasts]], [[sets]], [[bounds]], [[shares]] or [[holds]]"
+        raise UsageError(f"{path}: a claim needs {kinds} that test it")
+    reader = _Reader(path, text, table, workloads)
+    claim = Claim(
+        name=path.stem,
+        title=table.title,
+        source=table.source,
+        quote=table.quote or "",
+        statement=table.statement.strip(),
+        suite=table.suite,
+        said_of=table.said_of,
+        devices=table.devices,
+        withdrawn=table.withdrawn,
+        sets=tuple(reader.each("sets", reader.case_set)),
+        expectations=tuple(reader.each("contrasts", reader.expectation)),
+        bounds=tuple(reader.each("bounds", reader.bound)),
+        shares=tuple(reader.each("shares", reader.share)),
+        holds=tuple(reader.each("holds", reader.arm)),
+    )
+    return replace(claim, cases=tuple(reader.cases.values()))
 
 
-def _expectation(table: ContrastTable, statement: str, workloads: dict[str, Workload]) -> Expectation:
+def find_line(text: str, place: Sequence[str | int]) -> int:
+    """Return the line of a TOML file that holds a key, or else the header of its table, or else the first."""
+    lines = text.splitlines()
+    begin, table, keys = 0, "", [str(part) for part in place if isinstance(part, str)]
+    if len(place) > 1 and isinstance(place[1], int):
+        table, keys = str(place[0]), keys[1:]
+        headers = [number for number, line in enumerate(lines) if line.strip() == f"[[{table}]]"]
+        begin = headers[place[1]] if place[1] < len(headers) else 0
+    key = re.compile(rf"\s*{re.escape(keys[0])}\s*=") if keys else None
+    for number in range(begin + bool(table), len(lines)):
+        if lines[number].lstrip().startswith("["):
+            break
+        if key and key.match(lines[number]):
+            return number + 1
+    return begin + 1
+
+
+Made = TypeVar("Made")
+
+
+@dataclass
+class _Reader:
+    """Turns the tables of a claim file into statements, and remembers every case that they name."""
+
+    path: Path
+    text: str
+    table: ClaimTable
+    workloads: dict[str, Workload]
+    cases: dict[str, Case] = field(default_factory=dict)
+
+    def each(self, kind: str, read: Callable[[Any], Made]) -> Iterator[Made]:
+        """Yield the statements of one kind; a mistake is reported with the line of its table."""
+        for number, row in enumerate(getattr(self.table, kind)):
+            try:
+                yield read(row)
+            except UsageError as error:
+                raise UsageError(f"{self.path}:{find_line(self.text, (kind, number))}: {error}") from error
+
+    def expectation(self, table: ContrastTable) -> Expectation:
+        return _expectation(table, self.table.statement, self._case)
+
+    def case_set(self, table: SetTable) -> CaseSet:
+        if (table.mean_within is None) == (table.more_often is None):
+            raise UsageError("a set has either `mean_within` or `more_often`")
+        baseline, candidate = _version(table.baseline), _version(table.candidate)
+        cases = dict.fromkeys(case for text in table.cases for case in self._expand(text))
+        pairs = tuple(VersionPair(case=case, baseline=baseline, candidate=candidate) for case in cases)
+        return CaseSet(pairs=pairs, mean_within=table.mean_within, more_often=table.more_often)
+
+    def bound(self, table: BoundTable) -> Bound:
+        if (table.at_least is None) == (table.at_most is None):
+            raise UsageError("a bound has either `at_least` or `at_most`")
+        return Bound(arm=self.arm(table), metric=table.metric, at_least=table.at_least, at_most=table.at_most)
+
+    def share(self, table: ShareTable) -> Share:
+        return Share(arm=self.arm(table), function=table.function, published=table.published)
+
+    def arm(self, table: HoldsTable) -> ArmKey:
+        return ArmKey(self._case(table.case).label, _version(table.version))
+
+    def _case(self, text: str) -> Case:
+        cases = self._expand(text)
+        if len(cases) != 1:
+            raise UsageError(f"{text} names {len(cases)} cases: give every parameter one value")
+        return cases[0]
+
+    def _expand(self, text: str) -> Sequence[Case]:
+        selector = parse_selector(text, self.workloads)
+        cases = expand(selector, self.workloads[selector.workload])
+        self.cases.update((case.label, case) for case in cases)
+        return cases
+
+
+def _expectation(table: ContrastTable, statement: str, case_of: Callable[[str], Case]) -> Expectation:
     if (table.version is None) == (table.case is None):
         raise UsageError("a contrast names a case, for two versions of it, or a version, for two cases in it")
     if table.expected not in (OF_TIMES if table.metric in TIMES else OF_COUNTS):
@@ -149,14 +263,14 @@ def _expectation(table: ContrastTable, statement: str, workloads: dict[str, Work
     pair: Pair
     if table.case is not None:
         pair = VersionPair(
-            case=_case(table.case, workloads), baseline=_version(table.baseline), candidate=_version(table.candidate),
+            case=case_of(table.case), baseline=_version(table.baseline), candidate=_version(table.candidate),
             metric=table.metric, margin=margin,
         )  # fmt: skip
     else:
         assert table.version is not None
         pair = CasePair(
-            version=_version(table.version), baseline=_case(table.baseline, workloads),
-            candidate=_case(table.candidate, workloads), metric=table.metric, margin=margin,
+            version=_version(table.version), baseline=case_of(table.baseline),
+            candidate=case_of(table.candidate), metric=table.metric, margin=margin,
         )  # fmt: skip
     return Expectation(pair=pair, effect=table.expected, published=table.published, read_as=table.read_as)
 
@@ -176,14 +290,6 @@ def least(claimed: float | None) -> float:
     smallest ratio that counts as a difference at all. One rule applies to all claims, so none can be tuned.
     """
     return MARGIN if claimed is None else max(MARGIN, math.sqrt(claimed) - 1)
-
-
-def _case(text: str, workloads: dict[str, Workload]) -> Case:
-    selector = parse_selector(text, workloads)
-    cases = expand(selector, workloads[selector.workload])
-    if len(cases) != 1:
-        raise UsageError(f"{text} names {len(cases)} cases: give every parameter one value")
-    return cases[0]
 
 
 def _version(name: str) -> Target:

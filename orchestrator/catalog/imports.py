@@ -16,7 +16,7 @@ def imports_of(path: Path) -> dict[str, Path]:
     If one of them loads code in a way that reading does not show, every Python file of the folder counts.
     """
     by_name = {name: file for name, file in pinned.files(path.parent) if name.endswith(".py")}
-    index = _index(by_name)
+    index = _index(by_name, path.parent.absolute().parts[1:])
     visited: set[str] = set()
     waiting = [path.name]
     while waiting:
@@ -32,11 +32,11 @@ def imports_of(path: Path) -> dict[str, Path]:
     return {name: by_name[name] for name in sorted(visited) if name != path.name and name in by_name}
 
 
-def _index(names: Iterable[str]) -> Mapping[str, list[str]]:
+def _index(names: Iterable[str], folder: tuple[str, ...]) -> Mapping[str, list[str]]:
     """Index files by every name that an import could use for them, whichever folder is on the path."""
     index: dict[str, list[str]] = {}
     for name in names:
-        parts = name.removesuffix(".py").removesuffix("/__init__").split("/")
+        parts = [*folder, *name.removesuffix(".py").removesuffix("/__init__").split("/")]
         for start in range(len(parts)):
             index.setdefault(".".join(parts[start:]), []).append(name)
     return index

@@ -1,6 +1,7 @@
 """The contents of `tfcompare list`: each item as rows for people and as objects for programs."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -21,6 +22,7 @@ class Listing:
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     objects: list[dict[str, object]]
+    footer: str = ""
 
 
 def _versions() -> Listing:
@@ -98,7 +100,7 @@ def list_claims(chosen: Iterable[Claim]) -> Listing:
     objects: list[dict[str, object]] = []
     rows = []
     for claim in chosen:
-        expected = format_expected(claim.expectations[0] if claim.expectations else None)
+        expected = format_expected(claim.statements[0])
         versions = [str(version) for version in claim.versions]
         objects.append(
             {
@@ -115,7 +117,16 @@ def list_claims(chosen: Iterable[Claim]) -> Listing:
         )
         what = "\n".join(filter(None, (claim.name, claim.title, format_said_of(claim))))
         rows.append((what, expected, ", ".join(versions), ", ".join(claim.devices)))
-    return Listing(("claim, and what it says", "expected", "versions", "tested on"), rows, objects)
+    columns = ("claim, and what it says", "expected", "versions", "tested on")
+    return Listing(columns, rows, objects, count_sources(objects))
+
+
+def count_sources(objects: Iterable[dict[str, object]]) -> str:
+    """Say how many claims there are, and which sources several of them come from."""
+    counts = Counter(str(claim["source"]).partition(" (")[0] for claim in objects)
+    several = [f"  {count:2} of {source}" for source, count in counts.most_common() if count > 1]
+    head = f"{counts.total()} claims of {len(counts)} sources" + (", among them" if several else "")
+    return "\n".join([head, *several])
 
 
 def _claims() -> Listing:
@@ -144,7 +155,10 @@ def print_listing(listing: Listing, format: str) -> None:
     grid = Table(*listing.columns, show_lines=any("\n" in cell for row in listing.rows for cell in row))
     for row in listing.rows:
         grid.add_row(*(lines(cell) for cell in row))
-    Console().print(grid)
+    console = Console()
+    console.print(grid)
+    if listing.footer:
+        console.print(lines(listing.footer))
 
 
 @app.command("list")

@@ -43,7 +43,7 @@ def reproduce(
     suite: Annotated[
         str | None,
         typer.Option(
-            help="seed: the claims of the first studies; reported: those of single reports.",
+            help="seed: what the first studies say; reported: single reports; full: what takes long.",
             rich_help_panel=SelectionFlags.panel,
         ),
     ] = None,

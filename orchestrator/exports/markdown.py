@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from orchestrator.exports.common import python_of, verdict
 from orchestrator.model import ArmResult, Comparison, Contrast, Target
-from orchestrator.reports.claims import judge_planned_claims, subject_of, summary
+from orchestrator.reports.claims import judge_planned_claims, subject_of_pair, summary
 from orchestrator.reports.columns import MARKS, interval, ratio
 from orchestrator.reports.table import facts
 from orchestrator.results.run import Run
@@ -107,7 +107,7 @@ def _change(contrast: Contrast, arm: ArmResult) -> tuple[str, ...]:
 def _contrast(contrast: Contrast) -> tuple[str, ...]:
     ratio_cells = _format_ratio_cells(contrast)
     return (
-        code(subject_of(contrast.pair)),
+        code(subject_of_pair(contrast.pair)),
         *ratio_cells,
         str(contrast.rounds),
         _verdict(contrast),

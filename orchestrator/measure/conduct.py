@@ -10,6 +10,7 @@ from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.rounds import RoundLoop
+from orchestrator.measure.shares import measure_shares
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Comparison, Ended, Finished, Machine
 from orchestrator.results.comparison import judge_run
@@ -52,6 +53,7 @@ def measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, vie
         facts = {version: answer.facts for version, answer in ready.items()}
         directory.write_manifest(replace(manifest, workers={**manifest.workers, **facts}))
         how = RoundLoop(run, workers, view, rounds, progress).measure()
+        measure_shares(run, workers, progress)
         cut = False
         workers.stop()
     except EngineUnavailable as gone:

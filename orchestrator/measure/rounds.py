@@ -249,9 +249,11 @@ def _count(count: int) -> str:
 
 def find_undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:
     """Return the cases with a contrast, or a claim's statement about one, that more rounds could still decide."""
-    unsure = {contrast.pair for contrast in comparison.contrasts if contrast.verdict == "inconclusive"}
+    unsure: set[tuple[ArmKey, ...]] = {
+        contrast.pair.arms for contrast in comparison.contrasts if contrast.verdict == "inconclusive"
+    }
     for claim in judge_claims(comparison, comparison.plan.claims):
-        open_findings = [finding for finding in claim.findings if finding.answer == "inconclusive"]
-        unsure |= {finding.expectation.pair for finding in open_findings if finding.expectation}
-    wanted = {label for pair in unsure if not any(map(closed, pair.arms)) for label, _ in pair.arms}
+        for statement in (finding.statement for finding in claim.findings if finding.is_open):
+            unsure.update([pair.arms for pair in statement.pairs] or [statement.arms])
+    wanted = {label for arms in unsure if not any(map(closed, arms)) for label, _ in arms}
     return [case for case in cases if case.label in wanted]

@@ -1,4 +1,4 @@
-"""Published statements, and the results that they expect of pairs."""
+"""Published statements, and the results that they expect of pairs and arms."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,12 +7,18 @@ from orchestrator.model.cases import ArmKey, Target
 from orchestrator.model.pairs import Cases, Pair
 from orchestrator.model.strict import STRICT
 
-Effect = Literal["slower", "faster", "more", "less", "same"]
+# What starts with "not" is a control: a pair that must not show the effect.
+Effect = Literal[
+    "slower", "faster", "more", "less", "same", "not slower", "not faster", "not more", "not less",
+]  # fmt: skip
+Winning = Literal["slower", "faster"]
+# Figures of one arm by itself, medians over its rounds, each with its unit.
+ArmMetric = Literal["traces", "traces_per_call", "peak_rss_mb", "import_s", "build_s", "first_s", "steady_s"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """One statement of a claim: the result that it expects of a pair.
+    """A statement about a pair: the result that a claim expects of it.
 
     `published` is the ratio that the source gives for this workload, as slower or faster. `read_as` is what words
     of the source such as "orders of magnitude" are read as. At most one of them is set. The pair's margin says how
@@ -27,10 +33,97 @@ class Expectation:
     # Runs of earlier releases have it in `published`.
     read_as: float | None = None
 
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        return (self.pair,)
+
+    @property
+    def arms(self) -> tuple[ArmKey, ...]:
+        return self.pair.arms
+
+    @property
+    def is_control(self) -> bool:
+        return self.effect.startswith("not ")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseSet:
+    """A statement about several cases together, each of which is a pair of versions.
+
+    Either the geometric mean of their ratios is so near to 1, or more of them are slower than faster, or the reverse.
+    """
+
+    __pydantic_config__ = STRICT
+
+    pairs: tuple[Pair, ...]
+    mean_within: float | None
+    more_often: Winning | None
+
+    @property
+    def arms(self) -> tuple[ArmKey, ...]:
+        return tuple(dict.fromkeys(arm for pair in self.pairs for arm in pair.arms))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """A statement about a figure of one arm; exactly one of the limits is set."""
+
+    __pydantic_config__ = STRICT
+
+    arm: ArmKey
+    metric: ArmMetric
+    at_least: float | None
+    at_most: float | None
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        return ()
+
+    @property
+    def arms(self) -> tuple[ArmKey, ...]:
+        return (self.arm,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """A statement about a Python function: it takes a published share of an arm's time, as a profile shows it."""
+
+    __pydantic_config__ = STRICT
+
+    arm: ArmKey
+    function: str
+    published: float
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        return ()
+
+    @property
+    def arms(self) -> tuple[ArmKey, ...]:
+        return (self.arm,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holds:
+    """A statement that an arm checks itself: its workload raises an AssertionError where it is false."""
+
+    arm: ArmKey
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        return ()
+
+    @property
+    def arms(self) -> tuple[ArmKey, ...]:
+        return (self.arm,)
+
+
+Statement = Expectation | CaseSet | Bound | Share | Holds
+
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A published statement and what tests it: expectations, the headline first, and arms that check themselves."""
+    """A published statement, and what tests it; the headline comes first."""
 
     __pydantic_config__ = STRICT
 
@@ -41,18 +134,31 @@ class Claim:
     suite: str
     devices: tuple[str, ...]
     withdrawn: bool
+    # What the source says, in its own words; runs of earlier releases do not have it.
+    quote: str = ""
     # The devices and systems that the source speaks of; runs of earlier releases do not have them.
     said_of: tuple[str, ...] = ()
     # Every case that it names; runs of earlier releases have only their labels.
     cases: Cases = ()
     expectations: tuple[Expectation, ...]
     holds: tuple[ArmKey, ...]
+    sets: tuple[CaseSet, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    shares: tuple[Share, ...] = ()
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        held = tuple(Holds(arm=arm) for arm in self.holds)
+        return (*self.sets, *self.expectations, *self.bounds, *self.shares, *held)
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        return tuple(dict.fromkeys(pair for statement in self.statements for pair in statement.pairs))
 
     @property
     def arms(self) -> tuple[ArmKey, ...]:
         """The names of everything that must be measured."""
-        named = [arm for expectation in self.expectations for arm in expectation.pair.arms]
-        return tuple(dict.fromkeys((*named, *self.holds)))
+        return tuple(dict.fromkeys(arm for statement in self.statements for arm in statement.arms))
 
     @property
     def versions(self) -> tuple[Target, ...]:

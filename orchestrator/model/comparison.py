@@ -1,10 +1,12 @@
 """A judged run: its arms with their results, and the contrasts between them."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from orchestrator.model.cases import ArmKey, Case, Target
+from orchestrator.model.journal import Shares
 from orchestrator.model.pairs import Pair
 from orchestrator.model.plan import Manifest, Plan
 
@@ -54,6 +56,8 @@ class ArmResult:
     import_s: float | None = None
     peak_rss_mb: float | None = None
     traces: int | None = None
+    # Over all calls of a replicate, also those that nobody timed; workers of earlier releases did not count them.
+    traces_per_call: float | None = None
     checksum: str | None = None
     drift: Drift | None = None
 
@@ -104,6 +108,8 @@ class Comparison:
     neighbours: tuple[Contrast, ...] = ()
     # Of a case whose baseline has no time, each version against the oldest that has one.
     references: tuple[Contrast, ...] = ()
+    # Of the arms that claims wanted profiled.
+    shares: Mapping[ArmKey, Shares] = field(default_factory=dict)
 
     @property
     def died(self) -> tuple[ArmResult, ...]:

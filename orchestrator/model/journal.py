@@ -1,6 +1,6 @@
 """The lines of a run's journal.jsonl."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -146,6 +146,22 @@ class Postponed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shares:
+    """The shares of an arm's time that functions take in a profile, as far as claims ask for them.
+
+    Without a profile, `reason` says why.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["shares"] = "shares"
+    case: str
+    version: Target
+    shares: dict[str, float] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Watched:
     """The readings of the GPUs during one visit of some cases, taken after each burst."""
 
@@ -212,4 +228,17 @@ class Finished:
     cut: bool = False
 
 
-Entry = Calibrated | Ended | Discarded | Disturbed | Load | Postponed | Watched | Lost | Extended | Machine | Finished
+Entry = (
+    Calibrated
+    | Ended
+    | Discarded
+    | Disturbed
+    | Load
+    | Postponed
+    | Shares
+    | Watched
+    | Lost
+    | Extended
+    | Machine
+    | Finished
+)

@@ -184,7 +184,7 @@ def _of_claims(options: RunOptions) -> Selection:
         )
     named = {version for claim in claims for version in claim.versions}
     versions = tuple(version for version in catalog.all_versions() if Target(version.number) in named)
-    pairs = dict.fromkeys(expectation.pair for claim in claims for expectation in claim.expectations)
+    pairs = dict.fromkeys(pair for claim in claims for pair in claim.pairs)
     targets = tuple(Target(version.number) for version in versions)
     budget_s = _budget_s(options, BUDGETS_S.get(options.suite or ""))
     return Selection(versions, targets, cases_of(claims), tuple(pairs), budget_s)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from orchestrator.profiling.model import Function, Profile, Spent
+from orchestrator.model.profile import Function, Profile, Spent
 
 # A function with at most this many steady calls was called to build something.
 MOST_BUILDING_CALLS = 2

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.profiling.model import Frame, ProfiledArm, Stacks
+from orchestrator.model.profile import Frame, Stacks
+from orchestrator.profiling.model import ProfiledArm
 
 SPEEDSCOPE = "https://www.speedscope.app/file-format-schema.json"
 

@@ -1,111 +1,19 @@
-"""What a profile is, and how the profiles of several versions compare. Pure."""
+"""The profiles of several versions, and where they are kept. Pure."""
 
 import hashlib
 import re
-import statistics
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from orchestrator.errors import TfCompareError
 from orchestrator.model import STRICT, Case, Target
+from orchestrator.model.profile import Profile
 
 Outcome = Literal["profiled", "refused", "died"]
 LONGEST_NAME = 150
 FILE_LABEL = re.compile(r"[\w.-]+(\[[\w.=,-]*\])?", re.ASCII)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spent:
-    """The calls of a function and their time: its own, and with everything that it called."""
-
-    __pydantic_config__ = STRICT
-
-    calls: int
-    own_ns: int
-    cumulative_ns: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Function:
-    """One function of a profile.
-
-    `start` is the time until the third call, and `steady` the calls after it. A function written in C has no file.
-    """
-
-    __pydantic_config__ = STRICT
-
-    file: str
-    line: int
-    name: str
-    start: Spent
-    steady: Spent
-
-
-class Frame(NamedTuple):
-    file: str
-    line: int
-    name: str
-
-
-class Node(NamedTuple):
-    """A frame reached by one stack.
-
-    The node of its caller comes before it; a parent of -1 means that it has no caller.
-    """
-
-    parent: int
-    frame: int
-    own_ns: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stacks:
-    """Own time by stack, from a few calls under a tracer.
-
-    A branch below a given share of the total is folded into its caller.
-    """
-
-    __pydantic_config__ = STRICT
-
-    calls: int
-    fold_below: float
-    frames: tuple[Frame, ...]
-    nodes: tuple[Node, ...]
-
-    def __post_init__(self) -> None:
-        for position, node in enumerate(self.nodes):
-            if not (-1 <= node.parent < position and 0 <= node.frame < len(self.frames)):
-                raise ValueError(f"node {position} is no node of a tree: {node}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Profile:
-    """Where the time of a case went in one version.
-
-    The times were taken under a profiler, so none of them is a measurement.
-    """
-
-    __pydantic_config__ = STRICT
-
-    profiler: Literal["cProfile", "tracer"]
-    calls: int
-    steps: int
-    plain_ns: tuple[int, ...]
-    profiled_ns: tuple[int, ...]
-    functions: tuple[Function, ...]
-    stacks: Stacks
-
-    @property
-    def iterations(self) -> int:
-        """The number of steps under the profiler."""
-        return self.calls * self.steps
-
-    @property
-    def longer(self) -> float:
-        """The factor by which the profiler made a call longer."""
-        return statistics.median(self.profiled_ns) / max(1.0, statistics.median(self.plain_ns))
 
 
 @dataclass(frozen=True, kw_only=True)

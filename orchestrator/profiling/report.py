@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.model import Case
+from orchestrator.model.profile import Profile
 from orchestrator.profiling.align import (
     Figure,
     FunctionRow,
@@ -25,7 +26,7 @@ from orchestrator.profiling.align import (
     split,
     value,
 )
-from orchestrator.profiling.model import Profile, Profiled, ProfiledArm, stem
+from orchestrator.profiling.model import Profiled, ProfiledArm, stem
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import render_plain, safe_text
 

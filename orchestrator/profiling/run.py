@@ -20,11 +20,12 @@ from orchestrator.measure.prepare_run import (
 )
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Workers
 from orchestrator.model import Case, Lost, Target
+from orchestrator.model.profile import Profile
 from orchestrator.options import PROFILED_CALLS, SHOWN_FUNCTIONS
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.profiling.flamegraph import collapse, speedscope
-from orchestrator.profiling.model import Heading, Profile, Profiled, ProfiledArm, stem
+from orchestrator.profiling.model import Heading, Profiled, ProfiledArm, stem
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View

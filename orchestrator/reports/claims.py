@@ -1,7 +1,7 @@
 """The report on claims: what was claimed, what was measured here, and whether the two agree."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -10,21 +10,46 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.catalog.found import all_found
 from orchestrator.errors import UsageError
-from orchestrator.model import Claim, Comparison, Contrast, Expectation, Pair, VersionPair, params_label
+from orchestrator.model import (
+    ArmKey,
+    ArmMetric,
+    Bound,
+    CaseSet,
+    Claim,
+    Comparison,
+    Expectation,
+    Pair,
+    Share,
+    Statement,
+    VersionPair,
+    params_label,
+)
 from orchestrator.reports import table
 from orchestrator.reports.case_names import set_against
 from orchestrator.reports.columns import MEASURES, Notes, format_ratio, ratio
 from orchestrator.reports.json import run_object
-from orchestrator.results.claims import Answer, ClaimCheck, ClaimResult, judge_claims
+from orchestrator.results.claims import SHARE_SEEN, Answer, ClaimCheck, ClaimResult, judge_claims
 from orchestrator.terminal.text import render_plain, safe_text
 
 SCHEMA = "tfcompare.claims/1"
+# Of so many claims, a report also shows what was known before.
+MOST_IN_FULL = 3
 
 STYLES: dict[Answer, str] = {
-    "reproduced": "bold green", "not reproduced": "bold red", "inconclusive": "yellow", "needs a GPU": "dim",
+    "reproduced": "bold green", "reproduced, smaller": "green", "not reproduced": "bold red", "inconclusive": "yellow",
+    "needs a GPU": "dim",
 }  # fmt: skip
-MARKS: dict[Answer, str] = {"reproduced": "✓", "not reproduced": "✗", "inconclusive": "?", "needs a GPU": "-"}
+MARKS: dict[Answer, str] = {
+    "reproduced": "✓", "reproduced, smaller": "✓", "not reproduced": "✗", "inconclusive": "?", "needs a GPU": "-",
+}  # fmt: skip
+# The figures of an arm: what they are, and their unit.
+FIGURES: dict[ArmMetric, tuple[str, str]] = {
+    "traces": ("traces", ""), "traces_per_call": ("traces per call", ""), "peak_rss_mb": ("peak memory", " MB"),
+    "import_s": ("import", " s"), "build_s": ("build", " s"), "first_s": ("first call", " s"),
+    "steady_s": ("time a step", " s"),
+}  # fmt: skip
 
 
 def render(comparison: Comparison) -> str:
@@ -35,7 +60,7 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
     claims, notes = judge_planned_claims(comparison), Notes()
     grid = _frame()
     for claim in claims:
-        _claim(grid, claim, notes)
+        _claim(grid, claim, notes, in_full=len(claims) <= MOST_IN_FULL)
         grid.add_section()
     head = Text("\n").join(
         [
@@ -57,7 +82,7 @@ def judge_planned_claims(comparison: Comparison) -> tuple[ClaimResult, ...]:
 
 def summary(claims: Sequence[ClaimResult]) -> str:
     counts = {answer: sum(1 for claim in claims if claim.answer == answer) for answer in MARKS}
-    listing = ", ".join(f"{count} {answer}" for answer, count in counts.items() if count)
+    listing = "; ".join(f"{count} {answer}" for answer, count in counts.items() if count)
     return f"{len(claims)} {'claim' if len(claims) == 1 else 'claims'}: {listing}."
 
 
@@ -69,15 +94,15 @@ def _frame() -> Table:
     return grid
 
 
-def _claim(grid: Table, result: ClaimResult, notes: Notes) -> None:
+def _claim(grid: Table, result: ClaimResult, notes: Notes, *, in_full: bool) -> None:
     claim = result.claim
     withdrawn = " (withdrawn by its reporter)" if claim.withdrawn else ""
     grid.add_row(
         _format_answer(result.answer, result.reason, notes),
         Text.assemble(safe_text(claim.name, style="bold"), "\n", safe_text(claim.title + withdrawn)),
     )
-    if said_of := format_said_of(claim):
-        grid.add_row("", safe_text(said_of, style="dim"))
+    for about in _about(claim) if in_full else filter(None, [format_said_of(claim)]):
+        grid.add_row("", safe_text(about, style="dim"))
     for finding in result.findings:
         mark = MARKS[finding.answer] if len(result.findings) > 1 else " "
         text = Text.assemble(_format_measured(finding), "\n", safe_text(subject(finding), style="dim"))
@@ -86,10 +111,38 @@ def _claim(grid: Table, result: ClaimResult, notes: Notes) -> None:
         grid.add_row("", line)
 
 
+def _about(claim: Claim) -> Iterator[str]:
+    """Yield what is known of a claim before it is measured here."""
+    yield f"source: {claim.source}"
+    if claim.quote:
+        yield f'in its words: "{claim.quote}"'
+    if said_of := format_said_of(claim):
+        yield said_of
+    if before := all_found().get(claim.name):
+        yield f"found before: {before}"
+
+
 def _format_measured(finding: ClaimCheck) -> str:
-    contrast = finding.tested if isinstance(finding.tested, Contrast) else None
-    measured = f"{format_ratio(contrast)} · " if contrast and contrast.ratio else ""
-    return f"{measured}expected: {format_expected(finding.expectation)}"
+    measured = format_seen(finding)
+    return (
+        f"{measured} · expected: {format_expected(finding.statement)}"
+        if measured
+        else (f"expected: {format_expected(finding.statement)}")
+    )
+
+
+def format_seen(finding: ClaimCheck) -> str:
+    """Return what was measured of a statement, or ''."""
+    statement, seen = finding.statement, finding.seen
+    if seen is None or seen.ratio is None:
+        return ""
+    if isinstance(statement, Bound):
+        return f"{seen.ratio:.3g}{FIGURES[statement.metric][1]}"
+    if isinstance(statement, Share):
+        return f"{seen.ratio:.0%}"
+    if finding.wins:
+        return f"{finding.wins[0]} slower, {finding.wins[1]} faster"
+    return format_ratio(seen)
 
 
 def _format_answer(answer: Answer, reason: str, notes: Notes) -> Text:
@@ -98,25 +151,63 @@ def _format_answer(answer: Answer, reason: str, notes: Notes) -> Text:
 
 def subject(finding: ClaimCheck) -> str:
     """Return what is compared with what, candidate first."""
-    tested = finding.tested
-    if not isinstance(tested, Contrast):
-        return f"{tested.version}: {tested.case.label}"
-    return subject_of(tested.pair)
+    return subject_of(finding.statement)
 
 
-def subject_of(pair: Pair) -> str:
+def subject_of(statement: Statement) -> str:
+    if isinstance(statement, Expectation):
+        return subject_of_pair(statement.pair)
+    if isinstance(statement, CaseSet):
+        return _subject_of_set(statement)
+    return f"{_figure(statement)}{_arm(statement.arm)}"
+
+
+def _figure(statement: Statement) -> str:
+    if isinstance(statement, Bound):
+        return f"{FIGURES[statement.metric][0]}, "
+    return f"{statement.function}, " if isinstance(statement, Share) else ""
+
+
+def _arm(arm: ArmKey) -> str:
+    case, version = arm
+    return f"{version}: {case}"
+
+
+def _subject_of_set(together: CaseSet) -> str:
+    versions = {f"{pair.candidate} v {pair.baseline}" for pair in together.pairs if isinstance(pair, VersionPair)}
+    workloads = {pair.workload for pair in together.pairs}
+    return f"{', '.join(sorted(versions))}: {len(together.pairs)} cases of {', '.join(sorted(workloads))}"
+
+
+def subject_of_pair(pair: Pair) -> str:
     of = "" if pair.metric == "steady" else f"{MEASURES[pair.metric]}, "
     if isinstance(pair, VersionPair):
         return f"{of}{pair.candidate} v {pair.baseline}: {pair.workload}{params_label(pair.params)}"
     return f"{of}{pair.version}: {pair.workload} {set_against(pair)}{params_label(pair.params)}"
 
 
-def format_expected(expectation: Expectation | None) -> str:
-    if expectation is None:
-        return "holds"
+def format_expected(statement: Statement | None) -> str:
+    if isinstance(statement, Expectation):
+        return _format_effect(statement)
+    if isinstance(statement, CaseSet):
+        if statement.mean_within:
+            return f"the geometric mean within {ratio(statement.mean_within)}"
+        return f"more often {statement.more_often} than the other way round"
+    if isinstance(statement, Bound):
+        unit = FIGURES[statement.metric][1]
+        limit = statement.at_most if statement.at_least is None else statement.at_least
+        return f"at {'most' if statement.at_least is None else 'least'} {limit:g}{unit}"
+    if isinstance(statement, Share):
+        return f"at least {SHARE_SEEN * statement.published:.0%} of the time (published {statement.published:.0%})"
+    return "holds"
+
+
+def _format_effect(expectation: Expectation) -> str:
     bound = ratio(1 + (expectation.pair.margin or 0.0))
     if expectation.effect == "same":
         return f"same, within {bound}"
+    if expectation.is_control:
+        return f"{expectation.effect} by {bound} or more"
     if figure := _format_figure(expectation):
         return f"{expectation.effect}, at least {bound} ({figure})"
     return expectation.effect
@@ -148,7 +239,7 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
 
 
 def _object(result: ClaimResult) -> dict[str, Any]:
-    claim, headline = result.claim, result.headline
+    claim, headline, first = result.claim, result.headline, result.claim.statements[0]
     return {
         "claim": claim.name,
         "title": claim.title,
@@ -157,10 +248,10 @@ def _object(result: ClaimResult) -> dict[str, Any]:
         "said_of": list(claim.said_of),
         "withdrawn": claim.withdrawn,
         "verdict": result.answer,
-        "expected": format_expected(claim.expectations[0] if claim.expectations else None),
-        "published": claim.expectations[0].published if claim.expectations else None,
-        "read_as": claim.expectations[0].read_as if claim.expectations else None,
-        "ratio": headline.ratio if headline else None,
+        "expected": format_expected(first),
+        "published": first.published if isinstance(first, Expectation | Share) else None,
+        "read_as": first.read_as if isinstance(first, Expectation) else None,
+        "ratio": headline.ratio if headline and first.pairs else None,
         "ci_low": headline.ci_low if headline else None,
         "ci_high": headline.ci_high if headline else None,
         "versions": [str(version) for version in claim.versions],
@@ -170,19 +261,29 @@ def _object(result: ClaimResult) -> dict[str, Any]:
 
 
 def _check(finding: ClaimCheck) -> dict[str, Any]:
-    tested, expectation = finding.tested, finding.expectation
-    contrast = tested if isinstance(tested, Contrast) else None
-    margin = expectation.pair.margin if expectation else None
+    statement, seen = finding.statement, finding.seen
+    pair = statement.pair if isinstance(statement, Expectation) else None
     return {
         "subject": subject(finding),
         "verdict": finding.answer,
-        "expected": format_expected(expectation),
-        "at_least": None if margin is None else 1 + margin,
-        "published": expectation.published if expectation else None,
-        "read_as": expectation.read_as if expectation else None,
-        "metric": contrast.pair.metric if contrast else None,
-        "ratio": contrast.ratio if contrast else None,
-        "ci_low": contrast.ci_low if contrast else None,
-        "ci_high": contrast.ci_high if contrast else None,
+        "expected": format_expected(statement),
+        "at_least": _least(statement),
+        "at_most": statement.at_most if isinstance(statement, Bound) else None,
+        "published": statement.published if isinstance(statement, Expectation | Share) else None,
+        "read_as": statement.read_as if isinstance(statement, Expectation) else None,
+        "metric": pair.metric if pair else statement.metric if isinstance(statement, Bound) else None,
+        "ratio": seen.ratio if seen and statement.pairs else None,
+        "ci_low": seen.ci_low if seen else None,
+        "ci_high": seen.ci_high if seen else None,
+        "figure": seen.ratio if seen and not statement.pairs else None,
         "reason": finding.reason or None,
     }
+
+
+def _least(statement: Statement) -> float | None:
+    """Return the ratio, the figure or the share that has to be seen."""
+    if isinstance(statement, Expectation):
+        return 1 + (statement.pair.margin or 0.0)
+    if isinstance(statement, Bound):
+        return statement.at_least
+    return SHARE_SEEN * statement.published if isinstance(statement, Share) else None

@@ -3,26 +3,68 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from statistics import fmean
+from typing import Literal, assert_never
 
-from orchestrator.model import ArmResult, Claim, Comparison, Contrast, Effect, Expectation
+from orchestrator.model import (
+    ArmKey,
+    ArmMetric,
+    ArmResult,
+    Bound,
+    CaseSet,
+    Claim,
+    Comparison,
+    Contrast,
+    Effect,
+    Expectation,
+    Holds,
+    Pair,
+    Share,
+    Shares,
+    Statement,
+)
+from orchestrator.stats.looks import FEWEST_ROUNDS
 
-Answer = Literal["reproduced", "not reproduced", "inconclusive", "needs a GPU"]
+Answer = Literal["reproduced", "reproduced, smaller", "not reproduced", "inconclusive", "needs a GPU"]
 
-# The verdict at the pair's margin that an effect needs.
+# The verdict at the pair's margin that an effect needs; of a control, the one that it must not show.
 SEEN: Mapping[Effect, str] = {
     "slower": "slower", "more": "slower", "faster": "faster", "less": "faster", "same": "same",
+    "not slower": "slower", "not more": "slower", "not faster": "faster", "not less": "faster",
 }  # fmt: skip
+# Each round shows these as well as any number of rounds does.
+COUNTS: frozenset[ArmMetric] = frozenset({"traces", "traces_per_call"})
+# A profiler makes all of Python slower, each function in its own way: so much of a published share must be seen.
+SHARE_SEEN = 0.5
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was measured of a statement, with its interval where it has one: a ratio, or the figure of an arm."""
+
+    ratio: float | None
+    ci_low: float | None = None
+    ci_high: float | None = None
+
+    @classmethod
+    def of(cls, contrast: Contrast) -> "Seen":
+        return cls(contrast.ratio, contrast.ci_low, contrast.ci_high)
 
 
 @dataclass(frozen=True)
 class ClaimCheck:
-    """One statement of a claim and its result: a contrast, or an arm that checks itself."""
+    """One statement of a claim and its result; `wins` are the numbers of slower and faster cases of a set."""
 
-    tested: Contrast | ArmResult
-    expectation: Expectation | None
+    statement: Statement
     answer: Answer
     reason: str = ""
+    seen: Seen | None = None
+    wins: tuple[int, int] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more rounds could still decide it."""
+        return self.answer == "inconclusive" and not isinstance(self.statement, Share | Holds)
 
 
 @dataclass(frozen=True)
@@ -32,10 +74,9 @@ class ClaimResult:
     findings: tuple[ClaimCheck, ...]
 
     @property
-    def headline(self) -> Contrast | None:
-        """The contrast that represents the claim in one line."""
-        tested = self.findings[0].tested if self.findings else None
-        return tested if isinstance(tested, Contrast) else None
+    def headline(self) -> Seen | None:
+        """What represents the claim in one line."""
+        return self.findings[0].seen if self.findings else None
 
     @property
     def reason(self) -> str:
@@ -46,17 +87,17 @@ class ClaimResult:
 
 
 def judge_claims(comparison: Comparison, claims: Sequence[Claim]) -> tuple[ClaimResult, ...]:
-    contrasts = {contrast.pair: contrast for contrast in comparison.contrasts}
-    arms = {arm.key: arm for arm in comparison.arms}
+    judge = _ClaimJudge(
+        {contrast.pair: contrast for contrast in comparison.contrasts},
+        {arm.key: arm for arm in comparison.arms},
+        comparison.shares,
+    )
     judged = []
     for claim in claims:
         if comparison.plan.device not in claim.devices:
             judged.append(ClaimResult(claim, "needs a GPU" if "gpu" in claim.devices else "inconclusive", ()))
             continue
-        findings = (
-            *(_effect(expectation, contrasts[expectation.pair]) for expectation in claim.expectations),
-            *(_holds(arms[arm]) for arm in claim.holds),
-        )
+        findings = tuple(map(judge.check, claim.statements))
         judged.append(ClaimResult(claim, _all(findings), findings))
     return tuple(judged)
 
@@ -64,23 +105,51 @@ def judge_claims(comparison: Comparison, claims: Sequence[Claim]) -> tuple[Claim
 def _all(findings: Sequence[ClaimCheck]) -> Answer:
     """Combine the answers to a claim's statements: all must hold, so one that fails fails the claim."""
     answers = {finding.answer for finding in findings}
-    return next((answer for answer in ("not reproduced", "inconclusive") if answer in answers), "reproduced")
+    worst: tuple[Answer, ...] = ("not reproduced", "inconclusive", "reproduced, smaller")
+    return next((answer for answer in worst if answer in answers), "reproduced")
+
+
+@dataclass(frozen=True)
+class _ClaimJudge:
+    contrasts: Mapping[Pair, Contrast]
+    arms: Mapping[ArmKey, ArmResult]
+    shares: Mapping[ArmKey, Shares]
+
+    def check(self, statement: Statement) -> ClaimCheck:
+        match statement:
+            case Expectation():
+                contrast = self.contrasts[statement.pair]
+                return _control(statement, contrast) if statement.is_control else _effect(statement, contrast)
+            case CaseSet():
+                return _set(statement, [self.contrasts[pair] for pair in statement.pairs])
+            case Bound():
+                return _bound(statement, self.arms[statement.arm])
+            case Share():
+                return _share(statement, self.shares.get(statement.arm), self.arms[statement.arm])
+            case Holds():
+                return _holds(statement, self.arms[statement.arm])
+        assert_never(statement)
 
 
 def _effect(expectation: Expectation, contrast: Contrast) -> ClaimCheck:
+    def check(answer: Answer, reason: str = "") -> ClaimCheck:
+        return ClaimCheck(expectation, answer, reason, Seen.of(contrast))
+
     if contrast.verdict == SEEN[expectation.effect]:
-        if contrast.verdict == "same" or _is_as_large(contrast, expectation.pair.margin or 0.0):
-            return ClaimCheck(contrast, expectation, "reproduced")
-        return ClaimCheck(contrast, expectation, "inconclusive", "it differs, but not clearly by as much as that")
+        if contrast.verdict != "same" and not _is_as_large(contrast, expectation.pair.margin or 0.0):
+            return check("inconclusive", "it differs, but not clearly by as much as that")
+        if expectation.published is not None and _strongest(contrast) < expectation.published:
+            return check("reproduced, smaller", f"the interval leaves out the published {expectation.published:.3g}x")
+        return check("reproduced")
     if contrast.verdict == "inconclusive":
-        return ClaimCheck(contrast, expectation, "inconclusive", contrast.reason)
+        return check("inconclusive", contrast.reason)
     if contrast.verdict == "same":
-        return ClaimCheck(contrast, expectation, "not reproduced", "the difference is smaller than that")
+        return check("not reproduced", "the difference is smaller than that")
     if expectation.effect != "same":
-        return ClaimCheck(contrast, expectation, "not reproduced", "it is the other way round")
+        return check("not reproduced", "it is the other way round")
     if contrast.size == "beyond":
-        return ClaimCheck(contrast, expectation, "not reproduced", "it differs")
-    return ClaimCheck(contrast, expectation, "inconclusive", "it differs, but not clearly by more than that")
+        return check("not reproduced", "it differs")
+    return check("inconclusive", "it differs, but not clearly by more than that")
 
 
 def _is_as_large(contrast: Contrast, margin: float) -> bool:
@@ -88,7 +157,100 @@ def _is_as_large(contrast: Contrast, margin: float) -> bool:
     return abs(math.log(contrast.ratio or 1.0)) >= math.log1p(margin)
 
 
-def _holds(arm: ArmResult) -> ClaimCheck:
+def _strongest(contrast: Contrast) -> float:
+    """Return the end of the interval that is farther from 1, as a factor above it."""
+    if contrast.ci_low is None or contrast.ci_high is None:
+        return math.inf
+    return contrast.ci_high if (contrast.ratio or 1.0) > 1 else 1 / contrast.ci_low
+
+
+def _control(expectation: Expectation, contrast: Contrast) -> ClaimCheck:
+    """Judge a pair that must not show the effect: its whole interval has to stay below what the effect needs."""
+    seen = Seen.of(contrast)
+    if contrast.ci_low is None or contrast.ci_high is None:
+        return ClaimCheck(expectation, "inconclusive", contrast.reason, seen)
+    bound = 1 + (expectation.pair.margin or 0.0)
+    slower = SEEN[expectation.effect] == "slower"
+    least, most = (contrast.ci_low, contrast.ci_high) if slower else (1 / contrast.ci_high, 1 / contrast.ci_low)
+    if most < bound:
+        return ClaimCheck(expectation, "reproduced", seen=seen)
+    if least >= bound:
+        return ClaimCheck(expectation, "not reproduced", "the control shows the effect as well", seen)
+    reason = contrast.reason or "the control shows something of the effect"
+    return ClaimCheck(expectation, "inconclusive", reason, seen)
+
+
+def _set(together: CaseSet, contrasts: Sequence[Contrast]) -> ClaimCheck:
+    """Judge cases together, none of which may be missing."""
+    missing = [contrast for contrast in contrasts if not contrast.ratio or not contrast.ci_low or not contrast.ci_high]
+    if missing:
+        reason = f"{len(missing)} of {len(contrasts)} cases have no interval: {missing[0].reason}"
+        return ClaimCheck(together, "inconclusive", reason)
+    # The mean of the ends holds however much the cases resemble each other.
+    ratio, low, high = (
+        math.exp(fmean(math.log(figure or 1.0) for figure in figures))
+        for figures in zip(*((each.ratio, each.ci_low, each.ci_high) for each in contrasts), strict=True)
+    )
+    seen = Seen(ratio, low, high)
+    return _mean_within(together, seen) if together.mean_within else _more_often(together, contrasts, seen)
+
+
+def _mean_within(together: CaseSet, seen: Seen) -> ClaimCheck:
+    bound = together.mean_within or 1.0
+    low, high = seen.ci_low or 0.0, seen.ci_high or math.inf
+    if 1 / bound < low and high < bound:
+        return ClaimCheck(together, "reproduced", seen=seen)
+    if low >= bound or high <= 1 / bound:
+        return ClaimCheck(together, "not reproduced", "on average they differ", seen)
+    return ClaimCheck(together, "inconclusive", "the interval of the mean reaches beyond that", seen)
+
+
+def _more_often(together: CaseSet, contrasts: Sequence[Contrast], seen: Seen) -> ClaimCheck:
+    counts = {verdict: sum(each.verdict == verdict for each in contrasts) for verdict in ("slower", "faster")}
+    unsure = sum(each.verdict == "inconclusive" for each in contrasts)
+    wins = (counts["slower"], counts["faster"])
+    more, less = wins if together.more_often == "slower" else wins[::-1]
+    if more > less + unsure:
+        return ClaimCheck(together, "reproduced", seen=seen, wins=wins)
+    if more + unsure <= less:
+        return ClaimCheck(together, "not reproduced", "it is not more often so than the other way round", seen, wins)
+    return ClaimCheck(together, "inconclusive", f"{unsure} of {len(contrasts)} cases are open", seen, wins)
+
+
+def _bound(bound: Bound, arm: ArmResult) -> ClaimCheck:
+    figure = figure_of(arm, bound.metric)
+    if arm.outcome != "measured" or figure is None:
+        return ClaimCheck(bound, "inconclusive", arm.reason or "its worker did not say")
+    seen = Seen(figure)
+    if bound.metric not in COUNTS and arm.rounds < FEWEST_ROUNDS:
+        return ClaimCheck(bound, "inconclusive", f"{arm.rounds} rounds are too few to tell", seen)
+    if bound.at_least is not None and figure < bound.at_least:
+        return ClaimCheck(bound, "not reproduced", "it is less", seen)
+    if bound.at_most is not None and figure > bound.at_most:
+        return ClaimCheck(bound, "not reproduced", "it is more", seen)
+    return ClaimCheck(bound, "reproduced", seen=seen)
+
+
+def figure_of(arm: ArmResult, metric: ArmMetric) -> float | None:
+    if metric == "steady_s":
+        return None if arm.median_ms is None else arm.median_ms / 1e3
+    if metric == "first_s":
+        return None if arm.first_ms is None else arm.first_ms / 1e3
+    figure: float | None = getattr(arm, metric)
+    return figure
+
+
+def _share(share: Share, profiled: Shares | None, arm: ArmResult) -> ClaimCheck:
+    seen = profiled.shares.get(share.function) if profiled else None
+    if seen is None:
+        reason = arm.reason or (profiled.reason if profiled else "")
+        return ClaimCheck(share, "inconclusive", reason or "the run ended before it was profiled")
+    if seen < SHARE_SEEN * share.published:
+        return ClaimCheck(share, "not reproduced", "it takes a smaller share", Seen(seen))
+    return ClaimCheck(share, "reproduced", seen=Seen(seen))
+
+
+def _holds(held: Holds, arm: ArmResult) -> ClaimCheck:
     if arm.outcome == "measured":
-        return ClaimCheck(arm, None, "reproduced")
-    return ClaimCheck(arm, None, "not reproduced" if arm.refuted else "inconclusive", arm.reason)
+        return ClaimCheck(held, "reproduced")
+    return ClaimCheck(held, "not reproduced" if arm.refuted else "inconclusive", arm.reason)

@@ -108,6 +108,7 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
             *check_run(plan, gathered.manifest, endings, gathered.problems),
         ),
         broken=gathered.broken,
+        shares=endings.shares,
     )
 
 
@@ -202,6 +203,11 @@ def _mark_exploratory(contrast: Contrast, samples: Samples, first: int | None) -
     return replace(contrast, exploratory=max(baseline.keys() & candidate.keys(), default=0) >= first)
 
 
+def _traces_per_call(replicates: Sequence[Replicate]) -> float | None:
+    rates = [each.traces / each.calls for each in replicates if each.calls and each.traces is not None]
+    return median(rates) if rates else None
+
+
 def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicate], endings: Endings) -> ArmResult:
     """Return what came of an arm; one that has no round yet shows the times of its pilot."""
     case, version = arm
@@ -231,6 +237,7 @@ def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicat
         import_s=median(replicate.import_ns or 0 for replicate in replicates) / 1e9,
         peak_rss_mb=median(replicate.peak_rss_kb or 0 for replicate in replicates) / 1024,
         traces=replicates[-1].traces,
+        traces_per_call=_traces_per_call(replicates),
         checksum=replicates[-1].checksum,
         drift=drift([replicate.rise for replicate in replicates]),
     )

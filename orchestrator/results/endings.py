@@ -17,6 +17,7 @@ from orchestrator.model import (
     Load,
     Lost,
     Postponed,
+    Shares,
     Target,
     Watched,
 )
@@ -43,6 +44,7 @@ class Endings:
     postponed: set[str] = field(default_factory=set)
     # The rounds at which each stretch but the last began more of them, and the looks of the new ones.
     extended: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    shares: dict[ArmKey, Shares] = field(default_factory=dict)
     rounds: int = 0
     exploratory_from: int | None = None
     finished: Finished | None = None
@@ -112,6 +114,8 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
             endings.counted.update(() if pilot is None else (pilot,))
         elif isinstance(entry, Postponed):
             endings.postponed.update(entry.cases)
+        elif isinstance(entry, Shares):
+            endings.shares[ArmKey(entry.case, entry.version)] = entry
         elif isinstance(entry, Watched):
             endings.watched.append(entry)
         elif isinstance(entry, Discarded):

@@ -47,6 +47,7 @@ class Replicate(NamedTuple):
     steal_ns: int | None
     psi_us: int | None
     traces: int | None
+    calls: int | None
     checksum: str | None
     bursts: tuple[float, ...]
     cpu_bursts: tuple[float, ...]

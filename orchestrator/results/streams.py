@@ -51,6 +51,7 @@ class Row(BaseModel):
     steal_ns: Amount | None
     psi_us: Amount | None
     traces: Count | None
+    calls: Count | None
     checksum: str | None
 
 
@@ -121,9 +122,9 @@ def compact_stream(path: Path, data: bytes) -> bytes:
 
 def _read_batches(path: Path, data: bytes, expected: pa.Schema) -> tuple[pa.Table, bool]:
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-        _check_schema(path, reader.schema, expected)
+        schema = _check_schema(path, reader.schema, expected)
         try:
-            return reader.read_all(), False
+            return _complete(reader.read_all(), expected), False
         except (pa.ArrowException, OSError):
             pass
     # One at a time takes long, but finds where a stream ends that was cut.
@@ -133,20 +134,35 @@ def _read_batches(path: Path, data: bytes, expected: pa.Schema) -> tuple[pa.Tabl
             try:
                 batches.append(reader.read_next_batch())
             except StopIteration:
-                return pa.Table.from_batches(batches, expected), False
+                return _complete(pa.Table.from_batches(batches, schema), expected), False
             except (pa.ArrowException, OSError):
-                return pa.Table.from_batches(batches, expected), True
+                return _complete(pa.Table.from_batches(batches, schema), expected), True
 
 
-def _check_schema(path: Path, actual: pa.Schema, expected: pa.Schema) -> None:
+def _complete(table: pa.Table, expected: pa.Schema) -> pa.Table:
+    """Add the columns that an earlier contract did not have, without a value."""
+    if table.schema.equals(expected):
+        return table
+    columns = [
+        table[field.name] if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
+        for field in expected
+    ]
+    return pa.table(columns, schema=expected)
+
+
+def _check_schema(path: Path, actual: pa.Schema, expected: pa.Schema) -> pa.Schema:
+    """Return the schema that the stream's own contract promises."""
     fingerprint = (actual.metadata or {}).get(contract.FINGERPRINT_KEY, b"none").decode("ascii", "replace")
     if fingerprint not in contract.READABLE:
         raise ContractBroken(
             f"{path} was written under contract {fingerprint}, this tfcompare reads {contract.FINGERPRINT}; "
             "read it with the tfcompare that wrote it (see the run's manifest.json), or run again"
         )
-    if not actual.equals(expected):
+    lacking = contract.READABLE[fingerprint]
+    promised = pa.schema([field for field in expected if field.name not in lacking])
+    if not actual.equals(promised):
         raise ContractBroken(f"{path} carries other columns than its contract says; run its version again")
+    return promised
 
 
 def check(path: Path, table: pa.Table, run: str, version: Target | None = None) -> pa.Table:

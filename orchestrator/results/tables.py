@@ -23,6 +23,7 @@ ARM = pa.schema(
         ("version", TEXT), ("outcome", TEXT), ("reason", TEXT), ("rounds", COUNT),
         ("median_ms", NUMBER), ("first_ms", NUMBER), ("second_ms", NUMBER), ("build_s", NUMBER), ("train_s", NUMBER),
         ("import_s", NUMBER), ("peak_rss_mb", NUMBER), ("traces", COUNT), ("checksum", TEXT), ("drift", NUMBER),
+        ("traces_per_call", NUMBER),
     ]
 )  # fmt: skip
 CONTRAST = pa.schema(
@@ -40,6 +41,7 @@ REPLICATE = pa.schema(
         ("second_ns", NUMBER), ("calls_ns", NUMBER), ("steady_ns", NUMBER), ("rise", NUMBER), ("import_ns", COUNT),
         ("peak_rss_kb", COUNT), ("minor_faults", COUNT), ("major_faults", COUNT), ("involuntary_switches", COUNT),
         ("steal_ns", COUNT), ("psi_us", COUNT), ("traces", COUNT), ("checksum", TEXT), ("cpu_ns", NUMBER),
+        ("calls", COUNT),
     ]
 )  # fmt: skip
 

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused
 from orchestrator.model import Case
+from orchestrator.model.profile import Profile
 from orchestrator.profiling.align import split
-from orchestrator.profiling.model import Profile
 from orchestrator.results import streams
 from tests.support.bench import PATIENCE_S, Bench
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from orchestrator.model import Comparison, Expectation
+from orchestrator.model import ArmKey, Bound, CaseSet, Comparison, Expectation, Share, Shares
 from tests.support.builders import (
     NEW,
     OLD,
@@ -13,6 +13,7 @@ from tests.support.builders import (
     comparison,
     contrast,
     plan,
+    target,
     unmeasured,
     version_pair,
 )
@@ -24,6 +25,7 @@ BROKEN = case("semantics", which="variables")
 def scene(title: str = "eager training takes longer than it did") -> Comparison:
     slower = replace(version_pair(EAGER), margin=1.5)
     same = replace(version_pair(FUNCTION), margin=0.25)
+    weaker, unaffected = (replace(version_pair(one), margin=3.0, metric="first") for one in (EAGER, FUNCTION))
     inside = replace(case_pair(EAGER, FUNCTION), margin=10**0.5 - 1, metric="traces")
     said = (
         claim(Expectation(pair=slower, effect="slower", published=6.25), name="eager-training", title=title,
@@ -34,20 +36,48 @@ def scene(title: str = "eager training takes longer than it did") -> Comparison:
             name="function-on-par", title="functions cost the same, and trace no more",
         ),
         claim(name="variables", title="variables belong outside", holds=((BROKEN.label, NEW),), withdrawn=True),
+        claim(
+            Expectation(pair=weaker, effect="slower", published=16.0),
+            Expectation(pair=unaffected, effect="not slower", published=16.0),
+            name="first-call", title="the first call takes sixteen times as long", quote="It takes 16 times as long.",
+        ),
+        claim(
+            name="on-par", title="about on par on average, and one wins more often",
+            sets=(
+                CaseSet(pairs=(slower, same), mean_within=1.25, more_often=None),
+                CaseSet(pairs=(slower, same), mean_within=None, more_often="slower"),
+            ),
+        ),
+        claim(
+            name="retraces", title="it builds a graph with each call",
+            bounds=(
+                Bound(arm=ArmKey(EAGER.label, target(NEW)), metric="traces_per_call", at_least=0.9, at_most=None),
+                Bound(arm=ArmKey(FUNCTION.label, target(NEW)), metric="traces_per_call", at_least=None, at_most=0.05),
+            ),
+            shares=(Share(arm=ArmKey(EAGER.label, target(NEW)), function="_process_inputs", published=0.81),),
+        ),
         claim(Expectation(pair=slower, effect="faster", published=2.0),
               name="only-on-a-gpu", title="it is faster there", devices=("gpu",)),
     )  # fmt: skip
     cases = (EAGER, FUNCTION, BROKEN)
     return comparison(
-        plan=plan(cases, pairs=(slower, same, inside), claims=said),
+        plan=plan(cases, pairs=(slower, same, inside, weaker, unaffected), claims=said),
         arms=(
-            arm(EAGER, OLD), arm(EAGER, NEW), arm(FUNCTION, OLD), arm(FUNCTION, NEW),
+            arm(EAGER, OLD), replace(arm(EAGER, NEW), traces_per_call=0.98),
+            arm(FUNCTION, OLD), replace(arm(FUNCTION, NEW), traces_per_call=0.02),
             unmeasured(BROKEN, NEW, "died", "AssertionError: the variable stayed as it was (raised in a call)",
                        refuted=True),
         ),
         contrasts=(
-            contrast(slower, 4.2, "slower"),
+            contrast(slower, 4.2, "slower", ci_high=6.5),
             contrast(same, 1.02, "same"),
             contrast(inside, 1.5, "inconclusive", "too noisy: 6 rounds show slowdowns from 90% on"),
+            contrast(weaker, 5.0, "slower"),
+            contrast(unaffected, 1.1, "slower"),
         ),
+        shares={
+            ArmKey(EAGER.label, target(NEW)): Shares(
+                case=EAGER.label, version=target(NEW), shares={"_process_inputs": 0.7}
+            )
+        },
     )  # fmt: skip

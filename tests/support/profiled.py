@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.model import Case
-from orchestrator.profiling.model import Frame, Function, Heading, Node, Profile, Profiled, ProfiledArm, Spent, Stacks
+from orchestrator.model.profile import Frame, Function, Node, Profile, Spent, Stacks
+from orchestrator.profiling.model import Heading, Profiled, ProfiledArm
 from tests.support.builders import MS, NEW, OLD, RUN, target, targets
 
 CALLS = 10

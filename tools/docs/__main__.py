@@ -1,8 +1,13 @@
-"""Write the pages of docs/ that repeat what other files state; `--check` reports pages that are out of date."""
+"""Write the pages of docs/ that repeat what other files state; `--check` reports pages that are out of date.
+
+Either way, a claim whose text gives other figures than its data is an error.
+"""
 
 import argparse
 from pathlib import Path
 
+from orchestrator.catalog import claims, workloads
+from tools.docs.claim_figures import wrong_figures
 from tools.docs.claims_page import claims_page
 from tools.docs.gpu_page import gpu_page
 from tools.docs.verdicts_picture import verdicts_picture
@@ -31,7 +36,10 @@ def main() -> None:
         else:
             (DOCS / name).write_text(PAGES[name]())
             print(f"docs/{name}")
-    raise SystemExit(1 if stale and checking else 0)
+    known = claims.all_claims(workloads.all_workloads())
+    wrong = [problem for claim in known.values() for problem in wrong_figures(claim)]
+    print("\n".join(wrong), end="\n" if wrong else "")
+    raise SystemExit(1 if wrong or (stale and checking) else 0)
 
 
 def _is_current(name: str, text: str) -> bool:

@@ -1,9 +1,11 @@
 """docs/claims.md: what has been said about TensorFlow's speed, and the contrasts that test it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
+from pathlib import Path
 
 from orchestrator.catalog import claims, workloads
-from orchestrator.model import Claim, Expectation
+from orchestrator.catalog.found import all_found
+from orchestrator.model import Claim
 from orchestrator.reports.claims import format_expected, format_said_of, subject_of
 from tools.docs import WRITTEN
 
@@ -16,6 +18,7 @@ the studies that this tool began with; `--list` shows them.
 | verdict | what it means |
 |---|---|
 | `reproduced` | every statement of the claim was seen here |
+| `reproduced, smaller` | so was the effect, but less of it: the interval leaves out the published ratio |
 | `not reproduced` | at least one was not: it is the other way round, or smaller than what has to be seen |
 | `inconclusive` | neither could be shown; the reason says why |
 | `needs a GPU` | it cannot be tested on the device that was measured |
@@ -31,7 +34,7 @@ Words for how much are read by one rule: {readings}.
 Half of that on the log scale has to be seen as well. It is printed as `read as 10x`, because nobody published it.
 
 Looks, intervals and rounds are as in every run. `--suite seed` measures for at most 19 minutes unless `--budget` says
-otherwise.
+otherwise. What would take longer than that is in `--suite full`.
 
 ## A claim of your own
 
@@ -41,15 +44,27 @@ One file in `workloads/claims/`, named for the claim:
 {example}```
 
 A contrast names a `version` and two cases, or a `case` and two versions. `expected` is `slower`, `faster` or `same`;
-with `metric = "peak_rss"` or `"traces"` it is `more`, `less` or `same`; `first` and `build` are metrics too. Several
-`[[contrasts]]` all have to hold. `[[holds]]` names a `version` and a `case` that checks itself: its step raises an
-`AssertionError` where the statement is false.
+with `metric = "peak_rss"` or `"traces"` it is `more`, `less` or `same`; `first` and `build` are metrics too. `not
+slower` and its like are for controls: a contrast that must not show the effect, so that nothing else can pass for it.
+All statements of a claim have to hold. Besides contrasts there are
+
+- `[[sets]]`: two versions over all cases that some selectors name, with `mean_within` for the geometric mean of their
+  ratios, or with `more_often` for what more cases are than the other way round;
+- `[[bounds]]`: a figure of one arm, `at_least` or `at_most` so much: `traces`, `traces_per_call`, `peak_rss_mb`,
+  `import_s`, `build_s`, `first_s` or `steady_s`;
+- `[[shares]]`: a Python `function` that takes a `published` share of an arm's time. After the last round the arm is
+  profiled once; half of the share has to be seen, because a profiler slows functions down, each in its own way;
+- `[[holds]]`: a `version` and a `case` that checks itself: its step raises an `AssertionError` where the statement is
+  false.
 
 `said_of` lists the devices and systems that the source speaks of, and `devices` where the claim may be tested. The two
 differ often: many reports come from one GPU, and the overhead that they describe can be seen on a CPU as well. `source`
 is a link or a title, then in brackets the passage, or the author of the comment and its date. `published` is only for a
 ratio that the source gives for this workload. `read_as` is for words; the statement has to quote them.
 """
+
+# What the studies say and no claim tests, each with the reason.
+UNTESTED = Path(__file__).parent / "claims_untested.md"
 
 
 def claims_page() -> str:
@@ -58,10 +73,15 @@ def claims_page() -> str:
     readings = ", ".join(f'"{words}" as {ratio:g}x' for words, ratio in claims.READ_AS.items())
     head = CLAIMS_HEAD.replace("{example}", example).replace("{readings}", readings)
     parts = [head.replace("# Claims\n", f"# Claims\n{WRITTEN}\n", 1)]
-    titles = {"seed": "The claims of the first studies", "reported": "The claims of single reports"}
+    titles = {
+        "seed": "The claims of the first studies",
+        "reported": "The claims of single reports",
+        "full": "The claims that take long",
+    }
     for suite in claims.SUITES:
-        parts.append(f"## {titles[suite]}\n")
-        parts += [_claim(claim) for claim in all_claims.values() if claim.suite == suite]
+        of_suite = [claim for claim in all_claims.values() if claim.suite == suite]
+        parts += [f"## {titles[suite]}\n", *map(_claim, of_suite)] if of_suite else []
+    parts.append(UNTESTED.read_text())
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -70,14 +90,30 @@ def _claim(claim: Claim) -> str:
     if claim.withdrawn:
         facts.append("withdrawn by its own reporter")
     lines = [f"### {claim.name}", "", f"**{_capital(claim.title)}.** {' '.join(claim.statement.split())}", ""]
+    if claim.quote:
+        lines += [f"> {claim.quote}", ""]
     lines += [". ".join(_capital(fact) for fact in facts if fact) + ".", ""]
-    lines += _tests(claim.expectations)
-    lines += [f"- in {version}, `{label}` holds" for label, version in claim.holds]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_checks(claim)]) + "\n"
 
 
-def _tests(expectations: Iterable[Expectation]) -> list[str]:
-    return [f"- `{subject_of(expectation.pair)}`: {format_expected(expectation)}" for expectation in expectations]
+def _checks(claim: Claim) -> Iterator[str]:
+    """Yield a table of what is measured, what has to be seen, and what was found in the last committed run."""
+    found = all_found().get(claim.name)
+    seen = {(check.subject, check.expected): check for check in found.checks} if found else {}
+    yield "| what is measured | expected | found |"
+    yield "|---|---|---|"
+    for statement in claim.statements:
+        subject, expected = subject_of(statement), format_expected(statement)
+        check = seen.get((subject, expected))
+        result = ": ".join(filter(None, (check.answer, check.seen))) if check else "not measured yet"
+        yield f"| {' | '.join(map(_cell, (f'`{subject}`', expected, result)))} |"
+    if found and seen:
+        yield ""
+        yield f"Found: {found}."
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def _link(source: str) -> str:

@@ -1,4 +1,4 @@
-"""Training and predicting on one batch whose length is the same in every call, or new in every call.
+"""Training, testing and predicting on one batch whose length is the same in every call, or new in every call.
 
 The model is one Dense of one unit, as in the report. With `length=new` the n-th call has n rows: the arithmetic stays
 nothing. Where every new length is traced, each trace is kept, so that calls become a little slower as they go on.
@@ -11,7 +11,7 @@ import numpy
 from workloads import compat
 
 PARAMS = {
-    "call": ("train_on_batch", "predict_on_batch"),
+    "call": ("train_on_batch", "predict_on_batch", "test_on_batch"),
     "length": ("same", "new"),
 }
 
@@ -30,8 +30,10 @@ def build(tf, params):
     if params["call"] == "predict_on_batch":
         return lambda: model.predict_on_batch(numpy.ones((next(lengths), 1), "float32"))
 
+    on_batch = getattr(model, params["call"])
+
     def step():
         ones = numpy.ones((next(lengths), 1), "float32")
-        return numpy.isfinite(model.train_on_batch(ones, ones))
+        return numpy.isfinite(on_batch(ones, ones))
 
     return step

@@ -1,11 +1,18 @@
-"""The 100th power of a 10x10 integer matrix: a hundred tiny matmuls, so almost nothing but overhead."""
+"""The 100th power of a 10x10 integer matrix: a hundred tiny matmuls, so almost nothing but overhead.
+
+eager        each product is an operation that Python starts
+function     one tf.function with all hundred products
+jit          the same, compiled by XLA
+pieces       a tf.function with a single product, called a hundred times
+run_eagerly  as `function`, after tf.config.run_functions_eagerly(True)
+"""
 
 import numpy
 
 from workloads import compat
 
 PARAMS = {
-    "style": ("eager", "function", "jit"),
+    "style": ("eager", "function", "jit", "pieces", "run_eagerly"),
 }
 
 CONTRASTS = {"style": "eager"}
@@ -31,8 +38,27 @@ def build(tf, params):
             result = tf.matmul(base, result)
         return result
 
-    if params["style"] == "function":
-        power = compat.function(tf, power)
+    if params["style"] == "pieces":
+        power = power_in_pieces(tf)
     elif params["style"] == "jit":
         power = compat.function(tf, power, jit=True)
+    elif params["style"] != "eager":
+        power = compat.function(tf, power)
+    if params["style"] == "run_eagerly":
+        compat.run_functions_eagerly(tf, True)
     return lambda: power(matrix)
+
+
+def power_in_pieces(tf):
+    def product(left, right):
+        return tf.matmul(left, right)
+
+    multiply = compat.function(tf, product)
+
+    def power(base):
+        result = tf.eye(SIZE, dtype=tf.int32)
+        for _ in range(EXPONENT):
+            result = multiply(base, result)
+        return result
+
+    return power

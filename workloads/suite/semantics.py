@@ -3,14 +3,27 @@
 unused_gather      an operation whose result nobody uses still raises its error eagerly; a graph leaves it out
 print_side_effect  what Python does besides, like printing, happens in each eager call; in a graph only while tracing
 variables          a function updates a variable from outside in each call, and may make none after its first
+execution          an eager operation runs when Python reaches it; an operation of a graph when the graph runs
+inner_code         a tf.function includes the functions that it calls, and AutoGraph converts their `if`
+objects            a function makes a graph for each new Python object, and uses it again for the same object
+outer_value        a graph keeps the value that a Python variable from outside had while tracing
+tf_print           tf.print prints in each call of a graph
+saved_graph        a graph that was saved and loaded runs without the Python code that made it
+run_eagerly        after tf.config.run_functions_eagerly(True), a tf.function runs its Python code in each call
 
 The times are those of the checks, and tell nothing about what is checked.
 """
 
+import os
+import tempfile
+
 from workloads import compat
 
 PARAMS = {
-    "which": ("unused_gather", "print_side_effect", "variables"),
+    "which": (
+        "unused_gather", "print_side_effect", "variables", "execution", "inner_code", "objects", "outer_value",
+        "tf_print", "saved_graph", "run_eagerly",
+    ),
 }
 
 CALLS = 3
@@ -80,6 +93,160 @@ def variables(tf):
     return step
 
 
+def execution(tf):
+    runs = []
+
+    def note(x):
+        runs.append(x)
+        return x
+
+    def operation():
+        return tf.py_function(note, [tf.constant(1.0)], tf.float32)
+
+    def step():
+        del runs[:]
+        operation()
+        check(len(runs) == 1, "an eager operation runs when Python reaches it")
+        with tf.Graph().as_default():
+            result = operation()
+            check(len(runs) == 1, "an operation of a graph does not run when Python reaches it")
+            with tf.compat.v1.Session() as session:
+                session.run(result)
+        check(len(runs) == 2, "an operation of a graph runs when the graph does")
+
+    return step
+
+
+def inner_code(tf):
+    numbers = [tf.constant(number) for number in (2.0, -3.0, -4.0)]
+    effects = []
+
+    def size(x):
+        effects.append(x)
+        if x > 0.0:
+            return x
+        return -x
+
+    def outer(x):
+        return size(x) + 1.0
+
+    def step():
+        del effects[:]
+        function = compat.function(tf, outer)
+        results = [function(number).numpy() for number in numbers]
+        check(results == [3.0, 4.0, 5.0], "the `if` of an inner function depends on each call's tensor")
+        check(len(effects) == 1, "a graph includes the functions that its function calls")
+
+    return step
+
+
+def objects(tf):
+    one = tf.constant(1.0)
+
+    class Setting(object):
+        factor = 2.0
+
+    def step():
+        effects = []
+
+        def scale(x, setting):
+            effects.append(setting)
+            return x * setting.factor
+
+        function = compat.function(tf, scale)
+        first, second = Setting(), Setting()
+        for setting in (first, first, second, second, first):
+            function(one, setting)
+        check(len(effects) == 2, "there is one graph for each object")
+
+    return step
+
+
+def outer_value(tf):
+    one = tf.constant(1.0)
+
+    def step():
+        settings = {"factor": 1.0}
+
+        def scale(x):
+            return x * settings["factor"]
+
+        function = compat.function(tf, scale)
+        function(one)
+        settings["factor"] = 2.0
+        check(scale(one).numpy() == 2.0, "eagerly a new value of an outer variable counts")
+        check(function(one).numpy() == 1.0, "a graph keeps the outer variable's value from tracing")
+
+    return step
+
+
+def tf_print(tf):
+    numbers = [tf.constant(float(number)) for number in range(CALLS)]
+
+    def step():
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "printed")
+
+            def square(x):
+                tf.print(x, output_stream="file://" + path)
+                return x * x
+
+            function = compat.function(tf, square)
+            for number in numbers:
+                function(number)
+            with open(path) as printed:
+                lines = printed.read().split()
+        check(len(lines) == CALLS, "tf.print prints in each call of a graph")
+
+    return step
+
+
+def saved_graph(tf):
+    three = tf.constant(3.0)
+
+    def step():
+        effects = []
+
+        def double(x):
+            effects.append(x)
+            return 2.0 * x
+
+        module = tf.Module()
+        module.double = compat.function(tf, double)
+        module.double(three)
+        with tempfile.TemporaryDirectory() as folder:
+            tf.saved_model.save(module, folder)
+            del effects[:]
+            loaded = tf.saved_model.load(folder)
+            check(loaded.double(three).numpy() == 6.0, "a saved graph computes the same after it was loaded")
+        check(not effects, "a loaded graph does not run the Python code that made it")
+
+    return step
+
+
+def run_eagerly(tf):
+    numbers = [tf.constant(float(number)) for number in range(CALLS)]
+
+    def step():
+        effects = []
+
+        def square(x):
+            effects.append(x)
+            return x * x
+
+        function = compat.function(tf, square)
+        compat.run_functions_eagerly(tf, True)
+        try:
+            eager = [function(number).numpy() for number in numbers]
+        finally:
+            compat.run_functions_eagerly(tf, False)
+        check(len(effects) == CALLS, "the Python code of a tf.function that runs eagerly runs in each call")
+        check(eager == [function(number).numpy() for number in numbers], "a graph computes the same as its Python code")
+        check(len(effects) == CALLS + 1, "as a graph again, the Python code runs only to be traced")
+
+    return step
+
+
 def raises(error, function, *arguments):
     try:
         function(*arguments)
@@ -93,4 +260,15 @@ def check(holds, statement):
         raise AssertionError("not so in this TensorFlow: {}".format(statement))
 
 
-CHECKS = {"unused_gather": unused_gather, "print_side_effect": print_side_effect, "variables": variables}
+CHECKS = {
+    "unused_gather": unused_gather,
+    "print_side_effect": print_side_effect,
+    "variables": variables,
+    "execution": execution,
+    "inner_code": inner_code,
+    "objects": objects,
+    "outer_value": outer_value,
+    "tf_print": tf_print,
+    "saved_graph": saved_graph,
+    "run_eagerly": run_eagerly,
+}

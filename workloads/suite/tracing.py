@@ -4,6 +4,7 @@ tensor         tensors of other numbers; shape and dtype are the same, and the g
 python_scalar  Python numbers that were not there before
 shape          tensors of a length that was not there before
 dtype          tensors whose dtypes were not there before in this combination
+list           lists of Python numbers that were not there before
 
 The function has four arguments for the sake of `dtype`: so few dtypes exist that one argument alone would soon find
 all its graphs there. Each graph is kept, so memory grows with the calls; the number of traces is recorded with them.
@@ -16,7 +17,7 @@ import numpy
 from workloads import compat
 
 PARAMS = {
-    "argument": ("tensor", "python_scalar", "shape", "dtype"),
+    "argument": ("tensor", "python_scalar", "shape", "dtype", "list"),
 }
 
 CONTRASTS = {"argument": "tensor"}
@@ -57,8 +58,13 @@ def dtypes(tf):
         yield made_of(tf, number, LENGTH, combination)
 
 
+def lists(tf):
+    for number in itertools.count():
+        yield ([number] * LENGTH,) * ARGUMENTS
+
+
 def made_of(tf, number, length, dtypes):
     return [tf.constant(numpy.full(length, number % 10, dtype)) for dtype in dtypes]
 
 
-NEW = {"tensor": tensors, "python_scalar": python_scalars, "shape": shapes, "dtype": dtypes}
+NEW = {"tensor": tensors, "python_scalar": python_scalars, "shape": shapes, "dtype": dtypes, "list": lists}

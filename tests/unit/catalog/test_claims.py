@@ -17,6 +17,7 @@ HEAD = (
     'devices = ["cpu", "gpu"]\n'
 )
 INSIDE = 'version = "2.0"\nbaseline = "power[style=eager]"\ncandidate = "power[style=function]"\n'
+VERSIONS = 'baseline = "1.14"\ncandidate = "2.0"\n'
 ACROSS = 'case = "power[style=eager]"\nbaseline = "1.14"\ncandidate = "2.0"\n'
 
 
@@ -74,6 +75,42 @@ def test_a_case_may_check_itself(read):
     assert found.expectations == ()
 
 
+def test_a_set_is_a_pair_of_versions_for_each_case_that_its_selectors_name(read):
+    found = read(f'{HEAD}[[sets]]\ncases = ["power", "power[style=eager]"]\n{VERSIONS}mean_within = 1.25\n')
+    [together] = found.sets
+    assert [pair.case.label for pair in together.pairs] == ["power[style=eager]", "power[style=function]"]
+    assert (together.mean_within, together.more_often) == (1.25, None)
+    assert found.pairs == together.pairs
+    assert len(found.arms) == 4
+
+
+def test_bounds_and_shares_are_of_one_arm(read):
+    arm = 'version = "2.0"\ncase = "power[style=eager]"\n'
+    found = read(
+        f'{HEAD}[[bounds]]\n{arm}metric = "traces_per_call"\nat_least = 0.9\n'
+        f'[[shares]]\n{arm}function = "matmul"\npublished = 0.81\n'
+    )
+    assert found.arms == (("power[style=eager]", "2.0.0"),)
+    assert (found.bounds[0].metric, found.bounds[0].at_least, found.bounds[0].at_most) == ("traces_per_call", 0.9, None)
+    assert (found.shares[0].function, found.shares[0].published) == ("matmul", 0.81)
+    assert found.pairs == ()
+
+
+def test_a_control_has_the_bound_of_the_effect_that_it_must_not_show(read):
+    [expectation] = read(f'{HEAD}[[contrasts]]\n{INSIDE}expected = "not slower"\npublished = 9.0').expectations
+    assert expectation.is_control
+    assert 1 + expectation.pair.margin == pytest.approx(3.0)
+    [plain] = read(f'{HEAD}[[contrasts]]\n{INSIDE}expected = "not slower"').expectations
+    assert plain.pair.margin == pytest.approx(0.05)
+
+
+def test_the_headline_comes_first(read):
+    holds = '[[holds]]\nversion = "2.13"\ncase = "power[style=eager]"\n'
+    sets = f'[[sets]]\ncases = ["power"]\n{VERSIONS}more_often = "slower"\n'
+    found = read(f'{HEAD}{holds}[[contrasts]]\n{INSIDE}expected = "faster"\n{sets}')
+    assert [type(statement).__name__ for statement in found.statements] == ["CaseSet", "Expectation", "Holds"]
+
+
 def test_a_claim_names_every_case_once(read):
     holds = '[[holds]]\nversion = "2.13"\ncase = "power[style=eager]"\n'
     found = read(f'{HEAD}[[contrasts]]\n{INSIDE}expected = "faster"\n{holds}')
@@ -82,7 +119,21 @@ def test_a_claim_names_every_case_once(read):
 
 BAD = {
     "no TOML": ("title", "cannot be read as TOML"),
-    "nothing that tests it": (HEAD, "needs [[contrasts]] or [[holds]]"),
+    "nothing that tests it": (HEAD, "[[shares]] or [[holds]] that test it"),
+    "a set without a rule": (f'{HEAD}[[sets]]\ncases = ["power"]\n{VERSIONS}', "either `mean_within` or `more_often`"),
+    "a set of nothing": (f"{HEAD}[[sets]]\ncases = []\n{VERSIONS}mean_within = 1.2", "sets.0.cases"),
+    "a bound without a limit": (
+        f'{HEAD}[[bounds]]\nversion = "2.0"\ncase = "power[style=eager]"\nmetric = "traces"\n',
+        "either `at_least` or `at_most`",
+    ),
+    "a bound of a metric of pairs": (
+        f'{HEAD}[[bounds]]\nversion = "2.0"\ncase = "power[style=eager]"\nmetric = "steady"\nat_most = 1.0\n',
+        "bounds.0.metric",
+    ),
+    "a share above one": (
+        f'{HEAD}[[shares]]\nversion = "2.0"\ncase = "power[style=eager]"\nfunction = "f"\npublished = 81.0\n',
+        "shares.0.published",
+    ),
     "an unknown key": (HEAD + "titel = 1\n", "titel: Extra inputs"),
     "a key too few": ('title = "t"\n', "source: Field required"),
     "an unknown effect": (
@@ -139,9 +190,23 @@ BAD = {
 
 @pytest.mark.parametrize(("text", "words"), BAD.values(), ids=BAD)
 def test_a_bad_file_is_told_with_its_path(read, text: str, words: str):
-    with pytest.raises(UsageError, match=r"a-claim\.toml: ") as told:
+    with pytest.raises(UsageError, match=r"a-claim\.toml:(\d+:)? ") as told:
         read(text)
     assert words in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (HEAD + "titel = 1\n", 7),
+        (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "quicker"', 11),
+        (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "faster"\n\n[[contrasts]]\n{INSIDE}', 13),
+        (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "more"', 7),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(read, text: str, line: int):
+    with pytest.raises(UsageError, match=rf"a-claim\.toml:{line}: "):
+        read(text)
 
 
 BUILTIN = claims.all_claims(all_workloads())
@@ -165,7 +230,7 @@ def test_claims_are_chosen_by_name_and_suite():
     assert [one.name for one in claims.choose(["xla-on-gpu", "xla-on-gpu"], None, BUILTIN)] == ["xla-on-gpu"]
     with pytest.raises(UsageError, match=r"did you mean predict-after-compile"):
         claims.choose(["predict-after-compil"], None, BUILTIN)
-    with pytest.raises(UsageError, match="seed and reported"):
+    with pytest.raises(UsageError, match="seed, reported, full"):
         claims.choose((), "quick", BUILTIN)
     with pytest.raises(NothingSelected):
         claims.choose(["xla-on-gpu"], "reported", BUILTIN)

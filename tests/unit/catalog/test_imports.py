@@ -69,3 +69,9 @@ def test_a_circle_of_imports_and_code_of_another_python_end_the_search(mine: Pat
     write(mine / "_b.py", "print 'hello'\n")
     write(mine / "_c.py", "")
     assert list(imports_of(mine / "one.py")) == ["_a.py", "_b.py", "_c.py"], "anything might be imported"
+
+
+def test_a_file_may_be_named_from_a_folder_around_its_own(mine: Path):
+    write(mine / "one.py", f"from {mine.parent.name}.{mine.name} import _a\n{BUILD}")
+    write(mine / "_a.py", "x = 1\n")
+    assert list(imports_of(mine / "one.py")) == ["_a.py"]

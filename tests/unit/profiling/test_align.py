@@ -2,6 +2,7 @@
 
 import pytest
 
+from orchestrator.model.profile import Profile
 from orchestrator.profiling.align import (
     Figure,
     FunctionRow,
@@ -14,7 +15,6 @@ from orchestrator.profiling.align import (
     shrunk,
     split,
 )
-from orchestrator.profiling.model import Profile
 from tests.support.profiled import CALLS, function, profile
 
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from orchestrator.model.profile import Frame, Node, Stacks
 from orchestrator.profiling.flamegraph import collapse, speedscope
-from orchestrator.profiling.model import Frame, Node, Stacks
 from tests.support.builders import case
 from tests.support.profiled import STACKS, arm, profile
 

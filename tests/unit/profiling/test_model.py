@@ -4,7 +4,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.model import Case
-from orchestrator.profiling.model import Frame, Node, Profile, Stacks, stem
+from orchestrator.model.profile import Frame, Node, Profile, Stacks
+from orchestrator.profiling.model import stem
 from tests.support.builders import target
 from tests.support.profiled import STACKS, function, profile
 

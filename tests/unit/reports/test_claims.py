@@ -1,11 +1,13 @@
 """Claims as a table, to the letter, and as the object that programs read."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
+from orchestrator.catalog.found import Found
 from orchestrator.errors import UsageError
 from orchestrator.reports import claims
 from tests.support.builders import (
@@ -37,7 +39,8 @@ def test_the_object_has_what_the_schema_promises():
     found = json.loads(claims.as_json(scene()))
     assert found["schema"] == "tfcompare.claims/1"
     assert [one["verdict"] for one in found["claims"]] == [
-        "reproduced", "inconclusive", "not reproduced", "needs a GPU",
+        "reproduced", "inconclusive", "not reproduced", "reproduced, smaller", "not reproduced", "reproduced",
+        "needs a GPU",
     ]  # fmt: skip
     first = found["claims"][0]
     promised = {"claim", "title", "source", "verdict", "expected", "ratio", "ci_low", "ci_high", "versions", "reason"}
@@ -50,13 +53,45 @@ def test_the_object_has_what_the_schema_promises():
     assert found["claims"][1]["checks"][1]["metric"] == "traces"
     assert found["claims"][1]["said_of"] == []
     assert "stayed as it was" in found["claims"][2]["reason"]
-    assert found["claims"][3]["ratio"] is None
+    assert found["claims"][-1]["ratio"] is None
 
 
 def test_a_reading_of_words_is_never_shown_as_published():
     read = json.loads(claims.as_json(scene()))["claims"][1]["checks"][1]
     assert (read["published"], read["read_as"]) == (None, 10.0)
     assert read["expected"] == "more, at least 3.16x (read as 10x)"
+
+
+def test_each_kind_of_statement_says_what_was_seen_in_its_own_words():
+    checks = {one["claim"]: one["checks"] for one in json.loads(claims.as_json(scene()))["claims"]}
+    mean, wins = checks["on-par"]
+    assert mean["expected"] == "the geometric mean within 1.25x"
+    assert (round(mean["ratio"], 2), mean["verdict"]) == (2.07, "not reproduced")
+    assert wins["expected"] == "more often slower than the other way round"
+    often, seldom, share = checks["retraces"]
+    assert (often["figure"], often["at_least"], often["ratio"]) == (0.98, 0.9, None)
+    assert (seldom["figure"], seldom["at_most"], seldom["metric"]) == (0.02, 0.05, "traces_per_call")
+    assert (share["figure"], share["expected"]) == (0.7, "at least 40% of the time (published 81%)")
+    assert checks["first-call"][1]["expected"] == "not slower by 4.00x or more"
+
+
+def test_a_claim_alone_shows_its_source_and_its_words(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    whole = scene()
+    alone = replace(whole, plan=replace(whole.plan, claims=whole.plan.claims[3:4]))
+    text = claims.render(alone)
+    assert "source: https://example.org/1" in text
+    assert 'in its words: "It takes 16 times as long."' in text
+    assert "in its words" not in claims.render(whole)
+
+
+def test_what_was_found_before_is_shown(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    before = Found(answer="reproduced", reason="", date="2026-01-02", machine="cpu of a Xeon", checks=())
+    monkeypatch.setattr(claims, "all_found", lambda: {"first-call": before})
+    whole = scene()
+    alone = replace(whole, plan=replace(whole.plan, claims=whole.plan.claims[3:4]))
+    assert "found before: reproduced, 2026-01-02, cpu of a Xeon" in claims.render(alone)
 
 
 def test_a_run_without_claims_has_no_such_table():

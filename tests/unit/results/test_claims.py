@@ -1,10 +1,11 @@
 """From contrasts to the answer on a claim: one statement that fails fails it, and doubt is never agreement."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from orchestrator.model import Claim, Comparison, Contrast, Expectation
+from orchestrator.model import ArmKey, Bound, CaseSet, Claim, Comparison, Contrast, Expectation, Share, Shares
 from orchestrator.results.claims import judge_claims
 from orchestrator.stats.contrasts import compare
 from tests.support.builders import (
@@ -26,7 +27,7 @@ PAIR = replace(version_pair(CASE), margin=2.0)
 
 
 def effect_on_pair(effect: str = "slower") -> Claim:
-    return claim(Expectation(pair=PAIR, effect=effect, published=9.0))
+    return claim(Expectation(pair=PAIR, effect=effect, published=None))
 
 
 def judged(of: Claim, *contrasts: Contrast, **changes: object):
@@ -135,3 +136,168 @@ def test_what_is_said_of_another_device_is_not_judged():
     [found] = judge_claims(on_gpu, [claim(devices=("cpu",))])
     assert found.answer == "inconclusive"
     assert "without --gpu" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("ratio", "ci_low", "ci_high", "answer"),
+    [
+        (9.5, 8.0, 11.0, "reproduced"),
+        (4.0, 3.5, 9.1, "reproduced"),
+        (26.0, 20.0, 33.0, "reproduced"),
+        (4.0, 3.5, 4.6, "reproduced, smaller"),
+        (2.5, 2.2, 8.0, "inconclusive"),
+    ],
+)
+def test_an_interval_that_leaves_out_a_larger_published_ratio_is_said(ratio, ci_low, ci_high, answer):
+    found = judged(
+        claim(Expectation(pair=PAIR, effect="slower", published=9.0)),
+        contrast(PAIR, ratio, "slower", ci_low=ci_low, ci_high=ci_high, size="beyond"),
+    )
+    assert found.answer == answer
+    assert ("leaves out the published 9x" in found.reason) == (answer == "reproduced, smaller")
+
+
+def test_a_gain_is_as_large_as_published_by_its_far_end_too():
+    said = claim(Expectation(pair=PAIR, effect="faster", published=9.0))
+    assert judged(said, contrast(PAIR, 0.2, "faster", ci_low=0.1, ci_high=0.3)).answer == "reproduced"
+    assert judged(said, contrast(PAIR, 0.2, "faster", ci_low=0.15, ci_high=0.3)).answer == "reproduced, smaller"
+
+
+@pytest.mark.parametrize(
+    ("effect", "ratio", "ci_low", "ci_high", "answer"),
+    [
+        ("not slower", 1.1, 0.9, 1.4, "reproduced"),
+        ("not slower", 0.2, 0.1, 0.3, "reproduced"),
+        ("not slower", 2.5, 1.5, 4.0, "inconclusive"),
+        ("not slower", 5.0, 3.5, 7.0, "not reproduced"),
+        ("not faster", 0.9, 0.7, 1.2, "reproduced"),
+        ("not faster", 0.2, 0.1, 0.3, "not reproduced"),
+        ("not more", 1.0, 0.9, 1.1, "reproduced"),
+        ("not less", 0.4, 0.3, 0.5, "inconclusive"),
+    ],
+)
+def test_a_control_must_not_show_the_effect(effect: str, ratio: float, ci_low: float, ci_high: float, answer: str):
+    """The margin of 2.0 is what the effect needs: three times."""
+    made = contrast(PAIR, ratio, "inconclusive", ci_low=ci_low, ci_high=ci_high)
+    found = judged(claim(Expectation(pair=PAIR, effect=effect, published=9.0)), made)
+    assert (found.answer, bool(found.reason)) == (answer, answer != "reproduced")
+
+
+def test_a_control_without_an_interval_is_open():
+    made = contrast(PAIR, 1.0, "inconclusive", "3 rounds are too few to tell", ci_low=None, ci_high=None)
+    found = judged(claim(Expectation(pair=PAIR, effect="not slower", published=9.0)), made)
+    assert (found.answer, found.reason) == ("inconclusive", "3 rounds are too few to tell")
+    assert found.findings[0].is_open
+
+
+CASES = [case(size=str(number)) for number in range(5)]
+PAIRS = tuple(version_pair(one) for one in CASES)
+
+
+def of_set(ratios: list[float], verdicts: list[str], wide: float = 1.05, **kind: object):
+    said = claim(sets=(CaseSet(**({"pairs": PAIRS, "mean_within": None, "more_often": None} | kind)),))
+    made = [
+        contrast(pair, ratio, verdict, ci_low=ratio / wide, ci_high=ratio * wide)
+        for pair, ratio, verdict in zip(PAIRS, ratios, verdicts, strict=True)
+    ]
+    return judged(said, *made)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "wide", "answer"),
+    [
+        ([2.0, 0.5, 1.2, 1.0, 1.0], 1.05, "reproduced"),
+        ([2.0, 0.5, 1.2, 1.0, 1.0], 1.3, "inconclusive"),
+        ([2.0, 2.0, 1.5, 1.0, 1.4], 1.05, "not reproduced"),
+        ([0.5, 0.5, 0.7, 1.0, 0.6], 1.05, "not reproduced"),
+    ],
+)
+def test_the_mean_of_a_set_is_geometric_and_its_interval_that_of_the_ends(ratios, wide, answer):
+    found = of_set(ratios, ["inconclusive"] * 5, wide, mean_within=1.25)
+    assert found.answer == answer
+    mean = math.exp(sum(map(math.log, ratios)) / 5)
+    assert (found.headline.ratio, found.headline.ci_high) == pytest.approx((mean, mean * wide))
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "answer"),
+    [
+        (["slower", "slower", "slower", "faster", "same"], "reproduced"),
+        (["slower", "slower", "slower", "faster", "inconclusive"], "reproduced"),
+        (["slower", "slower", "faster", "inconclusive", "same"], "inconclusive"),
+        (["slower", "faster", "faster", "same", "same"], "not reproduced"),
+        (["slower", "faster", "same", "same", "same"], "not reproduced"),
+    ],
+)
+def test_more_often_counts_the_open_cases_against_itself(verdicts: list[str], answer: str):
+    assert of_set([1.0] * 5, verdicts, more_often="slower").answer == answer
+    swapped = {"slower": "faster", "faster": "slower"}
+    assert of_set([1.0] * 5, [swapped.get(one, one) for one in verdicts], more_often="faster").answer == answer
+
+
+def test_a_set_needs_all_of_its_cases():
+    said = claim(sets=(CaseSet(pairs=PAIRS[:2], mean_within=1.25, more_often=None),))
+    made = [contrast(PAIRS[0], 1.0, "same"), contrast(PAIRS[1], None, "inconclusive", "killed by SIGKILL")]
+    found = judged(said, *(replace(one, ci_low=one.ratio, ci_high=one.ratio) for one in made))
+    assert (found.answer, found.reason) == ("inconclusive", "1 of 2 cases have no interval: killed by SIGKILL")
+
+
+@pytest.mark.parametrize(
+    ("metric", "limits", "answer"),
+    [
+        ("traces_per_call", {"at_least": 0.9}, "reproduced"),
+        ("traces_per_call", {"at_most": 0.05}, "not reproduced"),
+        ("traces", {"at_least": 50.0}, "not reproduced"),
+        ("peak_rss_mb", {"at_most": 300.0}, "reproduced"),
+        ("import_s", {"at_least": 4.0}, "not reproduced"),
+        ("steady_s", {"at_most": 0.02}, "reproduced"),
+        ("first_s", {"at_least": 0.04}, "reproduced"),
+    ],
+)
+def test_a_figure_of_one_arm_is_held_against_its_limit(metric: str, limits: dict[str, float], answer: str):
+    made = replace(
+        arm(CASE, NEW), rounds=4, traces_per_call=1.0, traces=40, peak_rss_mb=200.0, import_s=3.0, median_ms=10.0,
+        first_ms=50.0,
+    )  # fmt: skip
+    said = claim(
+        bounds=(
+            Bound(arm=ArmKey(CASE.label, target(NEW)), metric=metric, **({"at_least": None, "at_most": None} | limits)),
+        )
+    )
+    assert judged(said, arms=(arm(CASE, OLD), made)).answer == answer
+
+
+def test_counts_need_one_round_and_times_need_as_many_as_an_interval():
+    def bounded(metric: str):
+        said = claim(bounds=(Bound(arm=ArmKey(CASE.label, target(NEW)), metric=metric, at_least=0.001, at_most=None),))
+        made = replace(arm(CASE, NEW), rounds=1, traces_per_call=1.0, import_s=3.0)
+        [finding] = judged(said, arms=(arm(CASE, OLD), made)).findings
+        return finding.answer, finding.is_open
+
+    assert bounded("traces_per_call") == ("reproduced", False)
+    assert bounded("import_s") == ("inconclusive", True)
+
+
+def test_a_worker_that_does_not_count_calls_leaves_the_claim_open():
+    said = claim(
+        bounds=(Bound(arm=ArmKey(CASE.label, target(NEW)), metric="traces_per_call", at_least=0.9, at_most=None),)
+    )
+    assert judged(said, arms=(arm(CASE, OLD), arm(CASE, NEW))).reason == "its worker did not say"
+
+
+@pytest.mark.parametrize(
+    ("shares", "answer"),
+    [
+        ({"_process_inputs": 0.5}, "reproduced"),
+        ({"_process_inputs": 0.3}, "not reproduced"),
+        ({}, "inconclusive"),
+    ],
+)
+def test_half_of_a_published_share_has_to_be_seen(shares: dict[str, float], answer: str):
+    key = ArmKey(CASE.label, target(NEW))
+    said = claim(shares=(Share(arm=key, function="_process_inputs", published=0.81),))
+    profiled = Shares(case=CASE.label, version=target(NEW), shares=shares, reason="" if shares else "it timed out")
+    found = judged(said, arms=(arm(CASE, OLD), arm(CASE, NEW)), shares={key: profiled})
+    assert found.answer == answer
+    assert found.reason == {"reproduced": "", "not reproduced": "it takes a smaller share"}.get(answer, "it timed out")
+    assert not found.findings[0].is_open

@@ -1,0 +1,56 @@
+"""Write what came of each claim in some runs to workloads/claims/found.json; other claims keep what they have there.
+
+    python tools/claims_found.py runs/reproduce-seed runs/reproduce-reported
+    python -m tools.docs
+
+A claim that a run could not test on its device is left out. Of several runs, the last one counts.
+"""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from orchestrator.catalog.found import Found, FoundCheck, all_found, write  # noqa: E402
+from orchestrator.model import Comparison  # noqa: E402
+from orchestrator.reports.claims import format_expected, format_seen, judge_planned_claims, subject_of  # noqa: E402
+from orchestrator.results.claims import ClaimCheck, ClaimResult  # noqa: E402
+from orchestrator.results.run import load_run  # noqa: E402
+
+
+def main() -> None:
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    found = dict(all_found())
+    for path in sys.argv[1:]:
+        comparison = load_run(Path(path)).comparison
+        results = [result for result in judge_planned_claims(comparison) if result.findings]
+        found |= {result.claim.name: found_in(comparison, result) for result in results}
+    write(found)
+    print(f"{len(found)} claims; now run: python -m tools.docs")
+
+
+def found_in(comparison: Comparison, result: ClaimResult) -> Found:
+    plan, host = comparison.plan, comparison.manifest.host
+    return Found(
+        answer=result.answer,
+        reason=result.reason,
+        date=plan.created.date().isoformat(),
+        machine=f"{plan.device} of {host.get('cpu')} ({host.get('usable_cores')} cores), {plan.engine}",
+        checks=tuple(map(check, result.findings)),
+    )
+
+
+def check(finding: ClaimCheck) -> FoundCheck:
+    statement = finding.statement
+    return FoundCheck(
+        subject=subject_of(statement),
+        expected=format_expected(statement),
+        seen=format_seen(finding),
+        answer=finding.answer,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""Making a tf.train.FloatList of two thousand numbers, which come as an array or as an eager tensor.
+
+The report has ten thousand numbers.
+"""
+
+import numpy
+
+from workloads import compat
+
+PARAMS = {
+    "value": ("array", "tensor"),
+}
+
+CONTRASTS = {"value": "array"}
+
+NUMBERS = 2000
+
+
+def build(tf, params):
+    compat.use_mode(tf, "eager")
+    value = numpy.random.RandomState(1).rand(NUMBERS)
+    if params["value"] == "tensor":
+        value = tf.constant(value)
+    return lambda: len(tf.train.FloatList(value=value).value)

@@ -1,0 +1,33 @@
+"""Memory that many calls of `predict` leave behind when each image has another size.
+
+All the calls of `calls` are made while the case is built; a step is one call more. So both cases make the same number
+of timed calls, and their peak memory differs by what the calls before have left. The net is that of the report, a
+convolution with 64 filters. The report's images have random sides of 128 to 1023; here they have 16 to 79, so that the
+images themselves take little memory.
+"""
+
+import numpy
+
+PARAMS = {
+    "calls": ("few", "many"),
+}
+
+CONTRASTS = {"calls": "few"}
+
+CALLS = {"few": 1, "many": 40}
+SIDES = (16, 80)
+
+
+def build(tf, params):
+    layers = tf.keras.layers
+    inputs = layers.Input(shape=(None, None, 3))
+    model = tf.keras.models.Model(inputs, layers.Conv2D(64, 3, padding="same")(inputs))
+    draw = numpy.random.RandomState(1)
+
+    def step():
+        height, width = draw.randint(*SIDES, size=2)
+        return model.predict(numpy.zeros((1, height, width, 3), "float32"), verbose=0).shape[-1]
+
+    for _ in range(CALLS[params["calls"]]):
+        step()
+    return step
