@@ -12,7 +12,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test check lint bench locks verify-versions clean
+.PHONY: run test check lint docs bench locks verify-versions clean
 
 run: .venv/run
 	$(BIN)/tfcompare run --versions $(VERSIONS) $(ARGS)
@@ -33,6 +33,11 @@ lint: .venv/dev
 	$(BIN)/vermin --quiet --no-tips --violations --target=3.6- workloads images/compose_check.py
 	$(BIN)/python tools/lock.py --check
 	$(BIN)/python -m tools.docs --check
+	$(BIN)/python tools/english.py
+
+# The documentation as a site in build/docs; a broken link is an error.
+docs: .venv/dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 # Measures tfcompare itself and writes docs/benchmarks.md; let nothing else run meanwhile.
 bench: .venv/dev

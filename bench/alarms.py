@@ -31,7 +31,7 @@ PROCESSES = 2
 SPREAD = 0.03
 # Of a screened night, and of one round of it.
 READINGS = {"3 % from night to night": SPREAD, "3 % from round to round": SPREAD / sqrt(SCREEN)}
-# So many hundreds of cases, for four months each.
+# This many hundreds of cases, for four months each.
 WORLDS = {SPREAD: 50, SPREAD / sqrt(SCREEN): 20}
 CASES = 100
 MONTH = 30
@@ -39,7 +39,7 @@ MONTH = 30
 LONG = 120
 STEPS = (0.10, 0.05, 0.03)
 WITHIN = (1, 3, 6, 14)
-# The slowdown comes after three months, in each fifth ten of the cases, which have every noise there is; in so many
+# The slowdown comes after three months, in each fifth ten of the cases, which have every noise there is; in this many
 # hundreds of cases.
 AT, AFTER, REPEATED = 90, 14, 10
 SLOWED = tuple(place for place in range(CASES) if place // 10 % 5 == 0)
@@ -48,7 +48,7 @@ WATCHED = 30
 SAME = 7
 EARLY = 3
 TARGETS = {0.10: 1, 0.05: 3, 0.03: 6}
-# The others take a third of a second a series and setting: they get fewer nights, and fewer of the cases.
+# The other tools take a third of a second per series and setting: they get fewer nights, and fewer of the cases.
 PEERS_FROM, PEERS_WORLDS, PEERS_SLOWED = 60, 2, 40
 THRESHOLDS = (0.02, 0.05)
 OTAVA = (
@@ -306,14 +306,14 @@ def _as_soon(own: Record, others: Sequence[Record]) -> list[str]:
 def _told_of_noise() -> list[str]:
     return [
         f"Simulated nights of {CASES} cases on the noise of `bench/recorded.json`, drawn in blocks of {nights.BLOCK}",
-        f"rounds, {SCREEN} rounds a screen and {detect.CONFIRM_TIMES} times as many for what is confirmed, once more",
-        f"for what that does not settle, of at most {CASES // detect.MOST_AGAIN} cases a night; the control arm is",
-        f"drawn beside. Of a screened night's variance {nights.share():.0%} is the night's own, in the series and in",
+        f"rounds, {SCREEN} rounds per screen and {detect.CONFIRM_TIMES} times as many per confirmation, again for",
+        f"cases that it does not settle, for at most {CASES // detect.MOST_AGAIN} cases per night; the control arm is",
+        f"drawn as well. Of a screened night's variance {nights.share():.0%} is the night's own, in the series and in",
         f"the control arm: no rounds average it out. A history begins with its first night and lives {LONG} nights;",
         f"slowdowns come on night {AT + 1}, in {len(SLOWED)} of a hundred cases. Noise of 3 % is read twice: as what a",
         "screened night strays, and as what a round does. The others get the series of nights, once as screened and",
         f"once as tfcompare kept them with its confirmations, of {PEERS_WORLDS * CASES} of the same cases, and of",
-        f"{PEERS_SLOWED} of the slowed ones a step, from night {PEERS_FROM + 1} on, and are run anew every night. asv",
+        f"{PEERS_SLOWED} of the slowed ones a step, from night {PEERS_FROM + 1} on, and are run again every night. asv",
         "finds what is slower only. All are judged by the same rule: a step that begins within a week of one already",
-        f"told is the same one, and a slowdown is found by a step that begins at most {EARLY} nights before it.",
+        f"reported is the same one, and a slowdown is found by a step that begins at most {EARLY} nights before it.",
     ]

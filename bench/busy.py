@@ -30,7 +30,7 @@ DECIDED, OVERTIME = 0.75, 1.1
 
 @dataclass(frozen=True)
 class Program:
-    """What is run, and how often beside a busy core; without a budget it is the suite's own."""
+    """What is run, and how often with a busy core; without a budget it is the suite's own."""
 
     versions: tuple[str, ...]
     selected: tuple[str, ...]
@@ -173,7 +173,7 @@ def _targets(busy: Sequence[Outcome], against: Mapping[str, Sequence[object]]) -
     contrary = sum(map(len, against.values()))
     longest = max(outcome.seconds / (outcome.comparison.plan.budget_s or outcome.seconds) for outcome in busy)
     return [
-        "| promise beside a busy core | target | seen | met |",
+        "| promise with a busy core | target | seen | met |",
         "|---|---|---|---|",
         f"| comparisons decided | >= {DECIDED:.0%} | {decided} of {total}: {decided / total:.1%} "
         f"({bounds.low:.1%} to {bounds.high:.1%}) | {_met(decided / total >= DECIDED)} |",

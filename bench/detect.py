@@ -41,7 +41,7 @@ BODIES = {"matmul": arena.MATMUL, "train": arena.TRAIN}
 # Four arms that do not differ make six pairs, and four more with each that does.
 SLOWDOWNS = {"a": 0.0, "b": 0.0, "c": 0.0, "d": 0.0, "five": 0.05, "ten": 0.10}
 CONDITIONS = ("as found", "with a neighbour")
-# The neighbour: one process that keeps one core busy, on and off for so many seconds on average.
+# The neighbour: one process that keeps one core busy, on and off for this many seconds on average.
 ON_S, OFF_S = 10.0, 20.0
 MARGIN = 0.05
 SEED = 20

@@ -59,7 +59,7 @@ Cold: `tfcompare images build`, from bases that no layer was ever built on. The 
 | all else before the first measured replicate | {first - importing:.2f} s | under 2 s |
 | of which after the last worker was ready | {after:.2f} s | |
 
-The warm run is `tfcompare run --versions {",".join(VERSIONS)} --workload '{CASE}'` on Docker, the best of
+The warm run is `tfcompare run --versions {",".join(VERSIONS)} --case '{CASE}'` on Docker, the best of
 {WARM_RUNS}."""
 
 
@@ -114,11 +114,11 @@ def _first(folder: Path, base: str) -> tuple[float, float, float]:
     These are the time from the run's start to that replicate, the slowest import, and the time since all workers were
     up.
     """
-    command = [*COMMAND, "run", "--versions", ",".join(VERSIONS), "--workload", CASE, "--rounds", "2"]
+    command = [*COMMAND, "run", "--versions", ",".join(VERSIONS), "--case", CASE, "--rounds", "2"]
     begun = time.perf_counter()
     ready = first = 0.0
     with subprocess.Popen(
-        [*command, "--engine", "docker", "--base", base, "--out", str(folder)],
+        [*command, "--engine", "docker", "--base", base, "--output", str(folder)],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     ) as process:  # fmt: skip
         while process.poll() is None and not first:

@@ -141,7 +141,7 @@ def section() -> str:
     ]
     return "\n".join(
         [
-            f"Medians of {REPLICATES} repetitions, each of {CALLS} calls of a step that does nothing, beside as many",
+            f"Medians of {REPLICATES} repetitions, each of {CALLS} calls of a step that does nothing, next to as many",
             "pairs of clock readings in the same Python; the time until a replicate of the small eager training loop",
             "has built and made its first two calls, forked from a resident worker and in a fresh process; and the CPU",
             f"time of the orchestrator itself during a burst of {BURST_CALLS} calls, in cores, the worst of these.",

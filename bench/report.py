@@ -72,9 +72,9 @@ def section() -> str:
     millions = rows / 1e6
     table = "\n".join(lines)
     return f"""A made run: {CASES} cases in {len(VERSIONS)} versions, {ROUNDS} rounds of {CALLS} steady calls,
-{millions:.2f} million rows. A worker writes a batch a replicate, and the host makes one of them all when the worker has
-closed its stream; workers that were killed leave them as they are. Each line is a fresh process, the best of {REPEATS}
-(html: one), less the {started * 1e3:.0f} ms of `python -c pass`.
+{millions:.2f} million rows. A worker writes one batch per replicate, and the host merges them into one when the worker
+has closed its stream; workers that were killed leave them as they are. Each line is a fresh process, the best of
+{REPEATS} (html: one), less the {started * 1e3:.0f} ms of `python -c pass`.
 
 | tfcompare ... | time | peak memory | output |
 |---|---:|---:|---:|

@@ -97,11 +97,11 @@ def section(nights: int = NIGHTS) -> str:
     verdict = "met" if own.seconds < 10 else "missed"
     size = "met" if largest < 1e6 else "missed"
     return f"""A made history: {nights} nights of {CASES} cases in 2 versions and the control arm, {len(points):,}
-points in {nights} files. `tfcompare history site` reads these files, looks for steps in every series and writes a page
-a case; asv {_version()} gets the same times, a commit a night and a result file a version, and runs `asv publish`,
-which reads them, looks for steps in every series on all cores and writes a file of figures a series. Both in fresh
-processes, the best of {REPEATS}. Loads are those of a headless browser with an empty cache, from a server on this
-machine; the libraries that asv's pages fetch from elsewhere were put beside them for that.
+points in {nights} files. `tfcompare history site` reads these files, looks for steps in every series and writes one
+page per case; asv {_version()} gets the same times, one commit per night and one result file per version, and runs
+`asv publish`, which reads them, looks for steps in every series on all cores and writes one file of figures per series.
+Both run in fresh processes; the times are the best of {REPEATS}. Loads are those of a headless browser with an empty
+cache, from a server on this machine, which also serves the libraries that asv's pages fetch from elsewhere.
 
 | | `history site` | target | `asv publish` |
 |---|---:|---:|---:|

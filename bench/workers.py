@@ -240,7 +240,7 @@ def describe(cells: Sequence[Cell], program: Program) -> str:
         f"(`randomize_va_space` {layout}) and its own `PYTHONHASHSEED`. Each opens a fork in every round, and bursts",
         "take turns. Analysis of variance of the log median times, with rounds as blocks: F and p of the workers, p by",
         "ranks (Friedman), the spread of forks inside a worker, that of workers beyond it (tau), and the upper limit",
-        f"of tau (one-sided, {1 - LEVEL:.0%}), beside the one that is expected if workers do not differ. Forks are as",
+        f"of tau (one-sided, {1 - LEVEL:.0%}), next to the one that is expected if workers do not differ. Forks are as",
         f"many as bring the latter to {WANTED:.1%}, or as fit into {minutes:.0f} minutes.",
         "",
         "| version | body | workers | forks | F | p | p by ranks | spread of forks | tau | upper limit | expected |",

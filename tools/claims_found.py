@@ -1,4 +1,4 @@
-"""Write what came of each claim in some runs to workloads/claims/found.json; other claims keep what they have there.
+"""Write the result of each claim in some runs to workloads/claims/found.json; other claims keep what they have there.
 
     python tools/claims_found.py runs/reproduce-seed runs/reproduce-reported
     python -m tools.docs

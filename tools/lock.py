@@ -73,7 +73,7 @@ def main() -> None:
                 write(lock)
         for lock in locks:
             if not (options.stale and lock.is_current()):
-                # The same pip, setuptools and wheel, whoever else depends on them.
+                # The same pip, setuptools and wheel, whichever other packages depend on them.
                 write(lock, catalog.LOCKS / f"pip-py{lock.python}.txt")
     except UsageError as error:
         raise SystemExit(str(error)) from error

@@ -95,7 +95,7 @@ def _truths(version: str, found: Places, scratch: Path) -> list[str]:
         "`matmul` is a product of two matrices in numpy, `train` is `train_on_batch` of two Dense layers.",
         f"Two arms in the environment of {version} whose true ratio is exact. Each tool gets the same wall time",
         "for a comparison, its start and end included: as many fresh processes (asv's `rounds`, pyperf's",
-        "`--processes`), or as large a `--budget`, as fit it. The order of tools and slowdowns is drawn anew in each",
+        "`--processes`), or as large a `--budget`, as fit it. The order of tools and slowdowns is drawn again in each",
         f"repetition. Every tool is judged under its own default and under a threshold of {THRESHOLD} % on the same",
         "files. In brackets: 95 % intervals.",
     ]

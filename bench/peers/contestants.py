@@ -20,7 +20,7 @@ from orchestrator.model import Case
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 
-# In percent, asked of every tool beside its own default: a threshold of 5 finds no difference of 5.
+# In percent, asked of every tool in addition to its own default: a threshold of 5 finds no difference of 5.
 THRESHOLD = 2
 Arms = Mapping[str, arena.Arm]
 

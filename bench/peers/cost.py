@@ -105,8 +105,8 @@ def _run(
     begun = time.monotonic()
     tool = Path(sys.executable).parent / "tfcompare"
     command = [tool, "run", "--engine", "venv", "--quiet", "--format", "json", "--versions", ",".join(versions)]
-    cases = [part for case in selected for part in ("--workload", case)]
-    said = call([*command, "--workloads", arena.WORKLOADS, "--out", out, *cases, *options])
+    cases = [part for case in selected for part in ("--case", case)]
+    said = call([*command, "--workload-dir", arena.WORKLOADS, "--output", out, *cases, *options])
     return time.monotonic() - begun, json.loads(said)["arms"]
 
 

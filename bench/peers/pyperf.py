@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.peers.places import HERE, Suite, call, surroundings
 
-# What it does if nothing is said.
+# Without --processes, pyperf runs this many.
 DEFAULT_PROCESSES = 20
 
 

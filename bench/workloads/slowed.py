@@ -28,7 +28,7 @@ def build(tf, params):
 
 
 def _matmul(tf):
-    # Whole numbers: no BLAS, hence no threads of its own.
+    # Whole numbers: numpy multiplies them without BLAS, hence without its threads.
     left = np.random.RandomState(1).randint(0, 9, (150, 150))
     return lambda: left.dot(left)
 

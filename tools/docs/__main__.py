@@ -9,6 +9,7 @@ from pathlib import Path
 from orchestrator.catalog import claims, workloads
 from tools.docs.claim_figures import wrong_figures
 from tools.docs.claims_page import claims_page
+from tools.docs.commands_page import commands_page
 from tools.docs.gpu_page import gpu_page
 from tools.docs.verdicts_picture import verdicts_picture
 from tools.docs.versions_page import versions_page
@@ -17,6 +18,7 @@ from tools.docs.workloads_page import workloads_page
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 PAGES = {
+    "commands.md": commands_page,
     "workloads.md": workloads_page,
     "claims.md": claims_page,
     "versions.md": versions_page,

@@ -40,7 +40,7 @@ def _is_said(ratio: float, numbers: list[float]) -> bool:
 
 
 def _percents(numbers: list[float]) -> Iterator[float]:
-    """Yield what percentages mean: a share, or so much slower."""
+    """Yield what percentages mean: a share, or that much slower."""
     for number in numbers:
         yield number / 100
         yield 1 + number / 100

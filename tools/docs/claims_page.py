@@ -1,4 +1,4 @@
-"""docs/claims.md: what has been said about TensorFlow's speed, and the contrasts that test it."""
+"""docs/claims.md: public claims about TensorFlow's speed, and the comparisons that test them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +11,8 @@ from tools.docs import WRITTEN
 
 CLAIMS_HEAD = """# Claims
 
-What has been said in public about TensorFlow's speed, as files in `workloads/claims/`, each with the contrast that
-tests it. `tfcompare reproduce` tests them all, `tfcompare reproduce predict-after-compile` one, `--suite seed` those of
+Public claims about TensorFlow's speed, as files in `workloads/claims/`, each with the comparison that tests it.
+`tfcompare reproduce` tests them all, `tfcompare reproduce predict-after-compile` one, `--suite seed` those of
 the studies that this tool began with; `--list` shows them.
 
 | verdict | what it means |
@@ -31,12 +31,12 @@ ratio is seen when its interval leaves out 1 and its estimate is at least so lar
 interval lies inside, and not the same when all of it lies outside.
 
 Words for how much are read by one rule: {readings}.
-Half of that on the log scale has to be seen as well. It is printed as `read as 10x`, because nobody published it.
+Half of that on the log scale has to be seen as well. It is printed as `read as 10x`, because no source has that figure.
 
 Looks, intervals and rounds are as in every run. `--suite seed` measures for at most 19 minutes unless `--budget` says
 otherwise. What would take longer than that is in `--suite full`.
 
-## A claim of your own
+## Your own claim
 
 One file in `workloads/claims/`, named for the claim:
 
@@ -50,7 +50,7 @@ All statements of a claim have to hold. Besides contrasts there are
 
 - `[[sets]]`: two versions over all cases that some selectors name, with `mean_within` for the geometric mean of their
   ratios, or with `more_often` for what more cases are than the other way round;
-- `[[bounds]]`: a figure of one arm, `at_least` or `at_most` so much: `traces`, `traces_per_call`, `peak_rss_mb`,
+- `[[bounds]]`: a figure of one arm, with `at_least` or `at_most`: `traces`, `traces_per_call`, `peak_rss_mb`,
   `import_s`, `build_s`, `first_s` or `steady_s`;
 - `[[shares]]`: a Python `function` that takes a `published` share of an arm's time. After the last round the arm is
   profiled once; half of the share has to be seen, because a profiler slows functions down, each in its own way;

@@ -1,4 +1,4 @@
-"""The picture of docs/verdicts.md: intervals beside the margin, judged by the rule itself."""
+"""The picture of docs/verdicts.md: intervals next to the margin, judged by the rule itself."""
 
 import math
 from dataclasses import dataclass

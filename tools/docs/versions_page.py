@@ -13,10 +13,10 @@ HEAD = """# Versions
 
 {written}
 
-Every minor release that `--versions` knows by its short name, and the patches that it knows besides. `2.8..2.13` is a
-range of releases, `all` are all of them, the first of a list is the baseline. An exact patch that is not here
+Every minor release that `--versions` knows by its short name, and the patches that it also knows. `2.8..2.13` is a
+range of releases, `all` means all of them, and the first of a list is the baseline. An exact patch that is not here
 (`2.3.1`) and a nightly (`nightly`, `nightly-20260901`) are resolved and locked on first use into your own folder,
-`~/.local/share/tfcompare`. A version of your own goes there too, in `versions.toml`, in the form of
+`~/.local/share/tfcompare`. Your own versions also go there, into `versions.toml`, in the form of
 `images/versions.toml`.
 
 Every flavour has a lock with the hashes of all that is installed. Where a release leaves a bound open, the table closes
@@ -24,9 +24,9 @@ it: with the Keras, protobuf or numpy of the month of that release.
 
 ## On the CPU
 
-What was run, by `make verify-versions` on virtual environments: the environment built from its lock, TensorFlow
-imported, a model trained, and the cases of the smoke suite measured; `measured` counts those that this version can run.
-The flavours of one version differ by Python only; images use the first.
+`make verify-versions` ran each of them in a virtual environment: it built the environment from its lock, imported
+TensorFlow, trained a model, and measured the cases of the smoke suite; `measured` counts those that this version can
+run. The flavours of one version differ by Python only; images use the first.
 
 | version | goes by | Keras | Python | run | measured | refused |
 |---|---|---|---|---|---|---|
@@ -35,9 +35,9 @@ The flavours of one version differ by Python only; images use the first.
 GPU_HEAD = """
 ## On a GPU
 
-The locks are made and hashed like the others. **None of these was run on a GPU**: there was none to run them on. What a
-wheel was built for was read in the wheel itself from 2.3 on, and in the release's build scripts before that. A base
-without a digest is one that nobody has verified; `tfcompare images lock` asks its registry.
+The locks are made and hashed like the others. **None of these was run on a GPU**: there was none to run them on. From
+2.3 on, the wheel itself says what it was built for; before that, the release's build scripts do. A base without a
+digest has not been verified yet; `tfcompare images lock` asks its registry.
 
 | version | package | Python | base | digest | CUDA | cuDNN | holds code for | driver |
 |---|---|---|---|---|---|---|---|---|

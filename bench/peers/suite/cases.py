@@ -17,7 +17,7 @@ CASES = json.loads(os.environ["CASES"])
 sys.path.append(os.environ["REPOSITORY"])
 
 
-# Once a process, at its first call, which both tools leave out: asv's `setup` would build anew for every sample, and
+# Once per process, at its first call, which both tools leave out: asv's `setup` would build again for every sample, and
 # each would be timed while TensorFlow still traces it.
 @functools.lru_cache(maxsize=None)  # noqa: UP033 (functools.cache came after Python 3.7)
 def built(name):
