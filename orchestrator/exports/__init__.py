@@ -29,6 +29,8 @@ class Export:
     is_directory: bool = False
     # The flat table that it holds unless another is asked for; its function takes that as its last argument.
     table: str = ""
+    # Whether the user may say what it makes of an open verdict.
+    takes_inconclusive: bool = False
 
 
 EXPORTS: dict[str, Export] = {
@@ -38,7 +40,7 @@ EXPORTS: dict[str, Export] = {
         Export(name="parquet", module=".parquet", table="calls", usual_name="{table}.parquet"),
         Export(name="json", module=".json"),
         Export(name="markdown", module=".markdown"),
-        Export(name="junit", module=".junit"),
+        Export(name="junit", module=".junit", takes_inconclusive=True),
         Export(name="pyperf", module=".pyperf", usual_name="pyperf", is_directory=True),
         Export(name="bencher", module=".bencher"),
         Export(name="github-benchmark", module=".github_benchmark"),
@@ -56,7 +58,7 @@ class Exported:
     files: tuple[Path, ...] = ()
 
 
-def check(to: str, table: str | None = None, output: Path | None = None) -> None:
+def check(to: str, table: str | None = None, output: Path | None = None, *, inconclusive: str | None = None) -> None:
     """Raise UsageError if an export cannot be made, before its run is read."""
     from orchestrator.catalog import did_you_mean
     from orchestrator.errors import UsageError
@@ -68,21 +70,26 @@ def check(to: str, table: str | None = None, output: Path | None = None) -> None
     if table is not None and not EXPORTS[to].table:
         tabled = [name for name, export in EXPORTS.items() if export.table]
         raise UsageError(f"--table goes with --to {' or '.join(tabled)}; leave it out with --to {to}")
+    if inconclusive is not None and not EXPORTS[to].takes_inconclusive:
+        able = [name for name, export in EXPORTS.items() if export.takes_inconclusive]
+        raise UsageError(f"--inconclusive goes with --to {' or '.join(able)}; leave it out with --to {to}")
     if table is not None and table not in TABLES:
         raise UsageError(f"no table {table!r}{did_you_mean(table, TABLES)}; it is {', '.join(TABLES)}")
     if output and not EXPORTS[to].is_directory:
         output_file.check(output)
 
 
-def export(run: Run, to: str, table: str | None = None, output: Path | None = None) -> Exported:
+def export(
+    run: Run, to: str, table: str | None = None, output: Path | None = None, *, inconclusive: str | None = None
+) -> Exported:
     """Export a run; without an output, return a text, or write files to the run directory under their usual names."""
     from orchestrator.exports.files import write_text
 
-    check(to, table)
+    check(to, table, inconclusive=inconclusive)
     entry = EXPORTS[to]
     module = import_module(entry.module, __name__)
     table = table or entry.table
-    tables = (table,) if table else ()
+    tables = (table,) if table else (inconclusive,) if inconclusive else ()
     if entry.usual_name:
         return Exported(files=module.write(run, output or run.path / entry.usual_name.format(table=table), *tables))
     text = module.render(run, *tables)

@@ -1,23 +1,25 @@
 """JUnit XML, which every CI system shows: a suite per candidate version, a test per case, a failure if it is slower."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import UTC
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from orchestrator.exports.common import describe_contrast
-from orchestrator.model import ArmResult, Comparison, Contrast, Target
+from orchestrator.model import ArmKey, ArmResult, Comparison, Contrast, Target
+from orchestrator.results.replicates import Replicate
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import escape_unprintable
 
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
-def render(run: Run) -> str:
+def render(run: Run, inconclusive: str = "skipped") -> str:
+    """Return the text. A test with an open verdict is `skipped`, or `passed` with its message as output."""
     root = Element("testsuites", name="tfcompare")
     for version in run.plan.versions:
-        tests = list(_tests(run.comparison, version))
+        tests = list(_tests(run, version, inconclusive))
         if tests:
             suite = SubElement(root, "testsuite", name=escape_unprintable(f"tfcompare {version}"))
             suite.set("timestamp", run.plan.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"))
@@ -30,12 +32,13 @@ def render(run: Run) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
 
 
-def _tests(comparison: Comparison, version: Target) -> Iterable[Element]:
+def _tests(run: Run, version: Target, inconclusive: str) -> Iterable[Element]:
     """Yield one test per contrast of this version with another.
 
     There is also one for each arm that no contrast is about and that was not measured; otherwise a case that dies
     everywhere would be missing.
     """
+    comparison, durations = run.comparison, durations_s(run.replicates)
     arms = {arm.key: arm for arm in comparison.arms}
     own = [
         contrast
@@ -43,14 +46,25 @@ def _tests(comparison: Comparison, version: Target) -> Iterable[Element]:
         if contrast.pair.kind == "version" and contrast.pair.candidate == version
     ]
     for contrast in own:
-        yield _build_contrast_test(comparison, contrast, arms[contrast.pair.arms[1]])
+        name = contrast.pair.arms[1]
+        test = _build_contrast_test(comparison, contrast, arms[name], inconclusive)
+        test.set("time", f"{durations.get(name, 0.0):.9f}")
+        yield test
     about = {contrast.pair.arms[1] for contrast in own}
     for name, arm in arms.items():
         if arm.version == version and arm.outcome != "measured" and name not in about:
             yield _test_without_time(arm)
 
 
-def _build_contrast_test(comparison: Comparison, contrast: Contrast, arm: ArmResult) -> Element:
+def durations_s(replicates: Iterable[Replicate]) -> dict[ArmKey, float]:
+    """Return how long the calls of each arm took, all its replicates together."""
+    durations: dict[ArmKey, float] = defaultdict(float)
+    for replicate in replicates:
+        durations[replicate.arm] += (replicate.build_ns + replicate.calls_ns) / 1e9
+    return durations
+
+
+def _build_contrast_test(comparison: Comparison, contrast: Contrast, arm: ArmResult, inconclusive: str) -> Element:
     if arm.outcome != "measured":
         return _test_without_time(arm)
     pair = contrast.pair
@@ -62,7 +76,7 @@ def _build_contrast_test(comparison: Comparison, contrast: Contrast, arm: ArmRes
     message = describe_contrast(contrast)
     if contrast.verdict == "slower":
         _add_result(test, "failure", message, kind="slower")
-    elif contrast.verdict == "inconclusive":
+    elif contrast.verdict == "inconclusive" and inconclusive == "skipped":
         _add_result(test, "skipped", message)
     else:
         _add_output(test, [message])
@@ -82,7 +96,10 @@ def _test(arm: ArmResult, name: str) -> Element:
     test = Element(
         "testcase", classname=escape_unprintable(f"tfcompare.{arm.case.workload}"), name=escape_unprintable(name)
     )
-    test.set("time", f"{(arm.median_ms or 0.0) / 1e3:.9f}")
+    test.set("time", "0.0")
+    if arm.median_s is not None:
+        properties = SubElement(test, "properties")
+        SubElement(properties, "property", name="tfcompare.step_seconds", value=f"{arm.median_s:.9f}")
     return test
 
 

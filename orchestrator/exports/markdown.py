@@ -4,10 +4,11 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator.exports.common import python_of, verdict
 from orchestrator.model import ArmResult, Comparison, Contrast, Target
+from orchestrator.reports.case_names import by_workload, short_names, split_params
 from orchestrator.reports.claims import judge_planned_claims, subject_of_pair, summary
 from orchestrator.reports.columns import MARKS, interval, ratio
 from orchestrator.reports.table import facts
@@ -16,7 +17,7 @@ from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import clip, escape_unprintable
 
 MOST_ROWS = 20
-# GitHub refuses a comment of more than 65 536 characters; so much for each list or table.
+# GitHub refuses a comment of more than 65 536 characters; each list or table gets this much.
 ROOM = 8_000
 LONGEST_TEXT = 300
 
@@ -31,6 +32,7 @@ def render(run: Run) -> str:
     parts = [
         "### tfcompare",
         _lines(_headlines(comparison)),
+        _list_shared_parameters(comparison),
         _first_warning(run.warnings),
         _table_of_changes(comparison),
         "<details><summary>All comparisons, what was not measured, warnings, machine and command</summary>",
@@ -82,7 +84,18 @@ def _first_warning(warnings: Sequence[str]) -> str:
     return f"**warning:** {code(warnings[0])}{others}"
 
 
+def _list_shared_parameters(comparison: Comparison) -> str:
+    """Say once which parameters all cases of a workload have; names of cases leave them out."""
+    parts = []
+    for workload, cases in by_workload(arm.case for arm in comparison.arms).items():
+        shared, _, _ = split_params(cases)
+        if shared and len(cases) > 1:
+            parts.append(code(f"{workload}: {shared}"))
+    return f"In all cases of {', '.join(parts)}." if parts else ""
+
+
 def _table_of_changes(comparison: Comparison) -> str:
+    names = short_names(arm.case for arm in comparison.arms)
     arms = {arm.key: arm for arm in comparison.arms}
     changed = [
         contrast
@@ -92,15 +105,15 @@ def _table_of_changes(comparison: Comparison) -> str:
     changed.sort(key=lambda contrast: abs(math.log(contrast.ratio or 1.0)), reverse=True)
     if not changed:
         return "Nothing is shown to be slower or faster."
-    table = _table(CHANGED, (_change(contrast, arms[contrast.pair.arms[1]]) for contrast in changed[:MOST_ROWS]))
+    table = _table(CHANGED, (_change(contrast, arms[contrast.pair.arms[1]], names) for contrast in changed[:MOST_ROWS]))
     remaining = len(changed) - MOST_ROWS
     return f"{table}\n\n{remaining} more are slower or faster, by less: below." if remaining > 0 else table
 
 
-def _change(contrast: Contrast, arm: ArmResult) -> tuple[str, ...]:
+def _change(contrast: Contrast, arm: ArmResult, names: Mapping[str, str]) -> tuple[str, ...]:
     metric = "" if contrast.pair.metric == "steady" else f" {contrast.pair.metric}"
     time = "" if arm.median_ms is None else format_time(arm.median_ms)
-    case, version = code(arm.case.label) + metric, code(str(arm.version))
+    case, version = code(names[arm.case.label]) + metric, code(str(arm.version))
     return case, version, time, *_format_ratio_cells(contrast), _verdict(contrast)
 
 

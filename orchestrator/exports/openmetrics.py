@@ -38,26 +38,29 @@ class Family:
     def lines(self) -> list[str]:
         head = [f"# TYPE {self.name} gauge", f"# HELP {self.name} {self.help}"]
         head += [f"# UNIT {self.name} {self.unit}"] if self.unit else []
-        return [*head, *(f"{self.name}{{{labels}}} {value!r}" for labels, value in self.samples.items())]
+        named = ((f"{self.name}{{{labels}}}" if labels else self.name, value) for labels, value in self.samples.items())
+        return [*head, *(f"{name} {value!r}" for name, value in named)]
 
 
 def render(run: Run) -> str:
-    families = [_about(run), *_of_arms(run.arms), *_of_contrasts(run.plan, run.contrasts)]
+    families = [*_about(run), *_of_arms(run.arms), *_of_contrasts(run.plan, run.contrasts)]
     return "\n".join([line for family in families for line in family.lines()] + ["# EOF"])
 
 
-def _about(run: Run) -> Family:
+def _about(run: Run) -> tuple[Family, ...]:
+    """Return what is known about the run, without its name: a label that changes each night makes a series for ever."""
     plan, manifest = run.plan, run.manifest
-    about = Family("tfcompare_run", "The run that the other metrics come from.")
+    about = Family("tfcompare_run_info", "Where and with what the other metrics were measured.")
     about.add(
         {
-            "run": plan.run, "tool": manifest.tool, "engine": plan.engine, "device": plan.device, "suite": plan.suite,
-            "created": plan.created.isoformat(), "machine": str(manifest.host.get("id", "")),
-            "cpu": str(manifest.host.get("cpu", "")),
+            "tool": manifest.tool, "engine": plan.engine, "device": plan.device, "suite": plan.suite,
+            "machine": str(manifest.host.get("id", "")), "cpu": str(manifest.host.get("cpu", "")),
         },
         1,
     )  # fmt: skip
-    return about
+    created = Family("tfcompare_run_created_seconds", "When the run was planned, in Unix time.", "seconds")
+    created.add({}, plan.created.timestamp())
+    return about, created
 
 
 def _of_arms(arms: Iterable[ArmResult]) -> tuple[Family, ...]:
@@ -65,7 +68,7 @@ def _of_arms(arms: Iterable[ArmResult]) -> tuple[Family, ...]:
     first = Family("tfcompare_first_call_seconds", "Median time of the first call, by the step.", "seconds")
     memory = Family("tfcompare_peak_rss_bytes", "Median peak memory of a replicate.", "bytes")
     rounds = Family("tfcompare_rounds", "Rounds that count.")
-    outcome = Family("tfcompare_outcome", "What came of an arm.")
+    outcome = Family("tfcompare_outcome", "Outcome of an arm.")
     for arm in arms:
         labels = {"workload": arm.case.workload, "case": arm.case.label, "version": str(arm.version)}
         time.add(labels, _seconds(arm.median_ms))

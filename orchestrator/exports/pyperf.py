@@ -1,4 +1,4 @@
-"""pyperf's JSON: one suite per version, one run per replicate, one value per call.
+"""pyperf's JSON: one suite per version, one run per replicate, one value per run.
 
 Each version has a separate file, since `pyperf compare_to` compares files.
 """
@@ -106,18 +106,25 @@ def _benchmark(name: ArmKey, calls: Sequence[TimedReplicate], contrast: Contrast
 
 
 def _run(calls: TimedReplicate) -> dict[str, Any]:
-    """Return a pyperf run: its values are steady calls per step, and earlier calls except the build are warm-up."""
+    """Return a pyperf run: its value is the typical time of a step, and earlier calls except the build are warm-up.
+
+    A replicate is what repeats, and `pyperf compare_to` wants equally many values on both sides.
+    """
     replicate, steady = calls.replicate, calls.phases == "steady"
     before = ~steady & (calls.phases != "build")
     about = _metadata(
-        loops=int(calls.steps[steady][0]),
+        loops=int(calls.steps[steady].sum()),
         duration=replicate.calls_ns / 1e9,
         mem_max_rss=None if replicate.peak_rss_kb is None else replicate.peak_rss_kb * 1024,
         tfcompare_round=replicate.round,
         tfcompare_replicate=replicate.number,
     )
     warmups = zip(calls.steps[before].tolist(), calls.seconds[before].tolist(), strict=True)
-    return {"metadata": about, "warmups": [list(pair) for pair in warmups], "values": calls.seconds[steady].tolist()}
+    return {
+        "metadata": about,
+        "warmups": [list(pair) for pair in warmups],
+        "values": [max(replicate.steady_ns, 1.0) / 1e9],
+    }
 
 
 def _about_version(run: Run, version: Target) -> Metadata:

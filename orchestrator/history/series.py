@@ -167,7 +167,7 @@ def _keys(named: Sequence[Coded]) -> tuple[Any, list[Key]]:
     mixed = np.zeros(len(named[0].codes), dtype=np.int64)
     for column in named:
         if len(column.texts) > 1:
-            # Once more after each column: with many texts in all of them the product would not fit.
+            # Renumbered after each column: with many texts in all of them the product would not fit.
             _, mixed = np.unique(mixed * len(column.texts) + column.codes, return_inverse=True)
     _, first, series = np.unique(mixed, return_index=True, return_inverse=True)
     keys = [Key.parse(*(column.text(row) for column in named)) for row in first.tolist()]

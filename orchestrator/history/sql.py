@@ -25,7 +25,7 @@ TEXTS = pa.list_(TEXT)
 if TYPE_CHECKING:
     import duckdb
 
-# Of what a query works on, beside the history itself: years of nights take a tenth of it.
+# For what a query works on, in addition to the history itself: years of nights take a tenth of it.
 MEMORY, MOST_BYTES = "2GB", 2 * 10**9
 BATCH = 100_000
 TOO_LARGE = f"this takes more than {MEMORY} of memory: ask for fewer rows, or for fewer columns of them"
@@ -60,9 +60,9 @@ NIGHTS = pa.schema(
 OTHERWISE = {"moment": "at", "ended": "at"}
 VIEWS: Mapping[str, tuple[str, pa.Schema]] = {
     "points": ("every contrast as it was measured, screens and confirmations apart", schema.SCHEMA),
-    "series": ("a night of a series, its confirmation alone where it had one, beside the control arm's", SERIES),
+    "series": ("a night of a series, its confirmation alone where it had one, next to the control arm's", SERIES),
     "alarms": ("every alarm as it stands now", ALARMS),
-    "events": ("what became of alarms, one step a row", EVENTS),
+    "events": ("what became of alarms, one row per step", EVENTS),
     "nights": ("how each night ended", NIGHTS),
 }
 EXAMPLES = (
@@ -229,7 +229,7 @@ def _explain_error(error: Exception, sql: str) -> UsageError:
     if isinstance(error, duckdb.PermissionException):
         return UsageError(f"{text}: a query sees the history and nothing else, neither files nor networks")
     if isinstance(error, duckdb.CatalogException) and "Table with name" in text:
-        # What it would propose is one of its own.
+        # Without duckdb's suggestion, which would be one of duckdb's tables.
         return UsageError(f"{text.partition(' Did you mean')[0]} {_name_views()}")
     if isinstance(error, duckdb.BinderException):
         named = [name for name in VIEWS if re.search(rf"\b{name}\b", sql, re.IGNORECASE)]

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from orchestrator.history.model import Point
 
-# What begins a new segment, in the words of a person. A version that is followed by a name of its own is another build
-# every night: that is what is watched.
+# What begins a new segment, in words for users. A version that is followed by a name, such as `nightly`, is another
+# build every night: that is what is watched.
 CUTS = {
     "image": "image of the version",
     "reference_image": "image of the reference",

@@ -27,8 +27,9 @@ class Report:
     name: str
     # One clause for the help of `--table`.
     about: str
-    # The module with `layout(comparison, width)`; if it takes columns, also with `columns` and `arrangement`.
+    # The module with `layout(comparison, width)`, to which `arrangement` and `columns` are passed if it takes them.
     module: str
+    arranged: bool = False
     takes_columns: bool = False
     # The module with `as_json(comparison)`, if programs can have this report.
     json: str = ""
@@ -40,8 +41,9 @@ class Report:
     def layout(
         self, comparison: Comparison, width: int, columns: tuple[str, ...] | None, arrangement: Arrangement
     ) -> RenderableType:
-        chosen = (columns, arrangement) if self.takes_columns else ()
-        return cast("RenderableType", import_module(self.module, __name__).layout(comparison, width, *chosen))
+        chosen: dict[str, object] = {"arrangement": arrangement} if self.arranged else {}
+        chosen |= {"columns": columns} if self.takes_columns else {}
+        return cast("RenderableType", import_module(self.module, __name__).layout(comparison, width, **chosen))
 
     def as_json(self, comparison: Comparison) -> str:
         return str(import_module(self.json, __name__).as_json(comparison))
@@ -70,14 +72,21 @@ def _has_many_versions(plan: Plan) -> bool:
     return len(in_order(plan.versions)) >= TREND_FROM
 
 
-DEFAULT = "verdicts"
+# The second takes columns.
+DEFAULT, DETAILS = "verdicts", "details"
 # The first that suits a run is taken, and otherwise the default.
 REPORTS: dict[str, Report] = {
     report.name: report
     for report in (
-        Report(name=DEFAULT, about="every comparison", module=".table", takes_columns=True, json=".json"),
         Report(
-            name="claims", about="what was said in public, and whether it holds", module=".claims", json=".claims",
+            name=DEFAULT, about="a row per case, a column per version", module=".matrix", arranged=True, json=".json"
+        ),
+        Report(
+            name=DETAILS, about="every comparison in a line", module=".table", arranged=True, takes_columns=True,
+            json=".json",
+        ),
+        Report(
+            name="claims", about="public claims, and whether they hold", module=".claims", json=".claims",
             complete=True, suits=lambda plan: bool(plan.claims),
         ),
         Report(name="seed", about="training loops as the study prints them", module=".seed"),

@@ -37,9 +37,9 @@ def layout(changes: Changes, width: int) -> RenderableType:
     parts += [safe_text(f"warning: {text}", style="yellow") for text in (*changes.broken, *changes.left_out)]
     if changes.differences:
         parts += [Text(), _differences(changes)]
-    rows = list(zip(map(_between, changes.changes), names(changes), changes.changes, strict=True))
-    for between in dict.fromkeys(title for title, _, _ in rows):
-        parts += [Text(), _ratios(between, [row[1:] for row in rows if row[0] == between], notes)]
+    rows = list(zip(map(between, changes.changes), names(changes), changes.changes, strict=True))
+    for title in dict.fromkeys(of for of, _, _ in rows):
+        parts += [Text(), _ratios(title, [row[1:] for row in rows if row[0] == title], notes)]
     return Group(*parts, *below(notes.lines(ALPHA)))
 
 
@@ -91,7 +91,7 @@ def _ratios(title: str, named: Iterable[tuple[str, RatioChange]], notes: Notes) 
     return grid
 
 
-def _between(change: RatioChange) -> str:
+def between(change: RatioChange) -> str:
     """Return the title of the table that a change belongs to: what its ratios compare."""
     pair = change.pair
     of = "" if pair.metric == "steady" else f", {MEASURES[pair.metric]}"

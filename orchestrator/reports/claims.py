@@ -34,7 +34,7 @@ from orchestrator.results.claims import SHARE_SEEN, Answer, ClaimCheck, ClaimRes
 from orchestrator.terminal.text import render_plain, safe_text
 
 SCHEMA = "tfcompare.claims/1"
-# Of so many claims, a report also shows what was known before.
+# A report of at most this many claims also shows the last committed results.
 MOST_IN_FULL = 3
 
 STYLES: dict[Answer, str] = {

@@ -121,7 +121,10 @@ def _width(cell: str | Text) -> int:
 
 
 def _fold(text: str, width: int) -> list[str]:
-    """Fold text at spaces if it has any, and anywhere else if not."""
+    """Fold text at spaces if it has any, and anywhere else if not; every line keeps the indentation."""
+    indent = " " * (len(text) - len(text.lstrip(" ")))
+    if indent and width > len(indent):
+        return [indent + line for line in _fold(text.lstrip(" "), width - len(indent))]
     lines = [""]
     for word in text.split(" "):
         joined = f"{lines[-1]} {word}" if lines[-1] else word

@@ -53,6 +53,10 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "peak_rss_mb": arm.peak_rss_mb,
         "traces": arm.traces,
         "drift": math.expm1(arm.drift.rise) if arm.drift else None,
+        "median_s": arm.median_s,
+        "first_s": arm.first_s,
+        "second_s": arm.second_s,
+        "peak_rss_bytes": arm.peak_rss_bytes,
     }
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.errors import UsageError
 from orchestrator.machine.host import is_here
-from orchestrator.measure.resume import MoreOptions, extension, is_closed, open_cases, read_past, same_sources
+from orchestrator.measure.resume import ResumeOptions, extension, is_closed, open_cases, read_past, same_sources
 from orchestrator.model import ArmKey, Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan, Target
+from orchestrator.old_flags import rename
 from orchestrator.options import LONGEST_S
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats.looks import FEWEST_ROUNDS
@@ -50,13 +51,13 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
         or not _continues_here(plan, manifest, path, workloads_flag)
     ):
         return ()
-    looks = extension(MoreOptions(run=path), plan, past).looks
+    looks = extension(ResumeOptions(run=path), plan, past).looks
     rounds = next((look for look in looks if look >= past.rounds * WORTHWHILE), looks[-1]) - past.rounds
     # What was postponed needs all of its first rounds.
     rounds = max(rounds, FEWEST_ROUNDS - min(past.progress.rounds[case.label] for case in cases))
     budget = format_budget(min(rounds * round_s(comparison, entries, arms) * RESERVE, LONGEST_S))
     carried = [word for pair in flag_values(manifest.command, OF_ENVIRONMENTS) for word in pair]
-    return "tfcompare", "run", "--more", str(path), "--budget", budget, *workloads_flag, *carried
+    return "tfcompare", "run", "--resume", str(path), "--budget", budget, *workloads_flag, *carried
 
 
 def own_workloads(plan: Plan, manifest: Manifest, path: Path) -> tuple[str, ...] | None:
@@ -66,12 +67,12 @@ def own_workloads(plan: Plan, manifest: Manifest, path: Path) -> tuple[str, ...]
     """
     if RunDir(path).workloads.is_dir() or all((BUILTIN / f"{case.workload}.py").is_file() for case in plan.cases):
         return ()
-    return next(flag_values(manifest.command, ("--workloads",)), None)
+    return next(flag_values(manifest.command, ("--workload-dir",)), None)
 
 
 def flag_values(command: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield these flags of a recorded command line, each with its value."""
-    for word, following in pairwise((*command, "")):
+    for word, following in pairwise((*rename(command), "")):
         flag, equals, value = word.partition("=")
         if flag in names:
             yield flag, value if equals else following

@@ -84,7 +84,7 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
     if not study.blocks:
         raise UsageError(
             f"run {study.plan.run} holds no {WORKLOAD}, which the seed's tables are made of: --table verdicts shows "
-            f"what it holds, and `tfcompare run --workload {WORKLOAD}` measures them"
+            f"what it holds, and `tfcompare run --case {WORKLOAD}` measures them"
         )
     sections = [_section(study, block, notes) for block in study.blocks]
     parts: list[RenderableType] = [_head(comparison, study), *render_warnings(comparison)]
@@ -107,7 +107,7 @@ def _legend(study: Study) -> Iterator[str]:
         yield f"{', '.join(map(str, later))}: ratio to {first} in the same mode, + if faster (TF2 v TF1 in the study)"
     if study.modes == set(MODES):
         yield "GvE: ratio of graph to eager in the same version, + if graph is faster"
-    yield "times: steady, per step; the study's %-less figures are seconds, here units stand beside"
+    yield "times: steady, per step; the study's %-less figures are seconds, here units follow"
     yield "ratio and %: round by round, so not quite what the two times shown would give"
     marks = " · ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items())
     yield f"{marks}: the interval reaches too far, or a note says why"

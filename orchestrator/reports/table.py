@@ -53,7 +53,7 @@ def layout(
     shown = [*chosen, CPU_OF_OPEN] if cpu else chosen
     parts: list[RenderableType] = [_head(comparison, shown), *render_warnings(comparison)]
     if arrangement.only:
-        parts.append(safe_text(_note_what_is_left_out(comparison, arrangement, arms, inside), style="dim"))
+        parts.append(safe_text(note_what_is_left_out(comparison, arrangement), style="dim"))
     contrasts = by_candidate(comparison.contrasts)
     for _, group in groupby(arms, key=lambda arm: arm.case.workload):
         of_workload = list(group)
@@ -98,9 +98,8 @@ def _head(comparison: Comparison, columns: Sequence[Column]) -> Text:
     return Text("\n").join(line for line in lines if line)
 
 
-def _note_what_is_left_out(
-    comparison: Comparison, arrangement: Arrangement, arms: Sequence[ArmResult], inside: Sequence[Contrast]
-) -> str:
+def note_what_is_left_out(comparison: Comparison, arrangement: Arrangement) -> str:
+    arms, inside = arrangement.arms(comparison), arrangement.inside(comparison)
     cases = len({arm.case for arm in comparison.arms})
     selected = len({arm.case for arm in arms})
     only = f"--only {','.join(arrangement.only)}"

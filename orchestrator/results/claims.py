@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Literal, assert_never
 
 from orchestrator.model import (
@@ -23,6 +22,7 @@ from orchestrator.model import (
     Shares,
     Statement,
 )
+from orchestrator.stats.averages import mean_ratio
 from orchestrator.stats.looks import FEWEST_ROUNDS
 
 Answer = Literal["reproduced", "reproduced, smaller", "not reproduced", "inconclusive", "needs a GPU"]
@@ -34,7 +34,7 @@ SEEN: Mapping[Effect, str] = {
 }  # fmt: skip
 # Each round shows these as well as any number of rounds does.
 COUNTS: frozenset[ArmMetric] = frozenset({"traces", "traces_per_call"})
-# A profiler makes all of Python slower, each function in its own way: so much of a published share must be seen.
+# A profiler makes all of Python slower, each function in its own way: this part of a published share has to be seen.
 SHARE_SEEN = 0.5
 
 
@@ -186,12 +186,9 @@ def _set(together: CaseSet, contrasts: Sequence[Contrast]) -> ClaimCheck:
     if missing:
         reason = f"{len(missing)} of {len(contrasts)} cases have no interval: {missing[0].reason}"
         return ClaimCheck(together, "inconclusive", reason)
-    # The mean of the ends holds however much the cases resemble each other.
-    ratio, low, high = (
-        math.exp(fmean(math.log(figure or 1.0) for figure in figures))
-        for figures in zip(*((each.ratio, each.ci_low, each.ci_high) for each in contrasts), strict=True)
-    )
-    seen = Seen(ratio, low, high)
+    mean = mean_ratio(contrasts)
+    assert mean
+    seen = Seen(mean.ratio, mean.ci_low, mean.ci_high)
     return _mean_within(together, seen) if together.mean_within else _more_often(together, contrasts, seen)
 
 

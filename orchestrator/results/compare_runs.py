@@ -149,7 +149,7 @@ def _by_chance(changes: list[tuple[RatioChange, Across | None]]) -> tuple[RatioC
     for change, across in changes:
         chance = next(adjusted) if across else 1.0
         if change.verdict in ("slower", "faster") and chance > FALSE_DISCOVERIES:
-            reason = f"one of {len(raw)} comparisons: so many would show such a change by chance"
+            reason = f"one of {len(raw)} comparisons: this many would show such a change by chance"
             change = replace(change, verdict="inconclusive", size=None, reason=reason)
         checked.append(change)
     return tuple(checked)

@@ -60,6 +60,8 @@ def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathe
     announced = of_journal(plan, run.entries())
     loaded = load(run.streams(), plan.run, also, announced)
     missing = announced.missing(loaded.unread | endings.unread) if announced else []
+    if loaded.replicates and not run.journal.exists():
+        missing.append(f"{run.journal} is missing: it is not known which rounds were disturbed")
     rounds, pilots = _split_pilots(loaded.replicates, endings)
     return Gathered(
         plan, manifest, endings, rounds, pilots, loaded.problems, (*loaded.broken, *endings.broken, *missing)
@@ -158,7 +160,7 @@ def _say_postponed(contrast: Contrast, endings: Endings) -> Contrast:
     labels = [label for label, _ in contrast.pair.arms]
     if contrast.verdict != "inconclusive" or not endings.postponed.intersection(labels):
         return contrast
-    return replace(contrast, reason="postponed: the budget holds too few rounds; --more measures it")
+    return replace(contrast, reason="postponed: the budget holds too few rounds; --resume measures it")
 
 
 def _differences(plan: Plan, of_arms: Samples) -> list[list[float]]:
@@ -209,7 +211,7 @@ def _traces_per_call(replicates: Sequence[Replicate]) -> float | None:
 
 
 def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicate], endings: Endings) -> ArmResult:
-    """Return what came of an arm; one that has no round yet shows the times of its pilot."""
+    """Return the result of an arm; one that has no round yet shows the times of its pilot."""
     case, version = arm
     rounds = len({replicate.round for replicate in replicates})
     replicates = replicates or pilots

@@ -1,10 +1,13 @@
 """The error that the exit code of a completed run or profile comes from."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from orchestrator.errors import ArmsDied, ContractBroken, EnvironmentFailed, NothingSelected, TfCompareError
 from orchestrator.model import Case, Target
+
+# Of the arms that ended alike.
+MOST_NAMED = 3
 
 
 class EndedArm(Protocol):
@@ -29,6 +32,16 @@ def join_failures(failures: Iterable[EnvironmentFailed]) -> list[str]:
     return [f"{numbers}: {reason}" if numbers else reason for numbers, reason in named]
 
 
+def _name_dead(arms: Iterable[EndedArm]) -> Iterator[str]:
+    """Yield a line per reason, with the arms that it ended."""
+    by_reason: dict[str, list[str]] = {}
+    for arm in arms:
+        by_reason.setdefault(arm.reason, []).append(f"{arm.version} {arm.case.label}")
+    for reason, names in by_reason.items():
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        yield f"{', '.join(names[:MOST_NAMED])}{more}: {reason}"
+
+
 def find_error(
     arms: Sequence[EndedArm], failures: Collection[EnvironmentFailed], broken: Collection[str] = ()
 ) -> TfCompareError | None:
@@ -38,8 +51,8 @@ def find_error(
     if failures:
         return EnvironmentFailed("\n".join(join_failures(failures)))
     if died := [arm for arm in arms if arm.outcome == "died"]:
-        lines = [f"{arm.version} {arm.case.label}: {arm.reason}" for arm in died]
-        return ArmsDied(f"{len(lines)} of {len(arms)} arms died:\n" + "\n".join(lines))
+        # The table has just given each reason.
+        return ArmsDied(f"{len(died)} of {len(arms)} arms died", detail="\n".join(_name_dead(died)))
     if all(arm.outcome == "refused" for arm in arms):
         reasons = sorted({arm.reason for arm in arms})
         return NothingSelected("no version can run what was selected:\n" + "\n".join(reasons))

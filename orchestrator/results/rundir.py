@@ -31,6 +31,7 @@ from orchestrator import files
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import Case, Discarded, Ended, Entry, Manifest, Plan, Target
 from orchestrator.results import streams
+from orchestrator.results.damaged import damage_error
 from orchestrator.results.streams import Stream, compact_stream
 
 T = TypeVar("T")
@@ -69,21 +70,27 @@ class RunDir:
     @classmethod
     def create(cls, path: Path, command: Sequence[str] = ()) -> "RunDir":
         run = cls(path)
-        with files.writing(f"the run directory {path}", "choose another --out"):
-            if path.is_dir() and path.stat().st_uid != os.getuid():
-                raise UsageError(f"{path} belongs to another user; choose another --out")
-            if path.is_dir() and any(path.iterdir()):
-                raise UsageError(
-                    f"{path} is not empty; choose another --out, or `tfcompare report {path}` if it holds a run"
-                )
+        cls.refuse_taken(path)
+        with files.writing(f"the run directory {path}", "choose another --output"):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Also where it was there before: workers leave files here that nobody else should reach.
+            # Also if it existed before: workers leave files here that no other user should reach.
             path.chmod(0o700)
             for directory in (run.results, run.settled, run.logs):
                 directory.mkdir()
             begun = Begun(datetime.now(UTC).replace(microsecond=0), tuple(command))
             files.replace(path, path / "begun.json", BEGUN.dump_json(begun, indent=1) + b"\n")
         return run
+
+    @staticmethod
+    def refuse_taken(path: Path) -> None:
+        """Raise UsageError if a folder belongs to another user, or is not empty."""
+        with files.writing(f"the run directory {path}", "choose another --output"):
+            if path.is_dir() and path.stat().st_uid != os.getuid():
+                raise UsageError(f"{path} belongs to another user; choose another --output")
+            if path.is_dir() and any(path.iterdir()):
+                raise UsageError(
+                    f"{path} is not empty; choose another --output, or `tfcompare report {path}` if it holds a run"
+                )
 
     @classmethod
     def open(cls, path: Path) -> "RunDir":
@@ -92,7 +99,7 @@ class RunDir:
         if not os.path.isfile(path / "plan.json"):
             # A profile has a manifest and no plan.
             if not os.path.isfile(path / "begun.json") or os.path.isfile(path / "manifest.json"):
-                raise UsageError(f"{path} holds no run (no plan.json in it); `tfcompare run --out DIR` makes one")
+                raise UsageError(f"{path} holds no run (no plan.json in it); `tfcompare run --output DIR` makes one")
             refuse_strangers(path)
             raise UsageError(run._explain_missing_plan())
         refuse_strangers(path)
@@ -106,7 +113,7 @@ class RunDir:
         return (
             f"{self.path} holds no run: {command}, begun {begun.created:%Y-%m-%d %H:%M} UTC, ended before its "
             f"environments were ready, and nothing was measured. {self.logs} may say why; then run it again with "
-            "another --out"
+            "another --output"
         )
 
     @contextmanager
@@ -183,7 +190,7 @@ class RunDir:
     def _writing(self, name: str) -> AbstractContextManager[None]:
         return files.writing(
             self.path / name,
-            f"what was written before is kept. Once it can be written, `tfcompare run --more {self.path}` continues "
+            f"what was written before is kept. Once it can be written, `tfcompare run --resume {self.path}` continues "
             "the run",
         )
 
@@ -197,13 +204,15 @@ class RunDir:
         try:
             return adapter.validate_json(self._content(name), context=context)
         except FileNotFoundError as error:
-            raise ContractBroken(f"{self.path / name} is missing: the run ended before its first round") from error
+            raise ContractBroken(
+                f"{self.path / name} is missing: it was removed, or the run ended before its first round"
+            ) from error
         except PermissionError as error:
             raise UsageError(f"{self.path / name} cannot be read: {error.strerror}") from error
         except OSError as error:
             raise ContractBroken(f"{self.path / name} cannot be read: {error.strerror}") from error
         except ValidationError as error:
-            raise ContractBroken(f"{self.path / name} is not what this tfcompare writes: {error}") from error
+            raise damage_error(self.path / name, error) from error
 
     def _content(self, name: str) -> bytes:
         # A backup may share these files: only what workers write has to have one name.
@@ -217,13 +226,13 @@ class RunDir:
             return
         except OSError as error:
             raise ContractBroken(f"{self.journal} cannot be read: {error.strerror}") from error
-        for line in journal.splitlines(keepends=True):
+        for number, line in enumerate(journal.splitlines(keepends=True), 1):
             if not line.endswith(b"\n"):
                 return
             try:
                 yield ENTRY.validate_json(line)
             except ValidationError as error:
-                raise ContractBroken(f"{self.journal} is not what this tfcompare writes: {error}") from error
+                raise damage_error(self.journal, error, number) from error
 
     def parts(self) -> Counter[Target]:
         """Return the number of each version's last worker; the next worker gets the next number."""

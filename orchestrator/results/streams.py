@@ -21,7 +21,7 @@ Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Duration = Annotated[int, Field(ge=0, le=86_400 * 10**9)]
 Amount = Annotated[int, Field(ge=0, le=2**62)]
 
-# Some twenty million calls of one version; no run makes so many, and the machine's memory has to hold them.
+# Some twenty million calls of one version; no run makes as many, and the machine's memory has to hold them.
 MOST_BYTES = 2 * 2**30
 
 
@@ -259,4 +259,4 @@ def _explain(row: dict[str, Any], run: str, version: Target | None) -> str:
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']} (it is {first['input']!r})"
     if row["run"] != run:
         return f"run: it belongs to run {row['run']!r}, not to {run!r}"
-    return f"version: it is said to be of {row['version']!r}, and {str(version)!r} wrote it"
+    return f"version: its row names {row['version']!r}, and {str(version)!r} wrote it"

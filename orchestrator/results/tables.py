@@ -23,6 +23,7 @@ ARM = pa.schema(
         ("version", TEXT), ("outcome", TEXT), ("reason", TEXT), ("rounds", COUNT),
         ("median_ms", NUMBER), ("first_ms", NUMBER), ("second_ms", NUMBER), ("build_s", NUMBER), ("train_s", NUMBER),
         ("import_s", NUMBER), ("peak_rss_mb", NUMBER), ("traces", COUNT), ("checksum", TEXT), ("drift", NUMBER),
+        ("median_s", NUMBER), ("first_s", NUMBER), ("second_s", NUMBER), ("peak_rss_bytes", NUMBER),
         ("traces_per_call", NUMBER),
     ]
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What to warn of beside the verdicts: the control arm, noise, clocks, and what differs."""
+"""What to warn of in addition to the verdicts: the control arm, noise, clocks, and what differs."""
 
 import math
 from collections import Counter, defaultdict
@@ -68,8 +68,8 @@ def check_noise(plan: Plan, contrasts: Sequence[Contrast]) -> list[str]:
     visible = median(hidden)
     size = f"slowdowns below {visible:.0%}" if visible <= MOST_TOLD else "even a slowdown by a factor of two"
     return [
-        f"A NOISY MACHINE: in {len(hidden)} of {timed} comparisons, {size} may go unseen, where {plan.margin:.0%} "
-        "should show; `tfcompare doctor` says what helps, --more adds rounds"
+        f"noisy machine: in {len(hidden)} of {timed} comparisons, {size} may go unseen (target: {plan.margin:.0%}); "
+        "`tfcompare doctor` shows what helps, --resume adds rounds"
     ]
 
 
@@ -129,8 +129,8 @@ def check_run(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
     if endings.disturbed:
         repeated = sum(entry.redone for entry in endings.disturbed)
         warnings.append(
-            f"others used the machine in {len(endings.disturbed)} visits of a case (e.g. "
-            f"{endings.disturbed[0].cause}); {repeated} were redone, {len(endings.disturbed) - repeated} kept"
+            f"measurements were disturbed {len(endings.disturbed)} times (e.g. {endings.disturbed[0].cause}): "
+            f"{repeated} repeated, {len(endings.disturbed) - repeated} kept"
         )
     pythons = {
         version: str(manifest.workers.get(version, {}).get("python", facts.python))

@@ -1,9 +1,9 @@
 """Determines how much each arm does in a replicate, from a pilot of every arm.
 
-An arm's calls stand in many short bursts that are spread over the visit, because a busy neighbour slows all calls of a
-moment alike: what counts is the number of moments. Each arm has its own number of calls in a burst, so that a quick one
-is timed for as long as a slow one; in all else arms that are compared with each other do the same, because calls still
-get quicker while a replicate is timed. All of this is fixed before the first round.
+An arm makes its calls in many short bursts that are spread over the visit, because a busy neighbour slows all calls of
+a moment alike: what counts is the number of moments. Each arm has its own number of calls in a burst, so that a quick
+one is timed for as long as a slow one; in all else arms that are compared with each other do the same, because calls
+still get quicker while a replicate is timed. All of this is fixed before the first round.
 """
 
 import math
@@ -22,7 +22,7 @@ BURST_S = 0.008
 # So that the clock's own readings do not fill a run's files; only calls of less than five microseconds, for which
 # there is no verdict, would need more.
 MOST_IN_BURST = 1600
-# A worker extends a burst that is too short, up to so many calls.
+# A worker extends a burst that is too short, up to this many calls.
 MOST_BY_ITSELF = 50
 FEWEST_BURSTS, MOST_BURSTS = 8, 20
 # A call this long fills a burst alone. There are as many bursts as fit into this time, within these limits.
@@ -86,7 +86,7 @@ def align(efforts: Mapping[Key, Effort], call_s: Mapping[Key, float]) -> dict[Ke
     """Let arms that are compared with each other do the same, however their pilots happened to scatter.
 
     Each warms up as long, and makes as many bursts, as the one that needs most. A slow arm, each burst of which is one
-    call, keeps its own effort: the arms beside it are as slow, or so much quicker that a few percent do not matter.
+    call, keeps its own effort: the arms compared with it are as slow, or far too quick for a few percent to matter.
     """
     quick = [key for key in sorted(efforts, key=lambda key: call_s[key]) if call_s[key] < SLOW_CALL_S]
     warmup = max((efforts[key].warmup for key in quick), default=0)

@@ -81,7 +81,7 @@ def _measure(samples: Samples, pair: Pair) -> Measured | None:
 
 
 def _error_of_each(schedule: LookSchedule, measured: Sequence[Measured | None]) -> float:
-    """Return the error of all looks that each contrast may be judged by, as one of so many.
+    """Return the error of all looks that each contrast may be judged by, given the number of contrasts.
 
     By Benjamini and Hochberg, no larger share of those found different is due to chance. The same error gives the
     intervals: all of those found different exclude 1, and no other does.
@@ -172,7 +172,7 @@ class _Judge:
             return ""
         alone = judge(rounds.estimate, margin, self._levels(rounds, DIFFERENCE_ERROR))
         if alone.verdict != "inconclusive":
-            return f"one of {len(self.plan.pairs)} comparisons: so many would show such a difference by chance"
+            return f"one of {len(self.plan.pairs)} comparisons: this many would show such a difference by chance"
         return describe_noise(rounds.estimate.spread, rounds.estimate.rounds, margin, levels.differ)
 
     def _doubt(self, contrast: Contrast, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:
@@ -201,7 +201,7 @@ class _Judge:
 
 
 def _ratio(log: float) -> float:
-    # Two rounds of a plan that nobody would make have intervals that no float holds.
+    # Two rounds of an absurd plan have intervals that no float holds.
     return math.exp(min(log, MOST_LOG))
 
 

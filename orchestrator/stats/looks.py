@@ -1,6 +1,6 @@
 """The looks at a run, and the level at which each of them judges.
 
-A run is judged several times while it goes on, and each look could be fooled. What all looks together may be fooled is
+A run is judged several times while it lasts, and each look could be fooled. What all looks together may be fooled is
 spent little by little: the first ones get the least. How much a look can add to what was spent before it depends on how
 alike the looks are. For t statistics of normal differences that is known exactly, because the sequence of the t
 statistics of growing samples is a Markov chain.
@@ -48,12 +48,12 @@ class LookSchedule:
         return min(FEWEST_ROUNDS, self.looks[0]) if len(self.looks) > 1 else FEWEST_ROUNDS
 
     def level(self, rounds: int, error: float) -> float:
-        """Return the level of the look that judges so many rounds, if all looks share this error."""
+        """Return the level of the look that judges this many rounds, if all looks share this error."""
         levels = self._levels(rounds)
         return math.exp(float(np.interp(math.log(error), np.log(ERRORS), np.log(levels))))
 
     def adjust(self, p: float, rounds: int) -> float:
-        """Return the smallest error of all looks with which a look at so many rounds finds this p significant."""
+        """Return the smallest error of all looks with which a look at this many rounds finds this p significant."""
         levels = self._levels(rounds)
         if p <= levels[0]:
             return p * ERRORS[0] / levels[0]
@@ -97,7 +97,7 @@ def _levels_by_error(schedule: LookSchedule) -> tuple[tuple[float, ...], ...]:
 
 
 def exact_levels(looks: Sequence[int], spent: Sequence[float]) -> tuple[float, ...]:
-    """Return the two-sided level of each look at which so much error is spent by then, if nothing differs.
+    """Return the two-sided level of each look at which the given error is spent by then, if nothing differs.
 
     The chain is followed in r, the sum divided by the root of n times the sum of squares: it lies between -1 and 1, and
     t is a function of it and n. Those who are not yet called different are kept as cells of a grid.

@@ -59,7 +59,7 @@ def judge(estimate: Estimated, margin: float, levels: Levels) -> Judgement:
 
 
 def smallest_shown(spread: float, rounds: int, level: float) -> float:
-    """Return the slowdown that so many rounds of this spread show, if only as a slight one, in nine of ten runs."""
+    """Return the slowdown that this many rounds of this spread show, if only as a slight one, in nine of ten runs."""
     return math.expm1(detectable(level, freedom_of(rounds)) * spread / math.sqrt(rounds))
 
 
@@ -74,7 +74,7 @@ def format_slowdown(slowdown: float) -> str:
 
 
 def describe_noise(spread: float, rounds: int, margin: float, level: float) -> str:
-    """Say what so many rounds can show, and how many would show the margin."""
+    """Describe what this many rounds can show, and how many would show the margin."""
     visible = smallest_shown(spread, rounds, level)
     if visible > MOST_TOLD:
         return f"too noisy: {rounds} rounds do not even show a factor of two"

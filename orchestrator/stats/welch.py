@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from orchestrator.stats.paired import Estimate, detectable, quantile, two_sided_p
 
-# Rounds that all came out alike have no spread; the smallest that a clock could have hidden stands in for it.
+# Rounds that all came out alike have no spread; the smallest that a clock could have hidden is used instead.
 LEAST_ERROR = 1e-9
 
 

@@ -1,6 +1,7 @@
 """What a run shows while it is in progress, always on stderr: live in a terminal, plain lines elsewhere."""
 
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -12,6 +13,9 @@ from rich.text import Text
 from orchestrator.model import Case, Target
 from orchestrator.terminal.durations import format_minutes_seconds
 from orchestrator.terminal.text import lines, safe_text
+
+# What a look decides beyond these is only counted.
+MOST_NAMED = 3
 
 
 class View(Protocol):
@@ -30,6 +34,9 @@ class View(Protocol):
     def measuring(self, version: Target, case: Case, number: int) -> None: ...
 
     def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None: ...
+
+    def look_done(self, number: int, new: Sequence[str], decided: int, comparisons: int) -> None:
+        """Show which comparisons a look has decided, and how many of all are decided by now."""
 
 
 class Quiet:
@@ -55,6 +62,9 @@ class Quiet:
     def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
         pass
 
+    def look_done(self, number: int, new: Sequence[str], decided: int, comparisons: int) -> None:
+        pass
+
 
 class Plain(Quiet):
     """A view for logs: the lines that stay, and one line per round."""
@@ -73,6 +83,12 @@ class Plain(Quiet):
     def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
         remaining = format_minutes_seconds(left_s)
         self.say(f"round {number} of at most {most}: {cases} cases in {took_s:.0f} s, at most {remaining} left")
+
+    def look_done(self, number: int, new: Sequence[str], decided: int, comparisons: int) -> None:
+        if new:
+            shown = "; ".join(new[:MOST_NAMED])
+            more = f"; and {len(new) - MOST_NAMED} more" if len(new) > MOST_NAMED else ""
+            self.say(f"after round {number}, {decided} of {comparisons} comparisons are decided; new: {shown}{more}")
 
 
 class Animated(Plain):

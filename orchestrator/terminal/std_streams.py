@@ -46,7 +46,7 @@ def guard() -> None:
             # In this order each stream gets its usual descriptor, so that no other file can.
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
         elif mode == "w":
-            # Measuring continues even if nobody reads progress and warnings.
+            # Measuring continues even if no process reads progress and warnings.
             setattr(sys, name, _guard(stream, needed=name == "stdout"))
 
 

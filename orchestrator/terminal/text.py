@@ -60,3 +60,9 @@ def print_table(layout: Callable[[int], RenderableType]) -> None:
 
 def _escape_character(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
+
+def natural_key(text: str) -> list[tuple[int, str]]:
+    """Return a sort key in which numbers count as numbers: size=2 comes before size=11."""
+    parts = re.split(r"(\d+)", text)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from axe_core_python.selenium import Axe
 from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -239,7 +240,7 @@ def test_without_javascript_the_results_are_there_and_the_controls_are_not(brows
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.get(page)
-        text = browser.find_element(By.ID, "results").text
+        text = browser.find_element(By.TAG_NAME, "main").text
         assert "slower" in text
         assert runs.NO_JIT in text
         assert not browser.find_element(By.ID, "filter").is_displayed()
@@ -259,3 +260,47 @@ def test_a_mark_tells_its_figures_as_text(browser, hostile_page: str):
     assert browser.execute_script("return document.getElementById('tip').children.length") == 0
     ActionChains(browser).move_to_element(browser.find_element(By.TAG_NAME, "h1")).perform()
     WebDriverWait(browser, 5).until(lambda browser: not tip.is_displayed())
+
+
+def test_the_verdicts_come_first_as_a_table_that_leads_to_the_cases(browser, page: str):
+    opened(browser, page)
+    groups = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#across-matrix .group")]
+    assert groups
+    assert groups[0].startswith("▲ slower")
+    first = "return document.querySelector('#across-matrix tbody').getBoundingClientRect().top"
+    table = "return document.getElementById('results').getBoundingClientRect().top"
+    assert browser.execute_script(first) < browser.execute_script(table)
+    browser.find_element(By.CSS_SELECTOR, "#across-matrix a").click()
+    opened_cases = browser.find_elements(By.CSS_SELECTOR, "details.case[open]")
+    assert len(opened_cases) == 1
+
+
+def test_a_phone_shows_a_verdict_within_two_screens(browser, page: str):
+    resized(browser, 390)
+    opened(browser, page)
+    top = "return document.querySelector('#across-matrix .group').getBoundingClientRect().top + scrollY"
+    assert browser.execute_script(top) < 1600
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+
+
+def test_the_plot_names_every_case_in_every_version(browser, page: str):
+    opened(browser, page)
+    names = [row.text for row in browser.find_elements(By.CSS_SELECTOR, "#across-matrix th[scope=row] a")]
+    texts = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#overview svg text") if one.text]
+    assert names
+    assert any(name in texts for name in names)
+    assert {"2.0.0", "2.13.0"} <= set(texts)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_rules_of_accessibility_are_kept(browser, page: str, theme: str):
+    themed(browser, theme)
+    opened(browser, page)
+    open_case(browser, "case-0")
+    assert violations(browser) == []
+
+
+def violations(browser: WebDriver) -> list[str]:
+    """What axe-core finds, a line per rule and element."""
+    found = Axe().run(browser)["violations"]
+    return [f"{one['id']}: {node['html'][:120]}" for one in found for node in one["nodes"]]

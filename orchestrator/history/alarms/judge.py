@@ -16,12 +16,12 @@ from orchestrator.history.model import Alarm, AlarmOpened, Change, Key, Moved, N
 from orchestrator.history.surroundings import differences, first_after
 from orchestrator.model import Target
 
-# Where exactly a step began is seen better from later nights: within so many days it is the same step.
+# Later nights show better where exactly a step began: within this many days it is the same step.
 WOBBLE = timedelta(days=7)
 DATED = re.compile(r".*\.dev(\d{8})$")
 # A step whose size, as a logarithm, is now this many times what it was is another step.
 MOST_RESIZED = 2
-# So many nights tell that a level is not what it was.
+# This many nights show that a level is not what it was.
 NIGHTS_TO_RECOVER = 2
 
 
@@ -128,7 +128,7 @@ def _has_recovered(alarm: Alarm, segment: Segment, steps: Sequence[Change]) -> b
         return True
     if any(_is_same(alarm, change, steps) for change in steps):
         return False
-    # A step that no later night bears out: it is in the series no more, and the level is the old one.
+    # No later night confirms the step: it is no longer in the series, and the level is the old one.
     later = [value for value in segment.values if value.night > alarm.raised]
     return len(later) >= NIGHTS_TO_RECOVER and not _holds(alarm, segment, NIGHTS_TO_RECOVER)
 
@@ -160,7 +160,7 @@ def _alarm(series: Series, change: Change, today: date, now: datetime, runs: Pat
 
 
 def _reproduce(point: Point) -> str:
-    words = ["tfcompare", "run", "--versions", f"{point.reference},{point.build}", "--workload", point.case]
+    words = ["tfcompare", "run", "--versions", f"{point.reference},{point.build}", "--case", point.case]
     words += ["--engine", point.engine, "--control", *(["--gpu"] if point.device == "gpu" else [])]
     return shlex.join(words)
 
@@ -174,7 +174,7 @@ def _bisect(before: Point, after: Point, runs: Path) -> str:
     if before.build == after.build:
         return shlex.join(["tfcompare", "compare", str(runs / before.run), str(runs / after.run)])
     good, bad = (DATED.sub(r"nightly-\1", point.build) for point in (before, after))
-    words = ["tfcompare", "bisect", "--good", good, "--bad", bad, "--workload", after.case]
+    words = ["tfcompare", "bisect", "--good", good, "--bad", bad, "--case", after.case]
     words += ["--engine", after.engine, *(["--gpu"] if after.device == "gpu" else [])]
     return shlex.join(words)
 
@@ -233,7 +233,7 @@ def _describe_new_segments(all_series: Mapping[Key, Series], own: set[Key], toda
         if not key.is_control and len(segments) > 1 and segments[-1].values and segments[-1].values[0].night == today:
             for because in segments[-1].because:
                 begun[because] += 1
-    return tuple(f"{because}: {count} series begin anew" for because, count in sorted(begun.items()))
+    return tuple(f"{because}: new segment in {count} series" for because, count in sorted(begun.items()))
 
 
 def report_events(report: NightReport, judged: NightVerdict, after: Sequence[Alarm], today: date) -> NightReport:

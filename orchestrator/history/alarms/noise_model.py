@@ -16,25 +16,25 @@ from orchestrator.history.model import Segment, Value
 
 Floats = NDArray[np.float64]
 
-# A confirmed night has at least so many times the rounds of a screen.
+# A confirmed night has at least this many times the rounds of a screen.
 SURE_TIMES = 2
 # Nothing is quieter from night to night than this, however alike its nights have been.
 QUIETEST = 0.003
 # The least share of a screen's variance that is the night's, and that no rounds make smaller.
 NIGHT_SHARE = 0.08
-# What screens stray beyond their rounds is the night's from so many standard errors on.
+# What screens stray beyond their rounds is due to the night from this many standard errors on.
 DOUBT = 1.0
-# The rounds of all nights speak for those of one night as so many rounds of its own.
+# In the variance of one night, the rounds of all nights count as this many of that night's rounds.
 PRIOR_ROUNDS = 24
-# Nights may stray less than their rounds let expect, for the order of a round is the mirror of the one before. That
-# they do not counts as so many nights, and by how much less is bounded.
+# Nights may stray less than their rounds suggest, because the order of a round is the mirror of the one before. The
+# assumption that they do not counts as this many nights, and how much less they may stray is bounded.
 PRIOR_NIGHTS = 20
 LEAST_TIMES = 0.5
-# What screens tell of the night's own share counts as so many nights of many rounds.
+# The night's share that screens suggest counts as this many nights with many rounds.
 PRIOR_SURE = 12
 # The variance of rounds that were all alike, as of a clock that is read to the second.
 EXACT = 1e-12
-# Rounds that stray so many times as far as usual, squared, count as such.
+# If the rounds of a night have more than this many times the middle variance, they count as having just that.
 LOUD = 4.0
 # Further away, in standard deviations, a single night is a freak.
 FREAK = 3.0
@@ -51,7 +51,7 @@ class Nights:
     dates: tuple[date, ...]
     effects: Floats
     weights: Floats
-    # Nights that were confirmed: a step on the last night is told of no other.
+    # Nights that were confirmed: a step on the last night is reported only if that night is one of them.
     sure: NDArray[np.bool_]
     # Degrees of freedom of what the weights rest on.
     freedom: int

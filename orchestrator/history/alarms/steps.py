@@ -21,27 +21,27 @@ from orchestrator.history.model import Change, Key, Segment
 from orchestrator.stats.contrasts import of_many
 from orchestrator.stats.paired import quantile, two_sided_p
 
-# A confirmation measures so many times the rounds of the screen.
+# A confirmation measures this many times the rounds of the screen.
 CONFIRM_TIMES = 6
 # Of everything at most a third is measured again, for where all seems to move it is not TensorFlow; a few always are.
 MOST_AGAIN, FEWEST_AGAIN = 3, 4
-# Of a series with fewer nights before tonight nothing is said.
+# A series with fewer nights before tonight is not judged.
 MIN_NIGHTS = 5
-# A step that so many nights do not show is shown by no more of them.
+# A step that this many nights do not show is not shown by more of them either.
 LONGEST = 60
 # Of the nights after a step that was found: what they are is known better than what came before all.
 MIN_AGAIN = 2
-# A smaller step is worth nobody's time.
+# A smaller step is not worth a user's time.
 MIN_SIZE = math.log(1.02)
-# A step is told where chance makes one as large with this probability, at one split of one night.
+# A step is reported if chance makes one as large with at most this probability, at one split of one night.
 LIMIT = 2.5e-6
 ALPHA = 0.05
-# A step is news for so many nights, lest one be lost where a night ended before it was judged.
+# A step is news for this many nights, so that none is lost if a night ended before it was judged.
 FRESH = 2
 # Tonight's value alone: of the suspects, the share that may be so by chance.
 FALSE_SUSPECTS = 0.05
 # And of many nights together: how much likelier, as a logarithm, a step of this size or a larger one makes them.
-# Other than a t, this falls at once where a confirmation bears nothing out, and stays where it does.
+# Unlike a t, this falls at once if a confirmation shows no step, and stays if it shows one.
 SOUGHT = math.log(1.03)
 HINT = 1.5
 # What was confirmed tonight, or the night before, is confirmed again for less.

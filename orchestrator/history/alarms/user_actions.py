@@ -8,7 +8,7 @@ from orchestrator.errors import UsageError
 from orchestrator.history.alarms.state import is_open
 from orchestrator.history.model import Alarm, Event, Moved, State
 
-# What people say, beside what nights find out.
+# The states that users set; nightly runs find all others.
 SAID: tuple[State, ...] = ("known", "muted")
 
 
@@ -30,7 +30,7 @@ def find(alarms: Sequence[Alarm], asked: str) -> Alarm:
 
 def say(alarm: Alarm, state: State, note: str, now: datetime, until: date | None = None) -> Moved:
     if not note.strip():
-        raise UsageError(f"--note is empty: say why {alarm.id} is {state}, for whoever reads it next")
+        raise UsageError(f"--note is empty: say why {alarm.id} is {state}, for later readers")
     if until and until < now.astimezone().date():
         raise UsageError(f"--until {until} is over already")
     return Moved(at=now, alarm=alarm.id, state=state, note=note.strip(), until=until)

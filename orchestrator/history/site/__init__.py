@@ -11,6 +11,8 @@ from orchestrator.history.store import Store
 
 __all__ = ["BuiltSite", "build"]
 
+TITLE = "tfcompare, every night"
+
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltSite:
@@ -27,11 +29,11 @@ class BuiltSite:
     warnings: tuple[str, ...]
 
 
-def build(store: Store, directory: Path, *, runs_url: str | None = None) -> BuiltSite:
+def build(store: Store, directory: Path, *, runs_url: str | None = None, title: str | None = None) -> BuiltSite:
     """Write the site into a folder that is empty or already holds one.
 
     `runs_url` is where run directories are published, if not next to the history.
     """
     from orchestrator.history.site.builder import write
 
-    return write(store, directory, runs_url)
+    return write(store, directory, runs_url, title or TITLE)

@@ -20,7 +20,7 @@ from orchestrator.history.site.overview import OverviewRow
 from orchestrator.history.store import Store
 from orchestrator.model import Target
 from orchestrator.reports.html import assets
-from orchestrator.terminal.text import escape_unprintable
+from orchestrator.terminal.text import escape_unprintable, natural_key
 
 FOLDER = Path(__file__).parent
 # Of these a site is known; nothing else is ever replaced.
@@ -29,7 +29,7 @@ MARK = '<meta name="generator" content="tfcompare history site">'
 LATEST_NIGHTS = 14
 
 
-def write(store: Store, directory: Path, runs_url: str | None) -> BuiltSite:
+def write(store: Store, directory: Path, runs_url: str | None, title: str) -> BuiltSite:
     runs = runs_at(store.runs, directory, runs_url)
     _prepare(directory)
     read = store.read()
@@ -39,7 +39,7 @@ def write(store: Store, directory: Path, runs_url: str | None) -> BuiltSite:
     sources = Sources(read.table, alarms, runs)
     pages: set[str] = set()
     rows: dict[SeriesSetup, list[OverviewRow]] = defaultdict(list)
-    for name, by_setup in sorted(sources.cases.items()):
+    for name, by_setup in sorted(sources.cases.items(), key=lambda item: natural_key(item[0])):
         sections = []
         for setup, keys in sorted(by_setup.items()):
             drawables = sources.draw_case(keys)
@@ -67,6 +67,7 @@ def write(store: Store, directory: Path, runs_url: str | None) -> BuiltSite:
         _page(
             "overview.html.j2",
             home="",
+            site=title,
             grids=overview.grids(rows),
             open=[description for description in descriptions if description.open],
             facts=_facts(sources),
@@ -88,10 +89,10 @@ def write(store: Store, directory: Path, runs_url: str | None) -> BuiltSite:
 
 
 def _prepare(directory: Path) -> None:
-    with files.writing(f"the site {directory}", "name another folder with --out"):
+    with files.writing(f"the site {directory}", "name another folder with --output"):
         if directory.is_dir() and any(directory.iterdir()) and not _is_site(directory):
             raise UsageError(
-                f"{directory} holds something else than a site; name an empty folder or a new one with --out"
+                f"{directory} holds something else than a site; name an empty folder or a new one with --output"
             )
         (directory / CASES).mkdir(parents=True, exist_ok=True)
 
@@ -152,5 +153,5 @@ def _write(path: Path, text: str) -> None:
 
 
 def _put(path: Path, data: bytes) -> None:
-    with files.writing(path, "make room, or name another folder with --out"):
+    with files.writing(path, "make room, or name another folder with --output"):
         files.write_atomically(path, data)

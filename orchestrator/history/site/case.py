@@ -21,7 +21,7 @@ from orchestrator.history.surroundings import NAMES
 from orchestrator.reports.columns import MARKS, ratio
 from orchestrator.terminal.text import escape_unprintable
 
-# The pages of cases lie in a folder of their own.
+# The pages of cases are in a separate folder.
 HOME = "../"
 HEIGHT_PX, CONTROL_PX = 220, 90
 # Of what a list beneath a chart names; what is older is counted.
@@ -87,7 +87,7 @@ def _chart(sources: Sources, drawable: DrawableSeries, column: int, first: int, 
     key, series = drawable.key, drawable.series
     begins = [(piece, int(piece.values.night[0])) for piece in series.pieces[1:]]
     without = series.rows[~sources.timed[series.rows]]
-    summary = _summary(drawable, day(last))
+    summary = _summary(sources, drawable, day(last))
     return Chart(
         id=wording.anchor(key),
         title=title(key),
@@ -103,7 +103,7 @@ def _chart(sources: Sources, drawable: DrawableSeries, column: int, first: int, 
     )
 
 
-def _summary(drawable: DrawableSeries, last: date) -> str:
+def _summary(sources: Sources, drawable: DrawableSeries, last: date) -> str:
     values = drawable.series.nightly
     if not len(values):
         return "never measured"
@@ -112,6 +112,8 @@ def _summary(drawable: DrawableSeries, last: date) -> str:
     if drawable.key.is_control:
         return f"the reference against itself, whose true ratio is 1: {latest}"
     gone = "" if night == last else ", not measured since"
+    time = sources.latest_time(drawable.series)
+    latest += f", {time} per step" if time else ""
     count = len(drawable.changes)
     steps = f"{count} step{'s' if count > 1 else ''}" if count else "no step"
     return f"{latest}{gone}; {steps} in {wording.nights(len(values))}"
@@ -197,6 +199,9 @@ def _cells(sources: Sources, drawable: DrawableSeries) -> dict[int, str]:
     without = series.rows[~sources.timed[series.rows]].tolist()
     cells = {int(sources.night[row]): _safe(outcome.text(row)) for row in without}
     cells.update(zip(values.night.tolist(), wording.cells(values.effect, values.half_widths()), strict=True))
+    timed = series.rows[sources.timed[series.rows] & np.isfinite(sources.milliseconds[series.rows])]
+    for night, time in zip(sources.night[timed].tolist(), wording.times(sources.milliseconds[timed]), strict=True):
+        cells[night] += f" <i>{time}</i>"
     if build.text(series.rows[-1]) != str(drawable.key.version):
         for row in series.rows.tolist():
             night = int(sources.night[row])

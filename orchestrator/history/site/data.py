@@ -20,8 +20,9 @@ from orchestrator.history.schema import OF_SURROUNDINGS
 from orchestrator.history.series import Coded, SeriesArrays, Values, all_arrays, has_value
 from orchestrator.model import Target
 from orchestrator.plan.pairs import in_order
+from orchestrator.terminal.durations import format_time
 
-# What a run's folder is called; anything else is told, and not looked for.
+# Names that a run's folder may have; any other is shown, but no folder is looked for.
 NAME = re.compile(r"\w[\w.+-]*")
 COLUMNS = ("run", "build", "outcome", "reason")
 
@@ -104,6 +105,7 @@ class Sources:
         self.series = all_arrays(table)
         self.night = table.column("night").cast(pa.int32()).to_numpy().astype(np.int64)
         self.timed = has_value(table)
+        self.milliseconds = table.column("version_ms").to_numpy(zero_copy_only=False)
         self.columns = {name: Coded.of(table, name) for name in COLUMNS}
         latest = table.select(OF_SURROUNDINGS).take(
             pa.array([series.rows[-1] for series in self.series.values()], pa.int64())
@@ -125,6 +127,12 @@ class Sources:
             span = self.nights.get(setup, (first, last))
             self.nights[setup] = min(first, span[0]), max(last, span[1])
             self.cases[key.case][setup].append(key)
+
+    def latest_time(self, series: SeriesArrays) -> str:
+        """Return the time of a step on the latest night that has one, or ''."""
+        times = self.milliseconds[series.rows]
+        known = times[np.isfinite(times)]
+        return format_time(float(known[-1])) if len(known) else ""
 
     def draw_case(self, keys: Sequence[Key]) -> list[DrawableSeries]:
         """Return the series of one case and setup: versions in order, the control arm last."""

@@ -1,5 +1,6 @@
 """The first page: one grid per setup, with a row per case and a small chart per version, and the open alarms."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -23,7 +24,10 @@ class OverviewCell:
     version: str
     link: str = ""
     ratio: str = ""
+    time: str = ""
     line: str = ""
+    # The logarithm of the last step, without its sign.
+    size: float = 0.0
     alarms: tuple[AlarmDescription, ...] = ()
     step: str = ""
     note: str = ""
@@ -36,8 +40,16 @@ class OverviewRow:
     cells: tuple[OverviewCell, ...]
 
     @property
+    def alarms(self) -> int:
+        return sum(alarm.open for cell in self.cells for alarm in cell.alarms)
+
+    @property
     def open(self) -> bool:
-        return any(alarm.open for cell in self.cells for alarm in cell.alarms)
+        return self.alarms > 0
+
+    @property
+    def size(self) -> float:
+        return max((cell.size for cell in self.cells), default=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +99,8 @@ def _cell(sources: Sources, drawable: DrawableSeries, first: int, last: int) -> 
         version=title(key),
         link=f"{wording.page_of(key.case)}#{wording.anchor(key)}",
         ratio=latest,
+        time=sources.latest_time(drawable.series),
+        size=max((abs(math.log(change.ratio)) for change in steps), default=0.0),
         line=svg.spark(drawable.pieces, first, last, begins, escape_unprintable(label)),
         alarms=tuple(description for description in descriptions if description.open),
         # An open alarm says it already.

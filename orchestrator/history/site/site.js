@@ -39,6 +39,34 @@
     filter();
   }
 
+  const order = byId("sort-by");
+  if (order) {
+    for (const row of all(".cells tbody tr")) row.dataset.place = row.sectionRowIndex;
+    const figure = (row) => (order.value === "name" ? -Number(row.dataset.place) : Number(row.dataset[order.value]));
+    order.addEventListener("change", () => {
+      for (const table of all(".cells")) {
+        const body = table.tBodies[0];
+        const sorted = [...body.rows].sort((one, other) => (
+          figure(other) - figure(one) || Number(one.dataset.place) - Number(other.dataset.place)));
+        body.append(...sorted);
+      }
+    });
+  }
+
+  for (const button of all("button.copy")) {
+    const code = button.parentNode.querySelector("code");
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(code.textContent);
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(code);
+        button.textContent = "Selected";
+      }
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    });
+  }
+
   const DAY = 86400000;
   for (const place of all(".place")) {
     const [first, last] = [place.dataset.first, place.dataset.last].map((text) => Date.parse(text) / DAY);

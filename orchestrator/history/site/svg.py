@@ -17,15 +17,17 @@ from markupsafe import Markup
 from orchestrator.history.series import EPOCH, Values, day
 
 WIDTH = 2000
-# Of a coordinate's unit there are so many in a pixel of height.
+# Units of a coordinate in one pixel of height.
 FINE = 4
 MARKS_PX, AXIS_PX = 34, 20
 SPARK_WIDTH, SPARK_HEIGHT, SPARK_POINTS = 240, 64, 60
-# What stays within so much of its middle is drawn as flat as it is.
+# A scale spans at least this much, so that a series that hardly moves is drawn flat.
 LEAST_SPAN = math.log(1.1)
 LEAST_SPARK_SPAN = math.log(1.2)
 STEPS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-MOST_TICKS = 5
+MOST_TICKS, MOST_DATES = 5, 6
+# Days; a longer time is divided into months.
+MONTHS_FROM = 120
 
 
 @dataclass(frozen=True)
@@ -230,10 +232,12 @@ def _ratios(scale: Scale) -> list[tuple[str, int]]:
 def _dates(scale: Scale) -> list[tuple[date, bool]]:
     """Return the beginnings of months or, for a short period, its ends as full dates."""
     first, last = day(scale.first), day(scale.last)
-    if scale.last - scale.first < 70:
-        return [(first, True), (last, True)] if last > first else [(first, True)]
+    if scale.last - scale.first < MONTHS_FROM:
+        every = next(step for step in (1, 2, 7, 14, 28) if (scale.last - scale.first) / step <= MOST_DATES)
+        # Counted back from the newest night, which is what a reader looks for first.
+        return [(day(number), True) for number in range(scale.last, scale.first - 1, -every)][::-1]
     months = (last.year - first.year) * 12 + last.month - first.month
-    every = next(step for step in (1, 2, 3, 6, 12, 24, 60, 120, 1200) if months / step <= MOST_TICKS)
+    every = next(step for step in (1, 2, 3, 6, 12, 24, 60, 120, 1200) if months / step <= MOST_DATES)
     begun = first.year * 12 + first.month - 1
     wanted = [number for number in range(begun, begun + months + 1) if number % every == 0]
     ticks = [date(number // 12, number % 12 + 1, 1) for number in wanted]

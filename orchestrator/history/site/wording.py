@@ -15,6 +15,7 @@ from orchestrator.reports.columns import MARKS, interval, ratio
 
 MOST_SLUG = 60
 OPEN_SIGN, CLOSED_SIGN = "◆", "◇"
+UNITS = (("s", 1e3), ("ms", 1.0), ("µs", 1e-3))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +78,15 @@ def cells(effects: Any, widths: Any) -> list[str]:
     if len(effects) and columns[1].min() >= 0.1 and columns[2].max() < 9.9995:
         return [f"{middle:.3f} ({low:.3f}–{high:.3f})" for middle, low, high in rows]
     return [f"{fine(middle)} ({fine(low)}–{fine(high)})" for middle, low, high in rows]
+
+
+def times(milliseconds: Any) -> list[str]:
+    """Format times in the unit that suits their median."""
+    if not len(milliseconds):
+        return []
+    middle = float(np.median(milliseconds))
+    unit, factor = next((unit, factor) for unit, factor in UNITS if middle >= factor or unit == "µs")
+    return [f"{value:.3g} {unit}" for value in (milliseconds / factor).tolist()]
 
 
 def nights(count: int) -> str:

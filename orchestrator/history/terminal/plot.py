@@ -18,7 +18,7 @@ HEIGHT = 11
 MOST_CELLS = 120
 # As wide as the ratios at the axis are.
 LABEL = 5
-# A night takes at most so many cells: a few nights need no wide plot.
+# A night takes at most this many cells: a few nights need no wide plot.
 WIDEST = 4
 # What a scale covers at least, or noise would fill it.
 LEAST = math.log(1.08)

@@ -21,7 +21,7 @@ from orchestrator.reports.columns import STYLES, Notes, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.ratio_plot import cells_for
 from orchestrator.reports.table import below
-from orchestrator.terminal.text import safe_text
+from orchestrator.terminal.text import natural_key, safe_text
 
 NARROWEST = 8
 # From here on there is room for what a narrow table leaves out.
@@ -31,7 +31,7 @@ MOST, FEW = 30, 10
 FEWEST_CELLS, MOST_CELLS = 8, 30
 MOST_BORDERS = 5
 LEGEND = "ratio: to the reference, in rounds that both shared; interval: 95%"
-OVERVIEW = f"{LEGEND}; both of the last night. A cell a night: {BORDER} begins a new segment, {GAP} has no time"
+OVERVIEW = f"{LEGEND}; both of the last night. A cell per night: {BORDER} begins a new segment, {GAP} has no time"
 PLOT = f"In the plot: ▲▼ a step, {BORDER} a new segment, {MISSING} no time"
 
 # Of the series that a table holds: host, engine, device and reference, in words.
@@ -55,7 +55,7 @@ def overview(picked: Picked, listed: Sequence[ShownSeries], alarms: Sequence[Ala
         rest = many(len(open_) - len(here), "open alarm")
         parts.append(safe_text(f"{rest} of series that are not shown: `tfcompare history alarms`", style="yellow"))
     newest = _newest(listed)
-    by_heading = sorted(listed, key=lambda entry: _heading(entry.series.key))
+    by_heading = sorted(listed, key=lambda entry: (_heading(entry.series.key), natural_key(entry.series.key.case)))
     for heading, of_heading in groupby(by_heading, lambda entry: _heading(entry.series.key)):
         parts += [Text(), safe_text(" · ".join(heading), style="bold")]
         for workload, of_workload in groupby(of_heading, lambda entry: case_of(entry.series.key.case).workload):

@@ -241,7 +241,7 @@ def _course(results: CaseResults) -> Plot | None:
         label=escape_value(
             f"Steady calls in their order, against the median of their replicate. {'; '.join(descriptions)}."
         ),
-        caption="Steady calls in their order, against the median of their own replicate: the line is the median over "
+        caption="Steady calls in their order, relative to the median of their replicate: the line is the median over "
         "the replicates, the band their quartiles. Warm-up calls are not drawn. "
         + (
             f"Summed up: a point is the median of {escape_value(', '.join(summed))}."

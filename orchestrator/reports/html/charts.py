@@ -14,6 +14,7 @@ Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 # Room for the names of versions left of every plot, so that the plots of a case are aligned.
 NAMES_PX = 84
 ROW_PX = 34
+CASE_PX = 22
 TREND_PX = 240
 # Between rows that hold a cloud of points.
 GAP = 0.25
@@ -94,18 +95,28 @@ def _ratio(field: str, title: str = RATIO) -> alt.X:
 
 
 def _overview() -> Chart:
-    """Return a chart of every case's ratio, with one row per version; cases are stacked in the order of the table."""
-    base = alt.Chart(alt.NamedData("ratios"))
+    """Return a forest plot of every case, with one panel per version, in the order of the data."""
     title = "ratio to the baseline: right of 1 is slower"
-    points = base.mark_point(filled=True, size=50, opacity=0.8).encode(
+    cases = alt.Y("case:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False))
+    base = alt.Chart()
+    margin = base.mark_bar(color=BAND, height=CASE_PX).encode(x=_ratio("least", title), x2="most:Q", y=cases)
+    parity = base.mark_rule(color=DIM).encode(x=_ratio("parity", title))
+    intervals = base.mark_rule(strokeWidth=2).encode(x=_ratio("low", title), x2="high:Q", y=cases, color=_by_verdict())
+    ratios = base.mark_point(filled=True, size=60, opacity=1).encode(
         x=_ratio("ratio", title),
-        y=_versions(GAP),
-        yOffset=alt.YOffset("place:Q"),
+        y=cases,
         color=_by_verdict(),
         shape=alt.Shape("verdict:N", scale=alt.Scale(domain=VERDICTS, range=SHAPES), legend=_legend()),
-        tooltip=["case:N", "version:N", "ratio:Q", "verdict:N"],
+        tooltip=["case:N", "version:N", "ratio:Q", "low:Q", "high:Q", "verdict:N"],
     )
-    return alt.layer(_one(title), points).properties(height=alt.Step(56, **{"for": "position"}))
+    panel = alt.layer(margin, parity, intervals, ratios, data=alt.NamedData("ratios"))
+    header = alt.Header(labelAnchor="start", labelFontWeight="bold", labelPadding=2, title=None)
+    panels: Chart = (
+        panel.properties(height=alt.Step(CASE_PX))
+        .facet(facet=alt.Facet("version:N", sort=None, header=header, title=None), columns=1)
+        .properties(spacing=12)
+    )
+    return panels
 
 
 def _spread() -> Chart:

@@ -13,11 +13,14 @@ import vl_convert
 from orchestrator.model import Comparison, Contrast
 from orchestrator.plan.pairs import TREND_FROM
 from orchestrator.reports import table, trend
+from orchestrator.reports.case_names import short_names
 from orchestrator.reports.html import charts, facts
 from orchestrator.reports.html.assets import asset, policy
 from orchestrator.reports.html.calls import Calls
 from orchestrator.reports.html.cases import COLUMNS, sections
+from orchestrator.reports.html.claims import build_claims
 from orchestrator.reports.html.escape import escape_value, round_figure, script_data
+from orchestrator.reports.html.matrix import Matrix, build_matrices
 from orchestrator.reports.html.rows import (
     ARM_COLUMNS,
     CONTRAST_COLUMNS,
@@ -34,6 +37,8 @@ from orchestrator.results.run import Run
 
 DIRECTORY = Path(__file__).parent
 NOTHING_MEASURED = "Nothing was compared."
+# A picture of more ratios would be longer than any screen.
+MOST_PLOTTED = 200
 
 
 def render_page(run: Run, calls: Calls) -> str:
@@ -44,6 +49,8 @@ def render_page(run: Run, calls: Calls) -> str:
     rows = arm_rows(comparison, names)
     style, script, runtime = asset("page.css"), asset("page.js"), _runtime()
     versions = comparison.plan.versions
+    claims_summary, claims = build_claims(comparison)
+    matrices = build_matrices(comparison, dict(names.anchors))
     return (
         template_environment(DIRECTORY)
         .get_template("page.html.j2")
@@ -68,7 +75,10 @@ def render_page(run: Run, calls: Calls) -> str:
             case_columns=COLUMNS,
             data={case.anchor: script_data(case.data) for case in cases},
             specs=script_data(charts.specs()),
-            overview=_overview(comparison, names),
+            claims=claims,
+            claims_summary=claims_summary,
+            matrices=matrices,
+            overview=_overview(comparison, names, matrices),
             missing=_missing(comparison, rows),
             seed=comparison.plan.seed,
             host=facts.host(comparison.manifest),
@@ -112,27 +122,28 @@ def _present(comparison: Comparison, rows: list[TableRow]) -> list[str]:
     return [word for word in RANKED if word in words]
 
 
-def _overview(comparison: Comparison, names: Names) -> dict[str, Any] | None:
-    """Return the overview of every case of every version, or None if there is no ratio."""
+def _overview(comparison: Comparison, names: Names, matrices: Sequence[Matrix]) -> dict[str, Any] | None:
+    """Return the ratio of every case in every version, in the order of the matrix, or None if that is no picture."""
     timed = [contrast for contrast in comparison.contrasts if contrast.pair.across and contrast.ratio is not None]
-    if not timed:
+    if not 0 < len(timed) <= MOST_PLOTTED:
         return None
-    positions = {label: position for position, label in enumerate(names.anchors)}
     counts = {word: sum(contrast.shown_verdict == word for contrast in timed) for word in VERDICTS}
     listing = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    order = [row.anchor for matrix in matrices[:1] for group in matrix.groups for row in group.rows]
+    titles = {label: escape_value(title) for label, title in short_names(names.cases.values()).items()}
     ratios = [
         [
             escape_value(contrast.pair.arms[1].version),
-            round_figure(contrast.ratio),
+            titles[contrast.pair.arms[1].case],
+            *map(round_figure, (contrast.ratio, contrast.ci_low, contrast.ci_high)),
             contrast.shown_verdict,
-            positions[contrast.pair.arms[1].case],
+            contrast.pair.margin or comparison.plan.margin,
         ]
-        for contrast in timed
+        for contrast in sorted(timed, key=lambda each: order.index(names.anchors[each.pair.arms[1].case]))
     ]
-    cases = [f"{escape_value(case.workload)} {names.own[case]}" for case in names.cases.values()]
     return {
-        "label": f"Ratios of {len(timed)} arms to the baseline: {listing}. The table below holds them all.",
-        "data": script_data({"ratios": ratios, "cases": cases}),
+        "label": f"Ratios of {len(timed)} comparisons with the baseline: {listing}. The tables hold them all.",
+        "data": script_data({"ratios": ratios}),
     }
 
 

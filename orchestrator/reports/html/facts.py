@@ -8,6 +8,20 @@ from orchestrator.model import Comparison, Manifest, Target
 from orchestrator.reports.html.escape import escape_value
 from orchestrator.reports.table import describe_errors
 
+# What the keys of a manifest mean; others are shown as they are.
+HOST_WORDS: Mapping[str, str] = {
+    "id": "machine", "boot": "started as", "system": "operating system", "cpu": "processor", "cores": "cores",
+    "usable_cores": "usable cores", "numa_nodes": "memory nodes (NUMA)", "memory_mb": "memory", "swap_mb": "swap",
+    "virtual": "virtual machine", "turbo": "turbo clock", "mhz_max": "highest clock", "gpus": "GPUs",
+    "load": "load at the start", "psi_cpu": "waiting for a core at the start", "python": "Python of tfcompare",
+    "smt": "two threads per core", "governor": "clock governor", "thp": "transparent huge pages",
+    "aslr": "random address layout", "cgroup_quota": "CPU quota and period",
+}  # fmt: skip
+UNITS: Mapping[str, str] = {"memory_mb": "MiB", "swap_mb": "MiB", "mhz_max": "MHz", "psi_cpu": "% of the time"}
+SWITCHES: Mapping[str, Mapping[str, str]] = {
+    "smt": {"0": "no", "1": "yes"}, "aslr": {"0": "off", "1": "partly", "2": "on"},
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -23,7 +37,13 @@ class Fact:
 
 def host(manifest: Manifest) -> list[tuple[str, str]]:
     """Return what is known about the machine."""
-    return [(_words(name), escape_value(value)) for name, value in manifest.host.items() if value not in (None, "")]
+    known = [(name, value) for name, value in manifest.host.items() if value not in (None, "")]
+    return [(HOST_WORDS.get(name) or _words(name), escape_value(_in_words(name, value))) for name, value in known]
+
+
+def _in_words(name: str, value: object) -> str:
+    said = SWITCHES.get(name, {}).get(str(value), str(value))
+    return f"{said} {UNITS[name]}" if name in UNITS else said
 
 
 def setting(comparison: Comparison) -> list[tuple[str, str]]:

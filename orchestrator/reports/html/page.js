@@ -83,6 +83,25 @@
     });
   }
 
+  // Copying: a table goes into a spreadsheet, a command into a terminal
+
+  const asText = (table) => [...table.rows].map((row) => (
+    [...row.cells].map((cell) => cell.innerText.trim().replace(/\s+/g, " ")).join("\t"))).join("\n");
+  for (const button of all("button.copy")) {
+    const label = button.textContent;
+    button.addEventListener("click", async () => {
+      const from = byId(button.dataset.from);
+      try {
+        await navigator.clipboard.writeText(from.matches("table") ? asText(from) : from.textContent);
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(from);
+        button.textContent = "Selected: press Ctrl+C";
+      }
+      setTimeout(() => { button.textContent = label; }, 2000);
+    });
+  }
+
   // Figures as they are read
 
   const UNITS = [["h", 3.6e6], ["min", 6e4], ["s", 1e3], ["ms", 1], ["µs", 1e-3]];
@@ -109,8 +128,8 @@
   };
   const DATA = {
     overview: (data) => ({
-      one: [{ ratio: 1 }],
-      ratios: data.ratios.map(([version, ratio, verdict, place]) => ({ version, ratio, verdict, place, case: data.cases[place] })),
+      ratios: data.ratios.map(([version, name, ratio, low, high, verdict, margin]) => (
+        { version, case: name, ratio, low, high, verdict, parity: 1, least: 1 / (1 + margin), most: 1 + margin })),
     }),
     spread: (data) => ({
       points: data.rounds.flatMap((rounds, place) => rounds.map(([round, ms]) => ({ version: data.versions[place], round, ms }))),
@@ -154,12 +173,14 @@
   };
   const OPTIONS = { actions: false, ast: true, defaultStyle: false, mode: "vega-lite", renderer: "svg", tooltip: showTip };
   const dataOf = (id) => parsed(`data-${id}`);
-  // What stands beside the inner width of a plot: names of versions, and a little air.
-  const BESIDE = 110;
-  const sized = (spec, width) => {
-    const inner = Math.max(width - BESIDE, 120);
+  // Room left of a plot for the names of versions, or for those of cases, which are longer.
+  const roomFor = (kind, width) => (kind !== "overview" ? 84 : width < 480 ? 130 : 280);
+  const sized = (spec, kind, width) => {
+    const names = roomFor(kind, width);
+    const inner = Math.max(width - names - 26, 120);
     const legend = { ...spec.config.legend, columns: width < 480 ? 2 : 4 };
-    const config = { ...spec.config, legend };
+    const axis = { ...spec.config.axis, labelLimit: names - 8 };
+    const config = { ...spec.config, legend, axis, axisY: { minExtent: names, maxExtent: names } };
     return spec.facet ? { ...spec, config, spec: { ...spec.spec, width: inner } } : { ...spec, config, width: inner };
   };
   const draw = async (figure) => {
@@ -168,12 +189,15 @@
     if (!width || (kept.has(figure) && kept.get(figure).width === width)) return;
     const data = dataOf(figure.closest("[id]").id);
     const { kind } = figure.dataset;
-    const spec = { ...sized(specs[kind], width), datasets: DATA[kind](data) };
+    const spec = { ...sized(specs[kind], kind, width), datasets: DATA[kind](data) };
     if (kept.has(figure)) kept.get(figure).result.finalize();
-    // A frame of its own: what embeds would take the role and the label from the place itself.
+    // A separate frame: what embeds would take the role and the label from the place itself.
     const frame = document.createElement("div");
     place.replaceChildren(frame);
     kept.set(figure, { width, result: await vegaEmbed(frame, spec, OPTIONS) });
+    // The place around it says in words what is drawn.
+    frame.querySelector("svg").setAttribute("aria-hidden", "true");
+    for (const part of all("[role]", frame)) part.removeAttribute("role");
   };
   let queue = Promise.resolve();
   let waiting = 0;

@@ -31,7 +31,7 @@ def test_every_format_has_its_section_in_the_docs():
     for name in EXPORTS:
         assert f"[`{name}`](#" in page
         assert f"--to {name}" in page
-    assert "No verdict is to be computed from an export" in page
+    assert "Do not compute verdicts from an export" in page
 
 
 @pytest.mark.parametrize("name", TEXTS)

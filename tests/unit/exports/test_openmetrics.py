@@ -33,6 +33,7 @@ def test_it_ends_as_the_format_wants_and_every_metric_has_type_and_help(run: Run
     assert {family.type for family in families} == {"gauge"}
     assert all(family.documentation for family in families)
     assert {family.name: family.unit for family in families if family.unit} == {
+        "tfcompare_run_created_seconds": "seconds",
         "tfcompare_step_seconds": "seconds",
         "tfcompare_first_call_seconds": "seconds",
         "tfcompare_peak_rss_bytes": "bytes",
@@ -67,9 +68,14 @@ def test_what_has_no_ratio_still_has_a_verdict_and_what_has_no_time_an_outcome(r
 
 
 def test_the_run_is_told_once(run: Run):
-    (about,) = samples(render(run))["tfcompare_run"]
-    assert about.value == 1
-    assert (about.labels["run"], about.labels["machine"]) == (run.plan.run, "0123456789ab")
+    (about,) = samples(render(run))["tfcompare_run_info"]
+    assert (about.value, about.labels["machine"]) == (1, "0123456789ab")
+    (created,) = samples(render(run))["tfcompare_run_created_seconds"]
+    assert (created.value, created.labels) == (run.plan.created.timestamp(), {})
+
+
+def test_no_label_grows_with_every_run(run: Run):
+    assert run.plan.run not in render(run)
 
 
 def test_inside_a_version_cases_are_baseline_and_candidate():

@@ -63,8 +63,10 @@ def test_a_run_is_a_replicate_with_its_steady_calls_as_values_by_the_step(files:
     assert fit.get_nrun() == len(ROUNDS)
     for number, one in zip(ROUNDS, fit.get_runs(), strict=True):
         assert one.get_metadata()["tfcompare_round"] == number
-        assert one.values == pytest.approx([wall / 10 / 1e9 for wall in calls(30.0, number, 0.004)], rel=1e-12)
-        assert one.get_loops() == 10
+        walls = [wall / 10 / 1e9 for wall in calls(30.0, number, 0.004)]
+        assert len(one.values) == 1
+        assert min(walls) <= one.values[0] <= max(walls)
+        assert one.get_loops() == 10 * len(walls)
 
 
 def test_the_calls_before_the_steady_ones_are_warmups_and_the_build_is_none(files: Sequence[Path]):
@@ -87,10 +89,10 @@ def test_a_time_of_nothing_is_a_nanosecond(tmp_path: Path):
     directory = run_directory(tmp_path / "run", plan([only], (OLD, NEW)))
     for number, version in enumerate((OLD, NEW), 1):
         write_stream(
-            directory.results / f"{version}-1.arrow", [rows(only, version, replicate=number, steady=(0, 0, MS))]
+            directory.results / f"{version}-1.arrow", [rows(only, version, replicate=number, steady=(0, 0, 0))]
         )
     old, _new = write(load_run(directory.path), tmp_path / "out")
-    assert pyperf.BenchmarkSuite.load(str(old)).get_benchmark("quick").get_values() == (1e-9, 1e-9, 1e-3)
+    assert pyperf.BenchmarkSuite.load(str(old)).get_benchmark("quick").get_values() == (1e-9,)
 
 
 def test_a_version_in_several_streams_is_one_file(tmp_path: Path):
@@ -102,7 +104,7 @@ def test_a_version_in_several_streams_is_one_file(tmp_path: Path):
         write_stream(directory.results / f"{NEW}-{part}.arrow", [batch])
     (path,) = write(load_run(directory.path), tmp_path / "out")
     values = pyperf.BenchmarkSuite.load(str(path)).get_benchmark("restarted").get_values()
-    assert values == pytest.approx((1e-3, 1e-3, 2e-3, 2e-3, 3e-3, 3e-3))
+    assert values == pytest.approx((1e-3, 2e-3, 3e-3))
 
 
 def test_a_run_without_a_time_has_nothing_for_pyperf(tmp_path: Path):

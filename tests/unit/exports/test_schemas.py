@@ -13,11 +13,13 @@ from orchestrator.results.run import Run
 from tests.conftest import ROOT
 from tests.support import scenes
 from tests.support.claims_scene import scene as claims_scene
+from tests.support.commands import called
 from tests.support.export_runs import POISONS, of_scene
 
 SCHEMAS = {
     name: json.loads((ROOT / "docs" / "schema" / f"{name}.json").read_text()) for name in ("comparison-1", "claims-1")
 }
+FORECAST = json.loads((ROOT / "docs" / "schema" / "forecast-1.json").read_text())
 SCENES = {
     "everything": scenes.everything, "hostile": scenes.hostile, "exploratory": scenes.exploratory,
     **{f"poisoned {name}": lambda poison=poison: scenes.poisoned(poison) for name, poison in POISONS.items()},
@@ -67,6 +69,17 @@ def objects(schema: Any) -> list[dict[str, Any]]:
         return []
     own = [schema] if isinstance(schema.get("properties"), dict) else []
     return own + [found for one in schema.values() for found in objects(one)]
+
+
+def test_a_forecast_is_what_its_schema_says(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    Draft202012Validator.check_schema(FORECAST)
+    assert (
+        called(monkeypatch, "run", "--versions", "1.14,2.0", "--engine", "venv", "--dry-run", "--format", "json") == 0
+    )
+    found = json.loads(capsys.readouterr().out)
+    Draft202012Validator(FORECAST).validate(found)
+    assert [each["version"] for each in found["versions"]] == ["1.14.0", "2.0.0"]
+    assert found["looks"][-1] == 20
 
 
 def test_a_run_that_was_measured_is_accepted_by_its_schema(run: Run):
@@ -130,5 +143,5 @@ def test_what_a_schema_does_not_name_is_refused(run: Run, name: str):
 def test_the_scene_of_claims_has_what_their_schema_is_about():
     """Or the tests above would be of nothing."""
     assert {one["metric"] for claim in read(of_scene(claims_scene()))["claims"] for one in claim["checks"]} == {
-        "steady", "first", "traces_per_call", None,
+        "steady", "first", "traces", "traces_per_call", None,
     }  # fmt: skip

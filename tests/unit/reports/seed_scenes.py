@@ -43,7 +43,7 @@ NO_EAGER = "Standalone keras 2.2.5 is made of placeholders, which do not exist i
 NO_KERAS = "keras is the same package as tf.keras from TensorFlow 2.6 on: there is nothing to compare."
 KILLED = "killed by SIGKILL; often the kernel, out of memory"
 NOISY = "too noisy: 6 rounds show slowdowns from 12% on; about 31 would show 5%"
-CHANCE = "one of 96 contrasts: so many would show such a difference by chance"
+CHANCE = "one of 96 contrasts: this many would show such a difference by chance"
 
 
 def loop(model: str = "small", data: str = "small", **changes: str) -> Case:

@@ -12,7 +12,7 @@ from tests.support import scenes
 
 ARM = {
     "workload", "params", "version", "outcome", "reason", "rounds", "median_ms", "first_ms", "second_ms", "build_s",
-    "train_s", "import_s", "peak_rss_mb", "traces", "drift",
+    "train_s", "import_s", "peak_rss_mb", "traces", "drift", "median_s", "first_s", "second_s", "peak_rss_bytes",
 }  # fmt: skip
 CONTRAST = {
     "workload", "params", "kind", "version", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",

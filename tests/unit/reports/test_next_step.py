@@ -38,18 +38,18 @@ def test_a_round_costs_the_calls_of_its_arms_and_what_a_replicate_takes_besides(
 
 
 def test_flags_are_found_with_their_values_however_they_were_written():
-    command = ("run", "--workloads", "my folder", "--base=x:{python}", "--control")
-    assert list(flag_values(command, ("--workloads", "--base"))) == [
-        ("--workloads", "my folder"),
+    command = ("run", "--workload-dir", "my folder", "--base=x:{python}", "--control")
+    assert list(flag_values(command, ("--workload-dir", "--base"))) == [
+        ("--workload-dir", "my folder"),
         ("--base", "x:{python}"),
     ]
 
 
 def test_only_a_run_of_own_workloads_that_does_not_keep_them_names_their_folder(tmp_path: Path):
     """Runs of earlier releases do not."""
-    named = manifest(command=("run", "--workloads", "mine"))
+    named = manifest(command=("run", "--workload-dir", "mine"))
     assert own_workloads(plan([case("power")]), named, tmp_path) == ()
-    assert own_workloads(plan([case("power"), case("words")]), named, tmp_path) == ("--workloads", "mine")
+    assert own_workloads(plan([case("power"), case("words")]), named, tmp_path) == ("--workload-dir", "mine")
     assert own_workloads(plan([case("words")]), manifest(command=()), tmp_path) is None
     (tmp_path / "workloads").mkdir()
     assert own_workloads(plan([case("power"), case("words")]), named, tmp_path) == ()
@@ -79,7 +79,7 @@ def test_the_command_names_the_run_and_what_its_next_look_takes(tmp_path: Path):
     """Three rounds, of which the pilot is one, took 30 s, ten a round; two more make a look."""
     made = ended(tmp_path / "a b", looks=(3,), seconds=30.0)
     made.write_plan(replace(made.read_plan(), looks=(3, 5)))
-    assert line_of(made) == f"Next:  tfcompare run --more '{made.path}' --budget 30s"
+    assert line_of(made) == f"Next:  tfcompare run --resume '{made.path}' --budget 30s"
 
 
 def test_the_command_keeps_the_flags_that_made_the_environments(tmp_path: Path):
@@ -163,13 +163,13 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 def test_a_real_run_is_continued_by_its_last_line(mine: Path, monkeypatch, capsys):
-    flags = ("--versions", "1.14,2.0", "--workloads", str(mine), "--budget", "1s", "--out", "first run")
+    flags = ("--versions", "1.14,2.0", "--workload-dir", str(mine), "--budget", "1s", "--output", "first run")
     assert called(monkeypatch, "run", *flags) == 0
     before = load_run("first run")
     last = capsys.readouterr().err.splitlines()[-2:]
     assert last[0] == "run directory: first run"
-    assert last[1].startswith("Next:  tfcompare run --more 'first run' --budget ")
-    assert "--workloads" not in last[1], "the run keeps them"
+    assert last[1].startswith("Next:  tfcompare run --resume 'first run' --budget ")
+    assert "--workload-dir" not in last[1], "the run keeps them"
     (mine / "chance.py").unlink()
     assert called(monkeypatch, *shlex.split(last[1].removeprefix("Next:  "))[1:]) == 0
     after = load_run("first run")
@@ -180,7 +180,7 @@ def test_a_real_run_is_continued_by_its_last_line(mine: Path, monkeypatch, capsy
 
 
 def test_a_quiet_run_says_nothing_of_it(mine: Path, monkeypatch, capsys):
-    flags = ("--versions", "1.14,2.0", "--workloads", str(mine), "--rounds", "2", "--out", "run", "--quiet")
+    flags = ("--versions", "1.14,2.0", "--workload-dir", str(mine), "--rounds", "2", "--output", "run", "--quiet")
     assert called(monkeypatch, "run", *flags) == 0
     assert capsys.readouterr().err == ""
 
@@ -196,13 +196,13 @@ def test_it_is_the_last_line_of_a_run_that_an_interrupt_ended(mine: Path, monkey
             raise KeyboardInterrupt
 
     monkeypatch.setattr("orchestrator.terminal.progress.Plain.round_done", until)
-    flags = ("--versions", "1.14,2.0", "--workloads", str(mine), "--out", "run")
+    flags = ("--versions", "1.14,2.0", "--workload-dir", str(mine), "--output", "run")
     assert called(monkeypatch, "run", *flags) == 130
     # Where the pilot was the first round of every case, nothing is said of another first one.
     assert rounds[-2:] == [2, 3]
     *_, kept, last = capsys.readouterr().err.splitlines()
     assert kept == "tfcompare: interrupted; what was measured before is kept: tfcompare report run"
-    assert last.startswith("Next:  tfcompare run --more run --budget ")
+    assert last.startswith("Next:  tfcompare run --resume run --budget ")
 
 
 CHANGES_ITSELF = """
@@ -224,7 +224,7 @@ def test_a_workload_that_is_edited_while_it_is_measured_is_measured_as_it_was(mi
     path = "import os, sys\nsys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))\n"
     (mine / "changes.py").write_text(path + source)
     (mine / "_helper.py").write_text("VALUE = 1.0\n")
-    flags = ("--versions", "1.14,2.0", "--workloads", str(mine), "--rounds", "3", "--out", "run")
+    flags = ("--versions", "1.14,2.0", "--workload-dir", str(mine), "--rounds", "3", "--output", "run")
     assert called(monkeypatch, "run", *flags) == 0, capsys.readouterr().err
     done = load_run("run")
     assert {(arm.outcome, arm.rounds) for arm in done.arms} == {("measured", 3)}
@@ -242,7 +242,7 @@ def test_a_large_file_is_read_where_it_is_and_listed_in_the_plan(mine: Path, mon
     (mine / "data").mkdir()
     with (mine / "data" / "large.bin").open("wb") as file:
         file.truncate(11 * 10**6)
-    flags = ("--versions", "1.14,2.0", "--workloads", str(mine), "--rounds", "2", "--out", "run")
+    flags = ("--versions", "1.14,2.0", "--workload-dir", str(mine), "--rounds", "2", "--output", "run")
     assert called(monkeypatch, "run", *flags) == 0
     assert "note: data/large.bin (11 MB) is not copied" in capsys.readouterr().err
     (large,) = load_run("run").plan.large

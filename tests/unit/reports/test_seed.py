@@ -272,7 +272,7 @@ def test_a_run_of_one_mode_compares_its_versions(drawn):
 
 
 def test_a_run_without_the_studys_cases_is_wrong_usage():
-    with pytest.raises(UsageError, match=r"holds no train_loop.*--table verdicts.*tfcompare run --workload train_loop"):
+    with pytest.raises(UsageError, match=r"holds no train_loop.*--table verdicts.*tfcompare run --case train_loop"):
         seed.layout(comparison(), 80)
 
 

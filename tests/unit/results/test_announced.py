@@ -91,7 +91,7 @@ def two_cases_in_one(run: RunDir) -> None:
 
 
 FORGED = {
-    another_version: "version: it is said to be of '1.0.0', and '2.0.0' wrote it",
+    another_version: "version: its row names '1.0.0', and '2.0.0' wrote it",
     a_worker_that_never_was: "is not in the journal",
     the_same_again: "was already read from another file",
     twice_and_never_said_by_whom: "was already read from another file",

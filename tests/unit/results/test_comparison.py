@@ -187,7 +187,7 @@ def test_a_round_that_was_redone_counts_once_and_one_that_was_kept_is_told(run: 
     comparison = judge_run(run)
     assert {(one.case.label, one.rounds) for one in comparison.arms} == {("a", 3), ("b", 4)}
     (warning,) = comparison.warnings
-    assert warning == f"others used the machine in 2 visits of a case (e.g. {cause}); 1 were redone, 1 kept"
+    assert warning == f"measurements were disturbed 2 times (e.g. {cause}): 1 repeated, 1 kept"
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_where_nobody_can_run_it_nothing_was_selected():
 
 def test_the_dead_are_named_with_their_reasons():
     found = exit_error.find_error((arm(ONLY), unmeasured(ONLY, "2.0.0", "died", "killed by SIGKILL")), [])
-    assert str(found) == "1 of 2 arms died:\n2.0.0 power: killed by SIGKILL"
+    assert str(found) == "1 of 2 arms died\n2.0.0 power: killed by SIGKILL"
 
 
 def test_versions_with_one_reason_share_a_message():

@@ -64,7 +64,7 @@ def test_an_empty_folder_may_become_a_run(tmp_path: Path):
 
 def test_a_folder_that_holds_anything_is_left_alone(tmp_path: Path):
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(UsageError, match=r"is not empty; choose another --out, or `tfcompare report"):
+    with pytest.raises(UsageError, match=r"is not empty; choose another --output, or `tfcompare report"):
         RunDir.create(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -81,13 +81,15 @@ def test_a_run_is_not_written_over(run: RunDir):
 )
 def test_a_place_that_cannot_be_written_is_told_with_the_reason(tmp_path: Path, out: str, reason: str):
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match=f"cannot write the run directory .*({reason}); choose another --out"):
+    with pytest.raises(UsageError, match=f"cannot write the run directory .*({reason}); choose another --output"):
         RunDir.create(tmp_path / out)
 
 
 @pytest.mark.parametrize("name", [".", "nowhere", "x" * 300], ids=["an empty folder", "nowhere", "a name too long"])
 def test_opening_what_is_no_run_says_how_to_make_one(tmp_path: Path, name: str):
-    with pytest.raises(UsageError, match=r"holds no run \(no plan\.json in it\); `tfcompare run --out DIR` makes one"):
+    with pytest.raises(
+        UsageError, match=r"holds no run \(no plan\.json in it\); `tfcompare run --output DIR` makes one"
+    ):
         RunDir.open(tmp_path / name)
 
 
@@ -115,9 +117,13 @@ def test_a_write_replaces_the_file_whole_and_leaves_no_temporary_one(tmp_path: P
 
 
 def test_a_run_that_ended_before_its_first_round_is_told(run: RunDir):
-    with pytest.raises(ContractBroken, match=r"plan\.json is missing: the run ended before its first round"):
+    with pytest.raises(
+        ContractBroken, match=r"plan\.json is missing: it was removed, or the run ended before its first round"
+    ):
         run.read_plan()
-    with pytest.raises(ContractBroken, match=r"manifest\.json is missing: the run ended before its first round"):
+    with pytest.raises(
+        ContractBroken, match=r"manifest\.json is missing: it was removed, or the run ended before its first round"
+    ):
         run.read_manifest()
 
 
@@ -246,7 +252,7 @@ def test_a_journal_cut_anywhere_gives_its_whole_lines(run: RunDir):
 @pytest.mark.parametrize("line", ["no JSON", '{"kind": "paused"}', '{"kind": "finished", "how": "", "seconds": "x"}'])
 def test_a_whole_line_that_is_no_entry_is_told(run: RunDir, line: str):
     run.journal.write_text(line + "\n")
-    with pytest.raises(ContractBroken, match=r"journal\.jsonl is not what this tfcompare writes"):
+    with pytest.raises(ContractBroken, match=r"line 1 of .*journal\.jsonl is not what this tfcompare writes"):
         list(run.entries())
 
 
@@ -448,6 +454,6 @@ def test_a_run_is_held_while_it_is_in_progress(run: RunDir):
 def test_a_folder_of_another_user_does_not_become_a_run(tmp_path: Path):
     os.chown(tmp_path, 65534, 65534)
     mode = tmp_path.stat().st_mode
-    with pytest.raises(UsageError, match="belongs to another user; choose another --out"):
+    with pytest.raises(UsageError, match="belongs to another user; choose another --output"):
         RunDir.create(tmp_path)
     assert (tmp_path.stat().st_mode, list(tmp_path.iterdir())) == (mode, [])

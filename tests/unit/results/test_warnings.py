@@ -94,7 +94,7 @@ def test_a_machine_that_hides_differences_is_told_before_the_verdicts(
     run = run_directory(tmp_path / "run", plan([A, B, case("c")]))
     scattered(run, spread, rounds)
     warnings = judge_run(run).warnings
-    assert [warning.startswith("A NOISY MACHINE: in 3 of 3 comparisons, ") for warning in warnings] == [True] * told
+    assert [warning.startswith("noisy machine: in 3 of 3 comparisons, ") for warning in warnings] == [True] * told
 
 
 def control(*verdicts: str, **changes) -> list[Contrast]:
@@ -134,7 +134,7 @@ def noisy(**changes) -> list[Contrast]:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({}, "slowdowns below 40% may go unseen, where 5% should show"),
+        ({}, "slowdowns below 40% may go unseen (target: 5%)"),
         ({"mde": 3.2}, "even a slowdown by a factor of two may go unseen"),
         ({"verdict": "same"}, ""),
         ({"ci_low": 1.01}, ""),

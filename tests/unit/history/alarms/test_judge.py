@@ -120,7 +120,7 @@ def test_another_image_driver_source_or_worker_is_listed_and_is_no_alarm(what: s
     assert lived(points) == []
     [note] = judged(points, [], day(STEP)).notes
     assert "-> other" in note
-    assert "1 series begin anew" in note
+    assert "new segment in 1 series" in note
     assert judged(points, [], day(STEP + 1)).notes == ()
 
 
@@ -131,7 +131,7 @@ def test_an_alarm_names_what_changed_that_night_and_how_to_look_into_it():
     ]
     [alarm] = opened(lived(points, first=STEP - 2))
     assert alarm.surroundings == ("kernel: 6.1 -> 6.2",)
-    assert alarm.reproduce == (f"tfcompare run --versions 1.14.0,2.0.0 --workload '{CASE}' --engine venv --control")
+    assert alarm.reproduce == (f"tfcompare run --versions 1.14.0,2.0.0 --case '{CASE}' --engine venv --control")
     before, after = ({point.run for point in points if point.night == day(n)}.pop() for n in (STEP - 1, STEP))
     # The same wheel as the night before: no release between them to search.
     assert alarm.bisect == f"tfcompare compare history/runs/{before} history/runs/{after}"
@@ -146,9 +146,7 @@ def test_of_a_nightly_tensorflow_the_days_between_are_searched():
     [alarm] = opened(lived(points, first=STEP - 2))
     was, now = (f"{day(number):%Y%m%d}" for number in (STEP - 1, STEP))
     assert alarm.surroundings == (f"nightly: 2.23.0.dev{was} -> 2.23.0.dev{now}",)
-    assert alarm.bisect == (
-        f"tfcompare bisect --good nightly-{was} --bad nightly-{now} --workload '{CASE}' --engine venv"
-    )
+    assert alarm.bisect == (f"tfcompare bisect --good nightly-{was} --bad nightly-{now} --case '{CASE}' --engine venv")
     assert f"--versions 1.14.0,2.23.0.dev{now} " in alarm.reproduce
 
 

@@ -59,7 +59,7 @@ def test_a_case_tells_its_segments_steps_and_nights_without_a_ratio(tmp_path: Pa
     row = next(line for line in text.splitlines() if line.startswith("<tr><th>2024-01-07"))
     cells = row.split("<td>")
     assert cells[1] == "died"
-    assert re.fullmatch(r"\d\.\d{3} \(\d\.\d{3}–\d\.\d{3}\)", cells[2])
+    assert re.fullmatch(r"\d\.\d{3} \(\d\.\d{3}–\d\.\d{3}\) <i>[\d.]+ ms</i>", cells[2])
     assert len(re.findall(r"<tr><th>2024", text)) == 60
 
 
@@ -90,7 +90,7 @@ def test_an_alarm_is_told_on_the_overview_its_own_page_and_that_of_its_case(tmp_
     assert "vanished[x=1]" in found["alarms.html"]
     assert "vanished" not in found["index.html"]
     assert "kernel: 6.1 -&gt; 6.6" in found["alarms.html"]
-    assert "tfcompare bisect --workload" in found["alarms.html"]
+    assert "tfcompare bisect --case" in found["alarms.html"]
     assert found[wording.page_of(CASES[1])].count("◆") == found[wording.page_of(CASES[1])].count("◆ open alarms")
 
 

@@ -1,0 +1,70 @@
+"""The page about two runs: which ratios changed between them, worst first, and what else differs."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from orchestrator.reports import changes as texts
+from orchestrator.reports.changes import RULE, summary
+from orchestrator.reports.columns import interval, ratio
+from orchestrator.reports.html.assets import asset, policy
+from orchestrator.reports.html.document import DIRECTORY, template_environment
+from orchestrator.reports.html.escape import escape_value
+from orchestrator.reports.html.rows import VERDICTS, Verdict
+from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    name: str
+    earlier: str
+    later: str
+    change: str
+    interval: str
+    verdict: Verdict
+    reason: str
+
+
+def render_changes(changes: Changes) -> str:
+    """Return the page; it needs no script."""
+    style = asset("page.css")
+    titles = [texts.between(change) for change in changes.changes]
+    rows = [_row(name, change) for name, change in zip(texts.names(changes), changes.changes, strict=True)]
+    return (
+        template_environment(DIRECTORY)
+        .get_template("changes.html.j2")
+        .render(
+            policy=policy(style),
+            style=style,
+            earlier=escape_value(changes.earlier.plan.run),
+            later=escape_value(changes.later.plan.run),
+            summary=summary(changes.changes),
+            rule=RULE,
+            facts=f"margin {changes.margin:.0%} · intervals at {1 - ALPHA:.0%}",
+            warnings=[escape_value(text) for text in (*changes.broken, *changes.left_out)],
+            differences=[
+                tuple(map(escape_value, (each.what, each.earlier, each.later))) for each in changes.differences
+            ],
+            tables=[
+                (escape_value(title), _sort(row for of, row in zip(titles, rows, strict=True) if of == title))
+                for title in dict.fromkeys(titles)
+            ],
+        )
+    )
+
+
+def _row(name: str, change: RatioChange) -> ChangeRow:
+    ratios = (change.earlier.ratio, change.later.ratio, change.ratio)
+    earlier, later, changed = ("" if value is None else ratio(value) for value in ratios)
+    return ChangeRow(
+        name=escape_value(name),
+        earlier=earlier,
+        later=later,
+        change=changed,
+        interval=interval(change).replace("-", "–"),
+        verdict=VERDICTS[change.shown_verdict],
+        reason=escape_value(change.reason),
+    )
+
+
+def _sort(rows: Iterable[ChangeRow]) -> list[ChangeRow]:
+    return sorted(rows, key=lambda row: row.verdict.rank)

@@ -1,0 +1,256 @@
+"""The comparison at a glance: a row per case, a column per version, worst first; undecided cases are only counted."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from orchestrator.model import ArmResult, CasePair, Comparison, Contrast, ShownVerdict, Target
+from orchestrator.reports.case_names import differences, short_names
+from orchestrator.reports.columns import LONGEST, MARKS, STAR, STYLES, WAVE, format_ratio, ratio
+from orchestrator.reports.filter_sort import Arrangement
+from orchestrator.reports.grid import Grid
+from orchestrator.reports.reasons import describe_reasons
+from orchestrator.reports.summary import by_candidate, sentences
+from orchestrator.reports.table import describe_errors, note_what_is_left_out, render_warnings
+from orchestrator.stats.averages import MeanRatio, mean_ratio
+from orchestrator.terminal.durations import format_time
+from orchestrator.terminal.text import clip, render_plain, safe_text
+
+# From this many versions on, cells hold a mark and a ratio only.
+MANY_VERSIONS = 6
+INDENT = "  "
+# How a row is grouped, in this order: by the first of these verdicts that one of its versions has.
+GROUPS: Mapping[str, tuple[ShownVerdict, ...]] = {
+    "slower": ("slower",), "faster": ("faster",), "same": ("slightly slower", "slightly faster", "same"),
+    "not decided": ("inconclusive",),
+}  # fmt: skip
+OPEN, ALONE = "not decided", "not compared"
+
+
+@dataclass(frozen=True)
+class CaseRow:
+    """A case, or a pair of cases: its name, the time of its baseline, and what there is for each version."""
+
+    name: str
+    time_ms: float | None
+    arms: Mapping[Target, ArmResult]
+    contrasts: Mapping[Target, Contrast]
+
+    @property
+    def group(self) -> str:
+        verdicts = {contrast.shown_verdict for contrast in self.contrasts.values() if contrast.ratio is not None}
+        return next((name for name, own in GROUPS.items() if verdicts.intersection(own)), ALONE)
+
+    @property
+    def size(self) -> float:
+        """How far the ratio is from 1 that is farthest, of those that decide the group."""
+        deciding = GROUPS.get(self.group, ())
+        own = [each for each in self.contrasts.values() if each.ratio and each.shown_verdict in deciding]
+        return max((abs(math.log(each.ratio or 1.0)) for each in own), default=0.0)
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """The rows that have a verdict in common; without one, nothing could be compared."""
+
+    title: str
+    verdict: ShownVerdict | None
+    rows: Sequence[CaseRow]
+
+    @property
+    def mark(self) -> str:
+        return MARKS[self.verdict] if self.verdict else "-"
+
+
+def group_rows(rows: Iterable[CaseRow], *, worst_first: bool) -> list[RowGroup]:
+    by_group: dict[str, list[CaseRow]] = {}
+    for row in rows:
+        by_group.setdefault(row.group, []).append(row)
+    groups = []
+    for title in (*GROUPS, ALONE):
+        own = by_group.get(title, [])
+        if own:
+            ordered = sorted(own, key=lambda row: -row.size) if worst_first else own
+            groups.append(RowGroup(title, GROUPS[title][-1] if title in GROUPS else None, ordered))
+    return groups
+
+
+def render(comparison: Comparison, arrangement: Arrangement | None = None) -> str:
+    return render_plain(lambda width: layout(comparison, width, arrangement))
+
+
+def layout(comparison: Comparison, width: int, arrangement: Arrangement | None = None) -> RenderableType:
+    """Lay out the matrix; versions that do not fit continue in further blocks with the same rows."""
+    arrangement = arrangement or Arrangement()
+    versions = comparison.plan.versions
+    across, inside = across_versions(comparison, arrangement), inside_versions(comparison, arrangement)
+    parts: list[RenderableType] = [_head(comparison)]
+    if arrangement.only:
+        parts.append(safe_text(note_what_is_left_out(comparison, arrangement), style="dim"))
+    means = mean_ratios(across, versions[1:])
+    worst_first = arrangement.sort == Arrangement.sort
+    parts += _blocks(_Block(str(versions[0]), across, means, worst_first), versions[1:], width)
+    parts += _blocks(_Block("inside each version", inside, {}, worst_first), versions, width)
+    below: list[RenderableType] = [*_reasons(comparison), *render_warnings(comparison), _legend(comparison)]
+    return Group(*parts, Text(), *below)
+
+
+def across_versions(comparison: Comparison, arrangement: Arrangement) -> list[CaseRow]:
+    """Return a row per case that is compared across versions."""
+    contrasts = by_candidate(each for each in comparison.contrasts if each.pair.metric == "steady")
+    names = short_names(arm.case for arm in comparison.arms)
+    rows: dict[str, dict[Target, ArmResult]] = {}
+    for arm in arrangement.arms(comparison):
+        rows.setdefault(arm.case.label, {})[arm.version] = arm
+    baseline = comparison.plan.versions[0]
+    return [
+        CaseRow(
+            names[label],
+            of_case[baseline].median_ms if baseline in of_case else None,
+            of_case,
+            {version: contrasts[arm.key] for version, arm in of_case.items() if arm.key in contrasts},
+        )
+        for label, of_case in rows.items()
+    ]
+
+
+def inside_versions(comparison: Comparison, arrangement: Arrangement) -> list[CaseRow]:
+    """Return a row per pair of cases that is compared inside versions."""
+    own = [each for each in arrangement.inside(comparison) if isinstance(each.pair, CasePair)]
+    name_of = differences(own)
+    arms = {arm.key: arm for arm in comparison.arms}
+    rows: dict[str, dict[Target, Contrast]] = {}
+    for each in own:
+        rows.setdefault(name_of(each), {})[each.pair.arms[1].version] = each
+    return [
+        CaseRow(name, None, {version: arms[each.pair.arms[1]] for version, each in of_row.items()}, of_row)
+        for name, of_row in rows.items()
+    ]
+
+
+def mean_ratios(rows: Sequence[CaseRow], versions: Iterable[Target]) -> dict[Target, MeanRatio]:
+    """Return the mean ratio of each version over at least two cases."""
+    means = {
+        version: mean_ratio([row.contrasts[version] for row in rows if version in row.contrasts])
+        for version in versions
+    }
+    return {version: mean for version, mean in means.items() if mean and mean.cases > 1}
+
+
+def _head(comparison: Comparison) -> Text:
+    plan, host = comparison.plan, comparison.manifest.host
+    where = f"{plan.engine} · {plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores"
+    return Text("\n").join(
+        [
+            safe_text(f"tfcompare run {plan.run}", style="bold"),
+            safe_text(where, style="dim"),
+            *map(safe_text, sentences(comparison)),
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class _Block:
+    """What is drawn under one another: rows, and the mean of each version."""
+
+    header: str
+    rows: Sequence[CaseRow]
+    means: Mapping[Target, MeanRatio]
+    # Unless the user asked for another order.
+    worst_first: bool
+
+    @property
+    def has_times(self) -> bool:
+        return any(row.time_ms is not None for row in self.rows)
+
+    def draw(self, versions: Sequence[Target], *, short: bool) -> Grid:
+        names = [row.name for row in self.rows]
+        words = [word for name in names for word in name.split()]
+        times = [self.header] if self.has_times else []
+        grid = Grid(
+            title=Text() if self.has_times else safe_text(self.header, style="bold"),
+            headers=("", *times, *map(str, versions)),
+            right=(False, *(True for _ in times), *(False for _ in versions)),
+            # A word never breaks.
+            narrowest=max((len(INDENT) + len(word) for word in words), default=1),
+        )
+        groups = group_rows(self.rows, worst_first=self.worst_first)
+        for group in groups:
+            style = STYLES[group.verdict] if group.verdict else ""
+            grid.add(Text(f"{group.mark} {group.title} ({len(group.rows)})", style=style))
+            # Undecided cases hide nothing where there is nothing else to see.
+            for row in group.rows if group.title != OPEN or len(groups) == 1 else ():
+                cells = [_cell(row, version, short=short) for version in versions]
+                grid.add(INDENT + row.name, *self._time(row), *cells)
+        self._add_means(grid, versions, short=short)
+        return grid
+
+    def _time(self, row: CaseRow) -> list[str]:
+        if not self.has_times:
+            return []
+        return ["" if row.time_ms is None else format_time(row.time_ms)]
+
+    def _add_means(self, grid: Grid, versions: Sequence[Target], *, short: bool) -> None:
+        means = [self.means.get(version) for version in versions]
+        if any(means):
+            grid.end_section()
+            figures = [mean and (ratio(mean.ratio) if short else format_ratio(mean)) for mean in means]
+            cells = [f"  {figure}" if figure else "" for figure in figures]
+            grid.add("geometric mean", *([""] if self.has_times else []), *cells)
+
+
+def _cell(row: CaseRow, version: Target, *, short: bool) -> str | Text:
+    contrast, arm = row.contrasts.get(version), row.arms.get(version)
+    if contrast is None or contrast.ratio is None:
+        if arm and arm.outcome != "measured":
+            return arm.outcome
+        # Without its baseline, it has no ratio.
+        return f"  {format_time(arm.median_ms)}" if arm and arm.median_ms and row.time_ms is None else ""
+    verdict = contrast.shown_verdict
+    figure = ratio(contrast.ratio) if short else format_ratio(contrast)
+    drifts = f" {WAVE}" if arm and arm.drift else ""
+    return Text(f"{MARKS[verdict]} {figure}{STAR if contrast.exploratory else ''}{drifts}", style=STYLES[verdict])
+
+
+def _blocks(block: _Block, versions: Sequence[Target], width: int) -> Iterator[RenderableType]:
+    """Yield as many grids as it takes for all versions to fit into the width, each with as many as fit."""
+    if not block.rows:
+        return
+    left = [
+        version for version in versions if any(version in row.contrasts or version in row.arms for row in block.rows)
+    ]
+    short = len(left) >= MANY_VERSIONS
+    while left:
+        count = len(left)
+        while count > 1 and block.draw(left[:count], short=short).least_width > width:
+            count -= 1
+        # A block without a title begins with the empty line of the title.
+        if not block.has_times:
+            yield Text()
+        yield block.draw(left[:count], short=short)
+        left = left[count:]
+
+
+def _reasons(comparison: Comparison) -> Iterator[Text]:
+    for line in describe_reasons(comparison):
+        yield safe_text(clip(line, LONGEST), style="dim")
+
+
+def _legend(comparison: Comparison) -> Text:
+    plan = comparison.plan
+    shown = {contrast.shown_verdict for contrast in comparison.contrasts}
+    lines = [
+        "  ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if verdict in shown),
+        f"time: a step in {plan.versions[0]} · ratio: to that time, paired by round, with its interval",
+        f"margin {plan.margin:.0%} · {describe_errors(plan)}",
+        "all comparisons with times and reasons: --table details",
+    ]
+    if any(contrast.exploratory for contrast in comparison.contrasts):
+        spent = f"measured after the error of {plan.alpha * 100:g} % was spent"
+        lines.insert(1, f"{STAR} exploratory: {spent}; a new run can confirm it")
+    if any(arm.drift for arm in comparison.arms):
+        lines.insert(1, f"{WAVE} its calls do not reach a steady state")
+    return Text("\n").join(safe_text(line, style="dim") for line in lines if line)

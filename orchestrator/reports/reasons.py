@@ -1,0 +1,51 @@
+"""Why comparisons have no verdict and arms no time, in one line per cause instead of one per row."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from orchestrator.model import Comparison, Contrast
+from orchestrator.stats.verdict import format_slowdown
+
+# What an undecided comparison's reason begins with or holds, and how several such comparisons are described together.
+CLASSES: Sequence[tuple[re.Pattern[str], str]] = (
+    (re.compile(r"^too noisy"), "too noisy"),
+    (re.compile(r"rounds are too few|fewer than two rounds"), "too few rounds"),
+    (re.compile(r"^postponed"), "postponed: the budget holds too few rounds"),
+    (re.compile(r"^one of \d+ comparisons"), "this many comparisons would show such differences by chance"),
+    (re.compile(r"no steady state"), "no steady state: the ratio changes while it is measured"),
+    (re.compile(r"too short to be timed"), "calls too short to be timed: let one do more steps"),
+)
+OTHER = "for other reasons"
+MOST_NAMED = 3
+
+
+def describe_reasons(comparison: Comparison) -> Iterator[str]:
+    """Yield a line about what is undecided, and one about each reason why arms have no time."""
+    undecided = [each for each in comparison.contrasts if each.verdict == "inconclusive" and each.ratio is not None]
+    if undecided:
+        parts = [_describe(name, own) for name, own in _by_class(undecided)]
+        yield f"? {len(undecided)} of {len(comparison.contrasts)} comparisons are not decided: {'; '.join(parts)}"
+    untimed: dict[tuple[str, str], list[str]] = {}
+    for arm in comparison.arms:
+        if arm.outcome != "measured":
+            untimed.setdefault((arm.outcome, arm.reason), []).append(f"{arm.version} {arm.case.label}")
+    for (outcome, reason), arms in untimed.items():
+        more = f" and {len(arms) - MOST_NAMED} more" if len(arms) > MOST_NAMED else ""
+        yield f"{outcome}: {', '.join(arms[:MOST_NAMED])}{more}: {reason}"
+
+
+def _by_class(contrasts: Sequence[Contrast]) -> Iterator[tuple[str, list[Contrast]]]:
+    classes: dict[str, list[Contrast]] = {}
+    for each in contrasts:
+        name = next((name for pattern, name in CLASSES if pattern.search(each.reason)), OTHER)
+        classes.setdefault(name, []).append(each)
+    yield from sorted(classes.items(), key=lambda item: -len(item[1]))
+
+
+def _describe(name: str, contrasts: Sequence[Contrast]) -> str:
+    visible = sorted(each.mde for each in contrasts if each.mde is not None)
+    if name != "too noisy" or not visible:
+        return f"{len(contrasts)} {name}"
+    least, most = format_slowdown(visible[0]), format_slowdown(visible[-1])
+    span = least if least == most else f"{least} to {most}"
+    return f"{len(contrasts)} {name} (slowdowns from {span} on would show)"

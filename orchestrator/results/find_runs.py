@@ -1,0 +1,62 @@
+"""Finds run directories, and says of each what it holds; nothing of a run is judged for that."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator.errors import UsageError
+
+# Where runs without --output go.
+RUNS = Path("runs")
+
+
+@dataclass(frozen=True)
+class FoundRun:
+    """A run directory, and what its plan says."""
+
+    path: Path
+    created: str
+    versions: tuple[str, ...]
+    cases: int
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """Return the run directories in a folder, the newest first."""
+    plans = []
+    for plan in folder.glob("*/plan.json"):
+        try:
+            plans.append((-plan.stat().st_mtime, plan.parent))
+        except OSError:
+            continue
+    return [path for _, path in sorted(plans)]
+
+
+def newest_run(folder: Path = RUNS) -> Path:
+    paths = runs_in(folder)
+    if not paths:
+        raise UsageError(f"there is no run in {folder}/; name a run directory, or make one with `tfcompare run`")
+    return paths[0]
+
+
+def holds_runs(path: Path) -> bool:
+    """Return whether this is a folder of runs and no run itself."""
+    return not any((path / name).exists() for name in ("plan.json", "begun.json")) and bool(runs_in(path))
+
+
+def describe_runs(folder: Path) -> list[FoundRun]:
+    return [_describe(path) for path in runs_in(folder)]
+
+
+def _describe(path: Path) -> FoundRun:
+    try:
+        plan = json.loads((path / "plan.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        plan = {}
+    plan = plan if isinstance(plan, Mapping) else {}
+    return FoundRun(path, str(plan.get("created", "")), _texts(plan.get("versions")), len(_texts(plan.get("cases"))))
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()

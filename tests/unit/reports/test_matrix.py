@@ -1,0 +1,129 @@
+"""The matrix, to the letter; `UPDATE_SNAPSHOTS=1 pytest tests/unit/reports` writes it anew for review."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+
+from orchestrator.model import Comparison
+from orchestrator.reports import matrix
+from orchestrator.reports.filter_sort import Arrangement
+from orchestrator.reports.reasons import describe_reasons
+from orchestrator.stats.averages import mean_ratio
+from tests.support import scenes
+from tests.support.builders import arm, case, comparison, contrast, plan, target, version_pair
+from tests.support.kept import kept
+
+WIDTHS = (60, 80, 120, 200)
+VERSIONS = ("1.14.0", "2.0.0", "2.5.3", "2.8.4", "2.10.1", "2.13.0", "2.16.2")
+
+
+@pytest.fixture
+def draw(monkeypatch: pytest.MonkeyPatch):
+    def drawn(of: Comparison, width: int = 80, arrangement: Arrangement | None = None) -> str:
+        monkeypatch.setenv("COLUMNS", str(width))
+        return matrix.render(of, arrangement)
+
+    return drawn
+
+
+def of_many(versions: tuple[str, ...] = VERSIONS, cases: int = 3) -> Comparison:
+    """Cases whose ratio grows with their number and with the version; the first is the same everywhere."""
+    made = [case("train_loop", size=f"size_{number}") for number in range(cases)]
+    arms, contrasts = [], []
+    for number, of in enumerate(made):
+        arms += [arm(of, version, median_ms=10.0 * (1 + number * step)) for step, version in enumerate(versions)]
+        for step, version in enumerate(versions[1:], 1):
+            ratio = 1.0 + number * step
+            pair = version_pair(of, versions[0], version)
+            contrasts.append(contrast(pair, ratio, "same" if ratio == 1.0 else "slower"))
+    return comparison(plan=plan(made, versions), arms=tuple(arms), contrasts=tuple(contrasts))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scene", ["everything", "exploratory"])
+def test_it_is_what_the_snapshot_shows(draw, scene: str, width: int):
+    found = draw(getattr(scenes, scene)(), width) + "\n"
+    assert found == kept(f"matrix-{scene}-{width}", found)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scene", [scenes.everything, scenes.hostile, scenes.exploratory, of_many])
+def test_no_line_is_wider_than_the_terminal_and_no_word_breaks(draw, scene, width: int):
+    drawn = draw(scene(), width)
+    for line in drawn.splitlines():
+        assert cell_len(line) <= width
+        assert line == line.rstrip()
+    assert "\x1b" not in drawn
+
+
+def test_the_worst_case_comes_first_and_what_is_not_decided_last(draw):
+    drawn = draw(of_many(VERSIONS[:3], cases=4))
+    rows = [line.split()[0:2] for line in drawn.splitlines() if line.strip().startswith("train_loop size_")]
+    assert [name for _, name in rows] == ["size_3", "size_2", "size_1", "size_0"]
+    assert drawn.index("▲ slower (3)") < drawn.index("= same (1)")
+
+
+def test_another_order_is_kept_inside_the_groups(draw):
+    drawn = draw(of_many(VERSIONS[:3], cases=4), arrangement=Arrangement(sort="name"))
+    places = [drawn.index(f"\n   train_loop size_{number}") for number in (1, 2, 3)]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_ratio_stays_with_its_mark_and_its_interval_at_every_width(draw, width: int):
+    drawn = draw(of_many(VERSIONS[:4]), width)
+    for version in VERSIONS[1:4]:
+        step = VERSIONS.index(version)
+        assert f"▲ {1.0 + 2 * step:.2f}x ({(1 + 2 * step) * 0.97:.2f}-{(1 + 2 * step) * 1.03:.2f})" in drawn
+
+
+def test_versions_that_do_not_fit_continue_with_the_same_rows_and_the_baseline(draw):
+    drawn = draw(of_many(VERSIONS[:4]), 60)
+    headers = [line for line in drawn.splitlines() if line.split()[:1] == [VERSIONS[0]]]
+    assert len(headers) > 1
+    assert sorted(version for line in headers for version in line.split()[1:]) == sorted(VERSIONS[1:4])
+    assert drawn.count("\n   train_loop size_2") == len(headers)
+
+
+def test_from_many_versions_on_cells_hold_mark_and_ratio_only(draw):
+    drawn = draw(of_many(), 200)
+    assert "▲ 3.00x" in drawn
+    assert "(" not in next(line for line in drawn.splitlines() if line.startswith("   train_loop size_2"))
+
+
+def test_the_mean_is_geometric_and_its_interval_that_of_the_ends(draw):
+    contrasts = [contrast(version_pair(case(size=str(number))), ratio) for number, ratio in enumerate((1.0, 4.0))]
+    mean = mean_ratio(contrasts)
+    assert mean
+    assert (mean.ratio, mean.ci_low, mean.ci_high, mean.cases) == pytest.approx((2.0, 2 * 0.97, 2 * 1.03, 2))
+    assert mean_ratio([replace(each, ci_low=None) for each in contrasts]) is None
+    assert "geometric mean" in draw(of_many(VERSIONS[:2]))
+    assert "geometric mean" not in draw(of_many(VERSIONS[:2], cases=1))
+    assert math.isclose(mean.ratio, 2.0)
+
+
+def test_reasons_are_one_line_per_class_and_none_per_row():
+    made = [case(size=str(number)) for number in range(5)]
+    reasons = ["too noisy: 6 rounds show slowdowns from 9% on", "too noisy: 6 rounds show slowdowns from 28% on",
+               "one of 28 comparisons: this many would show such a difference by chance", "postponed: the budget holds",
+               "something new"]  # fmt: skip
+    contrasts = tuple(
+        contrast(version_pair(of), 1.1, "inconclusive", reason, mde=0.09 + number * 0.19)
+        for number, (of, reason) in enumerate(zip(made, reasons, strict=True))
+    )
+    [line] = describe_reasons(comparison(plan=plan(made), arms=(), contrasts=contrasts))
+    assert line.startswith(
+        "? 5 of 5 comparisons are not decided: 2 too noisy (slowdowns from 9.0% to 28.0% on would show)"
+    )
+    assert "1 for other reasons" in line
+
+
+def test_arms_without_a_time_are_named_once_per_reason():
+    made = [case(size=str(number)) for number in range(5)]
+    arms = tuple(replace(arm(of, "2.0.0"), outcome="died", reason="killed by SIGKILL", median_ms=None) for of in made)
+    lines = list(describe_reasons(comparison(plan=plan(made), arms=arms, contrasts=())))
+    assert len(lines) == 1
+    assert lines[0].endswith("and 2 more: killed by SIGKILL")
+    assert str(target("2.0.0")) in lines[0]
