@@ -3,7 +3,7 @@
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
-# Only a wheel has this folder (pyproject.toml); in a checkout both stand next to this package.
+# Only a wheel has this folder (pyproject.toml); in a checkout both are next to this package.
 _IN_WHEEL = _HERE / "_bundled"
 _ROOT = _IN_WHEEL if _IN_WHEEL.is_dir() else _HERE.parent
 

@@ -22,9 +22,9 @@ READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-# So much is read at a time: a file says of itself how large it is, and may not tell the truth.
+# Read in chunks of this size: the size that a file states may not be true.
 CHUNK_BYTES = 2**24
-# Of a log, in bytes and in letters: its end is enough to see what was said last.
+# Of a log, in bytes and in letters: its end is enough to see the last message.
 LOG_END, LONGEST_LINE = 4096, 300
 
 
@@ -176,7 +176,7 @@ def strangers(root: Path, skip: tuple[str, ...] = ()) -> Iterator[Path]:
         if here == root:
             directories[:] = [name for name in directories if name not in skip or (here / name).is_symlink()]
         for name in sorted([*directories, *files]):
-            # A run that is going on writes and removes files meanwhile.
+            # A run in progress writes and removes files meanwhile.
             with suppress(FileNotFoundError):
                 mode = (here / name).lstat().st_mode
                 if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):

@@ -12,7 +12,7 @@ SECRET_NAME = re.compile("INDEX|NOTIFY|PASS|TOKEN|SECRET|KEY|AUTH|CREDENTIAL", r
 # Proxies are also written without a scheme; the path of a web address may be a token.
 SECRET_VALUE = re.compile(rf"{LOGIN.pattern}|^[^/\s:@]+:[^/\s@]+@|https?://[^/\s]+/\S")
 REFERENCES = re.compile(r"(\$\{[A-Za-z_][A-Za-z0-9_]*\})+")
-# Schemes that are followed by a host. With many others, a token stands in its place.
+# Schemes that are followed by a host. Many others have a token in its place.
 WITH_HOST = frozenset(
     {
         "apprise", "apprises", "form", "forms", "gotify", "gotifys", "http", "https", "irc", "ircs", "json", "jsons",

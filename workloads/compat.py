@@ -17,7 +17,7 @@ GRAPH = "graph"
 
 KERAS_3_GRAPH = "Keras 3 has no graph mode: its loops iterate over datasets in Python, which only eager execution can."
 
-# The series of standalone keras that are an implementation of their own.
+# The series of standalone keras that are a separate implementation.
 STANDALONE = ("2.0.", "2.1.", "2.2.", "2.3.")
 
 _seed = None
@@ -57,7 +57,7 @@ def keras_is_3(tf):
 
 
 def _tf_keras_version(tf):
-    # From 2.6 on tf.keras is a package of its own, which does not always export its version.
+    # From 2.6 on tf.keras is a separate package, which does not always export its version.
     package = "keras" if version(tf) < (2, 16) or keras_is_3(tf) else "tf_keras"
     return getattr(tf.keras, "__version__", None) or _installed(package)
 
@@ -109,7 +109,7 @@ def use_mode(tf, mode):
 
 
 def _forget_context(tf):
-    # In 1.13 the mere question whether execution is eager, which TensorFlow asks itself too, makes a context, and beside
+    # In 1.13 the mere question whether execution is eager, which TensorFlow asks itself too, makes a context, and with
     # one eager execution cannot be enabled any more. Nothing has used it yet.
     from tensorflow.python.eager import context
 
@@ -169,8 +169,8 @@ def keras_refusal(tf, api, mode):
             return "keras is the same package as tf.keras from TensorFlow 2.6 on: there is nothing to compare."
         installed = _installed("keras")
         if installed is None:
-            return "Standalone keras is not installed beside this TensorFlow."
-        if installed.startswith("3."):  # beside a legacy tf.keras
+            return "Standalone keras is not installed next to this TensorFlow."
+        if installed.startswith("3."):  # next to a legacy tf.keras
             return KERAS_3_GRAPH if mode == GRAPH else None
         if not installed.startswith(STANDALONE):
             return "keras {} only forwards to tf.keras: there is nothing to compare.".format(installed)
@@ -319,7 +319,7 @@ def count_traces(tf):
     depth = [0]
 
     def counting(*args, **kwargs):
-        # Branches and loop bodies come with a graph of a class of their own.
+        # Branches and loop bodies come with a graph of another class.
         traces.count += not depth[0] and type(kwargs.get("func_graph")) in (type(None), func_graph.FuncGraph)
         depth[0] += 1
         try:
@@ -374,7 +374,7 @@ def set_threads(tf, inter, intra):
     os.environ["TF_NUM_INTEROP_THREADS"] = str(inter)
     os.environ["TF_NUM_INTRAOP_THREADS"] = str(intra)
     with contextlib.suppress(RuntimeError):
-        # Eager contexts have a setting of their own; it is fixed once a workload has used TensorFlow at import.
+        # Eager contexts have their own setting; it is fixed once a workload has used TensorFlow at import.
         tf.config.threading.set_inter_op_parallelism_threads(inter)
         tf.config.threading.set_intra_op_parallelism_threads(intra)
 

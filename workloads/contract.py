@@ -57,7 +57,7 @@ FIELDS = (
     Field("steal_ns", "int64", True, "time stolen by the hypervisor over the bursts, all CPUs"),
     Field("psi_us", "int64", True, "time in which some task waited for a CPU over the bursts"),
     Field("traces", "int32", True, "Python functions traced into graphs since the fork"),
-    Field("calls", "int32", True, "calls of the step, those that nobody timed among them"),
+    Field("calls", "int32", True, "calls of the step, also those that were not timed"),
     Field("checksum", "label", True, "digest of the first call's rounded output"),
 )
 

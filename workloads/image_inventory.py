@@ -20,7 +20,7 @@ import sysconfig
 # Of ten thousand files that differ the first few tell why.
 MOST_NAMED = 20
 CHUNK_BYTES = 1 << 20
-# What runs when a package is imported, or by itself; the rest may be written by whoever uses a package.
+# What runs when a package is imported, or by itself; the rest may be written by the users of a package.
 CODE = (".py", ".so", ".pth")
 IMPORT = "--import"
 
@@ -128,7 +128,7 @@ def _named(paths, folder):
 
 
 def inventory(places):
-    """Everything that can be said of an environment without importing any of it."""
+    """Everything that can be learned about an environment without importing any of it."""
     found = {"python": platform.python_version(), "distributions": {}, "unrecorded": [], "files": []}
     for folder in places:
         records = []
@@ -174,7 +174,7 @@ def _answer_channel():
 
 
 def _ask_import():
-    """A process of its own: TensorFlow on a processor that it was not built for ends the one that imports it."""
+    """A separate process: TensorFlow on a processor that it was not built for ends the one that imports it."""
     return subprocess.Popen(
         [sys.executable, os.path.abspath(__file__), IMPORT],
         stdout=subprocess.PIPE,

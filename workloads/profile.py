@@ -93,7 +93,7 @@ def _timed(step, profiler=None):
 
 
 def _outermost(step):
-    """One call, its result pulled to the host as in every replicate. It stands in no profile."""
+    """One call, its result pulled to the host as in every replicate. It is left out of profiles."""
     return values.to_host(step())
 
 
@@ -170,7 +170,7 @@ def functions(start, steady, places):
             place = places.of(code)
             if code is _outermost.__code__ or place == SWITCH:
                 continue
-            # Functions that are made anew in each call are one function.
+            # Functions that are made again in each call are one function.
             sums = found.setdefault(place, {"start": [0, 0.0, 0.0], "steady": [0, 0.0, 0.0]})[phase]
             for position, value in enumerate((calls, own_s, cumulative_s)):
                 sums[position] += value
@@ -218,7 +218,7 @@ class Tree:
         self.root.children.pop(id(Tree.disable.__code__), None)
 
     def _watch(self, frame, event, arg):
-        # What the tracer itself takes, from here to its last line, is nobody's.
+        # What the tracer itself takes, from here to its last line, counts for no function.
         self.path[-1].own += time.perf_counter() - self.last
         if event == "call":
             self._enter(id(frame.f_code), frame.f_code)

@@ -7,12 +7,12 @@ import traceback
 
 from workloads import compat, values
 
-MESSAGE_LIMIT = 500
+MESSAGE_LIMIT, NAME_LIMIT = 500, 100
 # What a pause does to the calls after it, while other arms have the machine: caches go cold, and a call of 0.4 ms took
 # 0.9 to 1.4, the next 0.5 to 0.8, until some five milliseconds had passed; a kernel that takes idle pages back made one
 # of 0.65 s a first time 0.97. What is longer than `LONG_NS` shows neither.
 LEAD_IN_S, LONG_NS = 0.005, 10 ** 9
-# Of calls so short that a burst of so many takes no time to speak of.
+# The most calls in a burst; calls are so short then that the burst takes hardly any time.
 MOST_IN_BURST = 50
 # On a larger machine another core may be on another socket, far from the memory of the replicate.
 MOST_CORES = 8
@@ -109,7 +109,7 @@ def _psi_us():
 
 
 def _cpu_s():
-    """Of this process and of those that it has started and waited for: all that is not somebody else's."""
+    """Counts for this process and for those that it has started and waited for, and for no other."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
@@ -120,6 +120,17 @@ def steps_of(step):
     if not isinstance(steps, int) or steps < 1:
         raise ValueError("the step's `steps` must be a whole number above zero, not {!r}".format(steps))
     return steps
+
+
+def find_place(error, folders):
+    """Returns `, at FILE:LINE` for the innermost line of the workload's own files in an error's traceback, or ''."""
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename:
+        frames.append((error.filename, error.lineno))
+    for path, line in reversed(frames):
+        if any(path.startswith(os.path.join(folder, "")) for folder in folders):
+            return ", at {}:{}".format(os.path.basename(path)[:NAME_LIMIT], line)
+    return ""
 
 
 class Replicate:
@@ -162,8 +173,10 @@ class Replicate:
             return self._answer("refused", reason=str(refused)[:MESSAGE_LIMIT])
         except Exception as error:
             traceback.print_exc()
-            reason = "{}: {} (raised in {})".format(type(error).__name__, str(error)[:MESSAGE_LIMIT], self.stage)
-            # By an assertion a workload says that a claim is false; any other exception says that it could not look.
+            told = str(error)[:MESSAGE_LIMIT]
+            place = find_place(error, self.folders)
+            reason = "{}: {} (raised in {}{})".format(type(error).__name__, told, self.stage, place)
+            # With an assertion, a workload says that a claim is false; with any other exception, that it could not look.
             how = "asserted" if isinstance(error, AssertionError) else "raised"
             return self._answer("died", how=how, reason=reason, log="")
 
@@ -220,7 +233,7 @@ class Replicate:
         return self._answer("measured", walls_ns=walls, cpu_ns=cpu_ns)
 
     def _lead_in(self):
-        """Calls that nobody times."""
+        """Calls that are not timed."""
         begun = time.perf_counter()
         while self.usual_ns < LONG_NS:
             values.to_host(self.step())

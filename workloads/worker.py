@@ -54,7 +54,7 @@ class ChildDied(Exception):
 
 
 class Child:
-    """A forked process that answers JSON lines on a pipe of its own; its prints are kept for the log."""
+    """A forked process that answers JSON lines on a separate pipe; its prints are kept for the log."""
 
     def __init__(self, main, inherited):
         down_read, self.orders = os.pipe()
@@ -229,7 +229,7 @@ class Worker:
 
     def _hello(self, command):
         if self.hello is not None:
-            raise contract.ContractError("hello was said already")
+            raise contract.ContractError("hello was sent already")
         if (command["protocol"], command["fingerprint"]) != (contract.PROTOCOL, contract.FINGERPRINT):
             raise contract.ContractError(
                 "the host speaks contract {} {}, this worker {} {}".format(
@@ -337,7 +337,7 @@ class Worker:
 
 
 def main():
-    # TensorFlow, Keras and workloads print as they like: the protocol has a descriptor of its own, and what they
+    # TensorFlow, Keras and workloads print as they like: the protocol has a separate descriptor, and what they
     # write to stdout goes to the log.
     answers = os.dup(1)
     os.dup2(2, 1)

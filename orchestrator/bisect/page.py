@@ -48,7 +48,7 @@ STEP_COLUMNS = (
 
 def write(state: State, result: SearchResult, directory: Path) -> Path:
     path = directory / PAGE
-    output_file.write(path, render(state, result), "--out", within=True)
+    output_file.write(path, render(state, result), "--output", within=True)
     return path
 
 

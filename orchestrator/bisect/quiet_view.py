@@ -1,5 +1,7 @@
 """Reports what the runs of a search have in common once instead of in every step."""
 
+from collections.abc import Sequence
+
 from orchestrator.model import Case, Target
 from orchestrator.terminal.progress import Quiet, View
 
@@ -24,3 +26,6 @@ class Once(Quiet):
 
     def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
         self._view.round_done(number, most, cases, took_s, left_s)
+
+    def look_done(self, number: int, new: Sequence[str], decided: int, comparisons: int) -> None:
+        self._view.look_done(number, new, decided, comparisons)

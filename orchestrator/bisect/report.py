@@ -163,7 +163,7 @@ def _verdict(part: PathPart | None, notes: Notes) -> Text:
 KINDS = {
     "spread": "spread: neither half of the way between differs by more than the margin",
     "between": "what lies between does not tell in which version it came",
-    "open": "not followed to its end: --resume goes on",
+    "open": "not followed to its end: --resume continues",
 }
 
 

@@ -92,7 +92,7 @@ def begin(question: Question, directory: Path | None, view: View, hands: Hands |
     if state_file.exists(directory):
         return directory, again(directory, question, question.run.environments.index_url)
     if directory.is_dir() and any(directory.iterdir()):
-        raise UsageError(f"{directory} is not empty, and holds no search that could go on; choose another --out")
+        raise UsageError(f"{directory} is not empty, and holds no search to continue; choose another --output")
     return directory, fresh
 
 
@@ -109,7 +109,7 @@ def one_case(options: RunOptions) -> Case:
     workloads = suites.all_workloads(options.own_workloads)
     cases = select_cases(options.selected, suite_of(options, workloads).cases, workloads)
     if len(cases) != 1:
-        listed = "\n".join(f"  --workload '{case.label}'" for case in cases[:5]) + ("\n  ..." if len(cases) > 5 else "")
+        listed = "\n".join(f"  --case '{case.label}'" for case in cases[:5]) + ("\n  ..." if len(cases) > 5 else "")
         raise UsageError(f"a search is about one case, and that selects {len(cases)}; name one of them:\n{listed}")
     return cases[0]
 
@@ -170,7 +170,7 @@ def bisect(
 
 
 def _make(directory: Path) -> None:
-    with files.writing(f"the folder {directory}", "choose another --out"):
+    with files.writing(f"the folder {directory}", "choose another --output"):
         for part in ("steps", "logs"):
             (directory / part).mkdir(parents=True, exist_ok=True)
 

@@ -14,9 +14,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from orchestrator import files
 from orchestrator.bisect.search import BisectFinding, SearchResult, StepKind, search
-from orchestrator.errors import ContractBroken, UsageError
+from orchestrator.errors import UsageError
 from orchestrator.model import STRICT, Case
 from orchestrator.plan.request import RunOptions
+from orchestrator.results.damaged import damage_error
 
 STATE_FILE = "bisect.json"
 
@@ -124,12 +125,12 @@ def read(directory: Path) -> State:
         return _adapter().validate_json(path.read_bytes())
     except FileNotFoundError as error:
         raise UsageError(
-            f"{directory} holds no search (no {STATE_FILE} in it); `tfcompare bisect --out DIR` makes one"
+            f"{directory} holds no search (no {STATE_FILE} in it); `tfcompare bisect --output DIR` makes one"
         ) from error
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     except ValidationError as error:
-        raise ContractBroken(f"{path} is not what this tfcompare writes: {error}") from error
+        raise damage_error(path, error) from error
 
 
 def once_more(state: State) -> State:

@@ -20,7 +20,7 @@ def _why(state: State, wanted: Wanted) -> str:
     if wanted.kind == "beside":
         return (
             f"{later} is {format_finding(wanted.of)} against {earlier}, and what was tried of the {between} "
-            f"does not tell where: {wanted.versions[1]}, beside it"
+            f"does not show where: {wanted.versions[1]}, next to it"
         )
     step = f"{wanted.versions[1]}, in the middle of the {between}"
     return f"{later} is {format_finding(wanted.of)} against {earlier}: {step}"

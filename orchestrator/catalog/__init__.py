@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
+from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
 from orchestrator.bundled import IMAGES
@@ -18,7 +19,9 @@ from orchestrator.errors import UsageError
 LOCKS = IMAGES / "locks"
 DOCKERFILE = IMAGES / "Dockerfile"
 
-ALL = "all"
+ALL, LATEST = "all", "latest"
+# All releases that begin so: 2.* or 1.*.
+SERIES = re.compile(r"(?P<start>\d+(\.\d+)*)\.\*")
 RANGE = re.compile(r"(?P<first>[\w.]+?)\.\.(?P<last>[\w.]+)")
 EXACT = re.compile(r"\d+\.\d+\.\d+(\.post\d+)?")
 NIGHTLY = re.compile(r"nightly(-(?P<date>\d{8}))?|\d+\.\d+\.\d+\.dev\d{8}")
@@ -127,20 +130,29 @@ def resolve(names: Sequence[str], fewest: int = 2) -> tuple[Version, ...]:
 
 
 def _several(name: str) -> Sequence[Version] | None:
-    """Return the versions that `all` or a range stands for, or None for any other name.
-
-    A range that is written backwards begins with its newest version.
-    """
+    """Return the versions that `all`, `latest`, `2.*` or a range stands for, or None for any other name."""
     if name == ALL:
         return releases()
+    if name == LATEST:
+        return releases()[-1:]
+    if series := SERIES.fullmatch(name):
+        start = series["start"].split(".")
+        inside = [version for version in releases() if version.number.split(".")[: len(start)] == start]
+        if not inside:
+            raise UsageError(f"{name}: no release begins so; `tfcompare list versions` shows those that can be run")
+        return inside
     match = RANGE.fullmatch(name)
     if match is None:
         return None
     first, last = _require_version(match["first"]), _require_version(match["last"])
-    low, high = sorted((Number(first.number), Number(last.number)))
+    low, high = Number(first.number), Number(last.number)
+    if low > high:
+        raise UsageError(
+            f"{name} runs backwards: write {match['last']}..{match['first']}; to measure against the newest, name it "
+            f"first: {match['first']},{match['last']}..{match['first']}"
+        )
     wanted = {*releases(), first, last}
-    inside = [version for version in all_versions() if version in wanted and low <= Number(version.number) <= high]
-    return inside if first == inside[0] else inside[::-1]
+    return [version for version in all_versions() if version in wanted and low <= Number(version.number) <= high]
 
 
 def _require_version(name: str) -> Version:
@@ -148,14 +160,26 @@ def _require_version(name: str) -> Version:
     if version is None:
         choices = [choice for version in all_versions() for choice in (version.number, *version.aliases)]
         raise UsageError(
-            f"unknown version {name!r}{did_you_mean(name, choices)}; "
+            f"unknown version {name!r}{did_you_mean(name, choices)}{_beyond(name)}; "
             "`tfcompare list versions` shows those that can be run"
         )
     return version
 
 
-def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.5)
+def _beyond(name: str) -> str:
+    """Say that a version is newer or older than every known one, or return ''."""
+    try:
+        number = Number(name)
+    except InvalidVersion:
+        return ""
+    oldest, newest = releases()[0], releases()[-1]
+    if number > Number(newest.number):
+        return f", the newest known is {minor(newest.number)}"
+    return f", the oldest known is {minor(oldest.number)}" if number < Number(oldest.number) else ""
+
+
+def did_you_mean(name: str, choices: Iterable[str], cutoff: float = 0.5) -> str:
+    near = difflib.get_close_matches(name, list(choices), n=1, cutoff=cutoff)
     return f" (did you mean {near[0]}?)" if near else ""
 
 

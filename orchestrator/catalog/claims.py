@@ -249,12 +249,12 @@ def _expectation(table: ContrastTable, statement: str, case_of: Callable[[str], 
     if (table.version is None) == (table.case is None):
         raise UsageError("a contrast names a case, for two versions of it, or a version, for two cases in it")
     if table.expected not in (OF_TIMES if table.metric in TIMES else OF_COUNTS):
-        raise UsageError(f"expected = {table.expected!r} cannot be said of {table.metric}")
+        raise UsageError(f"expected = {table.expected!r} does not go with {table.metric}")
     if table.published is not None and table.read_as is not None:
         raise UsageError("a contrast has `published` or `read_as`, not both")
     claimed = table.published or table.read_as
     if table.expected == "same" and claimed is not None:
-        raise UsageError("what is said to be the same has no published ratio; `within` says how near")
+        raise UsageError("`same` goes with no published ratio; `within` says how near")
     if table.expected != "same" and table.within is not None:
         raise UsageError("`within` goes with expected = 'same'")
     if table.read_as is not None:

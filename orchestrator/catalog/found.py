@@ -1,4 +1,4 @@
-"""What came of each claim in the last run that was committed: workloads/claims/found.json, written by a tool."""
+"""The result of each claim in the last run that was committed: workloads/claims/found.json, written by a tool."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

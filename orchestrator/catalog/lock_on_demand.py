@@ -33,7 +33,7 @@ PLATFORM = "x86_64-manylinux_2_28"
 TENSORFLOW = re.compile(r"(?P<package>tensorflow(-cpu|-gpu)?|tf-nightly(-cpu)?)(?P<extra>\[[\w-]+\])?==(?P<number>\S+)")
 NIGHTLIES = ("tf-nightly-cpu", "tf-nightly")
 RESOLVE_TIMEOUT_S = 300
-HEAD = "# Versions of your own, in the form of tfcompare's table of versions.\n"
+HEAD = "# Your own versions, in the form of tfcompare's table of versions.\n"
 WRITTEN_BY = "# Written by: "
 ON_FIRST_USE = "tfcompare, for the version "
 
@@ -293,7 +293,7 @@ def _lock_nightly(name: str, say: Callable[[str], None], packages: Mapping[str, 
     flavour = newest.on("cpu")[0]
     say(f"{number}: locking it, on Python {flavour.python.number}")
     message = ""
-    # Not the pins of a release: a nightly comes with the Keras and the numpy of its own day.
+    # Not the pins of a release: a nightly comes with the Keras and the numpy of that day.
     wanted = (f"{package}=={number}", f"pyarrow=={catalog.builtin_catalogue().python[flavour.python.number].pyarrow}")
     day = date_of(number)
     until = ("--exclude-newer", f"{day[:4]}-{day[4:6]}-{day[6:]}T23:59:59Z")

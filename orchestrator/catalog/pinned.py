@@ -12,7 +12,7 @@ MOST_BYTES_EACH, MOST_BYTES = 10 * 10**6, 100 * 10**6
 # In a container each is a separate mount.
 MOST_LARGE = 50
 MOST_FILES = 20_000
-# Whichever of these a folder holds, it is one of a run, a profile or a search.
+# A folder with any of these files is the directory of a run, a profile or a search.
 OURS = {"begun.json", "plan.json", "profile.json", "bisect.json"}
 
 
@@ -42,14 +42,16 @@ def divide(directory: Path) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ..
     """
     paths = dict(files(directory))
     if len(paths) > MOST_FILES:
-        raise UsageError(f"--workloads {directory}: it holds more than {MOST_FILES} files; keep data in another folder")
+        raise UsageError(
+            f"--workload-dir {directory}: it holds more than {MOST_FILES} files; keep data in another folder"
+        )
     beyond = _beyond(paths)
     if len(beyond) > MOST_LARGE:
         with_code = {_top(name) for name in paths if name.endswith(".py")}
         beyond = {name if _top(name) in with_code else _top(name) for name in beyond}
     if len(beyond) > MOST_LARGE:
         raise UsageError(
-            f"--workloads {directory}: {len(beyond)} files exceed {MOST_BYTES_EACH // 10**6} MB each or "
+            f"--workload-dir {directory}: {len(beyond)} files exceed {MOST_BYTES_EACH // 10**6} MB each or "
             f"{MOST_BYTES // 10**6} MB together, and at most {MOST_LARGE} may; put data into a subfolder without code"
         )
     small = [(name, path) for name, path in paths.items() if name not in beyond and _top(name) not in beyond]
@@ -104,7 +106,7 @@ def notes_on(large: Sequence[LargeFile]) -> list[str]:
 
 
 def _unusable(directory: Path, error: OSError) -> UsageError:
-    return UsageError(f"--workloads {directory}: {error.filename or 'copying it'}: {error.strerror}")
+    return UsageError(f"--workload-dir {directory}: {error.filename or 'copying it'}: {error.strerror}")
 
 
 def describe(name: str, path: Path) -> LargeFile:

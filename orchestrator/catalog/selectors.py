@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import NothingSelected, UsageError
@@ -27,6 +28,12 @@ class Selector:
 def parse_selector(text: str, workloads: dict[str, Workload]) -> Selector:
     """Parse `name[param=v1|v2,param=v]` and check it against the workload's file."""
     match = SELECTOR.fullmatch(text.strip())
+    if text.endswith(".py") or "/" in text.partition("[")[0]:
+        path = Path(text)
+        raise UsageError(
+            f"{text!r} is a file; to measure your own file, name its folder and the workload in it: "
+            f"--workload-dir {path.parent} --case {path.stem}"
+        )
     if match is None:
         raise UsageError(f"{text!r} is no case selection; write name[param=value,...], e.g. predict[state=compiled]")
     name = match["name"]

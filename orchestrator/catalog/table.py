@@ -86,7 +86,7 @@ class Catalogue(_VersionTable):
 def read(path: Path, beside: Catalogue | None = None) -> Catalogue:
     """Read and validate a table of versions.
 
-    `beside` is the table that it extends; entries may refer to the Pythons and CUDAs of that table.
+    If the table extends another one, entries may refer to the Pythons and CUDAs of that one as well.
     """
     try:
         text = path.read_text(encoding="utf-8")

@@ -55,7 +55,7 @@ class Version:
     aliases: tuple[str, ...]
     keras: str
     flavours: tuple[Flavour, ...]
-    # What is known to be bad in it, for whoever lists or judges it.
+    # Known problems of this version, for lists and verdicts.
     notes: tuple[str, ...] = ()
 
     def on(self, name: FlavourName) -> tuple[Flavour, ...]:

@@ -22,6 +22,10 @@ from orchestrator.model import Workload
 NAMEABLE = re.compile(r"(?!\s)[^,|=\[\]\n]*(?<!\s)")
 BUILTIN = WORKLOADS / "suite"
 DEFAULT = "quick"
+# What a selection of cases can name.
+FILE_NAME = re.compile(r"[\w.-]+")
+# Values of parameters; `build` gets all of them as strings.
+PLAIN = (str, int, float)
 
 
 def all_workloads(own: Path | None = None) -> dict[str, Workload]:
@@ -30,10 +34,10 @@ def all_workloads(own: Path | None = None) -> dict[str, Workload]:
     if own is None:
         return workloads
     if not own.is_dir():
-        raise UsageError(f"--workloads {own}: no such folder")
+        raise UsageError(f"--workload-dir {own}: no such folder")
     mine = _files(own)
     if not mine:
-        raise UsageError(f"--workloads {own}: the folder holds no workload file (*.py)")
+        raise UsageError(f"--workload-dir {own}: the folder holds no workload file (*.py)")
     for path in mine:
         if path.stem in workloads:
             raise UsageError(f"{path}: {path.stem!r} is a built-in workload's name; rename the file")
@@ -41,11 +45,18 @@ def all_workloads(own: Path | None = None) -> dict[str, Workload]:
     return workloads
 
 
+def files_of(own: Path | None) -> list[Path]:
+    """Return the files of the built-in workloads and of a user's own folder, which may not exist."""
+    return [*_files(BUILTIN), *(_files(own) if own else ())]
+
+
 def _files(directory: Path) -> list[Path]:
     return sorted(path for path in directory.glob("*.py") if not path.name.startswith("_"))
 
 
 def read_workload(path: Path, *, builtin: bool) -> Workload:
+    if not FILE_NAME.fullmatch(path.stem):
+        raise UsageError(f"{path}: the name of a workload has letters, digits, '_', '-' and '.' only; rename the file")
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     except OSError as error:
@@ -53,8 +64,11 @@ def read_workload(path: Path, *, builtin: bool) -> Workload:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UsageError(f"{path}: cannot be read as Python: {str(error) or 'it is nested too deep'}") from error
     constants = {name: _literal(path, tree, name) for name in ("PARAMS", "CONTRASTS", "EXCLUDE")}
-    if not any(isinstance(node, ast.FunctionDef) and node.name == "build" for node in tree.body):
+    builders = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "build"]
+    if not builders:
         raise UsageError(f"{path}: a workload needs a function build(tf, params) that returns its step")
+    if not _takes_two(builders[-1].args):
+        raise UsageError(f"{path}: line {builders[-1].lineno}: build takes two arguments, build(tf, params)")
     for name in ("PARAMS", "CONTRASTS"):
         if not isinstance(constants[name] or {}, dict):
             raise UsageError(f"{path}: {name} must be a dict")
@@ -67,8 +81,8 @@ def read_workload(path: Path, *, builtin: bool) -> Workload:
         summary=(ast.get_docstring(tree) or "").partition("\n")[0],
         path=path,
         params=params,
-        contrasts=dict(constants["CONTRASTS"] or {}),
-        exclude=tuple(exclude),
+        contrasts={str(name): str(value) for name, value in (constants["CONTRASTS"] or {}).items()},
+        exclude=tuple({str(name): str(value) for name, value in rule.items()} for rule in exclude),
         builtin=builtin,
     )
     for combination in (workload.contrasts, *workload.exclude):
@@ -94,9 +108,30 @@ def _literal(path: Path, tree: ast.Module, name: str) -> Any:
     return None
 
 
+def _takes_two(arguments: ast.arguments) -> bool:
+    positional = len(arguments.posonlyargs) + len(arguments.args)
+    required = positional - len(arguments.defaults)
+    alone = any(default is None for default in arguments.kw_defaults)
+    return required <= 2 and (positional >= 2 or arguments.vararg is not None) and not alone
+
+
+def check_syntax(path: Path, python: str) -> None:
+    """Raise UsageError if a Python of this version could not read the file."""
+    try:
+        ast.parse(path.read_text(encoding="utf-8"), filename=str(path), feature_version=_feature_version(python))
+    except SyntaxError as error:
+        raise UsageError(f"{path}, line {error.lineno}: Python {python} cannot read this: {error.msg}") from error
+
+
+def _feature_version(python: str) -> tuple[int, int]:
+    major, minor = python.split(".")[:2]
+    return int(major), int(minor)
+
+
 def _values(path: Path, name: str, values: Any) -> tuple[str, ...]:
-    if not isinstance(values, (tuple, list)) or not values or not all(isinstance(value, str) for value in values):
-        raise UsageError(f"{path}: PARAMS[{name!r}] must be a tuple of strings, with at least one")
+    if not isinstance(values, (tuple, list)) or not values or not all(isinstance(value, PLAIN) for value in values):
+        raise UsageError(f"{path}: PARAMS[{name!r}] must be a tuple of strings or numbers, with at least one")
+    values = tuple(map(str, values))
     for text in (name, *values):
         if not NAMEABLE.fullmatch(text):
             raise UsageError(

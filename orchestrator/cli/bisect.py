@@ -46,16 +46,20 @@ def bisect(
     machine: MachineFlags,
     gpu: MeasuringGpuFlags,
     installation: InstallationFlags,
-    output: FormatFlags,
+    form: FormatFlags,
     verbosity: VerbosityFlags,
     good: Annotated[
         str | None, typer.Option(help="The older end: a version, or nightly-YYYYMMDD.", show_default=False)
     ] = None,
     bad: Annotated[str | None, typer.Option(help="The newer end.", show_default=False)] = None,
-    workload: Annotated[
+    case: Annotated[
         str | None,
         typer.Option(
-            help="The one case: name\\[param=value,...].", show_default=False, rich_help_panel=OwnWorkloadsFlags.panel
+            "--case",
+            "-c",
+            help="The one case: name\\[param=value,...].",
+            show_default=False,
+            rich_help_panel=OwnWorkloadsFlags.panel,
         ),
     ] = None,
     nightlies: Annotated[
@@ -71,9 +75,11 @@ def bisect(
         int | None,
         typer.Option(min=1, help="At most this many steps now, the largest change first.", show_default=False),
     ] = None,
-    out: Annotated[
+    output: Annotated[
         Path | None,
         typer.Option(
+            "--output",
+            "-o",
             help="Folder of the search; one that holds it already is continued.",
             show_default=False,
             rich_help_panel=RunDirectoryFlags.panel,
@@ -86,35 +92,35 @@ def bisect(
 
     [bold]Examples[/bold]
 
-      tfcompare bisect --good 1.14 --bad 2.13 --workload 'predict\[call=predict,state=uncompiled,model=tiny]'
+      tfcompare bisect --good 1.14 --bad 2.13 --case 'predict\[call=predict,state=uncompiled,model=tiny]'
 
-      tfcompare bisect --good 2.20 --bad 2.21 --nightlies --workload 'power\[style=function]' --out runs/hunt
+      tfcompare bisect --good 2.20 --bad 2.21 --nightlies --case 'power\[style=function]' --output runs/hunt
 
       tfcompare bisect --resume runs/hunt
 
-      tfcompare bisect --good nightly-20260701 --bad nightly --workload 'power\[style=function]'
+      tfcompare bisect --good nightly-20260701 --bad nightly --case 'power\[style=function]'
     """
     question = None
     if resume:
         refuse_others(context, WITH_RESUME, "--resume continues a search as it was asked", "start a new search")
     else:
-        missing = [name for name, value in (("good", good), ("bad", bad), ("workload", workload)) if not value]
+        missing = [name for name, value in (("good", good), ("bad", bad), ("case", case)) if not value]
         if missing:
             flags = ", ".join(f"--{name}" for name in missing)
             raise UsageError(
                 f"{flags} missing: a search needs two versions and one case, e.g. --good 1.14 --bad 2.13 "
-                "--workload 'predict[call=predict,state=uncompiled,model=tiny]'"
+                "--case 'predict[call=predict,state=uncompiled,model=tiny]'"
             )
         assert good
         assert bad
-        assert workload
+        assert case
         options = run_options(
             machine,
             gpu,
             installation,
             measuring.budget,
-            selected=(workload,),
-            own_workloads=own.workloads,
+            selected=(case,),
+            own_workloads=own.workload_dir,
             rounds=measuring.rounds,
             margin=parse.margin(margin.margin),
             seed=measuring.seed,
@@ -133,7 +139,7 @@ def bisect(
             directory, state = resume, run.again(resume, index_url=installation.index_url)
         else:
             assert question
-            directory, state = run.begin(question, out, watching)
+            directory, state = run.begin(question, output, watching)
         if state.steps:
             watching.say(f"{directory}: {len(state.measured)} steps are done already, and are not measured again")
         plan = estimate.lines(state, watching) if state.search_result.wanted else []
@@ -143,7 +149,7 @@ def bisect(
         for line in plan:
             watching.say(line)
         done = run.bisect(directory, state, watching, steps)
-    _show(done, output.format, verbosity)
+    _show(done, form.format, verbosity)
 
 
 def _show(done: "Bisected", format: str, verbosity: VerbosityFlags) -> None:

@@ -6,12 +6,16 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.options import FailOnFlags, FormatFlags, with_options
-from orchestrator.cli.report import keep_garbage, raise_broken
-from orchestrator.errors import FoundSlower
-from orchestrator.terminal.text import print_table
+from orchestrator.cli.options import FailOnFlags, ReportFormatFlags, with_options
+from orchestrator.cli.report import Output, keep_garbage, raise_broken
+from orchestrator.errors import FoundSlower, UsageError
+from orchestrator.terminal import output_file
+from orchestrator.terminal.text import print_table, render_plain
 
 app = typer.Typer()
+
+# The page, in the directory of the later run.
+PAGE = "changes.html"
 
 
 @app.command()
@@ -21,8 +25,9 @@ def compare(
     later: Annotated[
         Path, typer.Argument(help="A run directory of the same cases.", metavar="LATER", show_default=False)
     ],
-    report: FormatFlags,
+    report: ReportFormatFlags,
     alarm: FailOnFlags,
+    output: Output = None,
 ) -> None:
     """Compare two runs of the same cases: which ratios changed between them.
 
@@ -31,16 +36,39 @@ def compare(
       tfcompare compare runs/monday runs/friday
 
       tfcompare compare runs/laptop runs/server --format json
+
+      tfcompare compare runs/monday runs/friday --format html
     """
+    from orchestrator.cli.show import put
     from orchestrator.reports import changes
     from orchestrator.results.compare_runs import compare_runs
 
     keep_garbage()
+    refuse_versions(earlier, later)
+    own = report.format == "html" and output is None
+    place = str(later / PAGE) if own else output or "-"
+    if place != "-":
+        output_file.check(Path(place))
     comparison = compare_runs(earlier, later)
-    if report.format == "json":
-        print(json.dumps(changes.as_object(comparison), indent=2))
+    if report.format == "html":
+        from orchestrator.reports.html.changes import render_changes
+
+        put(render_changes(comparison), place, within=own)
+    elif report.format == "json":
+        put(json.dumps(changes.as_object(comparison), indent=2), place)
+    elif place != "-":
+        put(render_plain(lambda width: changes.layout(comparison, width)), place)
     else:
         print_table(lambda width: changes.layout(comparison, width))
     raise_broken(comparison.broken)
     if alarm.fail_on == "slower" and comparison.slower:
         raise FoundSlower(f"{len(comparison.slower)} ratios are slower than they were (--fail-on slower)")
+
+
+def refuse_versions(*paths: Path) -> None:
+    """Raise UsageError for versions of TensorFlow in the place of run directories."""
+    from orchestrator import catalog
+
+    if not any(path.exists() for path in paths) and all(catalog.find(str(path)) for path in paths):
+        names = ",".join(map(str, paths))
+        raise UsageError(f"`compare` takes two runs; to compare two versions: tfcompare run --versions {names}")

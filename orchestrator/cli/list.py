@@ -142,7 +142,8 @@ def find_listing(what: str) -> Listing:
     if what not in LISTINGS:
         from orchestrator import catalog
 
-        raise UsageError(f"cannot list {what!r}{catalog.did_you_mean(what, LISTINGS)}; it is {', '.join(LISTINGS)}")
+        near = catalog.did_you_mean(what, LISTINGS, cutoff=0.7)
+        raise UsageError(f"cannot list {what!r}{near}; it is {', '.join(LISTINGS)}")
     return LISTINGS[what]()
 
 
@@ -164,8 +165,10 @@ def print_listing(listing: Listing, format: str) -> None:
 @app.command("list")
 @with_options
 def list_things(
-    what: Annotated[str, typer.Argument(help="versions, workloads, suites or claims.")],
     output: FormatFlags,
+    what: Annotated[
+        str | None, typer.Argument(help="versions, workloads, suites or claims.", metavar="WHAT", show_default=False)
+    ] = None,
 ) -> None:
     """List what there is: versions, workloads, suites or claims.
 
@@ -175,4 +178,6 @@ def list_things(
 
       tfcompare list versions --format json
     """
+    if what is None:
+        raise UsageError(f"list what? {', '.join(LISTINGS)}, for example: tfcompare list versions")
     print_listing(find_listing(what), output.format)

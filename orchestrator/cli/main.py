@@ -17,9 +17,10 @@ from typer.main import get_group
 from orchestrator.cli import crash
 from orchestrator.cli.talk import say
 from orchestrator.errors import Interrupted, TfCompareError, UsageError
+from orchestrator.old_flags import rename
 from orchestrator.terminal import std_streams
 
-# Never a bug, whoever writes.
+# A full or read-only file system is never a bug, whichever code was writing.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 # The module of each command, in the order of help.
@@ -36,6 +37,7 @@ COMMANDS = {
     "images": "images",
     "list": "list",
     "doctor": "doctor",
+    "completion": "completion",
 }
 
 
@@ -46,6 +48,9 @@ class Commands(TyperGroup):
         super().__init__(**attributes)
         # What typer suggests for a mistyped name.
         self.commands: Any = dict.fromkeys(COMMANDS)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, rename(args))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:

@@ -7,10 +7,14 @@ from orchestrator import redact
 from orchestrator.errors import UsageError
 from orchestrator.options import LONGEST_S
 
-DURATION = re.compile(r"(?P<count>\d+(\.\d+)?)(?P<unit>s|m|h)?")
+# One or more numbers with their units, such as 90s, 10min or 1h30m; a number alone is of seconds.
+AMOUNT, UNIT = r"\d+(?:\.\d+)?", r"(?:h(?:r|ours?)?|m(?:in(?:utes?)?)?|s(?:ec(?:onds?)?)?)"
+DURATION = re.compile(rf"{AMOUNT}|(?:{AMOUNT} ?{UNIT} ?)+")
+DURATION_PART = re.compile(rf"({AMOUNT}) ?({UNIT})")
+UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
 MOST_THREADS = 1024
 CPUS = re.compile(r"(?P<first>\d{1,4})(-(?P<last>\d{1,4}))?")
-SIZE = re.compile(r"(?P<count>\d+(\.\d+)?)(?P<unit>m|g)b?", re.IGNORECASE)
+SIZE = re.compile(r"(?P<count>\d+(\.\d+)?) ?(?P<unit>m|g)(i?b)?", re.IGNORECASE)
 # Less does not hold TensorFlow itself.
 LEAST_MEMORY_MB = 512
 
@@ -22,21 +26,25 @@ def refuse_logins(words: Sequence[str], where: str) -> None:
 
 
 def names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    return tuple(re.split(r"[,\s]+", text.strip(", \t\n"))) if text.strip(", \t\n") else ()
 
 
 def threads(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d{1,5}),(\d{1,5})", text)
-    if match is None or max(int(match[1]), int(match[2])) > MOST_THREADS:
-        raise UsageError(f"--threads {text!r}: two numbers up to {MOST_THREADS}, inter-op and intra-op, e.g. 1,2")
-    return int(match[1]), int(match[2])
+    match = re.fullmatch(r"(\d{1,5})(?:, ?(\d{1,5}))?", text.strip())
+    inter, intra = (int(match[1]), int(match[2] or match[1])) if match else (-1, -1)
+    if match is None or max(inter, intra) > MOST_THREADS:
+        raise UsageError(f"--threads {text!r}: a number up to {MOST_THREADS}, or two: inter-op and intra-op, e.g. 1,2")
+    return inter, intra
 
 
 def seconds(flag: str, text: str) -> float:
-    match = DURATION.fullmatch(text.strip())
-    if match is None or float(match["count"]) == 0:
-        raise UsageError(f"{flag} {text!r}: a duration, e.g. 90s, 10m or 1h")
-    value = float(match["count"]) * {"s": 1, "m": 60, "h": 3600, None: 1}[match["unit"]]
+    text = text.strip()
+    parts = list(DURATION_PART.finditer(text)) if DURATION.fullmatch(text) else []
+    value = sum(float(part[1]) * UNITS_S[part[2][0]] for part in parts)
+    if not parts and DURATION.fullmatch(text):
+        value = float(text)
+    if value == 0:
+        raise UsageError(f"{flag} {text!r}: a duration, e.g. 90s, 10m or 1h30m")
     if value > LONGEST_S:
         raise UsageError(f"{flag} {text!r}: at most {LONGEST_S // 86_400} days")
     return value
@@ -46,10 +54,11 @@ def budget(text: str | None) -> float | None:
     return seconds("--budget", text) if text else None
 
 
-def margin(percent: float) -> float:
-    if not 0 < percent < 100:
-        raise UsageError(f"--margin {percent}: a percentage between 0 and 100")
-    return percent / 100
+def margin(text: str) -> float:
+    match = re.fullmatch(r"(\d+(\.\d+)?) ?%?", text.strip())
+    if match is None or not 0 < float(match[1]) < 100:
+        raise UsageError(f"--margin {text!r}: a percentage between 0 and 100, e.g. 5 or 2.5%")
+    return float(match[1]) / 100
 
 
 def cpus(text: str) -> tuple[int, ...]:
@@ -67,7 +76,7 @@ def cpus(text: str) -> tuple[int, ...]:
 def memory_mb(text: str) -> int:
     match = SIZE.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"--memory {text!r}: a size, e.g. 900m or 4g")
+        raise UsageError(f"--memory {text!r}: a size, e.g. 900m, 4g or 4GiB")
     size = int(float(match["count"]) * {"m": 1, "g": 1024}[match["unit"].lower()])
     if size < LEAST_MEMORY_MB:
         raise UsageError(f"--memory {text!r}: TensorFlow alone takes more; at least {LEAST_MEMORY_MB}m")

@@ -49,9 +49,9 @@ def profile_cases(
 
     [bold]Examples[/bold]
 
-      tfcompare profile --versions 1.14,2.0 --workload 'predict\[state=compiled,model=tiny,call=predict]'
+      tfcompare profile --versions 1.14,2.0 --case 'predict\[state=compiled,model=tiny,call=predict]'
 
-      tfcompare profile --versions 2.13 --workload 'power\[style=eager]' --calls 50 --out runs/where
+      tfcompare profile --versions 2.13 --case 'power\[style=eager]' --calls 50 --output runs/where
     """
     options = run_options(
         machine,
@@ -59,9 +59,9 @@ def profile_cases(
         installation,
         versions=parse.names(versions),
         suite=selection.suite,
-        selected=tuple(selection.workload or ()),
-        own_workloads=selection.workloads,
-        out=directory.out,
+        selected=tuple(selection.case or ()),
+        own_workloads=selection.workload_dir,
+        out=directory.output,
         seed=seed.seed,
         command=redact.redact_words(sys.argv[1:]),
     )

@@ -25,10 +25,18 @@ ABOUT = "; ".join(f"{name}: {entry.about}" for name, entry in REPORTS.items())
 FLAT_TABLES = ("arms", "contrasts", "replicates", "calls")
 
 RunDirectory = Annotated[Path, typer.Argument(help="A run directory.", metavar="RUN", show_default=False)]
+AnyRun = Annotated[
+    Path | None,
+    typer.Argument(
+        help="A run directory; the newest below runs/ if none is named. A folder of runs is listed.",
+        metavar="RUN",
+        show_default=False,
+    ),
+]
 Output = Annotated[
     str | None,
     typer.Option(
-        "--output", help="A file, or - for stdout.", show_default=False, rich_help_panel=ReportFormatFlags.panel
+        "--output", "-o", help="A file, or - for stdout.", show_default=False, rich_help_panel=ReportFormatFlags.panel
     ),
 ]
 
@@ -36,9 +44,9 @@ Output = Annotated[
 @app.command()
 @with_options
 def report(
-    run: RunDirectory,
     form: ReportFormatFlags,
     arrangement: ArrangementFlags,
+    run: AnyRun = None,
     table: Annotated[
         str | None,
         choice(
@@ -55,6 +63,8 @@ def report(
 
     [bold]Examples[/bold]
 
+      tfcompare report
+
       tfcompare report runs/first
 
       tfcompare report runs/first --format json --output first.json
@@ -70,7 +80,14 @@ def report(
     keep_garbage()
     from orchestrator.cli.show import choose_report
     from orchestrator.profiling.run import PROFILE_FILE, read
+    from orchestrator.results.find_runs import holds_runs, newest_run
 
+    if run is None:
+        run = newest_run()
+        say(f"the newest run: {run}")
+    elif holds_runs(run):
+        list_runs(run, form.format)
+        return
     how = choose_report(form.format, table, arrangement.columns, arrangement.only, arrangement.sort)
     if (run / PROFILE_FILE).exists():
         if form.format not in FORMATS:
@@ -85,6 +102,9 @@ def export(
     run: RunDirectory,
     to: Annotated[str, choice("--to", "format", EXPORTS, "What is written.", show_default=False)],
     table: Annotated[str | None, choice("--table", "table", FLAT_TABLES, f"What {TABLED} hold.")] = None,
+    inconclusive: Annotated[
+        str | None, choice("--inconclusive", "outcome", ("skipped", "passed"), "What junit makes of an open verdict.")
+    ] = None,
     output: Output = None,
 ) -> None:
     """Write a run for other programs: spreadsheets, pull requests, CI, dashboards.
@@ -102,15 +122,34 @@ def export(
     from orchestrator.results.run import load_run
 
     path = None if output in (None, "-") else Path(output)
-    exports.check(to, table, path)
+    exports.check(to, table, path, inconclusive=inconclusive)
     keep_garbage()
     loaded = load_run(run)
-    exported = exports.export(loaded, to, table, path)
+    exported = exports.export(loaded, to, table, path, inconclusive=inconclusive)
     if exported.text is not None:
         print(exported.text)
     for path in exported.files:
         say(f"written: {path}")
     raise_broken(loaded.comparison.broken)
+
+
+def list_runs(folder: Path, format: str) -> None:
+    """Print the runs in a folder, the newest first."""
+    from orchestrator.cli.list import Listing, print_listing
+    from orchestrator.results.find_runs import describe_runs
+
+    if format not in FORMATS:
+        raise UsageError(f"{folder} holds several runs: name one, or take --format {' or '.join(FORMATS)}")
+    runs = describe_runs(folder)
+    listing = Listing(
+        ("run", "begun", "versions", "cases"),
+        [(str(run.path), run.created, ", ".join(run.versions), str(run.cases)) for run in runs],
+        [
+            {"path": str(run.path), "created": run.created, "versions": list(run.versions), "cases": run.cases}
+            for run in runs
+        ],
+    )
+    print_listing(listing, format)
 
 
 def show_profile(profiled: "Profiled", format: str) -> None:

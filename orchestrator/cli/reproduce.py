@@ -74,7 +74,7 @@ def reproduce(
         measuring.budget,
         claims=chosen,
         suite=suite or "claims",
-        out=directory.out,
+        out=directory.output,
         rounds=measuring.rounds,
         seed=measuring.seed,
         command=redact.redact_words(sys.argv[1:]),

@@ -1,5 +1,6 @@
 """`tfcompare run`: versions are measured and compared."""
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
@@ -10,6 +11,7 @@ from rich.console import Console
 from orchestrator import redact
 from orchestrator.cli import parse
 from orchestrator.cli.options import (
+    FORMATS,
     ArrangementFlags,
     FailOnFlags,
     InstallationFlags,
@@ -29,19 +31,20 @@ from orchestrator.cli.options import (
     run_options,
     with_options,
 )
-from orchestrator.errors import FoundSlower, UsageError
+from orchestrator.errors import ArmsDied, FoundSlower, UsageError
 from orchestrator.model import Isolation
 from orchestrator.terminal.text import safe_text
 
 if TYPE_CHECKING:
     from orchestrator.cli.show import ReportChoice
     from orchestrator.measure.conduct import Done
+    from orchestrator.measure.forecast import Forecast
     from orchestrator.plan.request import RunOptions
 
-# Flags that go with --more: how long to continue, how to install, what to print. The rest stands in the run's plan.
-WITH_MORE = names_of(
+# Flags that go with --resume: how long to continue, how to install, what to print. The rest is in the run's plan.
+WITH_RESUME = names_of(
     OwnWorkloadsFlags, InstallationFlags, ReportFormatFlags, ArrangementFlags, FailOnFlags, VerbosityFlags
-) | {"more", "rounds", "budget", "gpu_request"}
+) | {"resume", "rounds", "budget", "gpu_request", "dry_run"}
 
 app = typer.Typer()
 
@@ -65,7 +68,7 @@ def run(
         str | None,
         typer.Option(help="Versions to compare, the baseline first, e.g. 1.14,2.0,2.13.", show_default=False),
     ] = None,
-    more: Annotated[
+    resume: Annotated[
         Path | None, typer.Option(help="Continue this run, for the cases that have no verdict yet.", metavar="RUN")
     ] = None,
     isolation: Annotated[
@@ -93,34 +96,38 @@ def run(
 
       tfcompare run --versions 1.14,2.0,2.13
 
-      tfcompare run --versions 2.0,2.13 --workload 'train_loop\[mode=eager,model=small]'
+      tfcompare run --versions 2.0,2.13 --case 'train_loop\[mode=eager,model=small]'
 
-      tfcompare run --versions 1.14,2.0 --suite smoke --engine venv --out runs/first
+      tfcompare run --versions 1.14,2.0 --suite smoke --engine venv --output runs/first
 
-      tfcompare run --versions 2.0,2.13 --workloads mine
+      tfcompare run --versions 2.0,2.13 --workload-dir mine
 
       tfcompare run --versions 2.0,2.13 --format json --quiet > comparison.json
 
-      tfcompare run --more runs/first --budget 10m
+      tfcompare run --resume runs/first --budget 10m
     """
-    if more:
-        refuse_others(context, WITH_MORE, "--more continues a run as it was planned", "start a new run")
+    if resume:
+        refuse_others(context, WITH_RESUME, "--resume continues a run as it was planned", "start a new run")
         environments = engine_options(machine, gpu, installation)
         budget_s = parse.budget(measuring.budget)
-        from orchestrator.measure.resume import MoreOptions, more_rounds
+        from orchestrator.measure.forecast import forecast_more
+        from orchestrator.measure.resume import ResumeOptions, add_rounds
         from orchestrator.terminal.progress import view
 
-        asked = MoreOptions(
-            run=more,
+        asked = ResumeOptions(
+            run=resume,
             rounds=measuring.rounds,
             budget_s=budget_s,
-            own_workloads=selection.workloads,
+            own_workloads=selection.workload_dir,
             environments=environments,
             command=redact.redact_words(sys.argv[1:]),
         )
         how = _choose_report(report, arrangement)
+        if measuring.dry_run:
+            _print_forecast(forecast_more(asked, verbosity.say), report.format)
+            return
         with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
-            done = more_rounds(asked, watching)
+            done = add_rounds(asked, watching)
         _finish(done, how, alarm.fail_on, verbosity.quiet)
         return
     if versions is None:
@@ -134,9 +141,9 @@ def run(
         measuring.budget,
         versions=names,
         suite=selection.suite,
-        selected=tuple(selection.workload or ()),
-        own_workloads=selection.workloads,
-        out=directory.out,
+        selected=tuple(selection.case or ()),
+        own_workloads=selection.workload_dir,
+        out=directory.output,
         rounds=measuring.rounds,
         margin=parse.margin(margin.margin),
         control=control,
@@ -161,15 +168,22 @@ def run_and_show(
     # A mistake of the user ends here, and does not wait for the import of what measures.
     planned = plan_run(options, verbosity.say)
     how = _choose_report(report, arrangement)
-    from orchestrator.measure.run import forecast, run_planned
+    from orchestrator.measure.forecast import forecast
+    from orchestrator.measure.run import run_planned
     from orchestrator.terminal.progress import view
 
     if dry_run:
-        print("\n".join(forecast(planned, verbosity.say)))
+        _print_forecast(forecast(planned, verbosity.say), report.format)
         return
     with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
         done = run_planned(planned, watching)
     _finish(done, how, alarm.fail_on, verbosity.quiet)
+
+
+def _print_forecast(forecast: "Forecast", format: str) -> None:
+    if format not in FORMATS:
+        raise UsageError(f"--dry-run prints a plan: --format is {' or '.join(FORMATS)}")
+    print(json.dumps(forecast.as_object(), indent=2) if format == "json" else "\n".join(forecast.lines()))
 
 
 def _choose_report(report: ReportFormatFlags, arrangement: ArrangementFlags) -> "ReportChoice":
@@ -197,6 +211,8 @@ def _finish(done: "Done", how: "ReportChoice", fail_on: str | None, quiet: bool)
     if error is None and fail_on == "slower" and done.comparison.slower:
         error = FoundSlower(f"{len(done.comparison.slower)} contrasts are slower (--fail-on slower)")
     if error:
-        raise type(error)(f"{error}\n{following}") if following else error
+        # Without --quiet, every death was reported when it happened.
+        told = str(error) if quiet or not isinstance(error, ArmsDied) else error.headline
+        raise type(error)(f"{told}\n{following}" if following else told)
     if following:
         errors.print(safe_text(following), soft_wrap=True)

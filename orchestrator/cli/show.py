@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from orchestrator.cli.talk import say
 from orchestrator.errors import UsageError
 from orchestrator.model import Comparison
-from orchestrator.reports import DEFAULT, PAGES, REPORTS, Report, usual_report
+from orchestrator.reports import DEFAULT, DETAILS, PAGES, REPORTS, Report, usual_report
 from orchestrator.reports.columns import parse_columns
 from orchestrator.reports.filter_sort import Arrangement, arrangement
 from orchestrator.reports.next_step import next_line
@@ -79,7 +79,9 @@ class ReportChoice:
 
     def _report(self, comparison: Comparison) -> Report:
         """Return the table to show; a program gets all of the run, unless it names a table."""
-        if self.table or self.columns or self.arrangement != Arrangement():
+        if self.columns:
+            return REPORTS[self.table or DETAILS]
+        if self.table or self.arrangement != Arrangement():
             return REPORTS[self.table or DEFAULT]
         return usual_report(comparison.plan, complete=self.format == "json")
 
@@ -92,9 +94,11 @@ def choose_report(
     sort: str | None = None,
 ) -> ReportChoice:
     """Check that the flags go together, and return how to show a run."""
-    for flag, value in (("--columns", columns), ("--only", only), ("--sort", sort)):
-        if value is not None and (format != "table" or not REPORTS[name or DEFAULT].takes_columns):
-            raise UsageError(f"{flag} goes with --format table and the table of verdicts")
+    if columns is not None and (format != "table" or not REPORTS[name or DETAILS].takes_columns):
+        raise UsageError(f"--columns goes with --format table and --table {DETAILS}")
+    for flag, value in (("--only", only), ("--sort", sort)):
+        if value is not None and (format != "table" or not REPORTS[name or DEFAULT].arranged):
+            raise UsageError(f"{flag} goes with --format table and --table {DEFAULT} or {DETAILS}")
     if format == "json" and name is not None and not REPORTS[name].json:
         raise UsageError(f"--table {name} is for reading; --format json without it holds the same figures")
     if format in PAGES and name is not None:

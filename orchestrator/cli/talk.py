@@ -1,4 +1,4 @@
-"""What commands say to the user beside their output, and what they ask."""
+"""Prints messages to the user in addition to a command's output, and asks questions."""
 
 import sys
 
@@ -19,7 +19,7 @@ def confirm(question: str, yes: bool, done: str) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError(f"nothing was {done}: nobody can be asked here; --yes does not ask")
+        raise UsageError(f"nothing was {done}: stdin is not a terminal, so no question can be asked; --yes skips it")
     if not typer.confirm(question, err=True):
         print(f"nothing was {done}")
         raise typer.Exit

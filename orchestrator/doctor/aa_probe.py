@@ -23,7 +23,7 @@ from orchestrator.stats.round_times import RoundTimes
 BODY = Path(__file__).with_name("aa_probe_child.py")
 ARMS = ("A", "A again")
 FEWEST_ROUNDS = 3
-# Together a fifth of a second an arm, about what a replicate of the quick suite spends on its calls.
+# Together a fifth of a second per arm, about what a replicate of the quick suite spends on its calls.
 BURSTS, CALLS = 4, 10
 ANSWER_S = 60.0
 # More threads would measure how they meet, which is each TensorFlow's own affair.

@@ -17,7 +17,7 @@ from orchestrator.stats.verdict import Levels, judge, smallest_shown
 
 # The rounds that a run's verdicts may come from: its first look, about what its default budget is good for, its last.
 FIRST_LOOK, BUDGETED, LAST_LOOK = LOOKS[0], 10, LOOKS[-1]
-# What is beyond these is no advice: nobody waits so long, and such a margin lets everything pass.
+# What is beyond these is no advice: such a run takes too long, and such a margin lets everything pass.
 MOST_ROUNDS = 100
 MOST_MARGIN = 50
 # From here on steal is worth a word; a run repeats a round only from MOST_STEAL on.
@@ -236,7 +236,7 @@ def number_of(facts: Facts, name: str) -> float | None:
 
 
 def interval(estimate: Estimate) -> tuple[float, float]:
-    """Return the interval of the ratio, as a run would give it after so many rounds."""
+    """Return the interval of the ratio, as a run would give it after this many rounds."""
     width = judge(estimate, MARGIN, _levels(estimate.rounds)).half_width
     return math.exp(estimate.theta - width), math.exp(estimate.theta + width)
 

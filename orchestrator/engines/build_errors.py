@@ -45,7 +45,7 @@ class _Sign:
 
 
 ANOTHER = (
-    "Name another with --base (a mirror's, one of your own, one that `tfcompare images load` brought), "
+    "Name another with --base (a mirror's, your own, or one that `tfcompare images load` brought), "
     "or take --engine venv"
 )
 
@@ -152,7 +152,7 @@ STEPS = (
         "hash",
         r"do not match the hashes",
         "the index served another file than the lock names",
-        "Do not trust it, or lock the version anew",
+        "Do not trust it, or lock the version again",
     ),
     _Sign(
         "index-certificate",
@@ -194,7 +194,7 @@ STEPS = (
         "source",
         r"(?:failed building wheel for|could not build wheels for|failed to build) (?P<name>[\w.-]+)",
         "{name} comes as source and could not be built",
-        "Lock the version anew with a wheel of it in a --wheelhouse, or name a base that has what it needs with --base",
+        "Lock the version again with its wheel in a --wheelhouse, or name a base that has what it needs with --base",
     ),
     _Sign(
         "memory",
@@ -241,7 +241,7 @@ def _origin(wheelhouse: Path | None) -> dict[str, str]:
         return {"origin": f"the wheelhouse {wheelhouse}", "fill": fill}
     fill = (
         "It was withdrawn, or a mirror lacks it: name another with --index-url, put it into a --wheelhouse, "
-        "or lock the version anew"
+        "or lock the version again"
     )
     return {"origin": "the index", "fill": fill}
 

@@ -49,7 +49,7 @@ class BuildLog:
         with self._starting:
             if self._stopped:
                 raise KeyboardInterrupt
-            # In a group of its own: pip and venv start programs too, which must not outlive an install that is ended.
+            # In a separate process group: pip and venv start programs, which must not outlive an install that is ended.
             self._process = subprocess.Popen(
                 argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
             )
@@ -75,6 +75,10 @@ class BuildLog:
             with open(self.path, "a", opener=files.append_opener) as log:
                 log.write(text + "\n")
             self._tail = [*self._tail[-39:], text]
+        self._watch(text)
+
+    def show(self, text: str) -> None:
+        """Show a line for the moment, and keep it nowhere."""
         self._watch(text)
 
     def announce(self, text: str) -> None:

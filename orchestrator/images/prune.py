@@ -128,7 +128,7 @@ def part(
         elif not others and not status.image.is_own:
             spared.append(Spared(name=status.image.name, why="another user or installation built it; take --all"))
         elif status.other_base and base is None and not all:
-            # Whoever builds on a base of his own may only have forgotten to name it.
+            # A user who builds on another base may only have forgotten to name it.
             why = f"it was built with --base '{status.other_base}': name that, or take --all"
             spared.append(Spared(name=status.image.name, why=why))
         else:

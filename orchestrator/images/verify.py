@@ -77,7 +77,7 @@ def verify(
 def look(client: docker.DockerClient, image_id: str, number: str) -> Inside | str:
     """Return what workloads/image_inventory.py reports from inside an image, or why it could not."""
     with _make_folder() as directory:
-        # Beside what the image may write to, and not in it: it could put a link there.
+        # Next to what the image may write to, and not in it: it could put a link there.
         log, results = Path(directory) / "log", Path(directory) / "results"
         results.mkdir()
         spec = container.Spec(

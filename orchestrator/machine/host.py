@@ -164,7 +164,7 @@ class Reading:
             foreign_cores=max(0.0, later.busy - self.busy - own) / wall,
             steal_share=max(0.0, later.steal - self.steal) / wall / self.cpus,
             clock_jump_s=0.0 if clock is None else abs(clock - wall),
-            # Unlike the clock of `wall`, the one since boot goes on while the machine sleeps.
+            # Unlike the clock of `wall`, the one since boot continues while the machine sleeps.
             suspended_s=0.0 if since_boot is None else max(0.0, since_boot - wall),
             waiting_share=None if waited is None else waited / wall,
             cpus=self.cpus,
@@ -193,8 +193,8 @@ class Meanwhile:
     @property
     def disturbance(self) -> str:
         """The disturbance in words, or '' if there was none; the limits are fixed, whatever the times say."""
-        # A suspension moves the wall clock too, so it is told first. `waiting_share` is not judged: a run's own threads
-        # wait for each other's CPUs, and the kernel does not tell whose waiting it was.
+        # A suspension also moves the wall clock, so it is reported first. `waiting_share` is not judged: a run's own
+        # threads wait for each other's CPUs, and the kernel does not tell whose waiting it was.
         if self.suspended_s >= MOST_CLOCK_JUMP_S:
             return f"the machine was suspended for {self.suspended_s:.1f} s"
         if self.clock_jump_s >= MOST_CLOCK_JUMP_S:

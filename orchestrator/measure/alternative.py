@@ -2,16 +2,18 @@
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
 from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.engines.venv.engine import has_python
 from orchestrator.errors import EnvironmentFailed
+from orchestrator.old_flags import rename
 from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.results.exit_error import join_failures
 
 # The run directory of the command that failed exists already, and the index was recorded without its login.
-DROPPED = ("--versions", "--out", "--index-url")
+DROPPED = ("--versions", "--output", "--index-url")
 
 
 def can_compare(planned: PlannedRun, ready: Collection[str]) -> bool:
@@ -60,7 +62,8 @@ def write_command(command: Sequence[str], names: Sequence[str]) -> str:
     if not any(option.partition("=")[0] == "--versions" for option in command):
         return f"tfcompare run --versions {','.join(names)}"
     words: list[str] = []
-    for before, option in zip(("", *command), command, strict=False):
+    command = rename(command)
+    for before, option in pairwise(("", *command)):
         if option.partition("=")[0] not in DROPPED and before not in DROPPED:
             words.append(option)
     return shlex.join(["tfcompare", words[0], "--versions", ",".join(names), *words[1:]])

@@ -43,7 +43,7 @@ def _memory(planned: PlannedRun) -> str:
     if planned.isolation != "fork" or resident < TREND_FROM:
         return ""
     needed_gb, available_mb = resident * RESIDENT_GB, moment()["available_mb"]
-    estimate = f"; a worker a version and its replicate take about {needed_gb:.0f} GB of memory"
+    estimate = f"; one worker per version and its replicate take about {needed_gb:.0f} GB of memory"
     if not isinstance(available_mb, int) or needed_gb * 1024 < available_mb:
         return estimate
     return f"{estimate}, WHERE {available_mb / 1024:.0f} GB ARE FREE: take fewer versions at a time"

@@ -74,7 +74,7 @@ def choose(waiting: Sequence[Waiting], left_s: float, overtime_s: float = 0.0, s
 
 
 def fill(waiting: Sequence[Waiting], left_s: float) -> frozenset[int]:
-    """Return the cases to visit if none can get enough rounds; these rounds count when --more adds others."""
+    """Return the cases to visit if none can get enough rounds; these rounds count when --resume adds others."""
     chosen: set[int] = set()
     for index, each in _by_rank(waiting):
         if each.round_s <= left_s:

@@ -56,7 +56,7 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
 
 
 def _is_alike(timed: Timed, effort: calibrate.Effort) -> bool:
-    """Return whether a pilot did what a round will do; a burst goes on by itself until it is long enough."""
+    """Return whether a pilot did what a round will do; a worker extends a burst by itself until it is long enough."""
     return effort.warmup == 0 and effort.bursts == timed.effort.bursts and effort.calls <= calibrate.MOST_BY_ITSELF
 
 

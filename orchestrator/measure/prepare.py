@@ -47,7 +47,7 @@ def make_ready(
         begun = time.monotonic()
         try:
             outlook = engine.outlook(version)
-            # What is impossible is said once, by the failure that follows.
+            # What is impossible is reported once, by the failure that follows.
             if outlook.state != "impossible":
                 view.say(f"{version.number}: {outlook}")
             environment = engine.prepare(version, log)

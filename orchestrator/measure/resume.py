@@ -1,8 +1,8 @@
-"""More rounds for a run that has ended: `tfcompare run --more RUN`."""
+"""More rounds for a run that has ended: `tfcompare run --resume RUN`."""
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from orchestrator import catalog, contract
 from orchestrator.catalog import pinned
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import Fitting
+from orchestrator.catalog.version import Version
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
@@ -48,7 +49,7 @@ EXPLORATORY_ROUNDS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class MoreOptions:
+class ResumeOptions:
     """The options given on the command line; everything else is in the run's plan."""
 
     run: Path
@@ -113,7 +114,7 @@ def open_cases(comparison: Comparison, past: Past) -> list[Case]:
     return find_undecided(comparison, comparison.plan.cases, lambda arm: is_closed(arm, comparison, past))
 
 
-def extension(options: MoreOptions, plan: Plan, past: Past) -> Extended:
+def extension(options: ResumeOptions, plan: Plan, past: Past) -> Extended:
     """Decide what the new rounds are, before the first of them."""
     planned = looks_left(plan.looks, past.rounds)
     if options.rounds:
@@ -131,13 +132,31 @@ def extension(options: MoreOptions, plan: Plan, past: Past) -> Extended:
     )
 
 
-def more_rounds(options: MoreOptions, view: View) -> Done:
+@dataclass(frozen=True, kw_only=True)
+class PlannedRounds:
+    """The rounds with which a run continues: decided, and not begun."""
+
+    directory: RunDir
+    plan: Plan
+    past: Past
+    cases: tuple[Case, ...]
+    ahead: Extended
+    fitting: Fitting
+    engine: Engine
+    # Those of the run's that have an environment.
+    versions: tuple[Version, ...]
+    held: ExitStack
+
+
+@contextmanager
+def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[PlannedRounds]:
+    """Check that a run can be continued, and yield how, while its directory is locked."""
     directory = RunDir.open(options.run)
     with ExitStack() as held:
         held.enter_context(directory.hold())
         plan, manifest = directory.read_plan(), directory.read_manifest()
         same_sources(plan, manifest, directory, options.own_workloads)
-        _same_machine(manifest, view.say)
+        _same_machine(manifest, say)
         past = beyond(read_past(plan, tuple(directory.entries())), load(directory.streams(), plan.run).replicates, plan)
         cases = open_cases(judge_run(directory), past)
         if not cases:
@@ -145,38 +164,53 @@ def more_rounds(options: MoreOptions, view: View) -> Done:
                 f"every contrast of {options.run} that can have a verdict has one; more rounds could only undo it. "
                 "To confirm it, start a new run"
             )
-        ahead = extension(options, plan, past)
-        view.say(_outline(ahead, plan, len(cases)))
-        versions = [version for version in catalog.all_versions() if Target(version.number) in plan.versions]
-        fitting = gpus.again(plan.gpus, versions)
+        versions = tuple(version for version in catalog.all_versions() if Target(version.number) in plan.versions)
+        fitting = gpus.again(plan.gpus, list(versions))
         engine = _make_engine(options.environments, plan, fitting)
         held.callback(engine.close)
-        view.say(f"engine: {engine.check()}")
-        environments, failures = _prepare_again(directory, engine, view)
+        yield PlannedRounds(
+            directory=directory,
+            plan=plan,
+            past=past,
+            cases=tuple(cases),
+            ahead=extension(options, plan, past),
+            fitting=fitting,
+            engine=engine,
+            versions=tuple(version for version in versions if Target(version.number) in manifest.environments),
+            held=held,
+        )
+
+
+def add_rounds(options: ResumeOptions, view: View) -> Done:
+    with plan_rounds(options, view.say) as more:
+        directory, plan, ahead = more.directory, more.plan, more.ahead
+        view.say(outline_of_more(more))
+        view.say(f"engine: {more.engine.check()}")
+        environments, failures = _prepare_again(directory, more.engine, view)
         directory.record(ahead)
         record_lost(failures, directory)
         prepared = PreparedRun(
             plan=plan,
             environments=environments,
             directory=directory,
-            own_workloads=find_workloads(plan, directory, held) or options.own_workloads,
-            fitting=fitting,
+            own_workloads=find_workloads(plan, directory, more.held) or options.own_workloads,
+            fitting=more.fitting,
             failures=tuple(failures.values()),
         )
         rounds = RoundRange(
-            cases=tuple(cases),
+            cases=more.cases,
             looks=ahead.looks,
             budget_s=ahead.budget_s,
             seed=ahead.seed,
             first_round=ahead.first_round,
         )
-        return conduct(prepared, rounds, past.progress, view)
+        return conduct(prepared, rounds, more.past.progress, view)
 
 
-def _outline(ahead: Extended, plan: Plan, cases: int) -> str:
-    text = (
-        f"more: rounds {ahead.first_round} to {ahead.looks[-1]} for {cases} cases with a contrast that has no verdict"
-    )
+def outline_of_more(more: PlannedRounds) -> str:
+    ahead, plan = more.ahead, more.plan
+    last, cases = ahead.looks[-1], len(more.cases)
+    text = f"more: rounds {ahead.first_round} to {last} for {cases} cases with a contrast that has no verdict"
     if ahead.exploratory:
         text += f"; the error of {plan.alpha:.0%} was spent before, so what they show is exploratory"
     return text
@@ -192,7 +226,7 @@ def same_sources(plan: Plan, manifest: Manifest, directory: RunDir, own: Path | 
     pinned_copy = directory.workloads if directory.workloads.is_dir() else None
     _same_files(plan, manifest, pinned_copy or own)
     if pinned_copy and own:
-        _same_files(plan, manifest, own, f", or leave --workloads out: {directory.path} keeps the files it measured")
+        _same_files(plan, manifest, own, f", or leave --workload-dir out: {directory.path} keeps the files it measured")
     if changed := pinned.changes_of(plan.large):
         raise UsageError(f"changed since {plan.run} was measured: {', '.join(changed)}; start a new run")
 
@@ -202,7 +236,7 @@ def _same_files(plan: Plan, manifest: Manifest, own: Path | None, otherwise: str
     names = dict.fromkeys(case.workload for case in plan.cases)
     if absent := [name for name in names if name not in workloads]:
         raise UsageError(
-            f"{plan.run} has workloads of its own ({', '.join(absent)}): name their folder with --workloads"
+            f"{plan.run} measured your own workloads ({', '.join(absent)}): name their folder with --workload-dir"
         )
     now = suites.source_hashes([workloads[name] for name in names])
     if changed := [name for name, digest in now.items() if manifest.sources.get(name) != digest]:
@@ -215,11 +249,11 @@ def _same_files(plan: Plan, manifest: Manifest, own: Path | None, otherwise: str
 def _same_machine(manifest: Manifest, say: Callable[[str], None]) -> None:
     if not is_here(manifest.host):
         raise UsageError(
-            f"the run was measured on another machine ({manifest.host.get('cpu')}): its rounds go on only there; "
+            f"the run was measured on another machine ({manifest.host.get('cpu')}): it can be continued only there; "
             "start a new run here"
         )
     if manifest.host.get("boot") != host_facts()["boot"]:
-        say("warning: this machine was started anew since the run; ratios are still formed inside each round")
+        say("warning: this machine was restarted since the run; ratios are still formed inside each round")
 
 
 def _make_engine(options: EngineOptions, plan: Plan, fitting: Fitting) -> Engine:

@@ -21,7 +21,7 @@ from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.visit import Group, Visit, Visitor
 from orchestrator.measure.warm import make_gpu_code
 from orchestrator.measure.workers import Workers
-from orchestrator.model import Arm, ArmKey, Case, Comparison, Postponed, Target
+from orchestrator.model import Arm, ArmKey, Case, Comparison, Contrast, Pair, Postponed, Target
 from orchestrator.plan.order import group_linked, round_order
 from orchestrator.results.claims import judge_claims
 from orchestrator.results.comparison import FIRST_ROUND, judge_run
@@ -52,6 +52,7 @@ class RoundLoop:
         self.postponed: frozenset[str] = frozenset()
         self.wanted = frozenset(arm.key for arm in self.plan.arms())
         self.cold = cold_cases(self.plan)
+        self.decided: set[Pair] = set()
 
     def measure(self) -> str:
         """Measure until the last look; return a sentence on why it ended early, or ''."""
@@ -68,8 +69,16 @@ class RoundLoop:
             if self._round(groups, number, visits):
                 return self._end(open_cases, f"during round {number}")
             if number in self.rounds.looks:
-                open_cases = find_undecided(judge_run(self.run, at_look=True), open_cases, self._is_closed)
+                comparison = judge_run(self.run, at_look=True)
+                self._show_decided(comparison, number)
+                open_cases = find_undecided(comparison, open_cases, self._is_closed)
         return ""
+
+    def _show_decided(self, comparison: Comparison, number: int) -> None:
+        decided = {contrast.pair: contrast for contrast in comparison.contrasts if contrast.verdict != "inconclusive"}
+        new = [describe_decision(contrast) for pair, contrast in decided.items() if pair not in self.decided]
+        self.decided |= decided.keys()
+        self.view.look_done(number, new, len(decided), len(comparison.contrasts))
 
     def _end(self, cases: Iterable[Case], when: str) -> str:
         """End the run at its budget, which leaves cases with too few rounds for later."""
@@ -178,7 +187,7 @@ class RoundLoop:
         if new := sorted(labels - self.postponed):
             self.run.record(Postponed(cases=tuple(new)))
             self.view.say(
-                f"postponed, because the budget is too short for them: {', '.join(new)}; --more measures them"
+                f"postponed, because the budget is too short for them: {', '.join(new)}; --resume measures them"
             )
         self.postponed = labels
 
@@ -245,6 +254,14 @@ class RoundLoop:
 
 def _count(count: int) -> str:
     return "1 round" if count == 1 else f"{count} rounds"
+
+
+def describe_decision(contrast: Contrast) -> str:
+    old, new = contrast.pair.arms
+    what = f"{new.case} in {new.version}"
+    against = "" if old.case == new.case else f" against {old.case}"
+    ratio = "" if contrast.ratio is None else f" ({contrast.ratio:.3g}x)"
+    return f"{what} is {contrast.shown_verdict}{against}{ratio}"
 
 
 def find_undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:

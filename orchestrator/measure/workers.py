@@ -44,7 +44,7 @@ class Workers:
     def __init__(
         self, run: PreparedRun, say: Callable[[str], None], isolated: Collection[Target] | None = None
     ) -> None:
-        """Take the versions whose replicates each have a worker of their own; by default the plan says which."""
+        """Take the versions that get one worker per replicate; by default the plan says which."""
         self._plan = run.plan
         self._run = run.directory
         self._own = run.own_workloads
@@ -106,8 +106,8 @@ class Workers:
         self, versions: Collection[Target], start: Callable[[Target], Ready | None]
     ) -> dict[Target, Ready]:
         begun = time.monotonic()
-        # An executor, whose end an interrupt waits for: a worker that is half started could not be ended. So many at
-        # once that each imports TensorFlow within its deadline, whatever the number of versions.
+        # An executor, whose end an interrupt waits for: a worker that is half started could not be ended. Only as many
+        # at once as can each import TensorFlow within the deadline, whatever the number of versions.
         usable = len(self._plan.cpus or os.sched_getaffinity(0))
         with ThreadPoolExecutor(min(len(versions), max(FEWEST_STARTING, usable)) or 1) as pool:
             started = dict(zip(versions, pool.map(start, versions), strict=True))

@@ -56,7 +56,7 @@ class ArmResult:
     import_s: float | None = None
     peak_rss_mb: float | None = None
     traces: int | None = None
-    # Over all calls of a replicate, also those that nobody timed; workers of earlier releases did not count them.
+    # Over all calls of a replicate, also those that were not timed; workers of earlier releases did not count them.
     traces_per_call: float | None = None
     checksum: str | None = None
     drift: Drift | None = None
@@ -64,6 +64,22 @@ class ArmResult:
     @property
     def key(self) -> ArmKey:
         return ArmKey(self.case.label, self.version)
+
+    @property
+    def median_s(self) -> float | None:
+        return None if self.median_ms is None else self.median_ms / 1e3
+
+    @property
+    def first_s(self) -> float | None:
+        return None if self.first_ms is None else self.first_ms / 1e3
+
+    @property
+    def second_s(self) -> float | None:
+        return None if self.second_ms is None else self.second_ms / 1e3
+
+    @property
+    def peak_rss_bytes(self) -> float | None:
+        return None if self.peak_rss_mb is None else self.peak_rss_mb * 2**20
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from orchestrator.model.pairs import Cases, Pair
 from orchestrator.model.strict import STRICT
 
 GpuRequest = Literal["runtime", "device", "cdi"]
-# Whether a replicate is forked from a resident worker, or has a process or a container of its own.
+# Whether a replicate is forked from a resident worker, or has a separate process or container.
 Isolation = Literal["fork", "process", "container"]
 
 

@@ -1,6 +1,6 @@
 """Listens to the log of apprise, and explains why a notification did not arrive.
 
-The reason is told in tfcompare's own words: what apprise and its libraries log may quote a secret.
+The reason is given in tfcompare's own words: what apprise and its libraries log may quote a secret.
 """
 
 import logging
@@ -17,7 +17,7 @@ ADVICE = {
     404: ": is the address right?",
     413: ": the message is too long for it",
 }
-# What libraries say, what of that is told, and whether it may go better in a while.
+# What libraries log, what is reported for it, and whether a later attempt may succeed.
 REASONS = (
     (r"certificate", "its certificate is not trusted here", False),
     (r"name or service not known|getaddrinfo|name resolution|nodename nor", "its host name is not known here", True),

@@ -21,7 +21,7 @@ from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
 
 NIGHT = "night"
-# Whoever asks who holds it takes it for a moment.
+# A process that asks for the holder takes the lock for a moment.
 PATIENCE_S = 0.5
 # How often a process that waits for the end of another one tries again.
 TRY_S = 1.0
@@ -31,7 +31,7 @@ TRY_S = 1.0
 class Holder:
     pid: int
     since: datetime
-    # What it does, for whoever asks.
+    # What it does, for processes that ask.
     about: str = ""
 
 

@@ -13,7 +13,7 @@ from orchestrator.reports.columns import interval, ratio
 Gravity = Literal["info", "success", "warning", "failure"]
 
 MOST = 10
-# Of alarms that were told on another night, a reminder is enough.
+# For alarms that were reported on another night, a reminder is enough.
 MOST_STILL = 3
 # With fewer that moved, "more than half" says nothing.
 FEWEST_TO_SUSPECT = 2
@@ -47,7 +47,7 @@ def trial(host: str) -> Message:
         sections=[
             MessageSection(
                 ("Notifications arrive here.",),
-                (("Nights are told here in which something changed or went wrong, and no others.",),),
+                (("Only nights in which something changed or went wrong are reported here.",),),
             )
         ],
         gravity="info",
@@ -187,7 +187,7 @@ def _night(report: NightReport, most: int) -> MessageSection:
     if night.outcome == "skipped":
         lines.append(("it was skipped, as this night was measured already",))
     elif night.cells:
-        lines.append((f"{night.cells} measured, {night.confirmed} of them once more",))
+        lines.append((f"{night.cells} measured, {night.confirmed} of them again",))
     if night.outcome in ("measured", "skipped"):
         lines += [(Code(text),) for text in night.said[:most]]
     if report.page:

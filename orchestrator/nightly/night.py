@@ -31,7 +31,7 @@ from orchestrator.results.run import Run, load_run
 
 MOST_NAMED = 3
 # Flags that change what is measured or in what, next to device and engine.
-DECISIVE = frozenset(("--workloads", "--gpus", "--gpu-exclusive", "--base", "--threads", "--cpuset", "--memory"))
+DECISIVE = frozenset(("--workload-dir", "--gpus", "--gpu-exclusive", "--base", "--threads", "--cpuset", "--memory"))
 NOTHING = versions.ResolvedVersions(versions=(), names={})
 
 
@@ -110,7 +110,7 @@ def _alone(options: NightOptions, night: NightContext, say: Callable[[str], None
     try:
         events, warnings = night.store.events()
         if (done := earlier_measurement(events, options, night.host, night.date)) and not options.again:
-            say(f"{done.night} was measured already (run {done.run}); --again measures it once more")
+            say(f"{done.night} was measured already (run {done.run}); --again repeats it")
             return NightReport(night=replace(done, outcome="skipped"))
         read = night.store.read()
         warnings = (*warnings, *read.warnings, *_later_than_now(read.points(), night))
@@ -209,8 +209,8 @@ def _stage(
     joined = ",".join(night.resolved.versions)
     words = ["run", "--versions", joined, "--control", "--rounds", str(rounds)]
     words += ["--suite", options.suite] if options.suite else []
-    words += [word for case in cases for word in ("--workload", case)]
-    ended = child.run([*words, "--out", str(path), "--format", "json", *options.flags])
+    words += [word for case in cases for word in ("--case", case)]
+    ended = child.run([*words, "--output", str(path), "--format", "json", *options.flags])
     if not (path / "manifest.json").is_file():
         return None, ended
     run = load_run(path)
@@ -236,7 +236,7 @@ def _settle(
     say(f"{len(flagged)} of {_count(points)} look changed, {which} are measured again: {_format_cases(chosen)}")
     again, warnings = _confirm(options, night, chosen, child)
     if again and not warnings and (unsettled := steps.find_unsettled(_cells(_past(night), chosen))):
-        say(f"{len(unsettled)} of them may still have changed and are measured once more: {_format_cases(unsettled)}")
+        say(f"{len(unsettled)} of them may still have changed, so they run a third time: {_format_cases(unsettled)}")
         _, warnings = _confirm(options, night, unsettled, child)
     return again, warnings
 
@@ -354,7 +354,7 @@ def _without(options: NightOptions, night: NightContext, ended: ChildEnd) -> Nig
         confirmed=0,
         exit_code=ended.exit_code or EnvironmentFailed.exit_code,
     )
-    # Where it is this folder that cannot be written, people are told all the same.
+    # If this folder cannot be written, the night is still reported.
     with suppress(UsageError):
         night.store.record(end)
     return NightReport(night=end, warnings=night.warnings)
@@ -364,7 +364,7 @@ def _of_ending(ended: ChildEnd, what: str) -> list[str]:
     if ended.hung:
         return [f"{what} took too long and was ended; what it had measured is kept"]
     if ended.exit_code in (0, ArmsDied.exit_code, EnvironmentFailed.exit_code):
-        # Which arms and versions these are is told with them.
+        # The arms and versions themselves are reported with their reasons.
         return []
     return [f"{what} ended with exit code {ended.exit_code}: {ended.last_lines}"]
 

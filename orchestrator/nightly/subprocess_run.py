@@ -29,7 +29,7 @@ NAMING = ("run directory: ", "Next:  ")
 class ChildEnd:
     exit_code: int
     hung: bool
-    # Its last lines, for whoever asks why.
+    # Its last lines, which may explain why it ended.
     last_lines: str
 
 
@@ -72,7 +72,7 @@ class Child:
         return ChildEnd(process.returncode, hung, "\n".join(last))
 
     def _start(self, words: Sequence[str]) -> subprocess.Popen[str]:
-        # A session of its own: whatever it started can be ended with it, and a Ctrl-C reaches only us, who tell it.
+        # A separate session: whatever it started can be ended with it, and a Ctrl-C reaches only us, who pass it on.
         return subprocess.Popen(
             [*PROGRAM, *words],
             env=self._environment,
@@ -104,7 +104,7 @@ class Child:
             self._try_to_say(line.rstrip("\n"))
 
     def _try_to_say(self, text: str) -> None:
-        # Whoever listened may have gone; what is measured counts all the same.
+        # The listener may be gone; what was measured still counts.
         with suppress(Exception):
             self._say(text)
 

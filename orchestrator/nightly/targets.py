@@ -88,7 +88,7 @@ def load_plugin(url: str, where: str) -> "apprise.NotifyBase":
     except ModuleNotFoundError as error:
         raise UsageError(f"{where}: notifications need apprise: pip install 'tfcompare[notify]'") from error
     ear()
-    # Pictures would be fetched from elsewhere by whoever reads the message.
+    # Without pictures: the reader's program would fetch them from elsewhere.
     asset = apprise.AppriseAsset(
         app_id="tfcompare", app_desc="tfcompare", app_url="", image_url_mask="", image_url_logo=""
     )

@@ -15,7 +15,7 @@ NOT_SEEN = (
     "engine gives are used"
 )
 NOT_WATCHED = (
-    "NVML does not answer here, so nobody watched the GPUs' clocks and temperatures: `pip install nvidia-ml-py` lets it"
+    "NVML does not answer here, so GPU clocks and temperatures were not watched: `pip install nvidia-ml-py` allows it"
 )
 SPLIT = "is split (MIG), and TensorFlow gets one slice of it: figures are the slice's"
 
@@ -56,7 +56,7 @@ def fit(
 ) -> PlannedRun:
     """Return the planned run with its GPUs chosen and each version judged.
 
-    Raises UsageError for a version that is known to fail on one of the GPUs, unless --force was given.
+    Raises UsageError for a version that is known to fail on one of the GPUs, unless --allow-unsupported-gpu was given.
     """
     options, environments = planned.options, planned.options.environments
     if not environments.gpu:
@@ -93,7 +93,7 @@ def _refusal(failing: Sequence[Match], versions: Sequence[Version], *, by_claims
         way = f"Leave them out (--versions {','.join(others)})"
     else:
         way = "Take other versions, or another GPU (--gpus)"
-    return "\n".join([*lines, f"{way}, or measure them all the same with --force"])
+    return "\n".join([*lines, f"{way}, or measure them anyway with --allow-unsupported-gpu"])
 
 
 def _about(chosen: Sequence[Gpu], *, watched: bool) -> list[str]:

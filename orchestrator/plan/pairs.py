@@ -11,7 +11,7 @@ from orchestrator.model import ArmResult, Case, CasePair, Pair, Plan, Target, Ve
 # Rounds after which a run is judged, and the error that these looks share.
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
 ALPHA = 0.05
-# So many versions are shown as a trend.
+# From this many versions on, a trend is shown.
 TREND_FROM = 5
 
 

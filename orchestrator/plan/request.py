@@ -118,6 +118,8 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
     selection = _of_claims(options) if options.claims else _of_suite(options, workloads, fewest)
     if any(options.threads or ()):
         _check_threads(selection.versions)
+    for case in selection.cases:
+        _check_syntax(workloads[case.workload], selection.versions)
     created = datetime.now(UTC).replace(microsecond=0)
     return PlannedRun(
         options=options,
@@ -127,6 +129,15 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
         created=created,
         seed=secrets.randbelow(2**31) if options.seed is None else options.seed,
     )
+
+
+def _check_syntax(workload: Workload, versions: tuple[Version, ...]) -> None:
+    """Refuse a user's workload whose syntax is too new for every Python that one of the versions may run on."""
+    if workload.builtin:
+        return
+    for version in versions:
+        pythons = [flavour.python.number for flavour in version.flavours]
+        suites.check_syntax(workload.path, max(pythons, key=lambda number: tuple(map(int, number.split(".")))))
 
 
 def _check_threads(versions: tuple[Version, ...]) -> None:
@@ -163,7 +174,7 @@ def suite_of(options: RunOptions, workloads: Mapping[str, Workload]) -> Suite:
 
 
 def _of_suite(options: RunOptions, workloads: dict[str, Workload], fewest: int) -> Selection:
-    # A version beside itself is a comparison too, of the machine with itself.
+    # A version next to itself also is a comparison: of the machine with itself.
     versions = catalog.resolve(options.versions, 1 if options.control else fewest)
     suite = suite_of(options, workloads)
     cases = select_cases(options.selected, suite.cases, workloads)

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.engines.worker.client import Died, Ready, Refused, WorkerDied
-from orchestrator.errors import ContractBroken, EngineUnavailable, Interrupted, TfCompareError, UsageError
+from orchestrator.errors import EngineUnavailable, Interrupted, TfCompareError, UsageError
 from orchestrator.measure.prepare_run import (
     PreparedRun,
     make_manifest,
@@ -26,6 +26,7 @@ from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.profiling.flamegraph import collapse, speedscope
 from orchestrator.profiling.model import Heading, Profiled, ProfiledArm, stem
+from orchestrator.results.damaged import damage_error
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
@@ -195,8 +196,8 @@ def read(path: Path) -> Profiled:
         arms = tuple(ARM.validate_json(file.read_bytes()) for file in files if file.exists())
     except OSError as error:
         raise UsageError(
-            f"{path} holds no profile ({error.strerror}); `tfcompare profile --out DIR` makes one"
+            f"{path} holds no profile ({error.strerror}); `tfcompare profile --output DIR` makes one"
         ) from error
     except ValidationError as error:
-        raise ContractBroken(f"{path} is not what this tfcompare writes: {error}") from error
+        raise damage_error(path, error) from error
     return Profiled(heading=heading, arms=arms, path=path)

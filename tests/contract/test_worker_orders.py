@@ -154,7 +154,7 @@ BAD_ORDERS = {
         "no replicate 999 is open",
     ),
     "a close of nothing": ('{"kind":"close","replicate":999,"timeout_s":1}', "no replicate 999 is open"),
-    "a second hello": (json.dumps({"kind": "hello", **HELLO, "results": "x"}), "hello was said already"),
+    "a second hello": (json.dumps({"kind": "hello", **HELLO, "results": "x"}), "hello was sent already"),
 }
 
 
@@ -246,7 +246,10 @@ def test_a_worker_that_may_not_fork_is_its_replicate_itself(fresh: Bench):
     ("body", "answer"),
     [
         ("def refuse(tf, params):\n    return 'no'\ndef build(tf, params): pass", Refused("no")),
-        ("def build(tf, params):\n    raise ValueError('x')", Died("raised", "ValueError: x (raised in build)")),
+        (
+            "def build(tf, params):\n    raise ValueError('x')",
+            Died("raised", "ValueError: x (raised in build, at own.py:2)"),
+        ),
     ],
 )
 def test_without_a_fork_a_refusal_and_an_exception_are_answers_too(fresh: Bench, body: str, answer):

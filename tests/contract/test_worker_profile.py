@@ -140,11 +140,11 @@ ENDS = {
     "refuses": ("def refuse(tf, params): return 'no such op'", Refused("no such op")),
     "raises in build": (
         "def build(tf, params): raise ValueError('x')",
-        Died("raised", "ValueError: x (raised in build)"),
+        Died("raised", "ValueError: x (raised in build, at ending.py:1)"),
     ),
     "raises in a call": (
         "def build(tf, params): return lambda: 1 / 0",
-        Died("raised", "ZeroDivisionError: division by zero (raised in a call)"),
+        Died("raised", "ZeroDivisionError: division by zero (raised in a call, at ending.py:1)"),
     ),
     "is killed": (
         "import os\ndef build(tf, params): os.kill(os.getpid(), 11)",

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import run_command
 
 CASE = "predict[call=predict,state=uncompiled,model=tiny]"
-FLAGS = ("--good", "2.0", "--bad", "2.3", "--workload", CASE, "--engine", "venv", "--rounds", "4")
+FLAGS = ("--good", "2.0", "--bad", "2.3", "--case", CASE, "--engine", "venv", "--rounds", "4")
 
 
 def change(found: dict[str, Any]) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def change(found: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_release_is_found_though_the_search_was_interrupted(tfcompare: str, tmp_path: Path) -> None:
     folder = tmp_path / "hunt"
-    command = [tfcompare, "bisect", *FLAGS, "--out", str(folder)]
+    command = [tfcompare, "bisect", *FLAGS, "--output", str(folder)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as search:
         while not steps_of(folder) and search.poll() is None:
             time.sleep(0.2)
@@ -57,8 +57,8 @@ def steps_of(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.timeout(600)
 def test_many_versions_are_shown_as_a_trend(tfcompare: str, tmp_path: Path) -> None:
     versions = ("2.0.0", "2.1.4", "2.2.3", "2.3.4", "2.13.0")
-    flags = ("--versions", ",".join(versions), "--workload", CASE, "--engine", "venv", "--rounds", "4")
-    done = run_command(tfcompare, "run", *flags, "--out", tmp_path / "run")
+    flags = ("--versions", ",".join(versions), "--case", CASE, "--engine", "venv", "--rounds", "4")
+    done = run_command(tfcompare, "run", *flags, "--output", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     assert "2.1.4 (" in done.stdout
     assert "step: against the version before" in done.stdout.replace("\n", " ")

@@ -22,7 +22,7 @@ from tests.engines.docker.conftest import until
 IMAGES = "tfcompare-test-compose"
 PROJECT = "tfcomparetest"
 CARDS = [{"driver": "nvidia", "count": "all", "capabilities": ["gpu", "compute", "utility"]}]
-TINY = ("--versions", "1.14,2.0", "--workload", "power[style=eager]", "--rounds", "2", "--engine", "docker")
+TINY = ("--versions", "1.14,2.0", "--case", "power[style=eager]", "--rounds", "2", "--engine", "docker")
 
 Compose = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -190,14 +190,14 @@ def test_this_machine_is_the_same_to_the_history_in_a_container(nightly: Compose
 
 
 def test_what_runs_in_the_container_measures_in_containers_beside_it(nightly: Compose):
-    done = inside(nightly, "tfcompare", "run", *TINY, "--out", "/history/runs/tiny", "--format", "json")
+    done = inside(nightly, "tfcompare", "run", *TINY, "--output", "/history/runs/tiny", "--format", "json")
     told = json.loads(done.stdout)
     assert {arm["outcome"] for arm in told["arms"]} == {"measured"}
     assert inside(nightly, "sh", "-c", "ls /history/runs/tiny/streams/*.arrow").returncode == 0
 
 
 def test_a_folder_that_is_in_no_volume_is_refused(nightly: Compose):
-    done = inside(nightly, "tfcompare", "run", *TINY, "--out", "/tmp/tiny", check=False)
+    done = inside(nightly, "tfcompare", "run", *TINY, "--output", "/tmp/tiny", check=False)
     assert done.returncode == 6
     assert "the Docker engine does not see /tmp/tiny/results" in done.stderr
 

@@ -47,7 +47,7 @@ def test_on_docker_a_base_that_is_nowhere_to_be_had_is_told_before_a_build(tfcom
     done = doctor(tfcompare, "--versions", "2.13", "--base", gone)
     [docker, _] = json.loads(done.stdout)["setup"]["versions"][0]["ways"]
     assert not docker["possible"]
-    assert docker["outlook"].startswith("its base 127.0.0.1:9/gone:3.11 is neither here nor to be had")
+    assert docker["outlook"].startswith("its base 127.0.0.1:9/gone:3.11 is neither here nor available")
 
 
 @pytest.mark.parametrize("flags", [["--versions", "banana"], ["--versions", "2.9", "--duration", "0s"]])

@@ -138,7 +138,7 @@ LAST = "tfcompare run --versions 2.12,2.21 --engine venv --suite smoke --rounds 
 def test_an_unreachable_mirror_is_one_sentence_and_a_command_that_works(
     tfcompare: str, machine: dict[str, str], tmp_path: Path
 ):
-    done = call(tfcompare, {**machine, **CLOSED}, *FEW, "--out", tmp_path / "run")
+    done = call(tfcompare, {**machine, **CLOSED}, *FEW, "--output", tmp_path / "run")
     lines = done.stderr.splitlines()
     assert done.returncode == 5
     assert "Traceback" not in done.stderr
@@ -162,7 +162,7 @@ def test_an_unreachable_mirror_is_one_sentence_and_a_command_that_works(
 def test_downloads_can_be_forbidden(
     tfcompare: str, machine: dict[str, str], mirror: dict[str, str], tmp_path: Path, flags, variables, ban: str
 ):
-    done = call(tfcompare, {**machine, **mirror, **variables}, *FEW, *flags, "--out", tmp_path / "run")
+    done = call(tfcompare, {**machine, **mirror, **variables}, *FEW, *flags, "--output", tmp_path / "run")
     assert done.returncode == 5
     assert "it needs Python 3.7 or 3.6, and none was found on PATH" in done.stderr
     assert done.stderr.count(ban) == (2 if flags else 1)
@@ -184,8 +184,8 @@ def test_what_only_looks_downloads_nothing(tfcompare: str, machine: dict[str, st
     assert doctor.returncode == 0, doctor.stderr
     assert "Python 3.7 would be downloaded (about 30 MB)" in doctor.stdout
     case = "predict[call=predict,state=uncompiled,model=tiny]"
-    search = ("bisect", "--good", "1.14", "--bad", "2.13", "--workload", case, "--engine", "venv", "--dry-run")
-    plan = call(tfcompare, reach, *search, "--out", Path(machine["HOME"]).parent / "search")
+    search = ("bisect", "--good", "1.14", "--bad", "2.13", "--case", case, "--engine", "venv", "--dry-run")
+    plan = call(tfcompare, reach, *search, "--output", Path(machine["HOME"]).parent / "search")
     assert plan.returncode == 0, plan.stderr
     assert plan.stdout.count("Python 3.7 would be downloaded (about 30 MB)") == 1
     assert call(tfcompare, reach, "list", "versions").returncode == 0

@@ -11,7 +11,7 @@ from tests.support.end_to_end import Answer, compare, contrast, parse
 
 OWN = Path(__file__).parent / "workloads"
 VERSIONS = ("1.14.0", "2.0.0")
-SHARED = ("--versions", "1.14,2.0", "--workloads", OWN, "--quiet")
+SHARED = ("--versions", "1.14,2.0", "--workload-dir", OWN, "--quiet")
 
 
 def told(run: Path) -> list[tuple[str, str, str]]:
@@ -45,8 +45,8 @@ def limited(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # With such a margin two rounds do not show that the versions are the same, however quiet the machine is.
     undecided = ("--rounds", "2", "--margin", "0.01")
     limits = ("--cpuset", "0", "--memory", "6g", "--threads", "1,2")
-    flags = ("--isolation", "process", *limits, "--workload", "whoami", *undecided)
-    code, answer, stderr = compare(tfcompare, *SHARED, *flags, "--engine", "auto", "--out", run)
+    flags = ("--isolation", "process", *limits, "--case", "whoami", *undecided)
+    code, answer, stderr = compare(tfcompare, *SHARED, *flags, "--engine", "auto", "--output", run)
     assert code == 0, stderr
     assert answer["run"]["engine"] == "venv"
     return run
@@ -69,7 +69,9 @@ def test_more_rounds_keep_the_limits_and_are_exploratory_after_a_single_look(lim
     replicates = len(told(limited))
     before = parse(run_command(tfcompare, "report", limited, "--format", "json"))
     assert [contrast["exploratory"] for contrast in before["contrasts"]] == [False]
-    done = run_command(tfcompare, "run", "--more", limited, "--rounds", "2", "--workloads", OWN, "--format", "json")
+    done = run_command(
+        tfcompare, "run", "--resume", limited, "--rounds", "2", "--workload-dir", OWN, "--format", "json"
+    )
     assert done.returncode == 0, done.stderr
     assert "so what they show is exploratory" in done.stderr
     after = parse(done)
@@ -80,7 +82,7 @@ def test_more_rounds_keep_the_limits_and_are_exploratory_after_a_single_look(lim
 
 
 def test_a_workload_that_wants_more_memory_than_there_is_dies_with_that_reason(tfcompare: str, tmp_path: Path) -> None:
-    flags = ("--memory", "5g", "--rounds", "2", "--workload", "greedy", "--engine", "venv", "--out", tmp_path / "run")
+    flags = ("--memory", "5g", "--rounds", "2", "--case", "greedy", "--engine", "venv", "--output", tmp_path / "run")
     code, answer, _ = compare(tfcompare, *SHARED, *flags)
     assert code == 6
     assert {arm["outcome"] for arm in answer["arms"]} == {"died"}
@@ -91,7 +93,7 @@ def test_a_workload_that_wants_more_memory_than_there_is_dies_with_that_reason(t
 @pytest.fixture(scope="module")
 def odd(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
     run = tmp_path_factory.mktemp("odd") / "run"
-    flags = ("--workload", "instant", "--workload", "leaks", "--rounds", "6", "--engine", "venv", "--out", run)
+    flags = ("--case", "instant", "--case", "leaks", "--rounds", "6", "--engine", "venv", "--output", run)
     code, answer, stderr = compare(tfcompare, *SHARED, *flags)
     assert code == 0, stderr
     return answer
@@ -111,9 +113,9 @@ def test_calls_that_take_longer_and_longer_are_told_with_their_slope(odd: Answer
 
 def test_a_container_a_replicate_has_the_limits_too(tfcompare: str, docker_base: str, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    flags = ("--isolation", "container", "--cpuset", "1", "--memory", "3g", "--rounds", "2", "--workload", "whoami")
+    flags = ("--isolation", "container", "--cpuset", "1", "--memory", "3g", "--rounds", "2", "--case", "whoami")
     answer: Answer
-    code, answer, stderr = compare(tfcompare, *SHARED, *flags, "--base", docker_base, "--out", run)
+    code, answer, stderr = compare(tfcompare, *SHARED, *flags, "--base", docker_base, "--output", run)
     assert code == 0, stderr
     assert answer["run"]["engine"] == "docker"
     assert a_stream_a_replicate(run), (streams(run), told(run))

@@ -49,7 +49,7 @@ class House:
         (self.folder / "own" / "pace.json").write_text(json.dumps(milliseconds))
 
     def night(self, *flags: str):
-        own = ("--workloads", self.folder / "own", "--workload", "pace", "--engine", "venv", "--rounds", str(ROUNDS))
+        own = ("--workload-dir", self.folder / "own", "--case", "pace", "--engine", "venv", "--rounds", str(ROUNDS))
         kept = ("--history", self.store.path, "--notify", self.address)
         return run_command(self.command, "nightly", "run", "--versions", VERSIONS, *own, *kept, *flags)
 

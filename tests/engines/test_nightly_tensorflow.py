@@ -91,7 +91,7 @@ def test_wheels_that_cannot_be_installed_or_imported_are_rows_and_all_others_are
     monkeypatch.setenv("PIP_FIND_LINKS", str(packages))
     done = run_command(
         tfcompare, "run", "--versions", ",".join(["2.13", *DAYS]), "--engine", "venv", "--rounds", "2", "--control",
-        "--workload", "power[style=function]", "--out", tmp_path / "run",
+        "--case", "power[style=function]", "--output", tmp_path / "run",
     )  # fmt: skip
     assert done.returncode == 5, done.stderr
     assert f"{DAYS[0]}  died" in done.stdout

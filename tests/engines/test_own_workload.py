@@ -16,7 +16,7 @@ def test_the_documented_example_runs_with_the_documented_command(tfcompare: str,
     (tmp_path / path).parent.mkdir()
     (tmp_path / path).write_text(source)
     assert "import" not in source
-    few = ("--engine", "venv", "--rounds", "2", "--out", tmp_path / "run")
+    few = ("--engine", "venv", "--rounds", "2", "--output", tmp_path / "run")
     code, answer, stderr = compare(tfcompare, *command.split(), *few, cwd=tmp_path)
     assert code == 0, stderr
     assert len(answer["arms"]) == 4 * 2
@@ -27,8 +27,8 @@ def test_the_documented_example_runs_with_the_documented_command(tfcompare: str,
 def test_the_documented_example_refuses_where_it_says_so(tfcompare: str, tmp_path: Path) -> None:
     [source] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "multiply.py").write_text(source)
-    flags = ("--versions", "1.14,2.0", "--workloads", tmp_path, "--workload", "multiply[size=64]")
-    code, answer, stderr = compare(tfcompare, *flags, "--engine", "venv", "--rounds", "2", "--out", tmp_path / "run")
+    flags = ("--versions", "1.14,2.0", "--workload-dir", tmp_path, "--case", "multiply[size=64]")
+    code, answer, stderr = compare(tfcompare, *flags, "--engine", "venv", "--rounds", "2", "--output", tmp_path / "run")
     assert code == 0, stderr
     refused = [arm for arm in answer["arms"] if arm["version"] == "1.14.0"]
     assert {(arm["outcome"], arm["reason"]) for arm in refused} == {

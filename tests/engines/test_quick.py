@@ -23,7 +23,7 @@ TRAIN = {
 @pytest.fixture(scope="module")
 def on_venv(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
     out = tmp_path_factory.mktemp("venv") / "run"
-    flags = ("--versions", VERSIONS, "--engine", "venv", "--rounds", str(ROUNDS), "--out", out, "--quiet")
+    flags = ("--versions", VERSIONS, "--engine", "venv", "--rounds", str(ROUNDS), "--output", out, "--quiet")
     code, answer, stderr = compare(tfcompare, *flags)
     assert code == 0, stderr
     assert stderr == ""
@@ -34,7 +34,7 @@ def on_venv(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
 def on_docker(tfcompare: str, docker_base: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
     out = tmp_path_factory.mktemp("docker") / "run"
     flags = ("--versions", VERSIONS, "--engine", "docker", "--base", docker_base, "--rounds", str(ROUNDS))
-    code, answer, stderr = compare(tfcompare, *flags, "--out", out, "--quiet")
+    code, answer, stderr = compare(tfcompare, *flags, "--output", out, "--quiet")
     assert code == 0, stderr
     return answer
 

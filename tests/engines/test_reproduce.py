@@ -24,7 +24,7 @@ def reproduced(tfcompare: str, *flags: str | Path) -> Answer:
 @pytest.fixture(scope="module")
 def run(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("claims") / "run"
-    reproduced(tfcompare, *CLAIMS, "--engine", "venv", "--out", out)
+    reproduced(tfcompare, *CLAIMS, "--engine", "venv", "--output", out)
     return out
 
 
@@ -82,7 +82,7 @@ def test_the_table_says_what_was_expected(tfcompare: str, run: Path) -> None:
 
 
 def test_the_same_on_docker(tfcompare: str, docker_base: str, tmp_path: Path) -> None:
-    flags = ("--engine", "docker", "--base", docker_base, "--rounds", "4", "--out", tmp_path / "run")
+    flags = ("--engine", "docker", "--base", docker_base, "--rounds", "4", "--output", tmp_path / "run")
     found = reproduced(tfcompare, "predict-after-compile", "non-strict-execution", *flags)
     assert found["non-strict-execution"]["verdict"] == "reproduced"
     assert found["predict-after-compile"]["verdict"] in ("reproduced", "reproduced, smaller")

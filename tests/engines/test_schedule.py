@@ -107,7 +107,7 @@ def test_cron_calls_it_at_its_time_with_its_words_and_its_environment(crontab, c
     planned = wanted(
         (str(program),),
         at=f"{at:%H:%M}",
-        flags=("--workload", odd),
+        flags=("--case", odd),
         history=str(folder / "history"),
         directory=folder,
         environment={"PATH": os.environ["PATH"], "TFCOMPARE_HISTORY": str(folder / "history")},
@@ -119,7 +119,7 @@ def test_cron_calls_it_at_its_time_with_its_words_and_its_environment(crontab, c
         assert time.monotonic() < deadline, "cron did not call it"
         time.sleep(0.5)
     words = (folder / "words").read_text().splitlines()
-    assert words == ["nightly", "run", "--workload", odd, "--due", f"{at:%H:%M}"]
+    assert words == ["nightly", "run", "--case", odd, "--due", f"{at:%H:%M}"]
     variables = (folder / "env").read_text().splitlines()
     assert f"PATH={os.environ['PATH']}" in variables
     assert f"TFCOMPARE_HISTORY={folder / 'history'}" in variables
@@ -145,7 +145,7 @@ def test_systemd_reads_the_units_without_a_complaint(analyze: str, tmp_path, sys
     program.chmod(0o755)
     made = wanted(
         (str(program),),
-        flags=("--workload", "power[a='b' %c $HOME]", "--notify", 'json://"${WHO}"\\@here'),
+        flags=("--case", "power[a='b' %c $HOME]", "--notify", 'json://"${WHO}"\\@here'),
         directory=folder,
         env_file=folder / "variables",
         environment={"PATH": os.environ["PATH"], "ODD": 'a "b" %h $c\\'},

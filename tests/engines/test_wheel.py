@@ -56,7 +56,7 @@ def test_installed_wheel_compares_versions(home: Path, tmp_path: Path) -> None:
     theirs = {"PYTHONPATH": str(tmp_path)}
     code, answer, stderr = compare(
         str(home / "bin" / "tfcompare"), "--versions", "1.14,2.0", "--engine", "venv", "--suite", "smoke",
-        "--rounds", "2", "--quiet", "--out", tmp_path / "run", cwd=tmp_path, env=theirs,
+        "--rounds", "2", "--quiet", "--output", tmp_path / "run", cwd=tmp_path, env=theirs,
     )  # fmt: skip
     assert code == 0, stderr
     assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}

@@ -42,8 +42,8 @@ def alarm(ratio: float, case: str = "power[style=eager]", *, id: str = "3f2a1b",
         ),
         surroundings=("nightly: 2.22.0.dev20261120 -> 2.22.0.dev20261122", "kernel: 6.1.0 -> 6.1.9"),
         run=NIGHT.run,
-        reproduce=f"tfcompare run --versions 2.0.0,2.22.0.dev20261122 --workload '{case}' --engine venv --control",
-        bisect=f"tfcompare bisect --good nightly-20261120 --bad nightly-20261122 --workload '{case}' --engine venv",
+        reproduce=f"tfcompare run --versions 2.0.0,2.22.0.dev20261122 --case '{case}' --engine venv --control",
+        bisect=f"tfcompare bisect --good nightly-20261120 --bad nightly-20261122 --case '{case}' --engine venv",
         opened=NIGHT.at,
     )
     return replace(made, **others)

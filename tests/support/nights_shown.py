@@ -73,8 +73,8 @@ def alarm(of: list[Point]) -> Alarm:
         change=change,
         surroundings=("nightly: 2.22.0.dev20240209 -> 2.22.0.dev20240210",),
         run="20240210-020000-0002",
-        reproduce=f"tfcompare run --versions 1.14.0,2.22.0.dev20240210 --workload '{EAGER}' --engine venv --control",
-        bisect=f"tfcompare bisect --good nightly-20240209 --bad nightly-20240210 --workload '{EAGER}' --engine venv",
+        reproduce=f"tfcompare run --versions 1.14.0,2.22.0.dev20240210 --case '{EAGER}' --engine venv --control",
+        bisect=f"tfcompare bisect --good nightly-20240209 --bad nightly-20240210 --case '{EAGER}' --engine venv",
         opened=datetime(2024, 2, 10, 4, tzinfo=UTC),
     )
 

@@ -43,8 +43,8 @@ def alarm(case: str = CASES[0], id: str = "a1", number: int = 40, **more) -> Ala
         ),
         "surroundings": ("kernel: 6.1 -> 6.6",),
         "run": "20240210-020000-0001",
-        "reproduce": f"tfcompare run --workload '{case}'",
-        "bisect": f"tfcompare bisect --workload '{case}'",
+        "reproduce": f"tfcompare run --case '{case}'",
+        "bisect": f"tfcompare bisect --case '{case}'",
         "opened": at(number, 3),
     }
     return Alarm(**{**fields, **more})

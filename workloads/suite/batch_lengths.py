@@ -1,7 +1,7 @@
 """Training, testing and predicting on one batch whose length is the same in every call, or new in every call.
 
 The model is one Dense of one unit, as in the report. With `length=new` the n-th call has n rows: the arithmetic stays
-nothing. Where every new length is traced, each trace is kept, so that calls become a little slower as they go on.
+nothing. Where every new length is traced, each trace is kept, so that later calls become a little slower.
 """
 
 import itertools

@@ -31,6 +31,6 @@ def build(tf, params):
     def step():
         code = subprocess.call(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if code:
-            raise RuntimeError("{!r} in a process of its own ended with exit code {}".format(command[-1], code))
+            raise RuntimeError("{!r} in a separate process ended with exit code {}".format(command[-1], code))
 
     return step

@@ -1,6 +1,6 @@
 """`predict` on one row through tf.keras and through standalone keras, whose calls are otherwise the same.
 
-The model is compiled. Standalone keras 2.3 on TensorFlow 2 puts it into a graph of its own even in eager mode.
+The model is compiled. Standalone keras 2.3 on TensorFlow 2 puts it into a separate graph even in eager mode.
 """
 
 import numpy

@@ -1,6 +1,6 @@
 """What eager execution does and a graph does not: a step checks it and fails where it is not so.
 
-unused_gather      an operation whose result nobody uses still raises its error eagerly; a graph leaves it out
+unused_gather      an operation whose result is not used still raises its error eagerly; a graph leaves it out
 print_side_effect  what Python does besides, like printing, happens in each eager call; in a graph only while tracing
 variables          a function updates a variable from outside in each call, and may make none after its first
 execution          an eager operation runs when Python reaches it; an operation of a graph when the graph runs

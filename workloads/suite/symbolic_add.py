@@ -1,7 +1,7 @@
 """One `x + y` of two symbolic Keras inputs, out of a hundred or of three thousand that a fresh process makes.
 
 Nothing is computed: only Python at work on layers and graphs. In 2.13 an addition slows down all that follow it, so
-every call has a process of its own, and the report's own number of additions is here, though its calls take seconds.
+every call has a separate process, and the report's own number of additions is here, though its calls take seconds.
 To fork that process and to add for the first time costs some milliseconds a call.
 """
 

@@ -7,7 +7,7 @@ With numpy input a step is one call: `train_on_batch`, or `fit` on the one batch
 a `fit` over many.
 
 Two things that `mode` brings with it. From 2.11 on graph mode has the legacy Adam, because the new one cannot run
-there. Standalone keras 2.3 on TensorFlow 2 puts its models into a graph of its own even in eager mode.
+there. Standalone keras 2.3 on TensorFlow 2 puts its models into a separate graph even in eager mode.
 
 The large model is all linear between its layers and diverges after some tens of steps.
 """

@@ -2,7 +2,7 @@
 
 mlp   8 inputs, three hidden layers of 40, 9 outputs
 lstm  12 features, one time step, LSTM 20, three Dense, batches of 250
-pde   float64, three Dense of 10 with tanh, a cutoff at both ends, a loss of one's own
+pde   float64, three Dense of 10 with tanh, a cutoff at both ends, a custom loss
 
 Each is the net of a report that says how slow it became. A `fit` goes over many batches or, with `pde`, over many
 epochs of the only batch there is; its time is shown per step.

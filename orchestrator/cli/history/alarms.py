@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 AlarmId = Annotated[
     str, typer.Argument(help="The alarm, or the beginning of its id.", metavar="ID", show_default=False)
 ]
-Note = Annotated[str, typer.Option("--note", help="Why, for whoever reads it next.", show_default=False)]
+Note = Annotated[str, typer.Option("--note", help="The reason, for later readers.", show_default=False)]
 Until = Annotated[str | None, typer.Option("--until", help="The last day of it, e.g. 2026-12-31.", metavar="DATE")]
 
 app = typer.Typer()

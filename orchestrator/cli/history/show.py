@@ -27,7 +27,7 @@ HISTORY = r"""Show what the nights measured: all series and alarms, or one case 
 
   tfcompare history
 
-  tfcompare history 'predict\[model=tiny]' --version nightly --last 60
+  tfcompare history 'predict\[model=tiny]' --versions nightly --last 60
 
   tfcompare history train_loop --since 2026-09-01 --format csv > nights.csv
 """
@@ -35,7 +35,7 @@ HISTORY = r"""Show what the nights measured: all series and alarms, or one case 
 app = typer.Typer()
 
 
-@app.command(SHOW, help=HISTORY, hidden=True)
+@app.command(SHOW, help=HISTORY)
 @with_options
 def show(
     context: typer.Context,
@@ -44,13 +44,14 @@ def show(
         str | None, typer.Argument(help="A case, a workload, or a part of a case's name.", metavar="CASE")
     ] = None,
     last: Annotated[
-        int | None, typer.Option("--last", min=1, help="Only so many nights, the newest.", show_default=False)
+        int | None, typer.Option("--last", min=1, help="Only this many nights, the newest.", show_default=False)
     ] = None,
     since: Annotated[
         str | None, typer.Option("--since", help="Only nights from this one on, e.g. 2026-11-01.", metavar="DATE")
     ] = None,
-    version: Annotated[
-        str | None, typer.Option("--version", help="Only these versions, e.g. 2.13,nightly.", show_default=False)
+    versions: Annotated[
+        str | None,
+        typer.Option("--versions", "--version", help="Only these versions, e.g. 2.13,nightly.", show_default=False),
     ] = None,
     host: Annotated[
         str | None, typer.Option("--host", help="Only these hosts, by the beginning of their names.")
@@ -75,7 +76,7 @@ def show(
 
     asked = select.SeriesSelection(
         case=case,
-        versions=parse.names(version or ""),
+        versions=parse.names(versions or ""),
         hosts=parse.names(host or ""),
         engines=parse.names(engine or ""),
         devices=parse.names(device or ""),

@@ -16,13 +16,15 @@ app = typer.Typer()
 @with_options
 def write_site(
     history: HistoryFlags,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder of the pages; one that holds them is renewed.", show_default=False)
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Folder of the pages; one that holds them is renewed.", show_default=False),
     ],
+    title: Annotated[str | None, typer.Option("--title", help="Heading of the first page.", show_default=False)] = None,
     runs_url: Annotated[
         str | None,
         typer.Option(
-            "--runs-url", help="Where run directories are published, if not beside the history.", metavar="URL"
+            "--runs-url", help="Where run directories are published, if not next to the history.", metavar="URL"
         ),
     ] = None,
 ) -> None:
@@ -30,10 +32,10 @@ def write_site(
 
     [bold]Examples[/bold]
 
-      tfcompare history site --out public
+      tfcompare history site --output public
     """
     from orchestrator.history import site
 
-    built = site.build(open_store(history), out, runs_url=runs_url)
+    built = site.build(open_store(history), output, runs_url=runs_url, title=title)
     warn(built.warnings)
     say(f"written: {built.index} ({built.pages} pages, {built.cases} cases, {built.series} series)")

@@ -52,7 +52,7 @@ def build_images(
         str | None,
         typer.Option(
             "--name",
-            help="A name of your own for each as well, e.g. 'mine:{version}-{flavour}'; it moves with every build.",
+            help="An additional name for each image, e.g. 'mine:{version}-{flavour}'; it moves with every build.",
         ),
     ] = None,
 ) -> None:
@@ -157,7 +157,7 @@ def _sbom(version: "Version", gpu: bool, base: str | None) -> str:
 
     flavour = _flavour(version, gpu)
     if base is None:
-        # Without a base of one's own nothing has to be asked, so this works where no engine is.
+        # Without --base, no engine has to be asked, so this works on machines without one.
         return document(flavour, recipe(None, version, flavour, None))
     with closing(connect()) as client, asking(f"{version.number}: looking at its base", EnvironmentFailed):
         return document(flavour, recipe(client, version, flavour, base))

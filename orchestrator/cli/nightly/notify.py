@@ -27,7 +27,7 @@ def notify_test(recipients: NotifyFlags, verbosity: QuietFlags) -> None:
     targets = find_targets(recipients.notify or (), recipients.notify_file, os.environ, verbosity.say)
     if not targets:
         raise UsageError(
-            f"nobody to tell: name somebody with --notify URL, --notify-file FILE or the variable {VARIABLE}"
+            f"no recipient configured: pass --notify URL or --notify-file FILE, or set the variable {VARIABLE}"
         )
     if lost := notifying.try_out(targets, verbosity.say):
         raise UsageError("\n".join(lost))

@@ -120,7 +120,7 @@ def run(
     names = parse.names(versions)
     parse.check_versions(names)
     words = flags_as_given(context)
-    selected = tuple(selection.workload or ())
+    selected = tuple(selection.case or ())
     parse.refuse_logins((*words, *selected), "the arguments of a night's run, which every user can read,")
     # What only a night needs: a second of imports that `nightly status` does without.
     from orchestrator.history.location import history_path
@@ -135,7 +135,7 @@ def run(
         names=names,
         suite=selection.suite,
         selected=selected,
-        own_workloads=selection.workloads,
+        own_workloads=selection.workload_dir,
         flags=words,
         variables={INDEX_VARIABLE: index_url} if index_url else {},
         rounds=rounds,

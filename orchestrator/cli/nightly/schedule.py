@@ -15,6 +15,7 @@ from orchestrator.cli import parse
 from orchestrator.cli.options import INDEX_VARIABLE, FormatFlags, choice, with_options
 from orchestrator.cli.talk import confirm, say
 from orchestrator.errors import NothingSelected, UsageError
+from orchestrator.old_flags import rename
 from orchestrator.terminal.text import escape_unprintable
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ Missed = Annotated[
     choice("--missed", "way", MISSED, "catch-up: run a missed night late; skip: leave it out."),
 ]
 EvenIfEdited = Annotated[
-    bool, typer.Option("--even-if-edited", help="Also what somebody has edited by hand since it was written.")
+    bool, typer.Option("--even-if-edited", help="Replace or remove the schedule even if it was edited by hand.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
@@ -116,7 +117,7 @@ def status(
         bool, typer.Option("--quiet", "-q", help="Print nothing: exit with 0 if all is well, with 3 if not.")
     ] = False,
 ) -> None:
-    """Say what is scheduled here, when the next night begins, what came of the last, and if one runs now.
+    """Show the schedule, the next start, the last result, and whether a nightly run is in progress.
 
     [bold]Examples[/bold]
 
@@ -170,7 +171,7 @@ def uninstall(even_if_edited: EvenIfEdited = False) -> None:
     if not entries:
         print("nothing was scheduled here")
     if running := lock.holder():
-        print(f"a night runs since {running.since:%H:%M} (pid {running.pid}); it goes on to its end")
+        print(f"a night runs since {running.since:%H:%M} (pid {running.pid}); it continues to its end")
     if serving := lock.holder(name=SERVE):
         print(f"`tfcompare nightly serve` (pid {serving.pid}) waits for nights here, too, until it is ended")
 
@@ -289,7 +290,7 @@ def _params_of_run(context: typer.Context, words: Sequence[str]) -> dict[str, An
     """Parse the flags as `tfcompare nightly run` does, so that a mistake is reported now and not at night."""
     assert context.parent is not None
     group: Any = context.parent.command
-    run = group.commands["run"].make_context("run", list(words), parent=context.parent)
+    run = group.commands["run"].make_context(context.info_name, rename(words), parent=context.parent)
     asked: dict[str, Any] = run.params
     from orchestrator.catalog import workloads
 

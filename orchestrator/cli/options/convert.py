@@ -19,14 +19,14 @@ def engine_options(machine: MachineFlags, gpu: GpuFlags, installation: Installat
     if gpu.gpus is not None and not gpus:
         raise UsageError(f"--gpus {gpu.gpus!r}: indices or UUIDs, e.g. 0,1; `nvidia-smi -L` lists them")
     on_gpu = gpu.gpu or bool(gpus) or gpu.exclusive
-    if gpu.force and not on_gpu:
-        raise UsageError("--force is about versions that fail on a GPU: it goes with --gpu")
+    if gpu.allow_unsupported_gpu and not on_gpu:
+        raise UsageError("--allow-unsupported-gpu is about versions that fail on a GPU: it goes with --gpu")
     return EngineOptions(
         gpu=on_gpu,
         gpu_request=cast(GpuRequest, gpu.gpu_request),
         gpus=gpus,
         exclusive=gpu.exclusive,
-        force=gpu.force,
+        force=gpu.allow_unsupported_gpu,
         base=installation.base,
         ca_bundle=installation.ca_bundle,
         index_url=installation.index_url,

@@ -53,7 +53,9 @@ class GpuFlags(OnGpuFlags):
             "How Docker is asked for the GPU: runtime is the one named nvidia.",
         ),
     ] = "runtime"
-    force: Annotated[bool, typer.Option("--force", help="Also measure versions known to fail on this GPU.")] = False
+    allow_unsupported_gpu: Annotated[
+        bool, typer.Option("--allow-unsupported-gpu", help="Also measure versions known to fail on this GPU.")
+    ] = False
 
     @property
     def exclusive(self) -> bool:

@@ -12,7 +12,9 @@ from orchestrator.cli.options.declare import Group
 class MarginFlags(Group):
     panel = "Measuring"
 
-    margin: Annotated[float, typer.Option("--margin", help="What counts as a difference, in percent.")] = 5.0
+    margin: Annotated[
+        str, typer.Option("--margin", help="What counts as a difference, in percent.", metavar="PERCENT")
+    ] = "5%"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,9 @@ REPORT_FORMATS = (*FORMATS, "html")
 class RunDirectoryFlags(Group):
     panel = "Output"
 
-    out: Annotated[Path | None, typer.Option("--out", help="Run directory; runs/<stamp> if not given.")] = None
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Run directory; runs/<stamp> if not given.")] = (
+        None
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +34,8 @@ class ReportFormatFlags(Group):
     panel = "Output"
 
     format: Annotated[
-        str, choice("--format", "format", REPORT_FORMATS, "What is printed on stdout; html goes to RUN/report.html.")
+        str,
+        choice("--format", "format", REPORT_FORMATS, "What is printed on stdout; html is a page in the run directory."),
     ] = "table"
 
 

@@ -13,11 +13,11 @@ from orchestrator.cli.options.declare import Group
 class OwnWorkloadsFlags(Group):
     panel = "Selection"
 
-    workloads: Annotated[
+    workload_dir: Annotated[
         Path | None,
         typer.Option(
-            "--workloads",
-            help="Folder with workload files of your own. All are measured unless cases or a suite are named.",
+            "--workload-dir",
+            help="Folder with your own workload files. All are measured unless cases or a suite are named.",
             metavar="DIR",
         ),
     ] = None
@@ -29,11 +29,11 @@ class SelectionFlags(OwnWorkloadsFlags):
         str | None,
         typer.Option(
             "--suite",
-            help="Suite of cases: smoke, quick, seed or full. Default: quick, or all of --workloads.",
+            help="Suite of cases: smoke, quick, seed or full. Default: quick, or all of --workload-dir.",
             show_default=False,
         ),
     ] = None
-    workload: Annotated[
+    case: Annotated[
         list[str] | None,
-        typer.Option("--workload", help="Cases instead of the whole suite: name\\[param=value,...]; repeatable."),
+        typer.Option("--case", "-c", help="Cases instead of the whole suite: name\\[param=value,...]; repeatable."),
     ] = None

@@ -153,7 +153,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         security_opt=security.find_options(info),
         pids_limit=PIDS_LIMIT,
         mem_limit=memory,
-        # Without swap of its own: a worker that swaps measures the disk.
+        # The same limit, so no swap: a worker that swaps measures the disk.
         memswap_limit=memory,
         cpuset_cpus=",".join(map(str, cpus)) if cpus else None,
         tmpfs={SCRATCH: "rw,nosuid,nodev,mode=1777"},
@@ -299,7 +299,7 @@ class ContainerChannel:
                     return "closed its output but still runs"
                 time.sleep(POLL_S)
         except NotFound:
-            return "lost: somebody removed its container"
+            return "lost: its container was removed"
         except (DockerException, requests.RequestException) as error:
             raise EngineUnavailable(f"the Docker engine stopped answering during the run: {error}") from error
         # A replicate that ran out of memory leaves its mark too, whatever ends the container later.

@@ -65,7 +65,7 @@ def _root_cause(error: BaseException) -> str:
     if "No such file" in text:
         return "its socket is not there"
     if "Connection refused" in text:
-        return "its socket is there, but nobody listens"
+        return "its socket exists, but no engine listens on it"
     return text.splitlines()[0] if text else type(error).__name__
 
 

@@ -19,7 +19,7 @@ from orchestrator.engines.environment import cache
 from orchestrator.errors import EnvironmentFailed
 
 MOUNTS = Path("/proc/self/mountinfo")
-# Files that the engine puts into every container; a name of its own, or the host's network, changes nothing of that.
+# The engine puts these files into every container, even into one with its own host name or with the host's network.
 OWN_ID = re.compile(r"/containers/([0-9a-f]{64})/(?:hostname|hosts|resolv\.conf) ")
 
 

@@ -5,7 +5,8 @@ import io
 import json
 import os
 import tarfile
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,12 @@ from orchestrator.errors import EnvironmentFailed
 
 SPEC_LABEL = "tfcompare.spec"
 BASE_ID = "tfcompare.base"
-# Not a part of the recipe: whoever builds an image first, the others take it.
+# Not a part of the recipe: an image that one user built is used by all others.
 BUILDER = "tfcompare.builder"
 BASE_NAME = "org.opencontainers.image.base.name"
 BASE_DIGEST = "org.opencontainers.image.base.digest"
+# How often the progress of a download is shown.
+SHOWN_EVERY_S = 0.5
 # The classic builder takes these without an ARG, and keeps them out of the image and of its cache's keys.
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
 
@@ -65,7 +68,7 @@ def base_reference(flavour: Flavour, override: str | None) -> str:
         name = override.replace("{python}", flavour.python.number)
         digest = user_data.digests().get(name)
         return f"{name}@{digest}" if digest else name
-    # By digest where somebody has verified one: a tag may move, and a base that moved is another environment.
+    # By digest where one has been verified: a tag may move, and a base that moved is another environment.
     return f"{flavour.image}@{flavour.digest}" if flavour.digest else flavour.image
 
 
@@ -76,7 +79,7 @@ def recipe(client: docker.DockerClient, version: Version, flavour: Flavour, over
         "pip.txt": lockfile.content(flavour.pip_lock),
         "lock.txt": lockfile.content(flavour.lock),
     }
-    # A base without a digest is told from the next of its name by its id.
+    # The id distinguishes a base without a digest from the next one of the same name.
     local = _base_id(client, base) if override and "@" not in base else ""
     digest = hashlib.sha256(f"{base} {local}".encode())
     for name, content in files.items():
@@ -128,7 +131,7 @@ def base_missing(client: docker.DockerClient, reference: str) -> str:
             client.images.get_registry_data(reference)
     except (APIError, requests.RequestException) as error:
         message = str(getattr(error, "explanation", "") or error).strip()
-        return f"its base {reference} is neither here nor to be had from its registry ({message})"
+        return f"its base {reference} is neither here nor available from its registry ({message})"
     return ""
 
 
@@ -198,15 +201,42 @@ def _with_labels(recipe: Recipe) -> bytes:
 
 
 def _follow(steps: Iterable[dict[str, Any]], log: BuildLog) -> str:
-    """Log a build or a pull while it runs, without its progress bars; return the error that it ended with, or ''."""
-    error = ""
+    """Log a build or a pull while it runs; return the error that it ended with, or ''.
+
+    How far a download is gets shown, and is not logged.
+    """
+    error, download = "", Download()
     # To its end, or its connection would be left open.
     for step in steps:
         error = step.get("error", error)
+        if progress := download.update(step):
+            log.show(progress)
         text = step.get("stream") or ("" if step.get("progressDetail") else step.get("status")) or step.get("error", "")
         for line in text.splitlines():
             log.line(f"{step['id']}: {line}" if "id" in step else line)
     return error
+
+
+class Download:
+    """The layers that a pull downloads, and how far each of them is."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._layers: dict[str, tuple[int, int]] = {}
+        self._begun = self._shown = clock()
+
+    def update(self, step: dict[str, Any]) -> str:
+        """Return size and speed, at most every half second, and '' otherwise."""
+        detail = step.get("progressDetail")
+        if not detail or step.get("status") != "Downloading":
+            return ""
+        self._layers[str(step.get("id"))] = int(detail.get("current") or 0), int(detail.get("total") or 0)
+        now = self._clock()
+        if now - self._shown < SHOWN_EVERY_S:
+            return ""
+        self._shown = now
+        done, total = (sum(figures) / 1e6 for figures in zip(*self._layers.values(), strict=True))
+        return f"downloading: {done:.0f} of {max(done, total):.0f} MB, {done / (now - self._begun):.1f} MB/s"
 
 
 def _context(files: dict[str, bytes]) -> io.BytesIO:

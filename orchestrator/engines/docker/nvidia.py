@@ -68,7 +68,7 @@ def _cdi_name(gpu: Gpu, listed: tuple[str, ...] | None) -> str:
     there = ", ".join(name for name in listed if name.startswith(KIND)) or "none of NVIDIA's"
     raise EngineUnavailable(
         f"--gpu-request cdi: this Docker engine knows no device {by_index} for {gpu.title}; it knows {there}. "
-        "Write them anew with `nvidia-ctk cdi generate`"
+        "Generate the list again with `nvidia-ctk cdi generate`"
     )
 
 

@@ -8,7 +8,7 @@ import docker
 
 from orchestrator.errors import EngineUnavailable
 
-# Who root's workers are: nobody who owns a file. Root in a container could leave files that make others root outside.
+# The user of root's workers; it owns no files. Root in a container could leave files that make others root outside.
 UNPRIVILEGED = 65532
 
 

@@ -26,10 +26,10 @@ from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.index.simple_api import Link, page
 from orchestrator.engines.index.upstream import Trouble, Upstream, Wheelhouse, reason
 
-# `.invalid` resolves nowhere: whoever does not ask this server asks nobody.
+# `.invalid` resolves nowhere: a request that bypasses this server reaches no other.
 NAME = "index.tfcompare.invalid"
 USER = "build"
-# What would make pip ask somebody else as well, or this server in another way.
+# What would make pip ask another server as well, or this one in another way.
 OVERRULED = ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_PROXY", "ALL_PROXY", "all_proxy")
 CHUNK = 1 << 18
 

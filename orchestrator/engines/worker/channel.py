@@ -81,7 +81,7 @@ class ProcessChannel:
         except OSError:
             self._scratch.cleanup()
             raise
-        # From outside and at once: a hook inside the child is unsafe beside threads, and TensorFlow is only imported
+        # From outside and at once: a hook inside the child is unsafe with threads, and TensorFlow is only imported
         # when the first line comes.
         if cpus is not None:
             os.sched_setaffinity(self._process.pid, cpus)

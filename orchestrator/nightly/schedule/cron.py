@@ -98,8 +98,8 @@ class Cron:
             return schedule.own_part(self._table())
         except Torn as error:
             raise UsageError(
-                f"{self.crontab} holds one of the two marks of tfcompare's lines ({UNIT}) and not the other: "
-                "somebody removed it. Remove what is left by `crontab -e`"
+                f"{self.crontab} holds one of the two marks of tfcompare's lines ({UNIT}) and not the other, "
+                "which was removed by hand. Remove what is left with `crontab -e`"
             ) from error
 
     def _table(self) -> str:

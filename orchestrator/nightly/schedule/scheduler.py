@@ -68,7 +68,7 @@ def user_name() -> str:
 
 
 def run_tool(*words: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-    # Some of what these say is understood here, and must not be said in another language.
+    # Some of what these tools print is parsed here, so it must not be in another language.
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         return subprocess.run(words, input=stdin, capture_output=True, env=environment, timeout=TIMEOUT_S)
@@ -102,4 +102,4 @@ def remove_part(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise UsageError(f"{path}: cannot be removed: {error.strerror}; whoever installed it can") from error
+        raise UsageError(f"{path}: cannot be removed: {error.strerror}; its owner can remove it") from error

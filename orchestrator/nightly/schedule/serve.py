@@ -16,7 +16,7 @@ from orchestrator.terminal.durations import format_hours_minutes
 
 # Clocks are set, machines sleep: the time is looked at again and again, and never waited for in one piece.
 STEP_S = 20.0
-# Whoever comes later than this has missed the night.
+# A start that is later than this has missed the night.
 ON_TIME = timedelta(minutes=10)
 
 
@@ -78,7 +78,7 @@ def _spent(wanted: Schedule, night: date) -> str:
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
-            # In a session of its own a Ctrl-C reaches only us, who tell it once.
+            # In a separate session: a Ctrl-C reaches only this process, which passes it on once.
             process = subprocess.Popen(
                 wanted.command,
                 env={**os.environ, **wanted.secrets},

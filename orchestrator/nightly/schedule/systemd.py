@@ -68,7 +68,7 @@ class Systemd:
                 write_part(Path(path), text, 0o600)
             self._ask("daemon-reload")
             self._ask("enable", TIMER)
-            # One that runs already keeps its old time until it is started anew.
+            # A timer that runs already keeps its old time until it is restarted.
             self._ask("restart", TIMER)
         except UsageError:
             with suppress(UsageError):

@@ -125,7 +125,7 @@ def units(schedule: Schedule, *, system: bool) -> dict[str, str]:
         f"[Unit]\nDescription=tfcompare measures a night\n{after}"
         f"\n[Service]\nType=exec\nWorkingDirectory={_percents(str(schedule.directory))}\n{variables}{env_file}"
         f"ExecStart={command}\n"
-        # Only tfcompare itself knows what of its own has to be freed, so only it is asked to end.
+        # Only tfcompare itself knows what it has to free, so only it is asked to end.
         f"KillMode=mixed\nRuntimeMaxSec={schedule.belt_s}\nTimeoutStopSec={POLITE_S}\n"
     )
     timer = (

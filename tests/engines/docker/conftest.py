@@ -144,10 +144,20 @@ def start(tfcompare: str, docker_base: str, tmp_path: Path) -> Iterator[Start]:
     started: list[Going] = []
 
     def start(*flags: str, env: dict[str, str] | None = None, name: str = "run") -> Going:
-        fixed = ["run", "--versions", "1.14,2.0", "--engine", "docker", "--base", docker_base, "--workloads", str(OWN)]
+        fixed = [
+            "run",
+            "--versions",
+            "1.14,2.0",
+            "--engine",
+            "docker",
+            "--base",
+            docker_base,
+            "--workload-dir",
+            str(OWN),
+        ]
         out = tmp_path / name
         process = subprocess.Popen(
-            [*TIED, tfcompare, *fixed, "--out", str(out), *flags],
+            [*TIED, tfcompare, *fixed, "--output", str(out), *flags],
             env={**os.environ, **(env or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -70,7 +70,7 @@ def failure(own: DockerEngine, folder: Path) -> str:
 def test_a_tag_that_is_gone_names_the_ways_out(engine: MakeEngine, small: tuple[str, str], tmp_path: Path) -> None:
     told = failure(engine(base=f"{small[0]}:2"), tmp_path)
     assert told.startswith(f"the base image {small[0]}:2 is not in the registry (")
-    assert "--base (a mirror's, one of your own, one that `tfcompare images load` brought)" in told
+    assert "--base (a mirror's, your own, or one that `tfcompare images load` brought)" in told
 
 
 def test_a_digest_that_the_registry_lacks_is_told_as_a_digest(

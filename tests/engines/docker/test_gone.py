@@ -18,7 +18,7 @@ def absent(tmp_path: Path) -> dict[str, str]:
 
 
 def test_absent_engine_that_was_asked_for_is_an_error(tfcompare: str, absent: dict[str, str], tmp_path: Path) -> None:
-    done = run_command(tfcompare, *RUN, "--engine", "docker", "--out", tmp_path / "run", env=absent)
+    done = run_command(tfcompare, *RUN, "--engine", "docker", "--output", tmp_path / "run", env=absent)
     assert done.returncode == 4
     assert done.stderr == (
         "tfcompare: no Docker engine answers (its socket is not there); start it, set DOCKER_HOST, "
@@ -30,7 +30,7 @@ def test_absent_engine_that_was_asked_for_is_an_error(tfcompare: str, absent: di
 def test_absent_engine_is_replaced_by_virtual_environments_and_one_line_says_so(
     tfcompare: str, absent: dict[str, str], tmp_path: Path
 ) -> None:
-    done = run_command(tfcompare, *RUN, "--dry-run", "--out", tmp_path / "run", env=absent)
+    done = run_command(tfcompare, *RUN, "--dry-run", "--output", tmp_path / "run", env=absent)
     assert done.returncode == 0, done.stderr
     told = [line for line in done.stderr.splitlines() if "virtual environments" in line]
     assert len(told) == 1
@@ -39,7 +39,7 @@ def test_absent_engine_is_replaced_by_virtual_environments_and_one_line_says_so(
 
 
 def test_engine_that_answers_is_taken_and_one_line_says_so(tfcompare: str, docker_base: str, tmp_path: Path) -> None:
-    done = run_command(tfcompare, *RUN, "--dry-run", "--base", docker_base, "--out", tmp_path / "run")
+    done = run_command(tfcompare, *RUN, "--dry-run", "--base", docker_base, "--output", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     told = [line for line in done.stderr.splitlines() if line.startswith("engine: Docker ")]
     assert len(told) == 1
@@ -58,7 +58,7 @@ def test_engine_that_dies_during_a_run_keeps_what_was_measured(
     base = docker_base.replace("{python}", "3.6")
     for number in ("1.14.0", "2.0.0"):
         stand_in(gpu_environment.client, gpu_environment.facts.identity, number, "cpu", base)
-    flags = ("--base", base, "--rounds", "1000", "--workload", "naps", "--format", "json")
+    flags = ("--base", base, "--rounds", "1000", "--case", "naps", "--format", "json")
     going = start(*flags, env=private_engine.env)
     try:
         going.until_measuring()

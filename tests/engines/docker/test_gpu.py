@@ -96,7 +96,7 @@ def test_engine_without_a_gpu_refuses_before_any_work(
     base_image(client, docker_base, "3.6").tag("tfcompare-test-base:gpu")
     try:
         done = run_command(
-            tfcompare, *GPU, *request_flags, "--base", "tfcompare-test-base:gpu", "--out", tmp_path / "run"
+            tfcompare, *GPU, *request_flags, "--base", "tfcompare-test-base:gpu", "--output", tmp_path / "run"
         )
         full = version("1.14.0")
         recipe = image.recipe(client, full, full.on("gpu")[0], "tfcompare-test-base:gpu")
@@ -160,7 +160,7 @@ def test_runtime_is_asked_for_all_gpus_and_tensorflow_is_asked_what_it_sees(
 def test_gpu_that_tensorflow_does_not_see_ends_the_run(
     tfcompare: str, docker_base: str, on_private: PrivateEngine, gpu_environment: DockerEnvironment, tmp_path: Path
 ) -> None:
-    done = run_command(tfcompare, *GPU, "--base", docker_base, "--out", tmp_path / "run")
+    done = run_command(tfcompare, *GPU, "--base", docker_base, "--output", tmp_path / "run")
     assert done.returncode == 4, done.stderr
     assert "sees no GPU inside its container" in done.stderr
     assert "nvidia-smi" in done.stderr
@@ -245,7 +245,7 @@ def test_a_run_records_its_gpu_and_says_what_was_asked_for_and_not_seen(
     tmp_path: Path,
 ) -> None:
     here = cards(V100, SECOND)
-    done = run_command(tfcompare, *GPU, "--gpus", "1", "--base", docker_base, "--out", tmp_path / "run", env=here)
+    done = run_command(tfcompare, *GPU, "--gpus", "1", "--base", docker_base, "--output", tmp_path / "run", env=here)
     assert done.returncode == 4, done.stderr
     assert "sees no GPU inside its container, where GPU 1 (Tesla V100-SXM2-16GB) GPU-9f319f31" in done.stderr
     assert '"NVIDIA_VISIBLE_DEVICES=GPU-9f319f31"' in on_private.shim_log
@@ -254,7 +254,7 @@ def test_a_run_records_its_gpu_and_says_what_was_asked_for_and_not_seen(
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     details = manifest["environments"]["1.14.0"]["details"]
     assert (details["gpu_request"], details["gpus"]) == ("runtime", "GPU-9f319f31")
-    assert "nobody watched the GPUs' clocks" in "".join(manifest["notes"])
+    assert "GPU clocks and temperatures were not watched" in "".join(manifest["notes"])
     assert gpu_environment.client.api.containers(all=True) == []
 
 
@@ -267,7 +267,7 @@ def test_a_card_that_a_version_fails_on_is_refused_before_anything_is_built(
 ) -> None:
     base_image(client, docker_base, "3.6").tag("tfcompare-test-base:cards")
     here = cards(replace(V100, name="NVIDIA A100", capability="8.0"))
-    flags = (*GPU, "--base", "tfcompare-test-base:cards", "--out", tmp_path / "run")
+    flags = (*GPU, "--base", "tfcompare-test-base:cards", "--output", tmp_path / "run")
     try:
         done = run_command(tfcompare, *flags, env=here)
         full = version("1.14.0")
@@ -277,7 +277,12 @@ def test_a_card_that_a_version_fails_on_is_refused_before_anything_is_built(
         client.api.remove_image("tfcompare-test-base:cards")
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
-    for word in ("1.14.0 on GPU 0 (NVIDIA A100)", "known to fail", "the nearest that runs on it is 2.4.4", "--force"):
+    for word in (
+        "1.14.0 on GPU 0 (NVIDIA A100)",
+        "known to fail",
+        "the nearest that runs on it is 2.4.4",
+        "--allow-unsupported-gpu",
+    ):
         assert word in done.stderr
     assert not (tmp_path / "run").exists()
 

@@ -199,7 +199,7 @@ def test_caller_without_root_measures_and_owns_the_results(
     out = others_folder / "run"
     done = run_command(
         *somebody_else, tfcompare, "run", "--versions", "1.14,2.0", "--engine", "docker", "--base", docker_base,
-        "--rounds", "2", "--workload", "power[style=function]", "--format", "json", "--quiet", "--out", out,
+        "--rounds", "2", "--case", "power[style=function]", "--format", "json", "--quiet", "--output", out,
         env={"HOME": str(others_folder)}, cwd=others_folder,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -41,7 +41,7 @@ def test_large_files_are_mounted_and_small_ones_copied(tfcompare: str, docker_ba
     out = tmp_path / "run"
     done = run_command(
         tfcompare, "run", "--versions", "1.14,2.0", "--engine", "docker", "--base", docker_base, "--rounds", "2",
-        "--workloads", mine, "--format", "json", "--out", out,
+        "--workload-dir", mine, "--format", "json", "--output", out,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert {arm["outcome"] for arm in json.loads(done.stdout)["arms"]} == {"measured"}
@@ -51,5 +51,5 @@ def test_large_files_are_mounted_and_small_ones_copied(tfcompare: str, docker_ba
     ]
     assert (out / "workloads" / "data" / "small.txt").read_text() == "small"
     (mine / "reads.py").unlink()
-    more = run_command(tfcompare, "run", "--more", out, "--rounds", "2", "--base", docker_base, "--quiet")
+    more = run_command(tfcompare, "run", "--resume", out, "--rounds", "2", "--base", docker_base, "--quiet")
     assert more.returncode in (0, 3), more.stderr

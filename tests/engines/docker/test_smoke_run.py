@@ -24,7 +24,7 @@ def test_smoke_suite_is_measured_and_documented(
     out = tmp_path / "run"
     done = run_command(
         tfcompare, "run", "--engine", "docker", "--base", docker_base, "--suite", "smoke", "--versions", "1.14,2.0",
-        "--rounds", "2", "--format", "json", "--quiet", "--out", out,
+        "--rounds", "2", "--format", "json", "--quiet", "--output", out,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     answer, end = json.JSONDecoder().raw_decode(done.stdout)

@@ -52,14 +52,19 @@ def test_every_release_since_1_13_has_one_version_that_goes_by_its_name():
     ("name", "expected"),
     [
         ("2.8..2.11", ["2.8.4", "2.9.3", "2.10.1", "2.11.0"]),
-        ("2.11..2.8", ["2.11.0", "2.10.1", "2.9.3", "2.8.4"]),
         ("1.14..2.1", ["1.14.0", "1.15.5", "2.0.0", "2.1.4"]),
         ("2.0.4..2.1", ["2.0.4", "2.1.4"]),
         ("2.13..2.13", ["2.13.0"]),
     ],
 )
-def test_a_range_holds_the_releases_between_its_ends_in_its_own_direction(name: str, expected: list[str]):
+def test_a_name_may_stand_for_several_releases_oldest_first(name: str, expected: list[str]):
     assert numbers(name, "1.13", "2.21")[: len(expected)] == expected
+
+
+def test_the_newest_and_a_series_have_names():
+    assert numbers("1.*") == ["1.13.2", "1.14.0", "1.15.5"]
+    assert numbers("2.13", "2.*")[:3] == ["2.13.0", "2.0.0", "2.1.4"]
+    assert numbers("1.14", "latest") == ["1.14.0", catalog.releases()[-1].number]
 
 
 def test_what_is_named_first_stays_first_and_a_range_repeats_nobody():
@@ -73,7 +78,10 @@ def test_what_is_named_first_stays_first_and_a_range_repeats_nobody():
     [
         (["1.14", "2.1.3"], r"unknown version '2.1.3' \(did you mean 2.13\?\); `tfcompare list versions`"),
         (["1.14", "banana"], r"unknown version 'banana'; `tfcompare list versions`"),
-        (["1.14..2.99"], r"unknown version '2.99'"),
+        (["1.14..2.99"], r"unknown version '2.99'.*, the newest known is 2.21; "),
+        (["1.0"], r"unknown version '1.0'.*, the oldest known is 1.13; "),
+        (["2.11..2.8"], r"2.11..2.8 runs backwards: write 2.8..2.11; to measure against the newest"),
+        (["3.*"], r"3.\*: no release begins so"),
         (["2.8..2.9", "2.9"], r"version 2.9.3 is named twice"),
         (["2.0", "2.0.0"], r"version 2.0.0 is named twice \(as '2.0.0'\)"),
         (["2.0"], "at least two versions"),

@@ -150,10 +150,10 @@ BAD = {
     ),
     "both kinds at once": (f'{HEAD}[[contrasts]]\n{INSIDE}case = "power"\nexpected = "slower"', "names a case"),
     "neither kind": (f'{HEAD}[[contrasts]]\nbaseline = "a"\ncandidate = "b"\nexpected = "slower"', "names a case"),
-    "more of a time": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "more"', "cannot be said of steady"),
+    "more of a time": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "more"', "does not go with steady"),
     "slower memory": (
         f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nmetric = "peak_rss"',
-        "cannot be said of peak_rss",
+        "does not go with peak_rss",
     ),
     "the same by a figure": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "same"\npublished = 2.0', "no published ratio"),
     "the same by words": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "same"\nread_as = 10.0', "no published ratio"),

@@ -55,6 +55,24 @@ def test_constants_may_carry_annotations(tmp_path: Path):
     assert (found.params, found.contrasts) == ({"n": ("a", "b")}, {"n": "a"})
 
 
+def test_numbers_become_the_strings_that_a_case_is_selected_by(tmp_path: Path):
+    source = "PARAMS = {'n': (64, 0.5)}\nCONTRASTS = {'n': 64}\nEXCLUDE = ({'n': 0.5},)\n" + BUILD
+    found = suites.read_workload(written(tmp_path, source), builtin=False)
+    assert (found.params, found.contrasts, found.exclude) == ({"n": ("64", "0.5")}, {"n": "64"}, ({"n": "0.5"},))
+
+
+def test_a_file_that_no_selection_could_name_is_refused(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"my model\.py: the name of a workload has letters.*rename the file"):
+        suites.read_workload(written(tmp_path, BUILD, "my model"), builtin=False)
+
+
+def test_syntax_that_a_python_does_not_know_is_named_with_its_line(tmp_path: Path):
+    path = written(tmp_path, BUILD + "def more(x):\n    if (y := x): return y\n")
+    suites.check_syntax(path, "3.8")
+    with pytest.raises(UsageError, match=r"mine\.py, line 4: Python 3\.7 cannot read this"):
+        suites.check_syntax(path, "3.7")
+
+
 BAD_FILES = {
     "no Python": ("def build(:", "cannot be read as Python: invalid syntax"),
     "Python 2": ("print 'x'\n" + BUILD, "cannot be read as Python"),
@@ -65,7 +83,10 @@ BAD_FILES = {
     "no dict": ("PARAMS = ('a', 'b')\n" + BUILD, "PARAMS must be a dict"),
     "a string for a tuple": ("PARAMS = {'n': 'small'}\n" + BUILD, r"PARAMS\['n'\] must be a tuple of strings"),
     "no values": ("PARAMS = {'n': ()}\n" + BUILD, r"PARAMS\['n'\] must be a tuple of strings"),
-    "numbers": ("PARAMS = {'n': (1, 2)}\n" + BUILD, r"PARAMS\['n'\] must be a tuple of strings"),
+    "tuples": ("PARAMS = {'n': ((1,), 2)}\n" + BUILD, r"PARAMS\['n'\] must be a tuple of strings or numbers"),
+    "one argument": ("def build(tf):\n    return len\n", r"line 1: build takes two arguments, build\(tf, params\)"),
+    "three arguments": ("def build(tf, params, more):\n    return len\n", "build takes two arguments"),
+    "a keyword that is needed": ("def build(tf, params, *, more):\n    return len\n", "build takes two arguments"),
     "a foreign contrast": ("CONTRASTS = {'n': 'a'}\n" + BUILD, "n=a is in CONTRASTS or EXCLUDE, but not in PARAMS"),
     "a foreign exclusion": (
         "PARAMS = {'n': ('a',)}\nEXCLUDE = ({'n': 'b'},)\n" + BUILD,

@@ -24,19 +24,19 @@ def called(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
 
 
 BAD_CALLS = {
-    "nothing": ([], 2, "--good, --bad, --workload missing"),
-    "no case": (ENDS, 2, "--workload missing"),
-    "several cases": ([*ENDS, "--workload", "predict[call=predict]"], 2, "is about one case, and that selects 2"),
-    "an unknown version": (["--good", "1.14", "--bad", "2.130", "--workload", CASE], 2, "did you mean 2.13"),
-    "ends turned round": (["--good", "2.3", "--bad", "1.14", "--workload", CASE], 2, "name the older one as --good"),
-    "one end twice": (["--good", "2.3", "--bad", "2.3.4", "--workload", CASE], 2, "name two versions"),
-    "a range": (["--good", "1.14..2.0", "--bad", "2.3", "--workload", CASE], 2, "name one each"),
-    "an unknown workload": ([*ENDS, "--workload", "predct"], 2, "did you mean predict?"),
-    "an unknown format": ([*ENDS, "--workload", CASE, "--format", "html"], 2, "unknown format"),
-    "no steps": ([*ENDS, "--workload", CASE, "--steps", "0"], 2, "--steps"),
+    "nothing": ([], 2, "--good, --bad, --case missing"),
+    "no case": (ENDS, 2, "--case missing"),
+    "several cases": ([*ENDS, "--case", "predict[call=predict]"], 2, "is about one case, and that selects 2"),
+    "an unknown version": (["--good", "1.14", "--bad", "2.130", "--case", CASE], 2, "did you mean 2.13"),
+    "ends turned round": (["--good", "2.3", "--bad", "1.14", "--case", CASE], 2, "name the older one as --good"),
+    "one end twice": (["--good", "2.3", "--bad", "2.3.4", "--case", CASE], 2, "name two versions"),
+    "a range": (["--good", "1.14..2.0", "--bad", "2.3", "--case", CASE], 2, "name one each"),
+    "an unknown workload": ([*ENDS, "--case", "predct"], 2, "did you mean predict?"),
+    "an unknown format": ([*ENDS, "--case", CASE, "--format", "html"], 2, "unknown format"),
+    "no steps": ([*ENDS, "--case", CASE, "--steps", "0"], 2, "--steps"),
     "a folder without a search": (["--resume", "."], 2, "holds no search"),
     "other flags on the way": (["--resume", ".", "--good", "1.14", "--all"], 2, "leave --good, --all out"),
-    "an unknown engine": ([*ENDS, "--workload", CASE, "--engine", "podman"], 2, "unknown engine"),
+    "an unknown engine": ([*ENDS, "--case", CASE, "--engine", "podman"], 2, "unknown engine"),
 }
 
 

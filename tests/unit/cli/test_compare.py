@@ -24,3 +24,19 @@ def test_two_runs_are_compared_by_their_ratios(monkeypatch, capsys, run: Path):
     assert "2 ratios in both: 2 same." in capsys.readouterr().out
     assert called(monkeypatch, "compare", str(run), str(run), "--format", "json", "--fail-on", "slower") == 0
     assert json.loads(capsys.readouterr().out)["schema"] == "tfcompare.changes/1"
+
+
+def test_a_page_about_two_runs_goes_into_the_later_run_or_where_it_is_told(monkeypatch, capsys, run: Path):
+    assert called(monkeypatch, "compare", str(run), str(run), "--format", "html") == 0
+    assert f"written: {run / 'changes.html'}" in capsys.readouterr().err
+    assert called(monkeypatch, "compare", str(run), str(run), "--format", "html", "-o", str(run / "x.html")) == 0
+    page = (run / "x.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "<script" not in page
+    assert "Which ratios changed" in page
+
+
+def test_two_versions_are_told_what_compares_them(monkeypatch, capsys, tmp_path: Path):
+    monkeypatch.chdir(tmp_path)
+    assert called(monkeypatch, "compare", "2.0", "2.13") == 2
+    assert "tfcompare run --versions 2.0,2.13" in capsys.readouterr().err

@@ -36,7 +36,7 @@ class Engine:
 ENGINES["venv"] = replace(ENGINES["venv"], make=lambda options: Engine())
 main()
 """
-RUN = ("run", "--engine", "venv", "--versions", "1.14,2.0", "--workload", "power[style=eager]", "--rounds", "2")
+RUN = ("run", "--engine", "venv", "--versions", "1.14,2.0", "--case", "power[style=eager]", "--rounds", "2")
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_an_unexpected_error_is_one_line_and_a_traceback_that_only_its_owner_rea
 def test_a_crash_report_holds_no_secrets(tfcompare, tmp_path):
     env = breaking(
         tmp_path,
-        "import sys, orchestrator.measure.run as run\ndef forecast(planned, say):\n"
+        "import sys, orchestrator.measure.forecast as run\ndef forecast(planned, say):\n"
         "    import os\n"
         "    told = sys.argv[1:] + [os.environ['TFCOMPARE_NOTIFY'], 'ftp://me:hunter1@else.where/']\n"
         "    raise RuntimeError(' '.join(told))\nrun.forecast = forecast\n",
@@ -200,7 +200,7 @@ def test_a_closed_pipe_does_not_hide_an_exit_code(tfcompare, closed_pipe: int):
 @pytest.mark.parametrize("closed", ["stdout", "stderr"])
 def test_a_closed_pipe_during_a_run_loses_nothing_of_it(tmp_path, closed_pipe: int, closed: str):
     out = tmp_path / "out"
-    code, _ = ended(sys.executable, "-c", ACTORS, *RUN, "--out", out, **{closed: closed_pipe})
+    code, _ = ended(sys.executable, "-c", ACTORS, *RUN, "--output", out, **{closed: closed_pipe})
     assert code == 0
     (finished,) = (entry for entry in RunDir.open(out).entries() if isinstance(entry, Finished))
     # Nothing ended it early.
@@ -211,7 +211,7 @@ def test_a_closed_pipe_during_a_run_loses_nothing_of_it(tmp_path, closed_pipe: i
 
 def test_a_run_whose_table_cannot_be_written_says_where_it_is(tmp_path, full: int):
     out = tmp_path / "out"
-    code, said = ended(sys.executable, "-c", ACTORS, *RUN, "--out", out, stdout=full)
+    code, said = ended(sys.executable, "-c", ACTORS, *RUN, "--output", out, stdout=full)
     assert code == 2
     assert f"run directory: {out}\n" in said
     assert said.splitlines()[-1].startswith("tfcompare: cannot write to stdout: No space left on device")
@@ -264,7 +264,7 @@ HOMELESS = (
 def test_a_cache_that_cannot_be_written_is_an_environment_that_failed(tfcompare, tmp_path, variable: str):
     (tmp_path / "file").touch()
     name, _, value = variable.replace("FILE", str(tmp_path / "file")).partition("=")
-    code, said = ended(tfcompare, *RUN, "--out", tmp_path / "out", env={name: value})
+    code, said = ended(tfcompare, *RUN, "--output", tmp_path / "out", env={name: value})
     assert code == 5
     assert "cannot write" in said
     assert "TFCOMPARE_CACHE" in said

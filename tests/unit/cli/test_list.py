@@ -24,3 +24,10 @@ def test_versions_are_listed_with_the_keys_of_the_design(monkeypatch, capsys):
 def test_markup_in_a_message_is_shown_as_it_is(monkeypatch, capsys):
     assert called(monkeypatch, "list", "[red]x[/red]") == 2
     assert "cannot list '[red]x[/red]'" in capsys.readouterr().err
+
+
+def test_without_a_word_and_with_a_foreign_one_the_four_are_named(monkeypatch, capsys):
+    assert called(monkeypatch, "list") == 2
+    assert "versions, workloads, suites, claims" in capsys.readouterr().err
+    assert called(monkeypatch, "list", "cases") == 2
+    assert "did you mean" not in capsys.readouterr().err

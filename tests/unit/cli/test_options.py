@@ -15,10 +15,11 @@ from tests.support.commands import called
 MEASURING = ("run", "reproduce", "profile", "bisect", "nightly run")
 # Flags that have the name of one in a group and another meaning, each declared by its command.
 OWN = {
-    ("reproduce", "suite"), ("bisect", "workload"), ("bisect", "out"), ("nightly run", "rounds"),
+    ("reproduce", "suite"), ("bisect", "case"), ("bisect", "output"), ("nightly run", "rounds"),
     ("doctor", "cpuset"), ("images build", "gpu"), ("images sbom", "gpu"), ("images lock", "gpu"),
     ("history show", "engine"), ("history show", "format"), ("history query", "format"),
-    ("history site", "out"), ("nightly status", "quiet"),
+    ("history site", "output"), ("nightly status", "quiet"), ("report", "output"), ("export", "output"),
+    ("compare", "output"), ("images sbom", "output"), ("history show", "case"), ("history query", "output"),
 }  # fmt: skip
 
 
@@ -90,9 +91,9 @@ def test_the_engines_of_the_flag_are_those_that_there_are():
     assert described(COMMANDS["run"], "engine")[8] == "|".join((AUTO, *ENGINES))
 
 
-@pytest.mark.parametrize("names", [run.WITH_MORE, bisect.WITH_RESUME, nightly.run.PASSED])
+@pytest.mark.parametrize("names", [run.WITH_RESUME, bisect.WITH_RESUME, nightly.run.PASSED])
 def test_a_rule_names_flags_that_its_command_has(names: frozenset[str]):
-    name = {run.WITH_MORE: "run", bisect.WITH_RESUME: "bisect", nightly.run.PASSED: "nightly run"}[names]
+    name = {run.WITH_RESUME: "run", bisect.WITH_RESUME: "bisect", nightly.run.PASSED: "nightly run"}[names]
     assert names <= {param.name for param in COMMANDS[name].params}
 
 
@@ -103,15 +104,27 @@ def test_what_a_night_passes_on_is_a_flag_of_run():
 
 def test_a_night_passes_on_what_was_given_and_no_address_of_an_index(monkeypatch):
     monkeypatch.setenv("TFCOMPARE_BASE", "mine")
-    words = ["--versions", "1.14,2.0", "--engine", "venv", "--gpus", "0,1", "--force", "--index-url", "http://u:p@h/s"]
+    words = [
+        "--versions",
+        "1.14,2.0",
+        "--engine",
+        "venv",
+        "--gpus",
+        "0,1",
+        "--allow-unsupported-gpu",
+        "--index-url",
+        "http://u:p@h/s",
+    ]
     context = COMMANDS["nightly run"].make_context("run", words)
-    assert sorted(nightly.run.flags_as_given(context)) == sorted(["--engine", "venv", "--gpus", "0,1", "--force"])
+    assert sorted(nightly.run.flags_as_given(context)) == sorted(
+        ["--engine", "venv", "--gpus", "0,1", "--allow-unsupported-gpu"]
+    )
 
 
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["run", "--more", ".", "--engine", "venv", "--seed", "1"], "leave --seed, --engine out, or start a new run"),
+        (["run", "--resume", ".", "--engine", "venv", "--seed", "1"], "leave --seed, --engine out, or start a new run"),
         (["bisect", "--resume", ".", "--memory", "4g", "--all"], "leave --memory, --all out, or start a new search"),
         (["run", "--versions", "1.14,2.0", "--engine", "dokcer"], "did you mean docker?"),
         (["nightly", "install", "--missed", "never"], "unknown way 'never'; it is catch-up, skip"),

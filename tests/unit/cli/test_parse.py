@@ -9,33 +9,66 @@ from orchestrator.errors import UsageError
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90", 90), ("90s", 90), ("10m", 600), ("1h", 3600), ("1.5m", 90), ("0.5s", 0.5), (" 2h ", 7200)],
+    [
+        ("90", 90),
+        ("90s", 90),
+        ("10m", 600),
+        ("10 m", 600),
+        ("1h", 3600),
+        ("1.5m", 90),
+        ("0.5s", 0.5),
+        (" 2h ", 7200),
+        ("1m30s", 90),
+        ("1h 30min", 5400),
+        ("10 minutes", 600),
+        ("2hours", 7200),
+    ],
 )
-def test_a_duration_is_a_number_and_perhaps_a_unit(text: str, seconds: float):
+def test_a_duration_is_what_people_type(text: str, seconds: float):
     assert parse.seconds("--budget", text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "s", "ten", "10 m", "-5s", "1e3", "5d", "1m30s", "0", "0.0h", "inf", "nan"])
+@pytest.mark.parametrize("text", ["", "s", "ten", "-5s", "1e3", "5d", "1m30", "0", "0.0h", "inf", "nan", "10 moons"])
 def test_what_is_no_duration_is_refused_by_its_flag(text: str):
-    with pytest.raises(UsageError, match=r"--budget .*: a duration, e\.g\. 90s, 10m or 1h"):
+    with pytest.raises(UsageError, match=r"--budget .*: a duration, e\.g\. 90s, 10m or 1h30m"):
         parse.seconds("--budget", text)
 
 
 def test_threads_are_inter_and_intra():
     assert parse.threads("1,2") == (1, 2)
     assert parse.threads("0,0") == (0, 0)
+    assert parse.threads("4") == (4, 4)
+    assert parse.threads("1, 2") == (1, 2)
 
 
-@pytest.mark.parametrize("text", ["", "2", "1,2,3", "1, 2", "a,b", "-1,2", "1.5,2", "1,99999"])
-def test_what_are_no_two_numbers_are_no_threads(text: str):
-    with pytest.raises(UsageError, match=r"--threads .*: two numbers up to 1024, inter-op and intra-op, e\.g\. 1,2"):
+@pytest.mark.parametrize(("text", "share"), [("5", 0.05), ("2.5%", 0.025), (" 10 % ", 0.1)])
+def test_a_margin_is_a_percentage(text: str, share: float):
+    assert parse.margin(text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("text", ["", "%", "0", "100", "-1", "five", "5%%"])
+def test_what_is_no_margin_is_refused(text: str):
+    with pytest.raises(UsageError, match=r"--margin .*: a percentage between 0 and 100"):
+        parse.margin(text)
+
+
+@pytest.mark.parametrize("text", ["", "1,2,3", "a,b", "-1,2", "1.5,2", "1,99999", "2,"])
+def test_what_are_no_numbers_are_no_threads(text: str):
+    with pytest.raises(UsageError, match=r"--threads .*: a number up to 1024, or two: inter-op and intra-op"):
         parse.threads(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "names"), [("1.14,2.0", ("1.14", "2.0")), (" 1.14 , 2.0, ", ("1.14", "2.0")), (",", ()), ("", ())]
+    ("text", "names"),
+    [
+        ("1.14,2.0", ("1.14", "2.0")),
+        (" 1.14 , 2.0, ", ("1.14", "2.0")),
+        ("1.14 2.0", ("1.14", "2.0")),
+        (",", ()),
+        ("", ()),
+    ],
 )
-def test_names_are_cut_at_commas(text: str, names: tuple[str, ...]):
+def test_names_are_cut_at_commas_and_blanks(text: str, names: tuple[str, ...]):
     assert parse.names(text) == names
 
 
@@ -52,14 +85,16 @@ def test_what_names_no_cpus_is_refused(text: str):
         parse.cpus(text)
 
 
-@pytest.mark.parametrize(("text", "size"), [("900m", 900), ("4g", 4096), ("1.5G", 1536), ("2gb", 2048), ("512MB", 512)])
+@pytest.mark.parametrize(
+    ("text", "size"), [("900m", 900), ("4g", 4096), ("1.5G", 1536), ("2gb", 2048), ("512MB", 512), ("4GiB", 4096)]
+)
 def test_memory_is_a_number_and_a_unit(text: str, size: int):
     assert parse.memory_mb(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "4", "g", "-1g", "4k", "1e3m"])
 def test_what_is_no_size_is_refused(text: str):
-    with pytest.raises(UsageError, match=r"--memory .*: a size, e\.g\. 900m or 4g"):
+    with pytest.raises(UsageError, match=r"--memory .*: a size, e\.g\. 900m, 4g or 4GiB"):
         parse.memory_mb(text)
 
 

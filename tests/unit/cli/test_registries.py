@@ -27,7 +27,7 @@ def test_one_file_and_one_line_add_an_engine_a_report_and_an_export(
     monkeypatch.setitem(EXPORTS, "labels", Export(name="labels", module=f"{ADDED}.export"))
     run = str(tmp_path / "run")
 
-    flags = ("--versions", "1.14,2.0", "--workload", "power[style=eager]", "--rounds", "2", "--out", run)
+    flags = ("--versions", "1.14,2.0", "--case", "power[style=eager]", "--rounds", "2", "--output", run)
     assert called(monkeypatch, "run", "--engine", "stage", *flags) == 0
     assert "engine: a stage" in capsys.readouterr().err
     assert called(monkeypatch, "report", run, "--table", "count") == 0

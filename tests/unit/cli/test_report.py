@@ -1,6 +1,7 @@
 """Commands on runs that are there: what they print and write, and which exit code a run with holes in it has."""
 
 import json
+import os
 from pathlib import Path
 from typing import get_args
 
@@ -41,6 +42,44 @@ def test_a_report_shows_only_what_is_asked_for(monkeypatch, capsys, run: Path):
     assert "--only slower: 1 of 2 cases" in text
     assert "▲ slower" in text
     assert "\npredict" not in text
+
+
+def test_without_a_name_the_newest_run_is_shown(monkeypatch, capsys, tmp_path: Path):
+    monkeypatch.chdir(tmp_path)
+    assert called(monkeypatch, "report") == 2
+    assert "there is no run in runs/" in capsys.readouterr().err
+    for age, name in enumerate(("new", "old")):
+        path = write_run(tmp_path / "runs" / name)
+        os.utime(path / "plan.json", (10_000 - age, 10_000 - age))
+    assert called(monkeypatch, "report") == 0
+    streams = capsys.readouterr()
+    assert "▲ slower" in streams.out
+    assert "the newest run: runs/new" in streams.err
+
+
+def test_a_folder_of_runs_is_listed_newest_first_and_a_damaged_one_too(monkeypatch, capsys, tmp_path: Path):
+    for age, name in enumerate(("new", "old", "damaged")):
+        path = write_run(tmp_path / name)
+        (path / "plan.json").write_text("[]") if name == "damaged" else None
+        os.utime(path / "plan.json", (10_000 - age, 10_000 - age))
+    assert called(monkeypatch, "report", str(tmp_path), "--format", "json") == 0
+    runs = json.loads(capsys.readouterr().out)
+    assert [Path(each["path"]).name for each in runs] == ["new", "old", "damaged"]
+    assert [each["cases"] for each in runs] == [2, 2, 0]
+    assert called(monkeypatch, "report", str(tmp_path)) == 0
+    assert str(NEW) in capsys.readouterr().out
+    assert called(monkeypatch, "report", str(tmp_path), "--format", "html") == 2
+    assert "holds several runs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("journal.jsonl", "it is not known which rounds were disturbed"), ("manifest.json", "manifest.json is missing")],
+)
+def test_a_file_that_is_missing_is_named(monkeypatch, capsys, run: Path, name: str, words: str):
+    (run / name).unlink()
+    assert called(monkeypatch, "report", str(run)) == 7
+    assert words in capsys.readouterr().err.replace("\n", " ")
 
 
 def test_a_report_goes_into_a_file_or_stays_on_stdout(monkeypatch, capsys, run: Path):

@@ -14,29 +14,30 @@ BAD_CALLS = {
     "one version": (["--versions", "2.0"], 2, "at least two versions"),
     "a version by two names": (["--versions", "2.0,2.0.0"], 2, "named twice"),
     "an unknown suite": (["--suite", "smoek"], 2, "did you mean smoke?"),
-    "an unknown workload": (["--workload", "powr"], 2, "did you mean power?"),
-    "an unknown value": (["--workload", "predict[state=compile]"], 2, "did you mean compiled?"),
-    "an unknown parameter": (["--workload", "predict[stat=compiled]"], 2, "did you mean state?"),
-    "an excluded case": (["--workload", "train_loop[model=large,data=small]"], 3, "leaves that combination"),
+    "an unknown workload": (["--case", "powr"], 2, "did you mean power?"),
+    "an unknown value": (["--case", "predict[state=compile]"], 2, "did you mean compiled?"),
+    "an unknown parameter": (["--case", "predict[stat=compiled]"], 2, "did you mean state?"),
+    "a file for a case": (["--case", "mine/training.py"], 2, "--workload-dir mine --case training"),
+    "an excluded case": (["--case", "train_loop[model=large,data=small]"], 3, "leaves that combination"),
     "an unknown format": (["--format", "jsno"], 2, "did you mean json?"),
-    "a margin of nothing": (["--margin", "0"], 2, "--margin 0"),
-    "a margin of everything": (["--margin", "100"], 2, "--margin 100"),
+    "a margin of nothing": (["--margin", "0"], 2, "--margin '0'"),
+    "a margin of everything": (["--margin", "100"], 2, "--margin '100'"),
     "an unknown alarm": (["--fail-on", "faster"], 2, "it is slower"),
     "a bad duration": (["--budget", "soon"], 2, "--budget 'soon': a duration"),
-    "bad threads": (["--threads", "two"], 2, "--threads 'two': two numbers"),
+    "bad threads": (["--threads", "two"], 2, "--threads 'two': a number"),
     "an unknown engine": (["--engine", "podman", "--dry-run"], 2, "unknown engine 'podman'"),
     "an unknown request": (["--gpu-request", "cuda"], 2, "it is runtime, device, cdi"),
     "no GPU's name": (["--gpus", ","], 2, "--gpus ',': indices or UUIDs"),
     "a GPU that is not there": (["--gpus", "4095"], 2, "4095"),
-    "force without a GPU": (["--force"], 2, "it goes with --gpu"),
+    "force without a GPU": (["--allow-unsupported-gpu"], 2, "it goes with --gpu"),
     "forks on a GPU that one process holds": (
         ["--gpu-exclusive", "--isolation", "process", "--dry-run"],
         4,
         "--gpu needs the docker engine",
     ),
-    "a folder that is not there": (["--workloads", "no/such/folder"], 2, "no such folder"),
+    "a folder that is not there": (["--workload-dir", "no/such/folder"], 2, "no such folder"),
     "one round": (["--rounds", "1"], 2, "--rounds"),
-    "a margin that is no number": (["--margin", "nan"], 2, "--margin nan"),
+    "a margin that is no number": (["--margin", "nan"], 2, "--margin 'nan'"),
     "a budget of years": (["--budget", "9999h"], 2, "at most 30 days"),
     "a seed below zero": (["--seed", "-1"], 2, "--seed"),
     "a seed too large": (["--seed", "2147483648"], 2, "--seed"),
@@ -52,7 +53,7 @@ BAD_CALLS = {
     "a container without docker": (["--isolation", "container", "--engine", "venv", "--dry-run"], 2, "--engine docker"),
     "an unknown column": (["--columns", "tmie"], 2, "did you mean time?"),
     "columns of no table": (["--columns", "time", "--format", "json"], 2, "--columns goes with --format table"),
-    "more of nothing": (["--more", "nowhere"], 2, "leave --versions out"),
+    "more of nothing": (["--resume", "nowhere"], 2, "leave --versions out"),
     "a flag that does not exist": (["--round", "1"], 2, "No such option"),
 }
 
@@ -70,7 +71,7 @@ def test_a_bad_call_ends_before_any_work(monkeypatch, capsys, tmp_path, flags: l
 
 def test_a_folder_of_workloads_is_what_a_dry_run_lists(monkeypatch, capsys, tmp_path):
     (tmp_path / "words.py").write_text("def build(tf, params): return lambda: 1\n")
-    flags = ("--versions", "2.0,2.13", "--engine", "venv", "--workloads", str(tmp_path), "--dry-run")
+    flags = ("--versions", "2.0,2.13", "--engine", "venv", "--workload-dir", str(tmp_path), "--dry-run")
     assert called(monkeypatch, "run", *flags) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[-1] == "  words"
@@ -80,7 +81,7 @@ def test_a_folder_of_workloads_is_what_a_dry_run_lists(monkeypatch, capsys, tmp_
 def test_the_example_of_the_readme_is_a_workload_and_its_command_selects_it(monkeypatch, capsys, tmp_path):
     page = (ROOT / "README.md").read_text()
     [(path, source)] = re.findall(r"```python\n# (\S+)\n(.*?)```", page, re.DOTALL)
-    command = re.search(r"^    \.venv/bin/tfcompare (run .*?--workloads mine)", page, re.MULTILINE)
+    command = re.search(r"^    \.venv/bin/tfcompare (run .*?--workload-dir mine)", page, re.MULTILINE)
     monkeypatch.chdir(tmp_path)
     (tmp_path / path).parent.mkdir()
     (tmp_path / path).write_text(source)
@@ -90,8 +91,42 @@ def test_the_example_of_the_readme_is_a_workload_and_its_command_selects_it(monk
     assert out.splitlines()[-1] == f"  {Path(path).stem}"
 
 
+def test_syntax_that_is_too_new_for_a_version_is_found_before_any_work(monkeypatch, capsys, tmp_path):
+    (tmp_path / "words.py").write_text("def build(tf, params):\n    if (x := 1): return lambda: x\n")
+    flags = ("--versions", "2.0,2.13", "--engine", "venv", "--workload-dir", str(tmp_path), "--dry-run")
+    assert called(monkeypatch, "run", *flags) == 2
+    assert "words.py, line 2: Python 3.7 cannot read this" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", ["taken", "/proc/x", "taken/file/below"])
+def test_a_dry_run_refuses_where_the_run_would(monkeypatch, capsys, tmp_path, place: str):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").write_text("")
+    flags = ("--versions", "1.14,2.0", "--engine", "venv", "--dry-run", "--output", place)
+    assert called(monkeypatch, "run", *flags) == 2
+    assert "choose another --output" in capsys.readouterr().err
+
+
+def test_a_dry_run_leaves_nothing_and_makes_no_page(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    flags = ("--versions", "1.14,2.0", "--engine", "venv", "--dry-run")
+    assert called(monkeypatch, "run", *flags, "--output", "deep/run") == 0
+    assert called(monkeypatch, "run", *flags, "--format", "html") == 2
+    assert "--dry-run prints a plan" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_old_names_of_flags_are_still_taken(monkeypatch, capsys, tmp_path):
+    flags = ("--versions", "1.14,2.0", "--engine", "venv", "--dry-run")
+    assert called(monkeypatch, "run", *flags, "--workload", "power", f"--out={tmp_path / 'run'}") == 0
+    assert "power[" in capsys.readouterr().out
+    assert called(monkeypatch, "run", "--more", str(tmp_path)) == 2
+    assert "holds no run" in capsys.readouterr().err
+
+
 def test_versions_are_needed_but_to_go_on_with_a_run(monkeypatch, capsys, tmp_path):
     assert called(monkeypatch, "run") == 2
     assert "--versions is missing" in capsys.readouterr().err
-    assert called(monkeypatch, "run", "--more", str(tmp_path)) == 2
+    assert called(monkeypatch, "run", "--resume", str(tmp_path)) == 2
     assert "holds no run" in capsys.readouterr().err

@@ -36,7 +36,7 @@ def test_a_part_that_is_gone_is_told_and_put_back(with_cron, call):
 def test_install_shows_all_that_it_will_write_and_writes_nothing_unasked(with_cron, call):
     code, out, err = call("install", "--at", "3:15", *FLAGS)
     assert code == 2
-    assert "nothing was written: nobody can be asked here; --yes does not ask" in err
+    assert "nothing was written: stdin is not a terminal, so no question can be asked; --yes skips it" in err
     assert f"{Cron().script}:\n\n    #!/bin/sh\n" in out
     assert "nightly run --versions 2.13,1.14 --suite seed" in out
     assert f"{Cron().crontab}:\n\n    # tfcompare-nightly " in out
@@ -47,7 +47,7 @@ def test_install_shows_all_that_it_will_write_and_writes_nothing_unasked(with_cr
 
 def test_what_was_shown_is_what_is_written(with_cron, call):
     (with_cron.notes / "table").write_text("0 5 * * * backup\n")
-    code, out, err = call("install", "--yes", "--", *FLAGS, "--workload", "power[style=eager]")
+    code, out, err = call("install", "--yes", "--", *FLAGS, "--case", "power[style=eager]")
     assert code == 0, err
     shown = "".join(f"{line.removeprefix('    ')}\n" for line in out.splitlines() if line.startswith("    "))
     assert shown == Cron().script.read_text() + with_cron.table.removeprefix("0 5 * * * backup\n")
@@ -55,7 +55,7 @@ def test_what_was_shown_is_what_is_written(with_cron, call):
     entry = Cron().entry()
     assert entry is not None
     assert entry.planned is not None
-    assert entry.planned.flags == (*FLAGS, "--workload", "power[style=eager]")
+    assert entry.planned.flags == (*FLAGS, "--case", "power[style=eager]")
     assert entry.planned.history == str(with_cron.folder / "my data" / "tfcompare" / "history")
 
 
@@ -95,7 +95,7 @@ def test_uninstall_says_what_it_removed_and_nothing_more_the_second_time(with_cr
 
 def test_a_night_that_runs_while_its_schedule_goes_is_told_of(with_cron, call):
     with lock.hold():
-        assert f"(pid {os.getpid()}); it goes on to its end" in call("uninstall")[1]
+        assert f"(pid {os.getpid()}); it continues to its end" in call("uninstall")[1]
         assert f"(pid {os.getpid()})" in call("status")[1]
 
 

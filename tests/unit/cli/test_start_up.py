@@ -22,7 +22,7 @@ CALLS = {
     "an unknown version of an image": (["images", "build", "2.130"], 2, "did you mean 2.13"),
     "an unknown suite": (["run", "--versions", "1.14,2.0", "--suite", "smoek"], 2, "did you mean smoke?"),
     "an unknown claim": (["reproduce", "predict-after"], 2, "predict-after"),
-    "an unknown end": (["bisect", "--good", "1.14", "--bad", "2.130", "--workload", "power"], 2, "did you mean 2.13"),
+    "an unknown end": (["bisect", "--good", "1.14", "--bad", "2.130", "--case", "power"], 2, "did you mean 2.13"),
     "an unknown export": (["export", ".", "--to", "cvs"], 2, "did you mean csv?"),
     "a bad duration": (["run", "--versions", "1.14,2.0", "--budget", "soon"], 2, "a duration"),
 }

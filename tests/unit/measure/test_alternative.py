@@ -13,7 +13,7 @@ from orchestrator.plan.request import PlannedRun, RunOptions, check_request
 from tests.support.builders import claim
 
 VERSIONS = catalog.resolve(["1.14", "2.0", "2.13"])
-COMMAND = ("run", "--versions", "1.14,2.0,2.13", "--suite", "smoke", "--out", "runs/first", "--rounds=2")
+COMMAND = ("run", "--versions", "1.14,2.0,2.13", "--suite", "smoke", "--output", "runs/first", "--rounds=2")
 
 
 @pytest.fixture
@@ -66,10 +66,10 @@ def test_failures_that_are_not_about_pythons_suggest_nothing(on):
 @pytest.mark.parametrize(
     ("command", "written"),
     [
-        (("run", "--versions=1.14,2.0", "--out=x", "-v"), "tfcompare run --versions 2.13,2.21 -v"),
+        (("run", "--versions=1.14,2.0", "--output=x", "-v"), "tfcompare run --versions 2.13,2.21 -v"),
         (
-            ("profile", "--workload", "power[style=eager]", "--versions", "1.14"),
-            "tfcompare profile --versions 2.13,2.21 --workload 'power[style=eager]'",
+            ("profile", "--case", "power[style=eager]", "--versions", "1.14"),
+            "tfcompare profile --versions 2.13,2.21 --case 'power[style=eager]'",
         ),
         (("reproduce", "--suite", "seed"), "tfcompare run --versions 2.13,2.21"),
     ],

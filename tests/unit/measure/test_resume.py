@@ -12,7 +12,7 @@ from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure import resume
-from orchestrator.measure.resume import MoreOptions, extension, more_rounds, read_past
+from orchestrator.measure.resume import ResumeOptions, add_rounds, extension, read_past
 from orchestrator.model import Calibrated, Disturbed, Ended, Extended, Finished, Machine, Postponed
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
@@ -88,11 +88,11 @@ def test_every_stretch_spends_its_part_of_the_error():
 def test_a_run_that_showed_nothing_has_spent_nothing(last: int):
     past = read_past(plan(), rounds(last))
     assert past.spent == 0
-    assert extension(MoreOptions(run=Path()), plan(), past).looks == LOOKS
+    assert extension(ResumeOptions(run=Path()), plan(), past).looks == LOOKS
 
 
 def test_the_unspent_error_is_for_the_planned_looks_that_are_ahead():
-    ahead = extension(MoreOptions(run=Path()), plan(), read_past(plan(), rounds(8)))
+    ahead = extension(ResumeOptions(run=Path()), plan(), read_past(plan(), rounds(8)))
     assert (ahead.first_round, ahead.looks, ahead.exploratory) == (9, (10, 15, 20), False)
 
 
@@ -103,7 +103,7 @@ def test_a_run_that_a_budget_ended_and_its_continuation_share_the_error(last: in
     first = summarise_endings(begun).schedule(LOOKS)
     assert first.looks == tuple(sorted({look for look in LOOKS if look < last} | {last}))
     assert 0.5 <= first.spent[-1] < 1
-    ahead = extension(MoreOptions(run=Path()), plan(), read_past(plan(), begun))
+    ahead = extension(ResumeOptions(run=Path()), plan(), read_past(plan(), begun))
     whole = summarise_endings((*begun, ahead, *rounds(20, last + 1))).schedule(LOOKS)
     assert whole.looks == (*first.looks, *ahead.looks)
     assert whole.spent[: len(first.looks)] == first.spent
@@ -120,20 +120,20 @@ def test_a_run_that_ended_by_itself_is_judged_at_its_planned_looks():
 
 
 def test_rounds_that_are_asked_for_are_one_look():
-    ahead = extension(MoreOptions(run=Path(), rounds=30), plan(), read_past(plan(), rounds(8)))
+    ahead = extension(ResumeOptions(run=Path(), rounds=30), plan(), read_past(plan(), rounds(8)))
     assert (ahead.looks, ahead.exploratory) == ((38,), False)
 
 
 def test_what_comes_after_the_last_look_is_exploratory():
-    ahead = extension(MoreOptions(run=Path()), plan(), read_past(plan(), rounds(20)))
+    ahead = extension(ResumeOptions(run=Path()), plan(), read_past(plan(), rounds(20)))
     assert (ahead.looks, ahead.exploratory) == ((30,), True)
     fixed = plan(looks=(8,))
-    assert extension(MoreOptions(run=Path()), fixed, read_past(fixed, rounds(8))).exploratory
+    assert extension(ResumeOptions(run=Path()), fixed, read_past(fixed, rounds(8))).exploratory
 
 
 def test_orders_are_drawn_anew():
     past = read_past(plan(), [])
-    seeds = {extension(MoreOptions(run=Path()), plan(), past).seed for _ in range(5)}
+    seeds = {extension(ResumeOptions(run=Path()), plan(), past).seed for _ in range(5)}
     assert len(seeds) == 5
 
 
@@ -151,7 +151,7 @@ def first(folder: Path, *, looks=(6, 10), sources: dict[str, str] | None = None,
 
 def test_more_rounds_go_to_the_open_cases_of_the_same_run(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
-    done = more_rounds(MoreOptions(run=run.path, rounds=4), Quiet())
+    done = add_rounds(ResumeOptions(run=run.path, rounds=4), Quiet())
     assert theatre.stage.opened(OPEN.label, "2.0.0") == [11, 12, 13, 14]
     assert theatre.stage.opened(DECIDED.label, "2.0.0") == []
     rounds = {arm.case.label: arm.rounds for arm in done.comparison.arms if arm.version == "2.0.0"}
@@ -170,7 +170,7 @@ def test_more_rounds_use_the_data_of_the_first(tmp_path: Path, theatre: Theatre,
         return opening(self, of, **order)
 
     monkeypatch.setattr(WorkerClient, "open", spy)
-    more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
     assert seeds == {run.read_plan().seed}
 
 
@@ -180,7 +180,7 @@ def test_a_version_that_no_table_has_any_more_is_left_out_and_reported(
     run = first(tmp_path)
     remaining = tuple(version for version in catalog.all_versions() if version.number != "1.14.0")
     monkeypatch.setattr(catalog, "all_versions", lambda: remaining)
-    done = more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+    done = add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
     assert str(done.error) == "1.14.0: left out, it is no longer in the table of versions"
     lost = "1.14.0 was lost (environment: left out, it is no longer in the table of versions)"
     assert lost in done.comparison.warnings
@@ -190,7 +190,7 @@ def test_more_rounds_are_calibrated_by_the_runs_own_pilot_and_have_numbers_of_th
     tmp_path: Path, theatre: Theatre
 ):
     run = first(tmp_path)
-    more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
     entries = list(run.entries())
     assert sum(isinstance(entry, Calibrated) for entry in entries) == 2 * 2, "one for each arm, and none more"
     numbers = [entry.replicate for entry in entries if isinstance(entry, Ended)]
@@ -203,7 +203,7 @@ def test_beyond_the_last_look_the_report_says_exploratory_and_only_of_what_was_l
     tmp_path: Path, theatre: Theatre
 ):
     run = first(tmp_path)
-    comparison = more_rounds(MoreOptions(run=run.path), Quiet()).comparison
+    comparison = add_rounds(ResumeOptions(run=run.path), Quiet()).comparison
     told = {one.pair.arms[0][0]: one.exploratory for one in comparison.contrasts if one.pair.kind == "version"}
     assert told == {OPEN.label: True, DECIDED.label: False}
     assert judge_run(run) == comparison
@@ -218,7 +218,7 @@ def test_a_run_that_was_interrupted_goes_on_at_its_next_look_without_exploring(t
     with pytest.raises(KeyboardInterrupt):
         play(tmp_path, plan([OPEN], VERSIONS), Stage({(OPEN.label, "2.0.0"): Part(until)}))
     run = dressed(RunDir.open(tmp_path / "run"))
-    comparison = more_rounds(MoreOptions(run=run.path), Quiet()).comparison
+    comparison = add_rounds(ResumeOptions(run=run.path), Quiet()).comparison
     assert not any(one.exploratory for one in comparison.contrasts)
     assert {arm.rounds for arm in comparison.arms} == {20}
 
@@ -237,7 +237,7 @@ def test_a_run_that_was_interrupted_in_its_pilot_keeps_what_counts_of_it(tmp_pat
         play(tmp_path, asked, Stage({(OPEN.label, "2.0.0"): Part(until)}))
     run = dressed(RunDir.open(tmp_path / "run"))
     assert {entry.case for entry in run.entries() if isinstance(entry, Calibrated)} == {DECIDED.label}
-    comparison = more_rounds(MoreOptions(run=run.path), Quiet()).comparison
+    comparison = add_rounds(ResumeOptions(run=run.path), Quiet()).comparison
     assert theatre.stage.opened(DECIDED.label, "2.0.0") == [2, 3, 4]
     assert theatre.stage.opened(OPEN.label, "2.0.0") == [0, 2, 3, 4, 5, 6]
     assert {arm.key: arm.rounds for arm in comparison.arms} == {(DECIDED.label, version): 4 for version in VERSIONS} | {
@@ -257,7 +257,7 @@ def test_a_run_of_an_earlier_release_goes_on_with_its_one_effort_for_a_case(tmp_
     run.journal.write_text("")
     for entry in old:
         run.record(entry)
-    more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
     bursts = [event for event in theatre.stage.log if event.kind == "burst"]
     assert {(event.version, event.calls) for event in bursts} == {(version, 3) for version in VERSIONS}
     assert len(bursts) == 2 * 2 * 5
@@ -276,7 +276,7 @@ def test_more_rounds_measure_what_the_budget_had_postponed(
     dressed(played.run).record(Finished(how=played.ending, seconds=clock.now))
     made = Theatre(stage())
     offer(monkeypatch, venv=made)
-    done = more_rounds(MoreOptions(run=played.run.path, budget_s=1000.0), Quiet())
+    done = add_rounds(ResumeOptions(run=played.run.path, budget_s=1000.0), Quiet())
     assert made.stage.opened(OPEN.label, "2.0.0") == [5, 6, 7, 8]
     assert made.stage.opened(DECIDED.label, "2.0.0") == []
     verdicts = {one.pair.case: (one.verdict, one.rounds, one.exploratory) for one in done.comparison.contrasts[:2]}
@@ -287,40 +287,40 @@ def test_nothing_open_is_nothing_to_do(tmp_path: Path, theatre: Theatre):
     played = play(tmp_path, plan([DECIDED], VERSIONS), Stage())
     dressed(played.run)
     with pytest.raises(NothingSelected, match="more rounds could only undo it"):
-        more_rounds(MoreOptions(run=played.run.path), Quiet())
+        add_rounds(ResumeOptions(run=played.run.path), Quiet())
 
 
 def test_old_times_do_not_mix_with_those_of_a_changed_workload(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path, sources={"worker": "0", "power": "0"})
     with pytest.raises(UsageError, match=r"changed since .* was measured: worker, power; .* start a new run"):
-        more_rounds(MoreOptions(run=run.path), Quiet())
+        add_rounds(ResumeOptions(run=run.path), Quiet())
 
 
 def test_another_machine_takes_no_part_in_a_run(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path, id="elsewhere", cpu="Another CPU")
     with pytest.raises(UsageError, match=r"another machine \(Another CPU\)"):
-        more_rounds(MoreOptions(run=run.path), Quiet())
+        add_rounds(ResumeOptions(run=run.path), Quiet())
 
 
 def test_an_environment_that_has_become_another_is_left_out_and_told(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
     theatre.identity = "rebuilt"
     with pytest.raises(resume.EnvironmentFailed, match="its environment was  and is rebuilt; start a new run"):
-        more_rounds(MoreOptions(run=run.path), Quiet())
+        add_rounds(ResumeOptions(run=run.path), Quiet())
     assert not any(isinstance(entry, Extended) for entry in run.entries())
 
 
 def test_two_do_not_measure_into_one_run_at_once(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
     with run.hold(), pytest.raises(UsageError, match="another tfcompare is measuring into"):
-        more_rounds(MoreOptions(run=run.path), Quiet())
+        add_rounds(ResumeOptions(run=run.path), Quiet())
 
 
 def test_limits_of_the_plan_hold_for_more_rounds_too(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
     asked = run.read_plan()
     run.write_plan(resume.replace(asked, cpus=(0,), memory_mb=4096))
-    more_rounds(MoreOptions(run=run.path, rounds=2, environments=EngineOptions(base="b")), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2, environments=EngineOptions(base="b")), Quiet())
     assert (theatre.options.cpus, theatre.options.memory_mb, theatre.options.base) == ((0,), 4096, "b")
 
 
@@ -332,7 +332,7 @@ def test_more_rounds_are_measured_on_the_same_gpus(tmp_path: Path, theatre: Thea
     run = first(tmp_path)
     run.write_plan(resume.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
     theatre.stage.gpus = [{"name": "NVIDIA H100", "capability": "9.0"}]
-    more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
     assert (theatre.options.gpu, theatre.options.gpus, theatre.options.chosen_gpus) == (True, ("GPU-1",), CARDS[1:])
 
 
@@ -341,7 +341,7 @@ def test_gpus_that_are_gone_end_it(tmp_path: Path, theatre: Theatre, monkeypatch
     run = first(tmp_path)
     run.write_plan(resume.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
     with pytest.raises(UsageError, match="GPU-1 is no GPU of this machine; there are 0: NVIDIA H100 GPU-0"):
-        more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+        add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
 
 
 def test_a_round_that_was_written_and_not_journaled_is_not_measured_under_its_number_again(
@@ -352,7 +352,7 @@ def test_a_round_that_was_written_and_not_journaled_is_not_measured_under_its_nu
     kept = [line for line in run.journal.read_text().splitlines(keepends=True) if '"round":6' not in line]
     run.journal.write_text("".join(kept))
     run.record(Machine(when="begin", readings={}))
-    more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
     assert theatre.stage.opened(OPEN.label, "2.0.0") == [7, 8]
     comparison = judge_run(run)
     assert comparison.broken == ()
@@ -363,12 +363,12 @@ def test_a_round_that_was_written_and_not_journaled_is_not_measured_under_its_nu
     assert len(numbers) == len(set(numbers))
 
 
-def test_a_journal_that_was_cut_short_is_mended_before_more_rounds(tmp_path: Path, theatre: Theatre):
+def test_a_journal_that_was_cut_short_is_mended_before_add_rounds(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
     run.record(Finished(how="interrupted", seconds=1.0))
     run.journal.write_bytes(run.journal.read_bytes()[:-30])
     assert judge_run(run)
-    more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
     assert theatre.stage.opened(OPEN.label, "2.0.0") == [11, 12]
     assert judge_run(run).broken == ()
 
@@ -389,7 +389,7 @@ def with_own(tmp_path: Path) -> tuple[RunDir, Path]:
 @pytest.mark.parametrize("named", [True, False])
 def test_more_rounds_use_the_workloads_that_the_run_keeps(tmp_path: Path, theatre: Theatre, named: bool):
     run, mine = with_own(tmp_path)
-    more_rounds(MoreOptions(run=run.path, rounds=2, own_workloads=mine if named else None), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2, own_workloads=mine if named else None), Quiet())
     assert theatre.stage.opened("sleeps", "2.0.0") == [3, 4]
     assert set(theatre.stage.workload_directories) == {run.workloads}
 
@@ -397,15 +397,15 @@ def test_more_rounds_use_the_workloads_that_the_run_keeps(tmp_path: Path, theatr
 def test_workloads_that_are_named_and_have_changed_are_refused_with_a_way_on(tmp_path: Path, theatre: Theatre):
     run, mine = with_own(tmp_path)
     (mine / "_helper.py").write_text("x = 2\n")
-    with pytest.raises(UsageError, match=r"changed since .* sleeps; .* or leave --workloads out"):
-        more_rounds(MoreOptions(run=run.path, rounds=2, own_workloads=mine), Quiet())
+    with pytest.raises(UsageError, match=r"changed since .* sleeps; .* or leave --workload-dir out"):
+        add_rounds(ResumeOptions(run=run.path, rounds=2, own_workloads=mine), Quiet())
 
 
 def test_kept_workloads_that_somebody_has_edited_are_refused(tmp_path: Path, theatre: Theatre):
     run, _ = with_own(tmp_path)
     (run.workloads / "_helper.py").write_text("x = 2\n")
     with pytest.raises(UsageError, match=r"changed since .* was measured: sleeps"):
-        more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+        add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
 
 
 def test_a_large_file_that_has_changed_is_refused(tmp_path: Path, theatre: Theatre):
@@ -414,4 +414,4 @@ def test_a_large_file_that_has_changed_is_refused(tmp_path: Path, theatre: Theat
     run.write_plan(replace(run.read_plan(), large=(pinned.describe("large.bin", mine / "large.bin"),)))
     os.utime(mine / "large.bin", ns=(1, 1))
     with pytest.raises(UsageError, match=r"changed since .*large\.bin"):
-        more_rounds(MoreOptions(run=run.path, rounds=2), Quiet())
+        add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())

@@ -1,6 +1,7 @@
 """What a budget does to a run: it is kept, and cases for which it is too short are left for later."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,7 +88,7 @@ def test_cases_that_would_get_too_few_rounds_are_postponed_the_longest_first(tmp
     assert rounds_of(played) == {"a": 1, "b": 16, "c": 1}
     assert played.ending == "the budget of 82 s ended the run after 16 rounds"
     reasons = {contrast.pair.case.label: contrast.reason for contrast in played.comparison.contrasts}
-    assert reasons["a"] == reasons["c"] == "postponed: the budget holds too few rounds; --more measures it"
+    assert reasons["a"] == reasons["c"] == "postponed: the budget holds too few rounds; --resume measures it"
     assert "postponed" not in reasons["b"]
     assert {arm.outcome for arm in played.comparison.arms} == {"measured"}
 
@@ -115,7 +116,7 @@ def test_what_the_budget_is_good_for_and_what_it_postpones_is_said_after_the_pil
     assert weighed.startswith(
         "a round takes about 33 s: 1 fits into the budget of 60 s, too few for a verdict on every"
     )
-    assert left_out == "postponed, because the budget is too short for them: a; --more measures them"
+    assert left_out == "postponed, because the budget is too short for them: a; --resume measures them"
 
 
 def test_a_first_round_that_was_the_pilot_is_not_reported_and_later_ones_name_what_they_visited(
@@ -218,3 +219,15 @@ def test_without_a_budget_a_fifth_of_the_rounds_until_then_is_repeated(tmp_path:
     disturbed = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
     assert [entry.round for entry in disturbed] == list(range(1, 21))
     assert [entry.round for entry in disturbed if entry.redone] == [1, 10, 15, 20]
+
+
+def test_what_a_look_decides_is_shown_once(tmp_path: Path, clock: Clock):
+    shown: list[tuple[int, int]] = []
+
+    class Deciding(Told):
+        def look_done(self, number: int, new: Sequence[str], decided: int, comparisons: int) -> None:
+            shown.append((number, len(new)))
+
+    measure(tmp_path, clock.stage({"a": 1.0, "b": 1.0}), 1e6, view=Deciding())
+    assert [number for number, _ in shown] == list(LOOKS)
+    assert sum(new for _, new in shown) <= 2

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.measure import run
-from orchestrator.measure.resume import MoreOptions, more_rounds
+from orchestrator.measure.resume import ResumeOptions, add_rounds
 from orchestrator.model import Isolation
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.rundir import RunDir
@@ -57,7 +57,7 @@ def test_a_run_whose_environments_fail_leaves_a_directory_that_says_what_it_was(
     with pytest.raises(EnvironmentFailed):
         run.run(replace(SMOKE, command=command, out=tmp_path / "run"), Quiet())
     assert not (tmp_path / "run" / "plan.json").exists()
-    for read in (RunDir.open, lambda path: more_rounds(MoreOptions(run=path), Quiet())):
+    for read in (RunDir.open, lambda path: add_rounds(ResumeOptions(run=path), Quiet())):
         with pytest.raises(UsageError, match=r"`tfcompare run --versions 1\.14,2\.0`, begun .* ended before its env"):
             read(tmp_path / "run")
 

@@ -46,14 +46,14 @@ def test_an_alarm_is_told_with_all_that_a_person_acts_on() -> None:
         "  changed with it: kernel: 6.1.0 -> 6.1.9\n"
         "  reproduce:\n"
         "    tfcompare run --versions 2.0.0,2.22.0.dev20261122 \\\n"
-        "      --workload 'power[style=eager]' --engine venv --control\n"
+        "      --case 'power[style=eager]' --engine venv --control\n"
         "  find the cause:\n"
         "    tfcompare bisect --good nightly-20261120 --bad nightly-20261122 \\\n"
-        "      --workload 'power[style=eager]' --engine venv\n"
+        "      --case 'power[style=eager]' --engine venv\n"
         "  if it is meant to be: tfcompare history mute 3f2a1b --note WHY\n"
         "\n"
         "Night of 2026-11-22, suite quick, versions 2.0, nightly\n"
-        "  24 measured, 3 of them once more\n"
+        "  24 measured, 3 of them again\n"
         "  all nights: tfcompare history"
     )
 
@@ -174,12 +174,12 @@ def test_all_but_whole_commands_fits_into_eighty_columns() -> None:
         page="/history/report.html",
     )
     long = [line for line in compose(told).text.splitlines() if len(line) > 80]
-    assert long == [f"      --workload '{LONG_CASE}' \\"] * 2
+    assert long == [f"      --case '{LONG_CASE}' \\"] * 2
 
 
 @pytest.mark.parametrize("case", [LONG_CASE, "power[style=eager]", 'own[text=it\'s a "b",path=/a b/c]'])
 def test_a_command_that_is_copied_from_a_mail_is_the_command(case: str) -> None:
-    reproduce = f"tfcompare run --versions 2.0.0,2.13.0 --workload {shlex.quote(case)} --control --engine venv --gpu"
+    reproduce = f"tfcompare run --versions 2.0.0,2.13.0 --case {shlex.quote(case)} --control --engine venv --gpu"
     text = compose(NightReport(night=NIGHT, opened=(alarm(1.12, reproduce=reproduce),))).text
     copied = text.partition("  reproduce:\n")[2].partition("  find the cause:")[0]
     script = "tfcompare() { printf '%s\\n' tfcompare \"$@\"; }\n" + copied
@@ -251,12 +251,12 @@ def test_a_reason_that_nobody_would_read_to_its_end_is_cut() -> None:
 
 
 def test_a_heartbeat_says_that_all_was_measured() -> None:
-    message = compose(replace(QUIET, night=replace(NIGHT, said=("driver: 1 -> 2: 8 series begin anew",))), "gpu-3")
+    message = compose(replace(QUIET, night=replace(NIGHT, said=("driver: 1 -> 2: new segment in 8 series",))), "gpu-3")
     assert message.title == "tfcompare: nothing changed (host gpu-3, 2026-11-22)"
     assert message.text == (
         "Night of 2026-11-22, suite quick, versions 2.0, nightly\n"
-        "  24 measured, 3 of them once more\n"
-        "  driver: 1 -> 2: 8 series begin anew\n"
+        "  24 measured, 3 of them again\n"
+        "  driver: 1 -> 2: new segment in 8 series\n"
         "  all nights: tfcompare history"
     )
 

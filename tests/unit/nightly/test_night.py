@@ -45,7 +45,7 @@ def options(tmp_path: Path) -> NightOptions:
 
 def measures(monkeypatch: pytest.MonkeyPatch, leaves: Leaves) -> None:
     """What `tfcompare run` would leave in its directory."""
-    monkeypatch.setattr(Child, "run", lambda self, words: leaves(Path(words[words.index("--out") + 1])))
+    monkeypatch.setattr(Child, "run", lambda self, words: leaves(Path(words[words.index("--output") + 1])))
 
 
 def whole(path: Path) -> ChildEnd:
@@ -62,7 +62,7 @@ def paced(slower: Sequence[float], asked_for: list[list[str]]) -> Callable[[Chil
         asked_for.append(list(words))
         rounds = int(words[words.index("--rounds") + 1])
         asked = replace(plan(looks=(rounds,)), run=f"20260102-03040{number}-made")
-        directory = run_directory(Path(words[words.index("--out") + 1]), asked)
+        directory = run_directory(Path(words[words.index("--output") + 1]), asked)
         for place, version in enumerate(asked.versions):
             batches = []
             for count in range(1, rounds + 1):
@@ -118,7 +118,7 @@ OTHER_NIGHTS: tuple[dict[str, Any], ...] = (
     {"flags": ("--gpus", "0")},
     {"flags": ("--engine", "venv")},
     {"flags": ("--threads", "2,1")},
-    {"flags": ("--workloads", "mine")},
+    {"flags": ("--workload-dir", "mine")},
     {"selected": ("predict",)},
 )
 
@@ -213,7 +213,7 @@ def remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: NightOp
         ((0.14, 0.14), ["screen", "confirm"]),
         ((0.14, 0.05, 0.05), ["screen", "confirm", "confirm"]),
     ],
-    ids=["calm", "cleared", "told", "measured once more"],
+    ids=["calm", "cleared", "told", "measured a third time"],
 )
 def test_what_looks_changed_is_measured_again_until_that_is_settled(
     monkeypatch, tmp_path: Path, options: NightOptions, slower, stages
@@ -226,7 +226,7 @@ def test_what_looks_changed_is_measured_again_until_that_is_settled(
     assert [one.stage for one in tonight] == stages
     assert [one.rounds for one in tonight] == [options.rounds, *[options.rounds * CONFIRM_TIMES] * (len(stages) - 1)]
     assert all(point.case in words for words in asked_for[1:])
-    assert any("measured once more" in line for line in lines) == (len(stages) == 3)
+    assert any("a third time" in line for line in lines) == (len(stages) == 3)
     assert bool(told.opened) == (slower == (0.14, 0.14))
 
 
@@ -238,10 +238,10 @@ def test_a_folder_of_workloads_is_the_suite_of_its_nights(monkeypatch, options: 
         asked_for.append(list(words))
         if len(asked_for) > 1:
             return ChildEnd(exit_code=4, hung=False, last_lines="no engine")
-        return whole(Path(words[words.index("--out") + 1]))
+        return whole(Path(words[words.index("--output") + 1]))
 
     monkeypatch.setattr(Child, "run", measure)
-    flags = ("--workloads", str(tmp_path / "mine"))
+    flags = ("--workload-dir", str(tmp_path / "mine"))
     own = replace(options, suite=None, own_workloads=tmp_path / "mine", flags=flags)
     told, _ = said(own)
     assert "--suite" not in asked_for[0]

@@ -69,7 +69,7 @@ def test_a_version_that_fails_here_is_refused_and_told_how_to_go_on():
     assert told[0] == "--gpu: not every version can run here:"
     assert told[1].startswith("  1.14.0 on GPU 1 (NVIDIA A100): compute capability 8.0 is known to fail")
     assert told[1].endswith("the nearest that runs on it is 2.4.4")
-    assert told[2:] == ["Leave them out (--versions 2.4.4,2.13.0), or measure them all the same with --force"]
+    assert told[2:] == ["Leave them out (--versions 2.4.4,2.13.0), or measure them anyway with --allow-unsupported-gpu"]
     assert refused.value.exit_code == 2
 
 

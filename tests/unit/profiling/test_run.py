@@ -171,7 +171,7 @@ def test_what_is_no_profile_is_not_read(tmp_path: Path):
 
 ENDS = {
     "refuses": ("refused", "no such op"),
-    "raises": ("died", "RuntimeError: on purpose (raised in build)"),
+    "raises": ("died", "RuntimeError: on purpose (raised in build, at ending.py:8)"),
     "is killed": ("died", "killed by SIGKILL; often the kernel, out of memory"),
     "takes its worker along": ("died", "its worker died: killed by SIGKILL (often the kernel, out of memory)"),
     "hangs": ("died", "no answer within 0 s; ended (--timeout allows longer, --calls fewer)"),

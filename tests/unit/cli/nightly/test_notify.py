@@ -33,4 +33,4 @@ def test_the_command_fails_where_somebody_is_not_reached_or_nobody_is_named(
     assert isinstance(failed.exception, UsageError)
     assert "it answered 404: is the address right?" in str(failed.exception)
     monkeypatch.delenv("TFCOMPARE_NOTIFY")
-    assert "nobody to tell" in str(CliRunner().invoke(cli_notify.app, []).exception)
+    assert "no recipient configured" in str(CliRunner().invoke(cli_notify.app, []).exception)

@@ -146,7 +146,7 @@ ENDINGS: dict[str, tuple[list[dict[str, Any] | Exception], str]] = {
     "ends soon": ([RUNNING, RUNNING, KILLED], "killed by SIGKILL"),
     "out of memory": ([{**KILLED, "OOMKilled": True}], "out of memory"),
     "quiet": ([RUNNING], "closed its output but still runs"),
-    "removed": ([NotFound("no such container")], "lost: somebody removed its container"),
+    "removed": ([NotFound("no such container")], "lost: its container was removed"),
 }
 
 

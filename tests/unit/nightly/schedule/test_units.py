@@ -14,7 +14,7 @@ from orchestrator.nightly.schedule import units as schedule
 from orchestrator.nightly.schedule.units import END, MARK, Torn
 from tests.support.schedules import PLANNED, planned, wanted
 
-AWKWARD = ("--versions", "2.13", "--notify", "json://${LOGIN}@here/100%?a=\"b\"&c='d'\\e", "--workload", "power[a=b c]")
+AWKWARD = ("--versions", "2.13", "--notify", "json://${LOGIN}@here/100%?a=\"b\"&c='d'\\e", "--case", "power[a=b c]")
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_what_systemd_would_take_for_its_own_is_escaped():
     )
     service = schedule.units(made, system=True)["tfcompare-nightly.service"]
     assert '\nExecStart=/usr/bin/env "/opt/a b/100%%/tfcompare" nightly run --versions 2.13 --notify ' in service
-    assert '"json://$${LOGIN}@here/100%%?a=\\"b\\"&c=\'d\'\\\\e" --workload "power[a=b c]" --due 02:30\n' in service
+    assert '"json://$${LOGIN}@here/100%%?a=\\"b\\"&c=\'d\'\\\\e" --case "power[a=b c]" --due 02:30\n' in service
     assert '\nEnvironment="A=x \\"y\\" %%h $Z"\n' in service
     assert "\nWorkingDirectory=/home/a b/50%%\n" in service
 

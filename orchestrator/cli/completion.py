@@ -1,0 +1,115 @@
+"""The `tfcompare completion` command: a script for a shell, which calls the same command for every Tab."""
+
+import shlex
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from orchestrator.cli import parse
+from orchestrator.cli.candidates import Candidate, find_candidates
+
+app = typer.Typer()
+
+BASH = r"""
+_tfcompare() {
+    local word
+    COMPREPLY=()
+    while IFS= read -r word; do COMPREPLY+=("$word"); done < <(
+        tfcompare completion bash -- "${COMP_LINE:0:COMP_POINT}" "${COMP_WORDS[COMP_CWORD]}" 2>/dev/null
+    )
+}
+complete -o default -o nospace -F _tfcompare tfcompare
+"""
+ZSH = r"""
+_tfcompare() {
+    local word
+    local -a whole parts
+    for word in "${(@f)$(tfcompare completion zsh -- "${(@Q)words[2,CURRENT]}" 2>/dev/null)}"; do
+        if [[ $word == *' ' ]]; then whole+=("${word% }"); elif [[ -n $word ]]; then parts+=("$word"); fi
+    done
+    if (( ${#whole} + ${#parts} )); then
+        (( ${#whole} )) && compadd -a whole
+        (( ${#parts} )) && compadd -S '' -a parts
+    else
+        _files
+    fi
+}
+compdef _tfcompare tfcompare
+"""
+FISH = r"""
+function __tfcompare
+    set -l words (commandline -opc)
+    set -l found (tfcompare completion fish -- $words[2..] (commandline -ct) 2>/dev/null)
+    if test (count $found) -gt 0
+        printf '%s\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete --command tfcompare --no-files --arguments '(__tfcompare)'
+"""
+SHELLS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
+# Where bash begins another word, although no blank does.
+BREAKS = "=:"
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def completion(
+    shell: Annotated[str, typer.Argument(help="bash, zsh or fish.", metavar="SHELL", show_default=False)],
+    words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+) -> None:
+    """Print a script with which a shell completes commands, flags, versions, cases, runs and claims.
+
+    [bold]Examples[/bold]
+
+      source <(tfcompare completion bash)      in ~/.bashrc
+
+      source <(tfcompare completion zsh)       in ~/.zshrc, after compinit
+
+      tfcompare completion fish | source       in ~/.config/fish/config.fish
+    """
+    parse.one_of("SHELL", "shell", shell, tuple(SHELLS))
+    if words is None:
+        print(SHELLS[shell].strip())
+    elif shell == "bash":
+        print_for_bash(*words[:2])
+    else:
+        *complete, unfinished = words
+        for each in _find(complete, unfinished):
+            print(f"{each.word}\t{each.about}" if shell == "fish" else _with_blank(each))
+
+
+def print_for_bash(line: str, current: str = "") -> None:
+    """Print what bash should put in place of the word that it takes for the current one."""
+    words = split(line)
+    unfinished = words[-1]
+    # With an open quote, bash has the whole word; without one, only what follows the last break.
+    current = "" if current in tuple(BREAKS) else current.lstrip("'\"")
+    kept = len(unfinished) - len(current) if unfinished.endswith(current) else 0
+    for each in _find(words[1:-1], unfinished):
+        print(_with_blank(each)[kept:])
+
+
+def split(line: str) -> list[str]:
+    """Split a line that ends anywhere, also inside quotes, into its words; the last one is unfinished."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    words: list[str] = []
+    try:
+        while (word := lexer.get_token()) is not None:
+            words.append(word)
+    except ValueError:
+        # An open quote, or a backslash at the end: what was read of the word is still there.
+        return [*words, lexer.token]
+    return [*words, ""] if not line or line[-1].isspace() else words
+
+
+def _find(words: list[str], unfinished: str) -> list[Candidate]:
+    from orchestrator.cli.main import app as root
+
+    return find_candidates(get_command(root), words, unfinished)
+
+
+def _with_blank(candidate: Candidate) -> str:
+    return f"{candidate.word} " if candidate.whole else candidate.word

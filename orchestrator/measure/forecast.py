@@ -1,0 +1,120 @@
+"""What a run would do, without doing it: `--dry-run`."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from orchestrator import files
+from orchestrator.catalog import pinned
+from orchestrator.catalog.version import Version
+from orchestrator.engines import Engine, Outlook
+from orchestrator.engines.choose import choose_engine
+from orchestrator.measure.outline import outline
+from orchestrator.measure.resume import ResumeOptions, outline_of_more, plan_rounds
+from orchestrator.plan.request import PlannedRun
+from orchestrator.results.find_runs import RUNS
+from orchestrator.results.rundir import RunDir
+
+SCHEMA = "tfcompare.forecast/1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What a run would measure, in what, and for how long."""
+
+    headline: str
+    run: str
+    directory: Path
+    continues: bool
+    engine: str
+    device: str
+    outlooks: Sequence[tuple[Version, Outlook]]
+    cases: Sequence[str]
+    looks: Sequence[int]
+    budget_s: float | None
+    notes: Sequence[str] = ()
+    # How versions suit the GPUs.
+    matches: Sequence[str] = ()
+
+    def lines(self) -> Iterator[str]:
+        yield self.headline
+        yield from (f"  {match}" for match in self.matches)
+        yield from (f"  {version.number}: {outlook}" for version, outlook in self.outlooks)
+        yield from (f"  {case}" for case in self.cases)
+        yield from (f"  {note}" for note in self.notes)
+
+    def as_object(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "run": self.run,
+            "directory": str(self.directory),
+            "continues": self.continues,
+            "engine": self.engine,
+            "device": self.device,
+            "versions": [
+                {"version": version.number, "state": outlook.state, "outlook": str(outlook)}
+                for version, outlook in self.outlooks
+            ],
+            "cases": list(self.cases),
+            "looks": list(self.looks),
+            "budget_s": self.budget_s,
+            "notes": [*self.matches, *self.notes],
+        }
+
+
+def forecast(planned: PlannedRun, say: Callable[[str], None]) -> Forecast:
+    """Check what a new run would check before its first change, and return what it would do."""
+    options, selection = planned.options, planned.selection
+    name, engine = choose_engine(options.engine, options.isolation, options.environments, say)
+    directory = options.out or RUNS / planned.run
+    check_new_directory(directory)
+    notes: list[str] = []
+    if options.own_workloads and not all(workload.builtin for workload in planned.workloads.values()):
+        notes = pinned.notes_on(pinned.divide(options.own_workloads)[1])
+    return Forecast(
+        headline=outline(planned),
+        run=planned.run,
+        directory=directory,
+        continues=False,
+        engine=name,
+        device=options.environments.device,
+        outlooks=_outlooks(engine, selection.versions),
+        cases=[case.label for case in selection.cases],
+        looks=planned.looks,
+        budget_s=selection.budget_s,
+        notes=notes,
+        matches=tuple(map(str, planned.fitting.matches)),
+    )
+
+
+def forecast_more(options: ResumeOptions, say: Callable[[str], None]) -> Forecast:
+    """Check what continuing a run would check, and return what it would do."""
+    with plan_rounds(options, say) as more:
+        return Forecast(
+            headline=outline_of_more(more),
+            run=more.plan.run,
+            directory=options.run,
+            continues=True,
+            engine=more.plan.engine,
+            device=more.plan.device,
+            outlooks=_outlooks(more.engine, more.versions),
+            cases=[case.label for case in more.cases],
+            looks=more.ahead.looks,
+            budget_s=more.ahead.budget_s,
+        )
+
+
+def check_new_directory(path: Path) -> None:
+    """Raise UsageError if no new run directory could be made here."""
+    RunDir.refuse_taken(path)
+    parent = path if path.is_dir() else next(each for each in path.absolute().parents if each.exists())
+    with files.writing(f"the run directory {path}", "choose another --output"):
+        # Only a try shows it: root may write where nothing can be made.
+        os.rmdir(mkdtemp(prefix=".tfcompare-", dir=parent))
+
+
+def _outlooks(engine: Engine, versions: Sequence[Version]) -> list[tuple[Version, Outlook]]:
+    return [(version, engine.outlook(version)) for version in versions]

@@ -1,0 +1,57 @@
+"""Every command in README and docs is one that the program takes: its name, its flags, and their values."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typer.core import TyperCommand
+
+from orchestrator.cli import main
+from tests.conftest import ROOT
+from tests.support.commands import called
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# In a block of code, or between backticks.
+COMMAND = re.compile(r"(?:^ {4}|^|`)(?:\S*\.venv/bin/)?tfcompare ([^`\n]*)", re.MULTILINE)
+OPERATORS = {"|", "||", "&&", ";", ">", ">>", "<", "&", "2", "#"}
+
+
+def commands() -> Iterator[Any]:
+    for page in PAGES:
+        text = page.read_text()
+        for match in COMMAND.finditer(text):
+            words = cut(match[1])
+            # A sentence about tfcompare, and a usage line with brackets, are no commands.
+            if words and words[0] in main.COMMANDS and not any(re.search(r"^\[|\.\.\.|…", word) for word in words):
+                yield pytest.param(words, id=f"{page.name}: {' '.join(words)}"[:120])
+
+
+def cut(line: str) -> list[str]:
+    """The words of a command, without a comment and what a shell does with its output."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
+    lexer.whitespace_split, lexer.commenters = True, "#"
+    words = []
+    try:
+        for word in lexer:
+            if word in OPERATORS:
+                break
+            words.append(word)
+    except ValueError:
+        return []
+    return words
+
+
+@pytest.mark.parametrize("words", dict.fromkeys(map(tuple, (param.values[0] for param in commands()))))
+def test_a_documented_command_is_one_that_the_program_takes(monkeypatch, capsys, words: tuple[str, ...]):
+    """Each is parsed as it is, and not run: engines and cards are for other tests."""
+    monkeypatch.setattr(TyperCommand, "invoke", lambda command, context: None)
+    code = called(monkeypatch, *words)
+    told = capsys.readouterr().err
+    # A text may name a command without all that it needs, or with a word in capitals for a value.
+    assert code == 0 or re.search(r"Missing (argument|option|command)|requires an argument|unknown \w+ '[A-Z]+'", told)
+
+
+def test_there_are_commands():
+    assert len(list(commands())) > 80

@@ -1,0 +1,102 @@
+"""What a person sees: the real command in a real terminal of several widths; screens are kept to the letter."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.support.kept import FOLDER, kept
+from tests.support.small_run import write_run
+
+WIDTHS = (60, 80, 120, 200)
+# Every way to have no colours, and one to have no bold either.
+COLOUR, ESCAPE = re.compile(r"\x1b\[[0-9;]*3[0-7][0-9;]*m"), re.compile(r"\x1b\[[0-9;]*m")
+TERMINAL = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    write_run(tmp_path / "run")
+    return tmp_path
+
+
+PROGRAM = Path(sys.executable).parent / "tfcompare"
+
+
+def usual() -> str:
+    return (FOLDER / "screen-report-80.txt").read_text()
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ.get("HOME", "/"),
+        "PYTHONPATH": str(ROOT),
+        **TERMINAL,
+        **more,
+    }
+
+
+def screen(folder: Path, width: int, *argv: str, **more: str) -> str:
+    """What a terminal of a width gets, with all that controls it."""
+    pid, terminal = pty.fork()
+    if not pid:
+        os.chdir(folder)
+        os.execve(PROGRAM, [str(PROGRAM), *argv], environment(**more))
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    parts = []
+    while True:
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_report_is_what_the_screen_shows(runs: Path, width: int):
+    shown = ESCAPE.sub("", screen(runs, width, "report", "run"))
+    assert "\x1b" not in shown
+    assert all(len(line) <= width for line in shown.splitlines())
+    assert shown == kept(f"screen-report-{width}", shown)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_help_is_what_the_screen_shows(runs: Path, width: int):
+    shown = ESCAPE.sub("", screen(runs, width, "report", "--help"))
+    assert shown == kept(f"screen-help-{width}", shown)
+
+
+def test_a_terminal_gets_colours_unless_it_or_its_user_wants_none(runs: Path):
+    assert COLOUR.search(screen(runs, 80, "report", "run"))
+    assert not COLOUR.search(screen(runs, 80, "report", "run", NO_COLOR="1"))
+    assert "\x1b" not in screen(runs, 80, "report", "run", TERM="dumb")
+
+
+@pytest.mark.parametrize(
+    "more", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX", "LANG": ""}]
+)
+def test_colours_and_locales_change_no_word(runs: Path, more: dict[str, str]):
+    assert ESCAPE.sub("", screen(runs, 80, "report", "run", **more)) == usual()
+
+
+def test_a_reader_that_stops_early_is_no_failure(runs: Path):
+    piped = subprocess.run(
+        ["bash", "-c", f"{PROGRAM} report run | head -3; exit ${{PIPESTATUS[0]}}"],
+        cwd=runs, env=environment(COLUMNS="80"), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (piped.returncode, piped.stderr) == (0, "")
+    assert piped.stdout.splitlines() == usual().splitlines()[:3]
