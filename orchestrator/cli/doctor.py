@@ -31,7 +31,7 @@ def examine_machine(
     duration: Annotated[str, typer.Option(help="How long to probe.")] = "30s",
     cpuset: Annotated[str | None, typer.Option(help="CPUs that the probe runs on, e.g. 0,2-3.")] = None,
 ) -> None:
-    """Say what this machine can run and how noisy it is right now, and what to do about each finding.
+    """Report what this machine can run, how noisy it is right now, and what to do about each finding.
 
     [bold]Examples[/bold]
 

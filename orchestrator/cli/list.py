@@ -170,7 +170,7 @@ def list_things(
         str | None, typer.Argument(help="versions, workloads, suites or claims.", metavar="WHAT", show_default=False)
     ] = None,
 ) -> None:
-    """List what there is: versions, workloads, suites or claims.
+    """List versions, workloads, suites or claims.
 
     [bold]Examples[/bold]
 

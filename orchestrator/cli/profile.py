@@ -45,7 +45,7 @@ def profile_cases(
         int, typer.Option(min=1, help="How many functions are shown.", rich_help_panel=FormatFlags.panel)
     ] = SHOWN_FUNCTIONS,
 ) -> None:
-    r"""Say where the time of a case goes in each version: which functions are new, and which have grown.
+    r"""Show where the time of a case goes in each version: which functions are new, and which have grown.
 
     [bold]Examples[/bold]
 

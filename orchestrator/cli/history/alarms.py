@@ -48,7 +48,7 @@ def list_alarms(
 @app.command("known")
 @with_options
 def know(id: AlarmId, note: Note, history: HistoryFlags) -> None:
-    """Say that an alarm is known, and why; nights list it with this note until it recovers.
+    """Mark an alarm as known, with a note; nights list it with the note until it recovers.
 
     [bold]Examples[/bold]
 
@@ -64,7 +64,7 @@ def know(id: AlarmId, note: Note, history: HistoryFlags) -> None:
 @app.command("mute")
 @with_options
 def mute(id: AlarmId, note: Note, history: HistoryFlags, until: Until = None) -> None:
-    """Say nothing more of an alarm, for good or until a day.
+    """Silence an alarm, for good or until a day.
 
     [bold]Examples[/bold]
 
@@ -85,7 +85,7 @@ def unmute(
     id: AlarmId,
     note: Annotated[str, typer.Option("--note", help="Why, in place of the note that it has.")] = "",
 ) -> None:
-    """Take back that an alarm is muted or known: it is again what the nights made of it."""
+    """Undo `mute` or `known`: the alarm gets back the state that its nights gave it."""
     from orchestrator.history.alarms import user_actions
 
     store, alarm, events = _alarm(history, id)

@@ -28,7 +28,7 @@ def query_history(
     ] = "table",
     output: Annotated[str | None, typer.Option("--output", help="A file, or - for stdout.", show_default=False)] = None,
 ) -> None:
-    """Ask the history in SQL; without a query, say which views and columns there are.
+    """Query the history in SQL; without a query, list its views and columns.
 
     [bold]Examples[/bold]
 

@@ -54,7 +54,7 @@ def save_images(file: ArchiveFile, installation: BaseFlags, verbosity: QuietFlag
 @app.command("load")
 @with_options
 def load_images(file: ArchiveFile, installation: BaseFlags, verbosity: QuietFlags) -> None:
-    """Bring the images of such a file into this engine, and say which versions are ready with them.
+    """Load images that `images save` wrote, and report which versions are ready with them.
 
     [bold]Examples[/bold]
 

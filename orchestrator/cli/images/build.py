@@ -56,7 +56,7 @@ def build_images(
         ),
     ] = None,
 ) -> None:
-    """Build the image of each version named, unless it is there; nothing is run in it.
+    """Build the image of each named version unless it exists; nothing is run in it.
 
     [bold]Examples[/bold]
 

@@ -19,7 +19,7 @@ def list_images(
     output: FormatFlags,
     all: Annotated[bool, typer.Option("--all", help="Also list the versions that have no image.")] = False,
 ) -> None:
-    """Show the images that there are, and whether they are what the table of versions says now.
+    """List the images, and whether each is what the table of versions asks for now.
 
     [bold]Examples[/bold]
 

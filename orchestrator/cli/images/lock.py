@@ -26,7 +26,7 @@ def lock_bases(
     versions: Versions = None,
     gpu: Annotated[bool, typer.Option("--gpu", help="The bases of GPU images.")] = False,
 ) -> None:
-    """Ask the registry which digest each base image has now, and build from that from now on.
+    """Ask the registry for the current digest of each base image, and build from it from now on.
 
     [bold]Examples[/bold]
 

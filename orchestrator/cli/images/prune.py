@@ -22,7 +22,7 @@ def prune_images(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Free what no version leads to any more: old images, containers of runs that were killed.
+    """Remove images that no version uses any more, and containers of runs that were killed.
 
     [bold]Examples[/bold]
 

@@ -105,7 +105,7 @@ def run(
         typer.Option("--heartbeat", help="Also notify when nothing changed.", rich_help_panel=NotifyFlags.panel),
     ] = False,
 ) -> None:
-    """Measure a night and judge it by all before; exits with 1 if there is a new alarm of something slower.
+    """Measure a night and judge it by all nights before; exit with 1 if something slower raised a new alarm.
 
     A suite is measured against a pinned reference, and what looks changed is measured again in the same night.
 

@@ -151,7 +151,7 @@ def status(
 @app.command("uninstall")
 @with_options
 def uninstall(even_if_edited: EvenIfEdited = False) -> None:
-    """Take away again what `nightly install` has written, and nothing else.
+    """Remove what `nightly install` wrote, and nothing else.
 
     [bold]Examples[/bold]
 
@@ -179,7 +179,7 @@ def uninstall(even_if_edited: EvenIfEdited = False) -> None:
 @app.command("serve", context_settings=PASSED_ALONG)
 @with_options
 def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up") -> None:
-    """Wait for each night and run it, until this is ended; for containers, where nothing else calls it.
+    """Wait for each night and run it, until stopped; for containers, which have no scheduler.
 
     Every other flag is one of `nightly run`.
 

@@ -25,7 +25,8 @@ class MachineFlags(Group):
         ),
     ] = AUTO
     threads: Annotated[
-        str | None, typer.Option("--threads", help="TensorFlow's threads for every version: inter,intra.")
+        str | None,
+        typer.Option("--threads", help="TensorFlow's threads for every version: one number, or inter,intra."),
     ] = None
     cpuset: Annotated[str | None, typer.Option("--cpuset", help="CPUs that every version runs on, e.g. 0,2-3.")] = None
     memory: Annotated[str | None, typer.Option("--memory", help="Memory that every version may use, e.g. 4g.")] = None

@@ -39,4 +39,4 @@ class MeasuringFlags(SeedFlags, BudgetFlags):
     rounds: Annotated[int | None, typer.Option("--rounds", min=2, max=1000, help="Run exactly this many rounds.")] = (
         None
     )
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and exit.")] = False
