@@ -71,9 +71,9 @@ def _of_arms(arms: Iterable[ArmResult]) -> tuple[Family, ...]:
     outcome = Family("tfcompare_outcome", "Outcome of an arm.")
     for arm in arms:
         labels = {"workload": arm.case.workload, "case": arm.case.label, "version": str(arm.version)}
-        time.add(labels, _seconds(arm.median_ms))
-        first.add(labels, _seconds(arm.first_ms))
-        memory.add(labels, None if arm.peak_rss_mb is None else arm.peak_rss_mb * 2**20)
+        time.add(labels, arm.median_s)
+        first.add(labels, arm.first_s)
+        memory.add(labels, arm.peak_rss_bytes)
         rounds.add(labels, arm.rounds)
         outcome.choose(labels, "outcome", OUTCOMES, arm.outcome)
     return time, first, memory, rounds, outcome
@@ -98,10 +98,6 @@ def _of_contrasts(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Family, ..
         late.add(labels, int(contrast.exploratory))
         verdict.choose(labels, "verdict", get_args(VerdictName), contrast.verdict)
     return ratio, low, high, late, verdict
-
-
-def _seconds(milliseconds: float | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1e3
 
 
 def _format_labels(labels: Labels) -> str:

@@ -65,57 +65,42 @@ class CaseSet:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bound:
-    """A statement about a figure of one arm; exactly one of the limits is set."""
+class ArmStatement:
+    """A statement about one arm, which is compared with nothing."""
 
     __pydantic_config__ = STRICT
 
     arm: ArmKey
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        return ()
+
+    @property
+    def arms(self) -> tuple[ArmKey, ...]:
+        return (self.arm,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound(ArmStatement):
+    """A statement about a figure of one arm; exactly one of the limits is set."""
+
     metric: ArmMetric
     at_least: float | None
     at_most: float | None
 
-    @property
-    def pairs(self) -> tuple[Pair, ...]:
-        return ()
-
-    @property
-    def arms(self) -> tuple[ArmKey, ...]:
-        return (self.arm,)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
+class Share(ArmStatement):
     """A statement about a Python function: it takes a published share of an arm's time, as a profile shows it."""
 
-    __pydantic_config__ = STRICT
-
-    arm: ArmKey
     function: str
     published: float
 
-    @property
-    def pairs(self) -> tuple[Pair, ...]:
-        return ()
-
-    @property
-    def arms(self) -> tuple[ArmKey, ...]:
-        return (self.arm,)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Holds:
+class Holds(ArmStatement):
     """A statement that an arm checks itself: its workload raises an AssertionError where it is false."""
-
-    arm: ArmKey
-
-    @property
-    def pairs(self) -> tuple[Pair, ...]:
-        return ()
-
-    @property
-    def arms(self) -> tuple[ArmKey, ...]:
-        return (self.arm,)
 
 
 Statement = Expectation | CaseSet | Bound | Share | Holds

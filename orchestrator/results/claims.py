@@ -229,11 +229,7 @@ def _bound(bound: Bound, arm: ArmResult) -> ClaimCheck:
 
 
 def figure_of(arm: ArmResult, metric: ArmMetric) -> float | None:
-    if metric == "steady_s":
-        return None if arm.median_ms is None else arm.median_ms / 1e3
-    if metric == "first_s":
-        return None if arm.first_ms is None else arm.first_ms / 1e3
-    figure: float | None = getattr(arm, metric)
+    figure: float | None = getattr(arm, "median_s" if metric == "steady_s" else metric)
     return figure
 
 
