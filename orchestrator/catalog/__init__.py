@@ -20,7 +20,7 @@ LOCKS = IMAGES / "locks"
 DOCKERFILE = IMAGES / "Dockerfile"
 
 ALL, LATEST = "all", "latest"
-# All releases that begin so: 2.* or 1.*.
+# All releases of a series: 2.* or 1.*.
 SERIES = re.compile(r"(?P<start>\d+(\.\d+)*)\.\*")
 RANGE = re.compile(r"(?P<first>[\w.]+?)\.\.(?P<last>[\w.]+)")
 EXACT = re.compile(r"\d+\.\d+\.\d+(\.post\d+)?")
@@ -139,7 +139,7 @@ def _several(name: str) -> Sequence[Version] | None:
         start = series["start"].split(".")
         inside = [version for version in releases() if version.number.split(".")[: len(start)] == start]
         if not inside:
-            raise UsageError(f"{name}: no release begins so; `tfcompare list versions` shows those that can be run")
+            raise UsageError(f"{name}: no release matches; `tfcompare list versions` shows those that can be run")
         return inside
     match = RANGE.fullmatch(name)
     if match is None:

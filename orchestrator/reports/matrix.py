@@ -244,7 +244,7 @@ def _legend(comparison: Comparison) -> Text:
     shown = {contrast.shown_verdict for contrast in comparison.contrasts}
     lines = [
         "  ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if verdict in shown),
-        f"time: a step in {plan.versions[0]} · ratio: to that time, paired by round, with its interval",
+        f"time: per step in {plan.versions[0]} · ratio: relative to it, paired by round, with its interval",
         f"margin {plan.margin:.0%} · {describe_errors(plan)}",
         "all comparisons with times and reasons: --table details",
     ]

@@ -48,4 +48,4 @@ def _describe(name: str, contrasts: Sequence[Contrast]) -> str:
         return f"{len(contrasts)} {name}"
     least, most = format_slowdown(visible[0]), format_slowdown(visible[-1])
     span = least if least == most else f"{least} to {most}"
-    return f"{len(contrasts)} {name} (slowdowns from {span} on would show)"
+    return f"{len(contrasts)} {name} (only slowdowns above {span} would show)"

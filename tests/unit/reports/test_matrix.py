@@ -1,4 +1,4 @@
-"""The matrix, to the letter; `UPDATE_SNAPSHOTS=1 pytest tests/unit/reports` writes it anew for review."""
+"""The matrix, to the letter; `UPDATE_SNAPSHOTS=1 pytest tests/unit/reports` rewrites it for review."""
 
 import math
 from dataclasses import replace
@@ -115,7 +115,7 @@ def test_reasons_are_one_line_per_class_and_none_per_row():
     )
     [line] = describe_reasons(comparison(plan=plan(made), arms=(), contrasts=contrasts))
     assert line.startswith(
-        "? 5 of 5 comparisons are not decided: 2 too noisy (slowdowns from 9.0% to 28.0% on would show)"
+        "? 5 of 5 comparisons are not decided: 2 too noisy (only slowdowns above 9.0% to 28.0% would show)"
     )
     assert "1 for other reasons" in line
 
