@@ -23,14 +23,15 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from orchestrator import files
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import Case, Discarded, Ended, Entry, Manifest, Plan, Target
 from orchestrator.results import streams
+from orchestrator.results.check_plan import check_plan
 from orchestrator.results.damaged import damage_error
 from orchestrator.results.streams import Stream, compact_stream
 
@@ -46,7 +47,7 @@ class Begun:
 
 
 BEGUN = TypeAdapter(Begun)
-PLAN = TypeAdapter(Plan)
+PLAN: TypeAdapter[Plan] = TypeAdapter(Annotated[Plan, AfterValidator(check_plan)])
 MANIFEST = TypeAdapter(Manifest)
 ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
 

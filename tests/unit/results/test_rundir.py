@@ -154,12 +154,12 @@ def claims() -> tuple[Claim, Claim]:
 
 def test_pairs_come_back_as_they_were_written_also_those_of_claims_about_another_device(tmp_path: Path):
     inside = replace(case_pair(EAGER, FUNCTION), metric="traces", margin=0.25)
-    asked = plan([EAGER, FUNCTION], pairs=(version_pair(EAGER), inside), claims=claims())
+    asked = plan([EAGER, FUNCTION], pairs=(inside,), claims=claims())
     assert run_directory(tmp_path / "run", asked).read_plan() == asked
 
 
 def test_a_claim_of_an_earlier_release_has_no_words_and_names_no_devices_of_its_source(tmp_path: Path):
-    asked = plan([EAGER, FUNCTION], claims=claims())
+    asked = plan([EAGER, FUNCTION], pairs=(case_pair(EAGER, FUNCTION),), claims=claims())
     run = run_directory(tmp_path / "run", asked)
     path = run.path / "plan.json"
     written = json.loads(path.read_text())
@@ -169,6 +169,26 @@ def test_a_claim_of_an_earlier_release_has_no_words_and_names_no_devices_of_its_
             assert expectation.pop("read_as") is None
     path.write_text(json.dumps(written))
     assert run.read_plan() == asked
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ({"versions": ["1.0.0"]}, "power.style=eager. in 2.0.0 is compared, and is not among the arms"),
+        ({"versions": ["1.0.0", "2.0.0", "2.0.0"]}, "a case or a version is there twice"),
+        ({"looks": [6, 6]}, "looks: not ascending numbers of rounds"),
+        ({"looks": []}, "looks: not ascending numbers of rounds"),
+        ({"margin": 0.0}, "margin: 0.0 is not between 0 and 1"),
+        ({"alpha": 1.5}, "alpha: 1.5 is not between 0 and 1"),
+        ({"timeout_s": -1.0}, "timeout_s: -1.0 is not a positive number"),
+    ],
+)
+def test_a_plan_that_no_run_would_have_made_is_damaged(tmp_path: Path, damage: dict[str, object], words: str):
+    run = run_directory(tmp_path / "run", plan([EAGER]))
+    path = run.path / "plan.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **damage}))
+    with pytest.raises(ContractBroken, match=words):
+        run.read_plan()
 
 
 def test_a_file_names_the_cases_of_a_pair_by_label(tmp_path: Path):

@@ -1,0 +1,33 @@
+"""What has to be true of a plan beyond its types, before anything is computed from it."""
+
+import math
+from collections.abc import Iterator
+
+from orchestrator.model import Plan
+
+
+def check_plan(plan: Plan) -> Plan:
+    """Return the plan, or raise ValueError for the first thing that no run would have planned."""
+    for problem in _problems(plan):
+        raise ValueError(problem)
+    return plan
+
+
+def _problems(plan: Plan) -> Iterator[str]:
+    arms = {arm.key for arm in plan.arms()}
+    # Labels are names in files: two cases with one name would be told apart nowhere.
+    if len({case.label for case in plan.cases}) < len(plan.cases) or len(set(plan.versions)) < len(plan.versions):
+        yield "a case or a version is there twice"
+    for pair in plan.pairs:
+        if lacking := [arm for arm in pair.arms if arm not in arms]:
+            yield f"{lacking[0].case} in {lacking[0].version} is compared, and is not among the arms"
+    if not plan.looks or plan.looks[0] < 1 or any(a >= b for a, b in zip(plan.looks, plan.looks[1:], strict=False)):
+        yield "looks: not ascending numbers of rounds"
+    for name, share in (("alpha", plan.alpha), ("margin", plan.margin)):
+        if not 0 < share < 1:
+            yield f"{name}: {share} is not between 0 and 1"
+    seconds = [("timeout_s", plan.timeout_s), ("budget_s", plan.budget_s or 1.0)]
+    margins = [("a pair's margin", pair.margin) for pair in plan.pairs if pair.margin is not None]
+    for name, amount in [*seconds, *margins]:
+        if not 0 < amount < math.inf:
+            yield f"{name}: {amount} is not a positive number"
