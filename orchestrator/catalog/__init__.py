@@ -25,6 +25,8 @@ SERIES = re.compile(r"(?P<start>\d+(\.\d+)*)\.\*")
 RANGE = re.compile(r"(?P<first>[\w.]+?)\.\.(?P<last>[\w.]+)")
 EXACT = re.compile(r"\d+\.\d+\.\d+(\.post\d+)?")
 NIGHTLY = re.compile(r"nightly(-(?P<date>\d{8}))?|\d+\.\d+\.\d+\.dev\d{8}")
+# No version has a name that is longer.
+LONGEST_NAME = 80
 
 
 @cache
@@ -117,6 +119,10 @@ def resolve(names: Sequence[str], fewest: int = 2) -> tuple[Version, ...]:
     """Return the named versions in the given order; the first is the baseline."""
     versions: dict[Version, None] = {}
     for name in names:
+        if len(name) > LONGEST_NAME:
+            raise UsageError(
+                f"unknown version {name[:LONGEST_NAME]!r}...: no version has a name of {len(name)} characters"
+            )
         several = _several(name)
         if several is None:
             version = _require_version(name)
