@@ -224,6 +224,19 @@ def test_every_claim_that_comes_with_tfcompare_can_be_read():
         assert claim.source.endswith(")"), "a source names its passage, or the comment and its date"
 
 
+def test_no_two_claims_test_the_same_on_one_device():
+    """A control may serve several claims: it is there for what it stands beside."""
+    owners: dict[object, str] = {}
+    for claim in BUILTIN.values():
+        effects = [item.pair for item in claim.expectations if not item.effect.startswith("not ")]
+        bounds = [(bound.arm, bound.metric) for bound in claim.bounds if bound.at_least is not None]
+        sets = [tuple(pair for pair in item.pairs) for item in claim.sets]
+        for tested in (*effects, *bounds, *sets, *claim.shares, *claim.holds):
+            for device in claim.devices:
+                owner = owners.setdefault((tested, device), claim.name)
+                assert owner == claim.name, f"{claim.name} and {owner} both test {tested} on a {device}"
+
+
 def test_claims_are_chosen_by_name_and_suite():
     assert claims.choose((), None, BUILTIN) == tuple(BUILTIN.values())
     assert {claim.suite for claim in claims.choose((), "seed", BUILTIN)} == {"seed"}
