@@ -12,7 +12,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test check lint docs bench locks verify-versions clean
+.PHONY: run test check lint docs bench fuzz locks verify-versions clean
 
 run: .venv/run
 	$(BIN)/tfcompare run --versions $(VERSIONS) $(ARGS)
@@ -42,6 +42,11 @@ docs: .venv/dev
 # Measures tfcompare itself and writes docs/benchmarks.md; let nothing else run meanwhile.
 bench: .venv/dev
 	$(BIN)/python -m bench $(ARGS)
+
+# Hours of hostile input for everything that reads; make test has a few of each.
+EXAMPLES ?= 100000
+fuzz: .venv/dev
+	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest tests/fuzz -n $(WORKERS) $(ARGS)
 
 locks: .venv/dev
 	tools/lock-host
