@@ -12,7 +12,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test check lint docs bench fuzz locks verify-versions clean
+.PHONY: run test check lint docs bench fuzz soak locks verify-versions clean
 
 run: .venv/run
 	$(BIN)/tfcompare run --versions $(VERSIONS) $(ARGS)
@@ -47,6 +47,13 @@ bench: .venv/dev
 EXAMPLES ?= 100000
 fuzz: .venv/dev
 	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest tests/fuzz -n $(WORKERS) $(ARGS)
+
+# Hours of kills at random points of real commands; make test has a few. SEED repeats those of another time.
+KILLS ?= 200
+SEED ?= $(shell date +%s)
+soak: .venv/dev
+	PATH="$(CURDIR)/$(BIN):$$PATH" SOAK_KILLS=$(KILLS) SOAK_SEED=$(SEED) $(BIN)/python -m pytest -rA \
+		tests/soak tests/engines/docker/test_kills.py -n $(WORKERS) $(ARGS)
 
 locks: .venv/dev
 	tools/lock-host

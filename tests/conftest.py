@@ -37,6 +37,8 @@ NEEDS = {
     "engines/test_compose.py": ("docker", "tensorflow"),
     "engines/": ("tensorflow",),
     "faults/": ("tensorflow",),
+    # Its stubs share Python and numpy with real environments.
+    "soak/": ("tensorflow",),
     "browser/": ("browser",),
 }
 

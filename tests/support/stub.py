@@ -7,15 +7,15 @@ from pathlib import Path
 
 VERSION = "2.13.0"
 
-INIT = f'''
+INIT = '''
 import numpy
 from types import SimpleNamespace as Namespace
 from tensorflow.python.framework import func_graph
 
-__version__ = "{VERSION}"
+__version__ = "@VERSION@"
 version = Namespace(GIT_VERSION="stub")
 test = Namespace(is_built_with_cuda=lambda: False)
-keras = Namespace(__version__="{VERSION}")
+keras = Namespace(__version__="@VERSION@")
 random = Namespace(set_seed=lambda seed: None)
 
 
@@ -59,7 +59,7 @@ def function(python_function):
 
     def call(*args):
         if not traced:
-            traced.append(func_graph.func_graph_from_py_func("call", python_function, args, {{}}))
+            traced.append(func_graph.func_graph_from_py_func("call", python_function, args, {}))
         return python_function(*args)
 
     return call
@@ -75,11 +75,11 @@ def func_graph_from_py_func(name, python_function, args, kwargs, func_graph=None
 """
 
 
-def write(folder: Path) -> Path:
+def write(folder: Path, version: str = VERSION) -> Path:
     """Writes the package `tensorflow` into `folder`, which is then what PYTHONPATH needs."""
     framework = folder / "tensorflow" / "python" / "framework"
     framework.mkdir(parents=True)
-    (folder / "tensorflow" / "__init__.py").write_text(INIT)
+    (folder / "tensorflow" / "__init__.py").write_text(INIT.replace("@VERSION@", version))
     (folder / "tensorflow" / "python" / "__init__.py").touch()
     (framework / "__init__.py").touch()
     (framework / "func_graph.py").write_text(FUNC_GRAPH)

@@ -9,7 +9,7 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTSIDE = {
-    "README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md",
+    "README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "report-a-vulnerability.md",
     "CHANGELOG.md": "changelog.md",
 }  # fmt: skip
 LINK = re.compile(r"(?P<text>\[[^\]]*\])\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")

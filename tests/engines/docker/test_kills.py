@@ -1,0 +1,75 @@
+"""Kills at random points of a run on Docker: of the host, a container, a replicate inside one, and the engine."""
+
+import random
+import time
+from pathlib import Path
+
+import docker
+import pytest
+
+from orchestrator.engines.docker.engine import DockerEnvironment
+from tests.engines.docker.conftest import PrivateEngine, Start, containers, stand_in
+from tests.soak.kills import ENDINGS, FIRST, KILLS, check_resumed, kill
+
+VICTIMS = ("host", "container", "replicate")
+# From its start to its fourth round.
+LONGEST_S = 25.0
+MEASURE = ("--rounds", "4", "--case", "naps", "--quiet")
+
+
+def victim_of(kind: str, host: int, client: docker.DockerClient, run: Path, draw: random.Random) -> int | None:
+    """A process of this machine: that of a container is its worker, whose children are replicates."""
+    if kind == "host":
+        return host
+    processes = []
+    for container in containers(client, run):
+        if container["State"] == "running":
+            top = client.api.top(container["Id"], "-eo pid,ppid,args")["Processes"]
+            workers = {row[0] for row in top if row[1] not in {other[0] for other in top}}
+            processes += [row[0] for row in top if (row[0] in workers) == (kind == "container")]
+    return int(draw.choice(processes)) if processes else None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + max(3, KILLS // 10)))
+def test_nothing_is_lost_doubled_or_left(
+    tfcompare: str, client: docker.DockerClient, start: Start, environments: dict[str, DockerEnvironment], seed: int
+) -> None:
+    draw = random.Random(seed)
+    kind, moment_s = draw.choice(VICTIMS), draw.uniform(1, LONGEST_S)
+    going = start(*MEASURE)
+    time.sleep(moment_s)
+    victim = victim_of(kind, going.process.pid, client, going.out, draw)
+    kill(victim)
+    code, _, stderr = going.end()
+    print(f"seed {seed}: {kind} {victim} after {moment_s:.2f} s; exit code {code}")
+    assert code in ENDINGS, stderr
+    assert "Traceback" not in stderr
+    if (going.out / "plan.json").exists():
+        check_resumed(going.out, tfcompare, {})
+        assert containers(client, going.out) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + max(1, KILLS // 20)))
+def test_a_run_is_continued_after_its_engine_was_killed(
+    tfcompare: str, docker_base: str, private_engine: PrivateEngine, gpu_environment: DockerEnvironment, start: Start,
+    seed: int,
+) -> None:  # fmt: skip
+    draw = random.Random(seed)
+    base = docker_base.replace("{python}", "3.6")
+    for number in ("1.14.0", "2.0.0"):
+        stand_in(gpu_environment.client, gpu_environment.facts.identity, number, "cpu", base)
+    going = start("--base", base, *MEASURE, "--rounds", "1000", env=private_engine.env)
+    try:
+        going.until_measuring()
+        time.sleep(draw.uniform(0, 10))
+        private_engine.kill()
+        code, _, stderr = going.end()
+    finally:
+        private_engine.kill()
+        private_engine.start()
+    assert code == 4, stderr
+    assert "Traceback" not in stderr
+    check_resumed(going.out, tfcompare, private_engine.env)
+    assert containers(gpu_environment.client, going.out) == []

@@ -1,0 +1,101 @@
+"""What tests of kills at random points share: who is killed when, and what has to be true afterwards.
+
+SOAK_KILLS says how many there are, SOAK_SEED where their seeds begin; a failure names its own seed.
+"""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.results.rundir import RunDir
+from orchestrator.results.streams import read_stream
+from tests.conftest import run_command
+
+KILLS, FIRST = int(os.environ.get("SOAK_KILLS", "20")), int(os.environ.get("SOAK_SEED", "1"))
+PATIENCE_S = 120.0
+# A run that was killed, or whose engine, worker or replicate was; never a bug.
+ENDINGS = (-signal.SIGKILL, 0, 4, 5, 6)
+
+
+@dataclass(frozen=True)
+class Process:
+    pid: int
+    parent: int
+    words: str
+
+
+def marked(mark: str) -> list[Process]:
+    """Every process that inherited this variable and is no zombie."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() not in (folder / "environ").read_bytes():
+                continue
+            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            continue
+        if state not in "ZX":
+            found.append(Process(int(folder.name), int(parent), words))
+    return found
+
+
+def kill(pid: int | None) -> None:
+    with suppress(ProcessLookupError):
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+
+
+def until(true: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline, f"still waiting for: {what}"
+        time.sleep(0.05)
+
+
+def recorded(run: Path) -> list[tuple[str, int]]:
+    """The replicates that the journal says were measured, by version and number."""
+    path = run / "journal.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
+    return [
+        (entry["version"], entry["replicate"])
+        for entry in entries
+        if entry["kind"] == "ended" and entry["outcome"] == "measured"
+    ]
+
+
+def written(run: Path) -> list[tuple[str, int]]:
+    """The replicates that are in some stream, each as often as streams have it."""
+    found: list[tuple[str, int]] = []
+    for stream in RunDir(run).streams():
+        table, _ = read_stream(stream.path, stream.root)
+        found += {(str(stream.version), number) for number in table["replicate"].to_pylist()}
+    return found
+
+
+def check(run: Path, tfcompare: str, env: dict[str, str]) -> frozenset[tuple[str, int]]:
+    """Return what counts, after a look at whether journal, streams and report agree."""
+    measured, kept = recorded(run), written(run)
+    assert len(measured) == len(set(measured)), "a replicate is recorded twice"
+    assert len(kept) == len(set(kept)), "a replicate is in two streams"
+    assert set(measured) <= set(kept), "a recorded replicate is in no stream"
+    report = run_command(tfcompare, "report", run, "--format", "json", env=env)
+    assert report.returncode == 0, report.stderr
+    assert "Traceback" not in report.stderr
+    return frozenset(measured)
+
+
+def check_resumed(run: Path, tfcompare: str, env: dict[str, str]) -> None:
+    """Continue a run that was killed: what had been measured stays, and nothing is left besides it."""
+    before = check(run, tfcompare, env)
+    resumed = run_command(tfcompare, "run", "--resume", run, "--rounds", "2", "--quiet", env=env)
+    assert resumed.returncode in (0, 3), resumed.stderr
+    assert "Traceback" not in resumed.stderr
+    assert before <= check(run, tfcompare, env), "what had been measured is gone"
+    assert [path for path in run.rglob(".*") if path.name != ".lock"] == [], "half-written files are left"
