@@ -97,9 +97,26 @@ def parse(path: Path, data: bytes) -> tuple[pa.Table, bool]:
         table, cut = _read_batches(path, data, expected)
         # Arrow believes what it reads: a damaged offset or index would be followed out of memory.
         table.validate(full=True)
+        _check_hidden_indices(table)
     except (pa.ArrowException, OSError) as error:
         raise ContractBroken(f"{path} is no Arrow stream ({error}); its version has to be run again") from error
     return table.unify_dictionaries().combine_chunks(), cut
+
+
+def _check_hidden_indices(table: pa.Table) -> None:
+    """Raise ArrowInvalid for an index below a null that leads out of its dictionary.
+
+    Arrow validates only those of values, but follows all of them when it unifies dictionaries.
+    """
+    for column in table.columns:
+        if not pa.types.is_dictionary(column.type):
+            continue
+        for chunk in filter(len, column.chunks):
+            _, buffer = chunk.indices.buffers()
+            indices = np.frombuffer(buffer, dtype=np.int32, count=len(chunk), offset=4 * chunk.offset)
+            # Without any value there is no dictionary, and writers put a 0 below each null.
+            if not 0 <= indices.min() <= indices.max() <= max(0, len(chunk.dictionary) - 1):
+                raise pa.ArrowInvalid("an index below a null leads out of its dictionary")
 
 
 def compact_stream(path: Path, data: bytes) -> bytes:

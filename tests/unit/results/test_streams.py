@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -166,6 +167,23 @@ def test_a_stream_with_damaged_bytes_never_raises_and_never_ends_the_process(tmp
         outcomes.add(bool(loaded.broken))
         assert len(loaded.replicates) <= 2
     assert outcomes == {True, False}
+
+
+def test_an_index_below_a_null_that_leads_out_of_its_dictionary_is_refused(tmp_path: Path):
+    """Arrow's own validation passes it, and Arrow then ends the process."""
+    schema = contract.arrow_schema(pa)
+    values = rows()
+    columns = [pa.array([row[field.name] for row in values], field.type) for field in schema]
+    place = schema.get_field_index("checksum")
+    stray = np.array([0] + [2**30] * (len(values) - 1), dtype=np.int32)
+    validity = columns[place].indices.buffers()[0]
+    indices = pa.Array.from_buffers(pa.int32(), len(values), [validity, pa.py_buffer(stray)])
+    columns[place] = pa.DictionaryArray.from_arrays(indices, columns[place].dictionary, safe=False)
+    path = tmp_path / "stray.arrow"
+    with path.open("wb") as file, pa.ipc.new_stream(file, schema) as stream:
+        for _ in range(2):
+            stream.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+    assert "an index below a null leads out of its dictionary" in told(path)
 
 
 def test_no_row_that_is_good_is_ever_validated_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
