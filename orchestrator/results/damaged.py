@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from orchestrator.errors import ContractBroken
-from orchestrator.terminal.text import clip
+from orchestrator.terminal.text import clip, escape_unprintable
 
 LONGEST = 160
 UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
@@ -20,7 +20,7 @@ def damage_error(path: Path, error: ValidationError, line: int | None = None) ->
     what = "it is no JSON" if problems[0]["type"] == "json_invalid" else problems[0]["msg"]
     more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
     where = path if line is None else f"line {line} of {path}"
-    found = clip(f"{place}: {what}" if place else what, LONGEST)
+    found = clip(escape_unprintable(f"{place}: {what}" if place else what), LONGEST)
     return ContractBroken(
         f"{where} is not what this tfcompare writes ({found}{more}): it is damaged, or another tfcompare wrote it"
     )

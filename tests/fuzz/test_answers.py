@@ -9,6 +9,7 @@ from orchestrator import contract
 from orchestrator.engines.worker import events
 from orchestrator.engines.worker.channel import Lines
 from tests.fuzz.damage import damaged_json
+from tests.fuzz.memory import bounded_memory
 
 ANSWERS = [
     {"kind": "ready", "facts": {"tensorflow": "2.13.0", "gpu": None, "eager": True}, "import_ns": 5, "pid": 7},
@@ -27,7 +28,8 @@ ANSWERS = [
 
 def parses_or_refuses(line: str) -> None:
     try:
-        event = events.parse(line)
+        with bounded_memory():
+            event = events.parse(line)
     except (contract.ContractError, events.OddEvent) as error:
         str(error).encode("utf-8", "replace")
         return

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from orchestrator.history.model import AlarmOpened, Event, Moved
 from orchestrator.history.store import Store
 from tests.fuzz.damage import damaged_bytes, damaged_json, dump
+from tests.fuzz.memory import bounded_memory
 from tests.golden.test_golden import GOLDEN
 from tests.support.night_reports import NIGHT, alarm
 
@@ -43,7 +44,8 @@ def test_the_samples_themselves_are_right(store: Store):
 @given(damaged=damaged_bytes(SAMPLE))
 def test_damaged_points(store: Store, damaged: bytes):
     (store.path / POINTS).write_bytes(damaged)
-    read = store.read()
+    with bounded_memory():
+        read = store.read()
     assert len(read.warnings) <= 1
     assert all("\n" not in warning for warning in read.warnings)
     assert not (read.warnings and read.points())
@@ -52,7 +54,8 @@ def test_damaged_points(store: Store, damaged: bytes):
 @given(damaged=st.one_of([damaged_json({"event": event}) for event in EVENTS]))
 def test_a_damaged_event(store: Store, damaged: object):
     (store.path / EVENT).write_bytes(dump(damaged.get("event") if isinstance(damaged, dict) else damaged))
-    events, warnings = store.events()
+    with bounded_memory():
+        events, warnings = store.events()
     assert len(events) + len(warnings) == 1
     assert all("\n" not in warning for warning in warnings)
 
@@ -60,5 +63,6 @@ def test_a_damaged_event(store: Store, damaged: object):
 @given(damaged=damaged_bytes(json.dumps(EVENTS[0]).encode()))
 def test_an_event_with_damaged_bytes(store: Store, damaged: bytes):
     (store.path / EVENT).write_bytes(damaged)
-    events, warnings = store.events()
+    with bounded_memory():
+        events, warnings = store.events()
     assert len(events) + len(warnings) == 1

@@ -15,6 +15,7 @@ from orchestrator.catalog.workloads import BUILTIN, all_workloads, read_workload
 from orchestrator.cli import parse
 from orchestrator.errors import TfCompareError
 from tests.fuzz.damage import TEXTS, damaged_text
+from tests.fuzz.memory import bounded_memory
 
 WORKLOADS = all_workloads()
 SELECTIONS = (
@@ -28,7 +29,8 @@ NAMES = ("1.14,2.0,2.13", "2.8..2.12", "2.*", "latest,nightly", "2.13.0-gpu 2.16
 
 def refuses_or_returns(what: Callable[[], object]) -> None:
     try:
-        what()
+        with bounded_memory():
+            what()
     except TfCompareError as error:
         str(error).encode("utf-8", "replace")
 

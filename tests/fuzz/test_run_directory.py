@@ -15,6 +15,7 @@ from orchestrator.results import replicates
 from orchestrator.results.run import load_run
 from orchestrator.results.streams import Stream
 from tests.fuzz.damage import damaged_bytes, damaged_json, damaged_text, dump
+from tests.fuzz.memory import bounded_memory
 from tests.golden.test_golden import GOLDEN, stream
 from tests.support.bench import RUN
 
@@ -33,10 +34,11 @@ def read_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, bytes]
         path = run / name
         path.write_bytes(content)
         try:
-            comparison = load_run(run).comparison
-            # Everything that was believed can be drawn and written.
-            matrix.render(comparison)
-            report.as_json(comparison).encode()
+            with bounded_memory():
+                comparison = load_run(run).comparison
+                # Everything that was believed can be drawn and written.
+                matrix.render(comparison)
+                report.as_json(comparison).encode()
         except TfCompareError as error:
             refused = error.headline
         else:

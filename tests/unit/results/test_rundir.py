@@ -171,6 +171,15 @@ def test_a_claim_of_an_earlier_release_has_no_words_and_names_no_devices_of_its_
     assert run.read_plan() == asked
 
 
+def test_damage_is_one_line_whatever_a_key_is_called(tmp_path: Path):
+    run = run_directory(tmp_path / "run", plan([EAGER]))
+    path = run.path / "plan.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "two\nlines\x1b[2J": 1}))
+    with pytest.raises(ContractBroken, match=r"two lines\\x1b\[2J: ") as caught:
+        run.read_plan()
+    assert str(caught.value).isprintable()
+
+
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
