@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 import stat
+import subprocess
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 # Read in chunks of this size: the size that a file states may not be true.
 CHUNK_BYTES = 2**24
+# Of a source file or a table, which are parsed: that takes a hundred times as much memory.
+MOST_TEXT_BYTES = 2**20
 # Of a log, in bytes and in letters: its end is enough to see the last message.
 LOG_END, LONGEST_LINE = 4096, 300
 
@@ -80,12 +83,36 @@ def read(root: Path, path: Path, most: int, names: int | None = 1) -> bytes:
         if wrong:
             os.close(handle)
             raise RefusedEntry(wrong, path)
-        data = bytearray()
-        with os.fdopen(handle, "rb") as file:
-            while chunk := file.read(CHUNK_BYTES):
-                data += chunk
-                if len(data) > most:
-                    raise OSError(errno.EFBIG, f"it has more than {most / 2**20:.0f} MiB", str(path))
+        return _read_to_end(handle, path, most)
+
+
+def read_named(path: Path, most: int) -> bytes:
+    """Return the content of a file that the user named, at most `most` bytes; raise OSError otherwise.
+
+    A link is followed. A pipe, a device or a folder is an error.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        number, what = (errno.EISDIR, "Is a directory") if stat.S_ISDIR(mode) else (errno.EINVAL, "Not a regular file")
+        raise OSError(number, what, str(path))
+    return _read_to_end(handle, path, most)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a source file or a table that the user named; raise OSError or UnicodeDecodeError."""
+    return read_named(path, MOST_TEXT_BYTES).decode("utf-8")
+
+
+def _read_to_end(handle: int, path: Path, most: int) -> bytes:
+    """Return the rest of a file, of at most `most` bytes, and close it; raise OSError if it has more."""
+    data = bytearray()
+    with os.fdopen(handle, "rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            data += chunk
+            if len(data) > most:
+                raise OSError(errno.EFBIG, f"it has more than {most / 2**20:.0f} MiB", str(path))
     return bytes(data)
 
 
@@ -153,6 +180,21 @@ def read_last_line(log: Path) -> str:
     return ""
 
 
+def cut_to_end(log: Path, most: int, kept: int) -> None:
+    """Cut a log of more than `most` bytes back to its last `kept` bytes, while others may append to it."""
+    with suppress(OSError):
+        if log.lstat().st_size <= most:
+            return
+        handle = os.open(log, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            cut = os.fstat(handle).st_size - kept
+            end = os.pread(handle, kept, cut)
+            os.ftruncate(handle, 0)
+            os.write(handle, f"[tfcompare cut {cut} bytes that were before this]\n".encode() + end)
+        finally:
+            os.close(handle)
+
+
 def open_up(root: Path) -> None:
     """Give the owner access to every folder below, whatever its permissions are."""
     with suppress(OSError):
@@ -164,6 +206,17 @@ def open_up(root: Path) -> None:
                         os.chmod(f"/proc/self/fd/{inner}", 0o700)
                     finally:
                         os.close(inner)
+
+
+def remove_tree(root: Path) -> None:
+    """Remove a folder that a worker wrote to, whatever permissions and however many levels it left behind."""
+    try:
+        open_up(root)
+        shutil.rmtree(root, ignore_errors=True)
+    except RecursionError:
+        # Python goes down as many levels as it has frames, and these programs go down any number.
+        for argv in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+            subprocess.run([*argv, "--", str(root)], capture_output=True, check=False)
 
 
 def strangers(root: Path, skip: tuple[str, ...] = ()) -> Iterator[Path]:

@@ -19,6 +19,11 @@ from typing import Any, Dict, NamedTuple
 
 PROTOCOL = 1
 
+# The longest line that either side reads, and the longest with a profile or with a replicate's rows, in bytes.
+LONGEST_LINE, LONGEST_LARGE_LINE = 2 ** 20, 2 ** 26
+# The largest file that a worker may write: some twenty million calls, which the host's memory has to hold.
+LARGEST_FILE = 2 * 2 ** 30
+
 # Round 0 is the pilot: it calibrates the run and takes no part in any verdict.
 PILOT_ROUND = 0
 PHASES = ("build", "first", "second", "warmup", "steady")

@@ -4,6 +4,7 @@ Run by path (`python .../workloads/worker.py`) and never through PYTHONPATH: the
 of another Python. The protocol is in contract.py.
 """
 import contextlib
+import fcntl
 import importlib.util
 import json
 import os
@@ -34,6 +35,12 @@ from workloads.profile import ProfiledReplicate  # noqa: E402
 from workloads.replicate import Replicate  # noqa: E402
 
 LOG_TAIL_BYTES = 4000
+# Of what a replicate prints the end is kept; a file that has grown larger than the second is cut back to it.
+KEPT_BYTES, MOST_PRINTED_BYTES = 2 ** 16, 2 ** 20
+# How often the file is looked at while an answer is awaited.
+LOOK_S = 1.0
+# Of <sys/prctl.h>.
+PR_SET_DUMPABLE = 4
 # The commands that begin a replicate; the others go to one that is open.
 BEGINNINGS = {"open": Replicate, "profile": ProfiledReplicate}
 # What a replicate may answer; it runs a workload, which can write anything into the pipe.
@@ -43,6 +50,8 @@ ANSWERS = {
     "close": ("closed", "died"),
     "profile": ("profiled", "refused", "died"),
 }
+# A profile is one long line, and `closed` brings the rows of its replicate along.
+LONGEST = {"close": contract.LONGEST_LARGE_LINE, "profile": contract.LONGEST_LARGE_LINE}
 
 
 class ChildDied(Exception):
@@ -53,13 +62,44 @@ class ChildDied(Exception):
         self.how = how
 
 
+class Prints:
+    """What a replicate prints: a file without a name, of which the end is kept however much is written."""
+
+    def __init__(self):
+        self.file = tempfile.TemporaryFile()
+        # The replicate shares the position in it, and must continue at the start once the file was cut.
+        fcntl.fcntl(self.file, fcntl.F_SETFL, fcntl.fcntl(self.file, fcntl.F_GETFL) | os.O_APPEND)
+        self.end = b""
+        self.left_out = 0
+
+    def fileno(self):
+        return self.file.fileno()
+
+    def cut(self, most=MOST_PRINTED_BYTES):
+        """Empties the file if it has more than `most` bytes, and keeps its end."""
+        size = os.fstat(self.fileno()).st_size
+        if size > most:
+            kept = os.pread(self.fileno(), KEPT_BYTES, max(0, size - KEPT_BYTES))
+            os.ftruncate(self.fileno(), 0)
+            whole = len(self.end) + size
+            self.end = (self.end + kept)[-KEPT_BYTES:] if size < KEPT_BYTES else kept
+            self.left_out += whole - len(self.end)
+
+    def close(self):
+        """Returns the end of what was printed, after a line that says how much is missing."""
+        self.cut(most=0)
+        self.file.close()
+        note = "[tfcompare left out {} bytes that were printed before this]\n".format(self.left_out)
+        return note.encode("ascii") + self.end if self.left_out else self.end
+
+
 class Child:
-    """A forked process that answers JSON lines on a separate pipe; its prints are kept for the log."""
+    """A forked process that answers JSON lines on a separate pipe; the end of its prints is kept for the log."""
 
     def __init__(self, main, inherited):
         down_read, self.orders = os.pipe()
         self.answers, up_write = os.pipe()
-        self.prints = tempfile.TemporaryFile()
+        self.prints = Prints()
         self.buffer = bytearray()
         self.status = None
         self.pid = os.fork()
@@ -71,7 +111,8 @@ class Child:
         os.close(down_read)
         os.close(up_write)
 
-    def ask(self, order, timeout_s):
+    def ask(self, order, timeout_s, longest=contract.LONGEST_LINE):
+        """Sends an order, unless it is None, and returns the answer, of which at most `longest` bytes are read."""
         if order is not None:
             try:
                 _write_line(self.orders, order)
@@ -82,11 +123,17 @@ class Child:
         searched = 0
         while self.buffer.find(b"\n", searched) < 0:
             searched = len(self.buffer)
+            if searched > longest:
+                self._reap()
+                raise ChildDied("contract", "its answer has more than {} MiB; ended".format(longest >> 20))
+            self.prints.cut()
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self.answers], [], [], left)[0]:
+            if left <= 0:
                 self._reap()
                 raise ChildDied("timeout", "no answer within {:.0f} s; ended".format(timeout_s))
-            chunk = os.read(self.answers, 1 << 20)
+            if not select.select([self.answers], [], [], min(left, LOOK_S))[0]:
+                continue
+            chunk = os.read(self.answers, 1 << 16)
             if not chunk:
                 raise self._end()
             self.buffer += chunk
@@ -117,10 +164,10 @@ class Child:
         os.close(self.orders)
         os.close(self.answers)
         self._reap()
-        self.prints.seek(0)
-        printed = self.prints.read()
-        self.prints.close()
-        os.write(2, printed)
+        printed = self.prints.close()
+        # A log that is full must not cost the worker.
+        with contextlib.suppress(OSError):
+            _write_all(2, printed)
         return printed[-LOG_TAIL_BYTES:].decode("utf-8", "replace")
 
 
@@ -131,7 +178,7 @@ class Inline:
     def __init__(self, replicate):
         self.replicate = replicate
 
-    def ask(self, order, timeout_s):
+    def ask(self, order, timeout_s, longest=None):
         return self.replicate.begin() if order is None else self.replicate.obey(order)
 
     def finish(self):
@@ -142,6 +189,8 @@ def _run_child(main, orders, answers, prints):
     """The forked process from its first line to its last; it never returns to the worker's code."""
     status = 1
     try:
+        # A workload may be looked into by its user's own tools, and leave a core file.
+        _set_dumpable(True)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(prints.fileno(), 1)
@@ -156,6 +205,14 @@ def _run_child(main, orders, answers, prints):
         status = 0
     finally:
         _leave(status)
+
+
+def _set_dumpable(dumpable):
+    """Says whether other processes of this user may look into this one, e.g. open its pipes below /proc/PID/fd."""
+    # Some Pythons are built without ctypes.
+    with contextlib.suppress(Exception):
+        import ctypes
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)
 
 
 def _leave(status):
@@ -185,7 +242,10 @@ def _died(number, how, reason):
 
 
 def _write_line(fd, message):
-    data = contract.encode(message).encode("utf-8")
+    _write_all(fd, contract.encode(message).encode("utf-8"))
+
+
+def _write_all(fd, data):
     while data:
         data = data[os.write(fd, data):]
 
@@ -253,6 +313,9 @@ class Worker:
             self.file.flush()
         except Exception as error:
             return {"kind": "failed", "stage": stage, "message": "{}: {}".format(type(error).__name__, error)}
+        if command["fork"]:
+            # A replicate has the user of its worker, whose pipe to the host is not for it.
+            _set_dumpable(False)
         self.hello = command
         return {"kind": "ready", "facts": facts, "import_ns": self.import_ns, "pid": os.getpid()}
 
@@ -281,7 +344,8 @@ class Worker:
             self.orders[number] = command
         child = self.children[number]
         try:
-            answer = child.ask(None if begins else command, command["timeout_s"])
+            longest = LONGEST.get(command["kind"], contract.LONGEST_LINE)
+            answer = child.ask(None if begins else command, command["timeout_s"], longest)
             if not _is_answer(answer, command["kind"], number):
                 raise ChildDied("contract", "its answer is none that a replicate gives")
         except ChildDied as death:

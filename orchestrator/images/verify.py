@@ -1,7 +1,6 @@
 """Checks whether an image holds what the table of versions says, from inside, in a container like a worker's."""
 
 import re
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from orchestrator import files as confined
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, Version
+from orchestrator.contract import ContractError
 from orchestrator.engines.docker import container
 from orchestrator.engines.docker.engine import asking
 from orchestrator.engines.docker.image import SPEC_LABEL, Recipe
@@ -91,7 +91,7 @@ def look(client: docker.DockerClient, image_id: str, number: str) -> Inside | st
             program=SCRIPT,
         )
         try:
-            channel = container.ContainerChannel(client, container.create(client, spec), number, log)
+            channel = container.ContainerChannel(client, container.create(client, spec), number, log, results)
         except EnvironmentFailed as error:
             return str(error)
         try:
@@ -101,13 +101,12 @@ def look(client: docker.DockerClient, image_id: str, number: str) -> Inside | st
         except ChannelClosed as closed:
             message = confined.read_last_line(log)
             return f"{closed}: {message}" if message else str(closed)
-        except NoInventory as error:
+        except (NoInventory, ContractError) as error:
             return str(error)
         finally:
             channel.close()
             # Before the folder's own clean-up, which may follow a link that the image has left there.
-            confined.open_up(results)
-            shutil.rmtree(results, ignore_errors=True)
+            confined.remove_tree(results)
 
 
 def _make_folder() -> tempfile.TemporaryDirectory[str]:

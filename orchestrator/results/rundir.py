@@ -16,7 +16,6 @@ import fcntl
 import os
 import re
 import shlex
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -271,7 +270,7 @@ class RunDir:
                 self._discard(stream, _join_names(others), of_stream=False)
         except (OSError, UsageError):
             return
-        _remove(directory)
+        files.remove_tree(directory)
 
     def _keep(self, stream: Stream) -> None:
         try:
@@ -333,9 +332,3 @@ def _join_names(names: list[str]) -> str:
     clipped = [name.encode("utf-8", "replace").decode()[:LONGEST_NAME] for name in names[:MOST_NAMED]]
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"{', '.join(clipped)}{more}"
-
-
-def _remove(directory: Path) -> None:
-    """Remove a folder that a worker wrote to, whatever permissions it left behind."""
-    files.open_up(directory)
-    shutil.rmtree(directory, ignore_errors=True)

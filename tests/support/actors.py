@@ -112,7 +112,7 @@ class Actor:
         self._here = True
         stage.doors.append(("in", version))
 
-    def send(self, line: str) -> None:
+    def send(self, line: str, longest: int = contract.LONGEST_LINE) -> None:
         event = self._play(contract.decode(line, contract.COMMANDS))
         self._answers.append(contract.encode(event))
 

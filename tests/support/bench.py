@@ -37,7 +37,8 @@ GOOD = """
 
 
 class Bench:
-    def __init__(self, folder: Path, python: str | Path = sys.executable) -> None:
+    def __init__(self, folder: Path, python: str | Path = sys.executable, before: Sequence[str] = ()) -> None:
+        """Start a worker; `before` is a program that starts it with other rights."""
         self.folder = folder
         self.workloads = folder / "workloads"
         self.workloads.mkdir()
@@ -45,7 +46,7 @@ class Bench:
         self.log = folder / "worker.log"
         self._numbers = count(1)
         variables = {**worker_variables(), "HOME": str(folder), "PYTHONPATH": str(stub.write(folder / "stub"))}
-        self.channel = ProcessChannel([str(python), str(WORKLOADS / "worker.py")], variables, self.log)
+        self.channel = ProcessChannel([*before, str(python), str(WORKLOADS / "worker.py")], variables, self.log)
         self.client = WorkerClient(self.channel, target(stub.VERSION))
         self.workload("good", GOOD)
 

@@ -20,10 +20,12 @@ import urllib3
 from docker.errors import APIError, DockerException, NotFound
 from docker.types import LogConfig, Mount
 
+from orchestrator import contract
 from orchestrator import files as confined
 from orchestrator.engines.docker import host_paths, limits, nvidia, security
 from orchestrator.engines.environment import worker_variables
 from orchestrator.engines.worker.channel import ChannelClosed, Lines, describe_exit
+from orchestrator.engines.worker.limits import WorkerFiles
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import GpuRequest, LargeFile
 
@@ -193,14 +195,16 @@ def _hand_over(directory: Path, user: tuple[int, int]) -> None:
 class Log:
     """A worker's log; text that cannot be written is dropped with a single warning, and never ends a worker."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, files: WorkerFiles) -> None:
+        self._files = files
+        self._path = files.log
         self._warned = False
 
     def write(self, text: bytes) -> None:
         try:
             with open(self._path, "ab", buffering=0, opener=confined.append_opener) as log:
                 log.write(text)
+            self._files.cut_log()
         except OSError as error:
             if not self._warned:
                 print(f"warning: {self._path}: {error.strerror}; lines of this log are missing", file=sys.stderr)
@@ -213,10 +217,13 @@ class ContainerChannel:
     An engine that is gone is distinguished from a worker that is gone: it raises EngineUnavailable.
     """
 
-    def __init__(self, client: docker.DockerClient, container: str, version: str, log: Path) -> None:
+    def __init__(
+        self, client: docker.DockerClient, container: str, version: str, log: Path, results: Path | None = None
+    ) -> None:
         self._api = client.api
         self._container = container
-        self._log = Log(log)
+        self._files = WorkerFiles(log, results)
+        self._log = Log(self._files)
         self._lines = Lines()
         self._reader = threading.Thread(target=self._read, daemon=True)
         try:
@@ -244,7 +251,7 @@ class ContainerChannel:
                     self._lines.feed(payload)
                 elif stream == STDERR:
                     self._log.write(payload)
-        except OSError:
+        except (OSError, contract.ContractError):
             pass
         self._lines.end()
 
@@ -269,14 +276,16 @@ class ContainerChannel:
             parts += part
         return bytes(parts)
 
-    def send(self, line: str) -> None:
+    def send(self, line: str, longest: int = contract.LONGEST_LINE) -> None:
+        self._lines.longest = longest
         try:
             self._socket.sendall(line.encode())
         except OSError as error:
             raise ChannelClosed(self._ending()) from error
 
     def receive(self, timeout_s: float) -> str:
-        line = self._lines.take(timeout_s)
+        self._files.check_in_time()
+        line = self._lines.take(timeout_s, self._files.check)
         if line is None:
             raise ChannelClosed(self._ending())
         return line

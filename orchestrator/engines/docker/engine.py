@@ -119,7 +119,7 @@ class DockerEnvironment:
         )
         with asking("its container could not be made", EnvironmentFailed, self.facts.version):
             container_id = container.create(client, spec)
-        channel = container.ContainerChannel(client, container_id, self.facts.version, paths.log)
+        channel = container.ContainerChannel(client, container_id, self.facts.version, paths.log, paths.results)
         own = (f"{container.ROOT}/own",) if paths.own_workloads else ()
         return Started(channel, (f"{container.ROOT}/workloads/suite", *own), f"{container.ROOT}/results/{stream.name}")
 

@@ -57,7 +57,7 @@ class VenvEnvironment:
         env = {**worker_variables(paths.seed), "HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
         argv = [str(self.path / "bin" / "python"), str(WORKLOADS / "worker.py")]
         try:
-            channel = ProcessChannel(argv, env, paths.log, self.options.cpus, self.options.memory_mb)
+            channel = ProcessChannel(argv, env, paths.log, self.options.cpus, self.options.memory_mb, paths.results)
         except OSError as error:
             raise EnvironmentFailed(
                 f"{argv[0]} does not start ({error.strerror})", f"remove {self.path} and run again",

@@ -6,14 +6,21 @@ import resource
 import signal
 import subprocess
 import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, Protocol
 
-from orchestrator import files
+from orchestrator import contract, files
+from orchestrator.engines.worker.limits import WorkerFiles
 
 LEAVE_S = 2.0
+# How often a worker's files are looked at while an answer is awaited.
+LOOK_S = 1.0
+# A worker gives one answer at a time; more than this many in advance, and it is no worker of ours.
+MOST_WAITING = 16
 
 
 class ChannelClosed(Exception):
@@ -25,42 +32,79 @@ class ChannelTimeout(Exception):
 
 
 class Channel(Protocol):
-    def send(self, line: str) -> None:
-        """Send a line; raise ChannelClosed if the worker is gone."""
+    def send(self, line: str, longest: int = contract.LONGEST_LINE) -> None:
+        """Send a line, to which an answer of at most `longest` bytes will be read.
+
+        Raises ChannelClosed if the worker is gone.
+        """
 
     def receive(self, timeout_s: float) -> str:
-        """Return the next line; raise ChannelTimeout or ChannelClosed."""
+        """Return the next line.
+
+        Raises ChannelTimeout, ChannelClosed or, if the worker sends or writes more than it may, ContractError.
+        """
 
     def close(self) -> None:
         """End the worker if it still runs, and free what it held; never raise, even when called twice."""
 
 
 class Lines:
-    """Lines that one thread cuts from chunks while another waits for them; None in the queue is the end."""
+    """Lines that one thread cuts from chunks while another waits for them.
+
+    In the queue, None is the end, and an error is the end of a worker that sends more than it may.
+    """
 
     def __init__(self) -> None:
-        self._queue: queue.Queue[str | None] = queue.Queue()
+        self.longest = contract.LONGEST_LINE
+        self._queue: queue.Queue[str | contract.ContractError | None] = queue.Queue()
         # The parts of the line that has not ended: joined once, for a profile is a line of megabytes.
         self._rest: list[bytes] = []
+        self._rest_bytes = 0
 
     def feed(self, chunk: bytes) -> None:
+        """Take in the next bytes; raise ContractError, here and in `take`, if they are more than allowed."""
         *ends, rest = chunk.split(b"\n")
         for end in ends:
-            self._queue.put(b"".join([*self._rest, end]).decode("utf-8", "replace"))
-            self._rest = []
-        self._rest.append(rest)
+            self._add(end)
+            self._queue.put(b"".join(self._rest).decode("utf-8", "replace"))
+            self._rest, self._rest_bytes = [], 0
+            if self._queue.qsize() > MOST_WAITING:
+                self._refuse(f"more than {MOST_WAITING} lines that nothing asked for")
+        self._add(rest)
+
+    def _add(self, part: bytes) -> None:
+        self._rest.append(part)
+        self._rest_bytes += len(part)
+        if self._rest_bytes > self.longest:
+            self._refuse(f"a line of more than {self.longest / 2**20:.0f} MiB")
+
+    def _refuse(self, what: str) -> None:
+        self._rest = []
+        error = contract.ContractError(what)
+        self._queue.put(error)
+        raise error
 
     def end(self) -> None:
         self._queue.put(None)
 
-    def take(self, timeout_s: float) -> str | None:
-        try:
-            line = self._queue.get(timeout=timeout_s)
-        except queue.Empty as error:
-            raise ChannelTimeout from error
-        if line is None:
-            self._queue.put(None)
+    def take(self, timeout_s: float, look: Callable[[], None] = lambda: None) -> str | None:
+        """Return the next line, or None after the last one, and `look` once in a while until it comes."""
+        line = self._await(time.monotonic() + timeout_s, look)
+        if not isinstance(line, str):
+            self._queue.put(line)
+        if isinstance(line, contract.ContractError):
+            raise line
         return line
+
+    def _await(self, until: float, look: Callable[[], None]) -> str | contract.ContractError | None:
+        while True:
+            left = until - time.monotonic()
+            try:
+                return self._queue.get(timeout=max(0.0, min(left, LOOK_S)))
+            except queue.Empty as error:
+                look()
+                if left <= LOOK_S:
+                    raise ChannelTimeout from error
 
 
 class ProcessChannel:
@@ -73,7 +117,9 @@ class ProcessChannel:
         log: Path,
         cpus: tuple[int, ...] | None = None,
         memory_mb: int | None = None,
+        results: Path | None = None,
     ) -> None:
+        self._files = WorkerFiles(log, results)
         # Forked replicates leave without their clean-up, and AutoGraph a file for each function that it has read.
         self._scratch = TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True)
         try:
@@ -88,6 +134,7 @@ class ProcessChannel:
         if memory_mb is not None:
             limit = memory_mb * 2**20
             resource.prlimit(self._process.pid, resource.RLIMIT_DATA, (limit, limit))
+        _limit_files(self._process.pid)
         self._lines = Lines()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -105,11 +152,12 @@ class ProcessChannel:
             with self._stdout as pipe:
                 while chunk := pipe.read1(1 << 16):  # type: ignore[attr-defined]
                     self._lines.feed(chunk)
-        except (OSError, ValueError):
+        except (OSError, ValueError, contract.ContractError):
             pass
         self._lines.end()
 
-    def send(self, line: str) -> None:
+    def send(self, line: str, longest: int = contract.LONGEST_LINE) -> None:
+        self._lines.longest = longest
         try:
             self._stdin.write(line.encode())
             self._stdin.flush()
@@ -117,7 +165,8 @@ class ProcessChannel:
             raise ChannelClosed(self._ending()) from error
 
     def receive(self, timeout_s: float) -> str:
-        line = self._lines.take(timeout_s)
+        self._files.check_in_time()
+        line = self._lines.take(timeout_s, self._files.check)
         if line is None:
             raise ChannelClosed(self._ending())
         return line
@@ -139,7 +188,16 @@ class ProcessChannel:
         self._process.wait()
         # It closes the pipe itself. A daemon that a workload left behind may hold the other end for ever.
         self._reader.join(LEAVE_S)
+        files.remove_tree(Path(self._scratch.name))
         self._scratch.cleanup()
+        self._files.cut_log()
+
+
+def _limit_files(pid: int) -> None:
+    """Let a process and those that it starts write no file that is larger than a worker needs."""
+    # It may have ended already, or be limited more strictly.
+    with suppress(OSError, ValueError):
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (contract.LARGEST_FILE, contract.LARGEST_FILE))
 
 
 def _start(argv: list[str], env: dict[str, str], log: Path) -> "subprocess.Popen[bytes]":

@@ -224,7 +224,10 @@ class WorkerClient:
 
     def _request(self, command: dict[str, Any], timeout_s: float) -> AnyEvent:
         try:
-            self.channel.send(contract.encode(command))
+            if command["kind"] == "profile":
+                self.channel.send(contract.encode(command), contract.LONGEST_LARGE_LINE)
+            else:
+                self.channel.send(contract.encode(command))
             return events.parse(self.channel.receive(timeout_s))
         except ChannelClosed as closed:
             raise WorkerDied(str(closed)) from closed

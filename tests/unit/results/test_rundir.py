@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -417,6 +419,19 @@ def test_files_that_do_not_belong_into_a_results_folder_are_removed_and_reported
     (told,) = left(run, leave)
     assert (told.what, told.stream) == (".2.0.0-1.arrow.tmp, caf?, deep and 1 more", False)
     assert not (tmp_path / "victim").exists()
+    assert [stream.name for stream in run.streams()] == ["streams/2.0.0-1.arrow"]
+
+
+def test_folders_in_folders_without_end_are_removed_all_the_same(run: RunDir, tmp_path: Path):
+    """As many as Python has no frames for; each is made from inside the one before."""
+    folder = run.create_results_directory(target("2.0.0"), 1)
+    write_stream(folder / "stream.arrow", [rows()])
+    deep = 5_000
+    source = f"import os\nfor _ in range({deep}): os.mkdir('deep'); os.chdir('deep')\nos.chmod('.', 0)"
+    subprocess.run([sys.executable, "-c", source], cwd=folder, check=True)
+    run.settle(run.stream(target("2.0.0"), 1))
+    assert not folder.exists()
+    assert [entry.what for entry in run.entries() if isinstance(entry, Discarded)] == ["deep"]
     assert [stream.name for stream in run.streams()] == ["streams/2.0.0-1.arrow"]
 
 

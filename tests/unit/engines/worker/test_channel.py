@@ -6,10 +6,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from orchestrator import contract
+from orchestrator.contract import ContractError
 from orchestrator.engines.worker import channel as channels
+from orchestrator.engines.worker import limits
 from orchestrator.engines.worker.channel import ChannelClosed, ChannelTimeout, Lines, ProcessChannel, describe_exit
 
 PATIENCE_S = 30.0
@@ -56,11 +60,44 @@ def test_lines_are_cut_where_they_end_and_not_where_chunks_do(chunks: list[bytes
 def test_a_line_of_megabytes_comes_as_one():
     """A profile is one; copied anew with each chunk it would take minutes."""
     lines, chunk = Lines(), b"x" * 2**14
-    for _ in range(2**13):
+    lines.longest = contract.LONGEST_LARGE_LINE
+    for _ in range(2**12):
         lines.feed(chunk)
     lines.feed(b"\nnext\n")
-    assert len(lines.take(0) or "") == 2**27
+    assert len(lines.take(0) or "") == 2**26
     assert lines.take(0) == "next"
+
+
+def filled(longest: int) -> Lines:
+    lines = Lines()
+    lines.longest = longest
+    for _ in range(longest // 2**20):
+        lines.feed(b"x" * 2**20)
+    return lines
+
+
+@pytest.mark.parametrize("longest", [contract.LONGEST_LINE, contract.LONGEST_LARGE_LINE])
+def test_a_line_of_the_longest_length_is_taken_and_a_longer_one_is_not(longest: int):
+    lines = filled(longest)
+    lines.feed(b"\n")
+    assert len(lines.take(0) or "") == longest
+    lines = filled(longest)
+    words = f"a line of more than {longest >> 20} MiB"
+    with pytest.raises(ContractError, match=words):
+        lines.feed(b"x\n")
+    for _ in range(2):
+        with pytest.raises(ContractError, match=words):
+            lines.take(0)
+    assert lines._rest == [], "what was taken in is given back"
+
+
+def test_lines_that_nothing_asked_for_are_not_kept():
+    lines = Lines()
+    with pytest.raises(ContractError, match="more than 16 lines that nothing asked for"):
+        lines.feed(b"\n" * 10**6)
+    assert [lines.take(0) for _ in range(17)] == [""] * 17
+    with pytest.raises(ContractError, match="more than 16 lines"):
+        lines.take(0)
 
 
 def test_a_letter_that_is_cut_in_two_is_whole_again():
@@ -91,8 +128,8 @@ ECHO = "import sys\nfor line in sys.stdin: print(line.strip().upper(), flush=Tru
 def start(tmp_path: Path) -> Iterator:
     started = []
 
-    def run(source: str) -> ProcessChannel:
-        started.append(ProcessChannel([sys.executable, "-c", source], {}, tmp_path / "log"))
+    def run(source: str, **options: Any) -> ProcessChannel:
+        started.append(ProcessChannel([sys.executable, "-c", source], {}, tmp_path / "log", **options))
         return started[-1]
 
     yield run
@@ -129,6 +166,77 @@ def test_its_stderr_goes_to_the_log(start, tmp_path: Path):
     channel = start("import sys; print('careful', file=sys.stderr); input()")
     channel.close()
     assert (tmp_path / "log").read_text().startswith("careful\n")
+
+
+@pytest.mark.parametrize("text", ["b'x' * 65536", "b'\\n' * 65536"], ids=["a line without end", "lines without end"])
+def test_a_process_that_writes_without_end_is_not_listened_to(start, text: str):
+    channel = start(f"import os\nwhile True: os.write(1, {text})")
+    with pytest.raises(ContractError, match="more than"):
+        list(iter(lambda: channel.receive(PATIENCE_S), None))
+    channel._reader.join(PATIENCE_S)
+    assert not channel._reader.is_alive()
+
+
+def test_an_answer_may_be_long_only_where_a_long_one_was_asked_for(start):
+    channel = start("for line in open(0): print('x' * int(line), flush=True)")
+    channel.send(f"{2**21}\n", contract.LONGEST_LARGE_LINE)
+    assert len(channel.receive(PATIENCE_S)) == 2**21
+    channel.send(f"{2**21}\n")
+    with pytest.raises(ContractError, match="a line of more than 1 MiB"):
+        channel.receive(PATIENCE_S)
+
+
+def test_a_process_and_those_that_it_starts_write_no_file_that_is_too_large(start, tmp_path: Path):
+    """An error, and no signal that ends a worker with all that it holds."""
+    channel = start(
+        f"""
+import os, subprocess, sys
+input()
+file = os.open({str(tmp_path / "large")!r}, os.O_CREAT | os.O_WRONLY)
+os.lseek(file, {contract.LARGEST_FILE - 1}, 0)
+try:
+    print(os.write(file, b"xx"), os.write(file, b"x"))
+except OSError as error:
+    print(error.strerror)
+print(subprocess.check_output([sys.executable, "-c", "import resource as r; print(r.getrlimit(r.RLIMIT_FSIZE)[1])"]))
+"""
+    )
+    channel.send("now\n")
+    assert channel.receive(PATIENCE_S) == "File too large"
+    assert channel.receive(PATIENCE_S) == str(f"{contract.LARGEST_FILE}\n".encode())
+    assert (tmp_path / "large").stat().st_size == contract.LARGEST_FILE
+
+
+def test_a_log_keeps_its_end_however_much_is_written(start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "MOST_LOG_BYTES", 10_000)
+    monkeypatch.setattr(limits, "KEPT_LOG_BYTES", 5_000)
+    channel = start("import os\nfor number in range(30_000): os.write(2, b'line %d\\n' % number)\nprint('done')")
+    assert channel.receive(PATIENCE_S) == "done"
+    channel.close()
+    text = (tmp_path / "log").read_text()
+    assert len(text) < 10_000
+    assert text.startswith("[tfcompare cut ")
+    assert text.endswith("line 29998\nline 29999\n")
+
+
+def test_a_log_is_cut_while_its_process_writes(start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(channels, "LOOK_S", 0.01)
+    monkeypatch.setattr(limits, "MOST_LOG_BYTES", 10_000)
+    monkeypatch.setattr(limits, "KEPT_LOG_BYTES", 5_000)
+    source = f"import os\nwhile b'cut' not in open({str(tmp_path / 'log')!r}, 'rb').read(): os.write(2, b'x' * 5000)"
+    channel = start(f"{source}\nprint('cut')")
+    assert channel.receive(PATIENCE_S) == "cut"
+
+
+def test_too_much_in_the_results_is_told_while_an_answer_is_awaited(
+    start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(channels, "LOOK_S", 0.01)
+    (tmp_path / "results").mkdir()
+    source = "import os, time\nos.chdir({!r})\nfor number in range(600): open(str(number), 'w')\ntime.sleep(600)"
+    channel = start(source.format(str(tmp_path / "results")), results=tmp_path / "results")
+    with pytest.raises(ContractError, match="its results folder holds more than 500 files"):
+        channel.receive(PATIENCE_S)
 
 
 def test_what_it_leaves_in_its_temporary_folder_goes_with_it(start):

@@ -27,10 +27,12 @@ class Tape:
     def __init__(self, answer: dict | str | Exception) -> None:
         self._answer = answer
         self.told: list[dict] = []
+        self.longest: list[int] = []
         self.waited: list[float] = []
         self.closed = 0
 
-    def send(self, line: str) -> None:
+    def send(self, line: str, longest: int = contract.LONGEST_LINE) -> None:
+        self.longest.append(longest)
         self.told.append(contract.decode(line, contract.COMMANDS))
 
     def receive(self, timeout_s: float) -> str:
@@ -76,6 +78,7 @@ def test_the_host_waits_longer_than_the_worker_so_that_the_worker_can_tell():
     own, tape = client(OPENED)
     opening(own)
     assert tape.waited == [6.0 + GRACE_S]
+    assert tape.longest == [contract.LONGEST_LINE]
 
 
 def test_the_three_outcomes_of_an_order_are_three_types():
@@ -96,6 +99,7 @@ def test_a_profile_is_asked_for_in_full_and_comes_as_it_is_or_not_at_all():
 
     own, tape = client({"kind": "profiled", "replicate": 1, "profile": {"calls": 20}})
     assert profiling(own) == {"calls": 20}
+    assert tape.longest == [contract.LONGEST_LARGE_LINE]
     assert tape.waited == [6.0 + GRACE_S]
     assert tape.told == [
         {

@@ -99,7 +99,7 @@ class Scripted:
         self.orders: list[tuple[str, int]] = []
         self.closed = False
 
-    def send(self, text: str) -> None:
+    def send(self, text: str, longest: int = contract.LONGEST_LINE) -> None:
         if self.closed:
             raise ChannelClosed("closed")
         order = json.loads(text)

@@ -1,0 +1,67 @@
+"""How much a worker may leave on the disk of this machine: its log, and the folder for its results."""
+
+import os
+import stat
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator import contract, files
+
+# A log that has grown larger than the first is cut back to the second, its end.
+MOST_LOG_BYTES, KEPT_LOG_BYTES = 10 * 2**20, 5 * 2**20
+# A worker writes one file; more files than this, or folders this deep, are no results.
+MOST_ENTRIES, DEEPEST = 500, 8
+EVERY_S = 1.0
+
+
+@dataclass
+class WorkerFiles:
+    """The files of a worker; without results, only its log is limited."""
+
+    log: Path
+    results: Path | None = None
+    _checked: float = field(default_factory=time.monotonic)
+
+    def check_in_time(self) -> None:
+        """Check the files unless that was done a moment ago."""
+        if time.monotonic() - self._checked > EVERY_S:
+            self.check()
+
+    def check(self) -> None:
+        """Cut the log back to its end if it is too long; raise ContractError if there is too much in the results."""
+        self._checked = time.monotonic()
+        self.cut_log()
+        if self.results and (excess := describe_excess(self.results)):
+            raise contract.ContractError(f"its results folder {excess}")
+
+    def cut_log(self) -> None:
+        files.cut_to_end(self.log, MOST_LOG_BYTES, KEPT_LOG_BYTES)
+
+
+def describe_excess(results: Path, most_bytes: int = contract.LARGEST_FILE) -> str:
+    """Return what a folder of results has too much of, or ''. What cannot be looked into is too much."""
+    entries = taken = 0
+    waiting: list[tuple[str, ...]] = [()]
+    while waiting:
+        parts = waiting.pop()
+        try:
+            with files.open_directory(results, *parts) as handle, os.scandir(handle) as found:
+                for entry in found:
+                    status = entry.stat(follow_symlinks=False)
+                    entries += 1
+                    taken += status.st_blocks * 512
+                    if entries > MOST_ENTRIES:
+                        return f"holds more than {MOST_ENTRIES} files"
+                    if taken > most_bytes:
+                        return f"takes more than {most_bytes / 2**20:.0f} MiB"
+                    if stat.S_ISDIR(status.st_mode):
+                        waiting.append((*parts, entry.name))
+        except FileNotFoundError:
+            # It is being changed; the next look sees more.
+            continue
+        except OSError as error:
+            return f"cannot be looked into: {error.strerror}"
+        if waiting and len(waiting[-1]) > DEEPEST:
+            return f"is more than {DEEPEST} levels deep"
+    return ""
