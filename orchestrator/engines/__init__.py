@@ -30,6 +30,8 @@ class WorkerPaths:
     large: tuple[LargeFile, ...] = ()
     # Of Python's hashes.
     seed: int = 0
+    # How many workers there are at once, this one included.
+    workers: int = 1
 
 
 @dataclass(frozen=True)

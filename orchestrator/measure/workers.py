@@ -135,6 +135,7 @@ class Workers:
             own_workloads=self._own,
             seed=(self._plan.seed + self._round - FIRST_ROUND) % HASH_SEEDS,
             large=self._plan.large,
+            workers=1 if self._plan.exclusive else len(self._slots),
         )
         client = None
         try:

@@ -18,7 +18,7 @@ import docker
 import requests
 import urllib3
 from docker.errors import APIError, DockerException, NotFound
-from docker.types import LogConfig, Mount
+from docker.types import LogConfig, Mount, Ulimit
 
 from orchestrator import contract
 from orchestrator import files as confined
@@ -37,8 +37,6 @@ OWNER_LABEL = "tfcompare.owner"
 # Older marks have no user.
 OWNER_MARK = re.compile(r"(?P<here>.*?)(:(?P<uid>\d+))?:(?P<pid>\d+):(?P<started>\w+)")
 UNKNOWN = "unknown"
-PIDS_LIMIT = 8192
-MEMORY_SHARE = 0.9
 # How long a worker has for leaving in order before it is killed.
 LEAVE_S = 2.0
 # How long a container may take to end after its output has.
@@ -67,6 +65,8 @@ class Spec:
     memory_mb: int | None = None
     program: str = "worker.py"
     seed: int = 0
+    # How many workers of the run are there at once: they share the memory and the processes of the machine.
+    workers: int = 1
 
 
 def owner() -> str:
@@ -145,7 +145,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
             _hand_over(directory, user)
             mounts.append(mount(name, directory, read_only=False))
     # The engine's memory: Docker's may be a virtual machine with less than this machine has.
-    memory = spec.memory_mb * 2**20 if spec.memory_mb else int(info["MemTotal"] * MEMORY_SHARE)
+    memory = spec.memory_mb * 2**20 if spec.memory_mb else limits.share_memory(info["MemTotal"], spec.workers)
     cpus = spec.cpus or limits.find_granted(info["NCPU"])
     host_config = client.api.create_host_config(
         mounts=mounts,
@@ -153,12 +153,18 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         read_only=True,
         cap_drop=["ALL"],
         security_opt=security.find_options(info),
-        pids_limit=PIDS_LIMIT,
+        pids_limit=limits.share_processes(spec.workers),
+        ulimits=[
+            Ulimit(name="fsize", soft=contract.LARGEST_FILE, hard=contract.LARGEST_FILE),
+            # The engine's machine decides where core files go: perhaps to its disk.
+            Ulimit(name="core", soft=0, hard=0),
+        ],
         mem_limit=memory,
         # The same limit, so no swap: a worker that swaps measures the disk.
         memswap_limit=memory,
         cpuset_cpus=",".join(map(str, cpus)) if cpus else None,
-        tmpfs={SCRATCH: "rw,nosuid,nodev,mode=1777"},
+        # It is memory: a workload that fills it gets an error before its container runs out of memory.
+        tmpfs={SCRATCH: f"rw,nosuid,nodev,mode=1777,size={memory // 2}"},
         # What the worker says is read here; the engine need not write it to its disk during a measurement.
         log_config=LogConfig(type="none"),
         **nvidia.options(spec.gpu, spec.devices),
@@ -313,7 +319,7 @@ class ContainerChannel:
             raise EngineUnavailable(f"the Docker engine stopped answering during the run: {error}") from error
         # A replicate that ran out of memory leaves its mark too, whatever ends the container later.
         if state["OOMKilled"] and state["ExitCode"] == 128 + signal.SIGKILL:
-            return "out of memory: the container's limit was reached"
+            return "out of memory: the container's limit was reached; fewer versions at a time leave each of them more"
         return describe_exit(state["ExitCode"])
 
     def close(self) -> None:

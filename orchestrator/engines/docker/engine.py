@@ -116,6 +116,7 @@ class DockerEnvironment:
             cpus=self.options.cpus,
             memory_mb=self.options.memory_mb,
             seed=paths.seed,
+            workers=paths.workers,
         )
         with asking("its container could not be made", EnvironmentFailed, self.facts.version):
             container_id = container.create(client, spec)

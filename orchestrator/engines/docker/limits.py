@@ -1,9 +1,33 @@
-"""The CPUs that an engine has, and those of them that its workers may use."""
+"""What an engine has (CPUs, memory, processes), and how much of it each of its workers may use."""
 
 import os
 from pathlib import Path
 
 ONLINE = Path("/sys/devices/system/cpu/online")
+# All workers together take no more than this share: the rest is for everything else on the machine.
+MEMORY_SHARE, PROCESSES_SHARE = 0.9, 0.5
+# Processes and threads together; no worker needs more.
+MOST_PROCESSES = 8192
+KERNEL = Path("/proc/sys/kernel")
+
+
+def share_memory(total: int, workers: int) -> int:
+    """Return how many bytes of the engine's memory each of this many workers may use."""
+    return int(total * MEMORY_SHARE) // workers
+
+
+def share_processes(workers: int, kernel: Path = KERNEL) -> int:
+    """Return how many processes and threads each of this many workers may have."""
+    total = min(_read_number(kernel / "pid_max"), _read_number(kernel / "threads-max"))
+    return min(MOST_PROCESSES, max(1, int(total * PROCESSES_SHARE) // workers))
+
+
+def _read_number(path: Path) -> int:
+    """Return the number in a file of the kernel; the least that any kernel has, if it cannot be read."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return 2**15
 
 
 def find_cpus(count: int) -> frozenset[int]:

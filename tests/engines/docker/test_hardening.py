@@ -12,8 +12,9 @@ from typing import Any
 import docker
 import pytest
 
+from orchestrator import contract
 from orchestrator.bundled import WORKLOADS
-from orchestrator.engines.docker import container, security
+from orchestrator.engines.docker import container, limits, security
 from orchestrator.engines.docker.container import ContainerChannel, Spec, create
 from orchestrator.engines.docker.engine import DockerEnvironment, asking
 from orchestrator.errors import EnvironmentFailed
@@ -24,7 +25,7 @@ NOBODY = 65534
 
 # Run inside, beside the worker; old enough for its Python.
 LOOK = """
-import json, os, socket
+import json, os, resource, socket
 def writes(folder):
     path = os.path.join(folder, "look")
     try:
@@ -53,6 +54,8 @@ print(json.dumps({
     "status": {key: status[key].strip() for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "NoNewPrivs", "Seccomp")},
     "pids": limit(("pids.max", "pids/pids.max")),
     "memory": limit(("memory.max", "memory/memory.limit_in_bytes")),
+    "rlimits": {name: resource.getrlimit(getattr(resource, "RLIMIT_" + name)) for name in ("FSIZE", "CORE")},
+    "scratch": os.statvfs("/tmp").f_blocks * os.statvfs("/tmp").f_frsize,
     "own": os.listdir("/tfcompare/own"),
     "files": sorted(os.listdir("/tfcompare")),
 }))
@@ -137,11 +140,16 @@ def test_worker_has_no_privilege_and_gains_none(seen: dict[str, Any], host_confi
 
 def test_processes_and_memory_are_limited(seen: dict[str, Any], host_config: dict[str, Any], worker: str) -> None:
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert seen["pids"] == str(host_config["PidsLimit"]) == str(container.PIDS_LIMIT)
+    assert seen["pids"] == str(host_config["PidsLimit"]) == str(limits.share_processes(1))
     assert 0 < int(seen["memory"]) < total
     # The kernel counts in pages.
     assert 0 <= host_config["Memory"] - int(seen["memory"]) < os.sysconf("SC_PAGE_SIZE")
     assert host_config["MemorySwap"] == host_config["Memory"]
+
+
+def test_files_and_scratch_are_limited(seen: dict[str, Any], host_config: dict[str, Any]) -> None:
+    assert seen["rlimits"] == {"FSIZE": [contract.LARGEST_FILE] * 2, "CORE": [0, 0]}
+    assert 0 <= host_config["Memory"] // 2 - seen["scratch"] < os.sysconf("SC_PAGE_SIZE")
 
 
 def test_workloads_of_the_user_are_there(seen: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import docker
 import pytest
 
 from orchestrator.engines import WorkerPaths
-from orchestrator.engines.docker import container
+from orchestrator.engines.docker import container, limits
 from orchestrator.engines.docker.engine import DockerEnvironment
 from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.machine.host import spent_by
@@ -187,7 +187,8 @@ def test_worker_whose_container_is_removed_is_told_so(
 
 
 def with_memory(client: docker.DockerClient, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(container, "MEMORY_SHARE", limit / client.info()["MemTotal"])
+    """Give each of two workers this much memory."""
+    monkeypatch.setattr(limits, "MEMORY_SHARE", 2 * limit / client.info()["MemTotal"])
 
 
 def run_here(docker_base: str, out: Path, *selected: str) -> story.Done:

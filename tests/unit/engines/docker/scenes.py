@@ -46,10 +46,11 @@ def check(client: Any, monkeypatch: pytest.MonkeyPatch, **options: Any) -> str:
     return DockerEngine(EngineOptions(**options)).check()
 
 
-def make(client: Any, tmp_path: Path) -> dict[str, Any]:
+def make(client: Any, tmp_path: Path, **changes: Any) -> dict[str, Any]:
     spec = container.Spec(
-        image="i", version="2.0.0", run="r", workloads=tmp_path, own_workloads=None, results=tmp_path, gpu=None
-    )
+        image="i", version="2.0.0", run="r", workloads=tmp_path, own_workloads=None, results=tmp_path, gpu=None,
+        **changes,
+    )  # fmt: skip
     container.create(client, spec)
     made: dict[str, Any] = client.made
     return made
