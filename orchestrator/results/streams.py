@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from orchestrator import contract, files
 from orchestrator.errors import ContractBroken
 from orchestrator.model import Target
+from orchestrator.results.arrow_messages import OddMessage, read_batches
 
 Phase = Literal["build", "first", "second", "warmup", "steady"]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -22,7 +23,10 @@ Duration = Annotated[int, Field(ge=0, le=86_400 * 10**9)]
 Amount = Annotated[int, Field(ge=0, le=2**62)]
 
 # Some twenty million calls of one version; no run makes as many, and the machine's memory has to hold them.
-MOST_BYTES = 2 * 2**30
+MOST_BYTES = contract.LARGEST_FILE
+MOST_ROWS = 20_000_000
+# Of the dictionaries of all batches; a replicate has about ten.
+MOST_LABELS = 4_000_000
 
 
 class Row(BaseModel):
@@ -94,10 +98,13 @@ def parse(path: Path, data: bytes) -> tuple[pa.Table, bool]:
     if not data:
         return pa.Table.from_batches([], expected), True
     try:
+        _refuse_bombs(data)
         table, cut = _read_batches(path, data, expected)
         # Arrow believes what it reads: a damaged offset or index would be followed out of memory.
         table.validate(full=True)
         _check_hidden_indices(table)
+    except OddMessage as odd:
+        raise ContractBroken(f"{path} holds {odd}, which no worker writes; its version has to be run again") from odd
     except (pa.ArrowException, OSError) as error:
         raise ContractBroken(f"{path} is no Arrow stream ({error}); its version has to be run again") from error
     return table.unify_dictionaries().combine_chunks(), cut
@@ -117,6 +124,22 @@ def _check_hidden_indices(table: pa.Table) -> None:
             # Without any value there is no dictionary, and writers put a 0 below each null.
             if not 0 <= indices.min() <= indices.max() <= max(0, len(chunk.dictionary) - 1):
                 raise pa.ArrowInvalid("an index below a null leads out of its dictionary")
+def _refuse_bombs(data: bytes) -> None:
+    """Raise OddMessage if the batches would take far more memory than the file has bytes."""
+    rows = labels = 0
+    for batch in read_batches(data):
+        if batch.compressed:
+            raise OddMessage("a compressed batch")
+        if batch.length < 0:
+            raise OddMessage("a batch of a negative length")
+        if batch.labels:
+            labels += batch.length
+        else:
+            rows += batch.length
+        if rows > MOST_ROWS:
+            raise OddMessage(f"more than {MOST_ROWS:,} rows")
+        if labels > MOST_LABELS:
+            raise OddMessage(f"more than {MOST_LABELS:,} labels")
 
 
 def compact_stream(path: Path, data: bytes) -> bytes:

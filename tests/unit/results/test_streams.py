@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from orchestrator import contract
-from orchestrator.results import replicates, streams
+from orchestrator.results import arrow_messages, replicates, streams
 from orchestrator.results.replicates import Loaded
 from orchestrator.results.streams import Stream
 from tests.support.builders import MS, RUN, case, rows, write_stream
@@ -215,3 +215,83 @@ def test_a_stream_that_is_not_whole_is_kept_as_it_is(tmp_path: Path, content: st
     whole = write_stream(tmp_path / "a.arrow", [rows()] * 2).read_bytes()
     data = b"hello" if content == "text" else whole[:-200]
     assert streams.compact_stream(tmp_path / "a.arrow", data) == data
+
+
+def zeros(rows: int, labels: int = 1) -> pa.RecordBatch:
+    """A batch of rows that are all the same, with dictionaries of this many labels."""
+    schema = contract.arrow_schema(pa)
+    words = pa.array([f"{number}" for number in range(labels)])
+    arrays = [
+        pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), words)
+        if pa.types.is_dictionary(field.type)
+        else pa.array(np.zeros(rows, field.type.to_pandas_dtype()))
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def packed(path: Path, *batches: pa.RecordBatch, **options: Any) -> Path:
+    with pa.ipc.new_stream(path, batches[0].schema, options=pa.ipc.IpcWriteOptions(**options)) as stream:
+        for batch in batches:
+            stream.write_batch(batch)
+    return path
+
+
+COMPRESSED = "holds a compressed batch, which no worker writes; its version has to be run again"
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_a_compressed_batch_is_refused_before_it_takes_any_memory(tmp_path: Path, codec: str):
+    """A few kilobytes of it unpack to a hundred megabytes."""
+    bomb = packed(tmp_path / "a.arrow", zeros(10**6), compression=codec)
+    assert bomb.stat().st_size < 10**6
+    before = pa.total_allocated_bytes()
+    pool = pa.default_memory_pool()
+    peak = pool.max_memory()
+    assert told(bomb) == f"{bomb} {COMPRESSED}"
+    assert pa.total_allocated_bytes() == before
+    assert pool.max_memory() == peak
+    assert streams.compact_stream(bomb, bomb.read_bytes()) == bomb.read_bytes()
+
+
+def test_a_compressed_batch_is_refused_behind_others_and_in_a_stream_that_is_cut(tmp_path: Path):
+    whole = packed(tmp_path / "whole.arrow", zeros(1000), compression="zstd").read_bytes()
+    good = write_stream(tmp_path / "good.arrow", [rows()]).read_bytes()
+    bomb = tmp_path / "a.arrow"
+    with pa.ipc.open_stream(good) as reader:
+        begin = len(reader.schema.serialize())
+    with pa.ipc.open_stream(whole) as reader:
+        rest = whole[len(reader.schema.serialize()) :]
+    bomb.write_bytes(good[:-8] + rest)
+    assert begin < len(good)
+    assert told(bomb) == f"{bomb} {COMPRESSED}"
+    bomb.write_bytes(whole[:-100])
+    assert told(bomb) == f"{bomb} {COMPRESSED}"
+
+
+def test_a_batch_that_states_its_compression_as_arrow_017_did_is_refused(tmp_path: Path):
+    batch = pa.RecordBatch.from_pylist(rows(), schema=contract.arrow_schema(pa))
+    stream = tmp_path / "a.arrow"
+    with pa.ipc.new_stream(stream, batch.schema) as writer:
+        writer.write_batch(batch, custom_metadata={"ARROW:experimental_compression": "zstd"})
+    assert told(stream) == f"{stream} {COMPRESSED}"
+
+
+def test_rows_and_labels_are_counted_over_all_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    stream = packed(tmp_path / "a.arrow", zeros(600), zeros(600))
+    monkeypatch.setattr(streams, "MOST_ROWS", 1200)
+    assert "more than" not in told(stream)
+    monkeypatch.setattr(streams, "MOST_ROWS", 1199)
+    assert told(stream).startswith(f"{stream} holds more than 1,199 rows, which no worker writes")
+    stream = packed(tmp_path / "b.arrow", zeros(10, labels=100))
+    monkeypatch.setattr(streams, "MOST_LABELS", 499)
+    assert told(stream).startswith(f"{stream} holds more than 499 labels")
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_what_every_pyarrow_writes_is_read(tmp_path: Path, legacy: bool):
+    """Before 0.15, messages had no mark in front of their length."""
+    stream = packed(tmp_path / "a.arrow", zeros(7), zeros(8), use_legacy_format=legacy)
+    batches = list(arrow_messages.read_batches(stream.read_bytes()))
+    assert [batch.length for batch in batches if not batch.labels] == [7, 8]
+    assert not any(batch.compressed for batch in batches)
