@@ -71,7 +71,7 @@ def load_images(file: ArchiveFile, installation: BaseFlags, verbosity: QuietFlag
     with open_engine(f"loading {file}", PATIENCE_S) as client:
         say(f"loading {', '.join(image.tag for image in packed)}")
         with _progress("loading", file.stat().st_size, quiet) as tell:
-            archive.load(client, file, tell)
+            archive.load(client, file, packed, tell)
         tags = {image.tag for image in packed}
         images = inventory.take(client, catalog.all_versions(), base).only(tags)
         other = None if base or images.current() else images.other_base
