@@ -20,6 +20,8 @@ from orchestrator.plan.request import RunOptions
 from orchestrator.results.damaged import damage_error
 
 STATE_FILE = "bisect.json"
+# No state of a search is larger.
+MOST_BYTES = 2**28
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +124,7 @@ def write(directory: Path, state: State) -> None:
 def read(directory: Path) -> State:
     path = directory / STATE_FILE
     try:
-        return _adapter().validate_json(path.read_bytes())
+        return _adapter().validate_json(files.read_named(path, MOST_BYTES))
     except FileNotFoundError as error:
         raise UsageError(
             f"{directory} holds no search (no {STATE_FILE} in it); `tfcompare bisect --output DIR` makes one"

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from orchestrator import catalog
+from orchestrator import catalog, files
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog.selectors import MARGIN, expand, parse_selector
 from orchestrator.errors import NothingSelected, UsageError
@@ -141,8 +141,10 @@ def choose(names: Sequence[str], suite: str | None, by_name: dict[str, Claim]) -
 
 def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
     try:
-        text = path.read_text()
+        text = files.read_text(path)
         table = ClaimTable.model_validate(tomllib.loads(text))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read as TOML: {error}") from error
     except ValidationError as error:

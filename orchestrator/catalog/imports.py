@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from orchestrator import files
 from orchestrator.catalog import pinned
 
 # Code that uses one of these may load a file by any name.
@@ -44,9 +45,9 @@ def _index(names: Iterable[str], folder: tuple[str, ...]) -> Mapping[str, list[s
 
 def _parse(path: Path) -> ast.AST:
     try:
-        return ast.parse(path.read_bytes())
+        return ast.parse(files.read_named(path, files.MOST_TEXT_BYTES))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        # Code for another Python: its imports are unknown.
+        # Code for another Python, or too much of it: its imports are unknown.
         return ast.parse("exec")
 
 

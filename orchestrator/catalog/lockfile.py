@@ -4,7 +4,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator import files
 from orchestrator.errors import UsageError
+
+# No lock is larger: the longest has a few hundred kilobytes.
+MOST_BYTES = 2**24
 
 PIN = re.compile(r"(?P<name>[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)(?:\[[\w, .-]*\])?==(?P<number>[^\s;]+)(?:\s*;.*)?")
 HASH = re.compile(r"--hash=sha256:(?P<digest>[0-9a-f]{64})")
@@ -20,7 +24,7 @@ class Pin:
 
 def content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return files.read_named(path, MOST_BYTES)
     except FileNotFoundError as error:
         raise UsageError(f"{path}: there is no such lock; `python tools/lock.py` writes those of the table") from error
     except OSError as error:

@@ -10,6 +10,7 @@ from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from orchestrator import files
 from orchestrator.errors import UsageError
 
 
@@ -89,7 +90,7 @@ def read(path: Path, beside: Catalogue | None = None) -> Catalogue:
     If the table extends another one, entries may refer to the Pythons and CUDAs of that one as well.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = files.read_text(path)
     except OSError as error:
         raise UsageError(f"{path}: the table of versions cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

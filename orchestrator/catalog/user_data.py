@@ -48,7 +48,7 @@ def digests() -> dict[str, str]:
     """Return the digest of each image, as found by `tfcompare images lock`."""
     path = digests_file()
     try:
-        return {str(image): str(digest) for image, digest in tomllib.loads(path.read_text(encoding="utf-8")).items()}
+        return {str(image): str(digest) for image, digest in tomllib.loads(files.read_text(path)).items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orchestrator import files
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import did_you_mean
 from orchestrator.catalog.imports import imports_of
@@ -58,7 +59,7 @@ def read_workload(path: Path, *, builtin: bool) -> Workload:
     if not FILE_NAME.fullmatch(path.stem):
         raise UsageError(f"{path}: the name of a workload has letters, digits, '_', '-' and '.' only; rename the file")
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+        tree = ast.parse(files.read_text(path), filename=str(path))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; remove it, or name another folder") from error
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -118,7 +119,7 @@ def _takes_two(arguments: ast.arguments) -> bool:
 def check_syntax(path: Path, python: str) -> None:
     """Raise UsageError if a Python of this version could not read the file."""
     try:
-        ast.parse(path.read_text(encoding="utf-8"), filename=str(path), feature_version=_feature_version(python))
+        ast.parse(files.read_text(path), filename=str(path), feature_version=_feature_version(python))
     except SyntaxError as error:
         raise UsageError(f"{path}, line {error.lineno}: Python {python} cannot read this: {error.msg}") from error
 
@@ -194,9 +195,15 @@ def _source_hash(path: Path) -> str:
 
     If it imports none, this is the digest of its bytes, as in every earlier run.
     """
-    own = hashlib.sha256(path.read_bytes()).hexdigest()
+    own = _digest(path)
     others = imports_of(path)
     if not others:
         return own
-    lines = [own, *(f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for name, file in others.items())]
+    lines = [own, *(f"{name} {_digest(file)}" for name, file in others.items())]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _digest(path: Path) -> str:
+    # In pieces: a file that a workload imports may be a large one.
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

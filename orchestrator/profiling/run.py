@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from orchestrator import files
 from orchestrator.engines.worker.client import Died, Ready, Refused, WorkerDied
 from orchestrator.errors import EngineUnavailable, Interrupted, TfCompareError, UsageError
 from orchestrator.measure.prepare_run import (
@@ -34,6 +35,8 @@ from orchestrator.terminal.progress import View
 # With fewer calls, functions called once per step look like functions called once or twice.
 FEWEST_CALLS = 3
 PROFILE_FILE = "profile.json"
+# Of each file: the line that a profile comes in has at most a quarter of it.
+MOST_BYTES = 2**28
 
 HEADING = TypeAdapter(Heading)
 PROFILE = TypeAdapter(Profile)
@@ -189,11 +192,11 @@ def read(path: Path) -> Profiled:
     """Read a profile from its directory."""
     refuse_strangers(path)
     try:
-        heading = HEADING.validate_json((path / PROFILE_FILE).read_bytes())
-        files = [
+        heading = HEADING.validate_json(files.read_named(path / PROFILE_FILE, MOST_BYTES))
+        paths = [
             path / "profiles" / f"{stem(case, version)}.json" for case in heading.cases for version in heading.versions
         ]
-        arms = tuple(ARM.validate_json(file.read_bytes()) for file in files if file.exists())
+        arms = tuple(ARM.validate_json(files.read_named(file, MOST_BYTES)) for file in paths if file.exists())
     except OSError as error:
         raise UsageError(
             f"{path} holds no profile ({error.strerror}); `tfcompare profile --output DIR` makes one"

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orchestrator import files
 from orchestrator.errors import UsageError
 
+# No plan of ours is larger.
+MOST_PLAN_BYTES = 2**26
 # Where runs without --output go.
 RUNS = Path("runs")
 
@@ -51,7 +54,7 @@ def describe_runs(folder: Path) -> list[FoundRun]:
 
 def _describe(path: Path) -> FoundRun:
     try:
-        plan = json.loads((path / "plan.json").read_bytes())
+        plan = json.loads(files.read_named(path / "plan.json", MOST_PLAN_BYTES))
     except (OSError, ValueError, RecursionError):
         plan = {}
     plan = plan if isinstance(plan, Mapping) else {}

@@ -18,6 +18,9 @@ from orchestrator.errors import UsageError
 TIMEOUT_S = (15, 60)
 RETRIES = Retry(total=3, backoff_factor=0.3, status_forcelist=(429, 500, 502, 503, 504), raise_on_status=False)
 
+# The longest lists of files, those of nightly packages, have a few megabytes.
+MOST_PAGE_BYTES, CHUNK_BYTES = 32 * 2**20, 2**16
+
 
 class Trouble(Exception):
     """The reason why an index did not serve, in words that reveal no more of its address than the host."""
@@ -45,9 +48,21 @@ class Upstream:
                 return ()
             self._check(response)
             try:
-                return links(response.text, response.url)
+                return links(self._read_page(response), response.url)
             except (OSError, HTTPError) as error:
                 raise Trouble(f"{self.host} was not reached: {reason(error)}") from error
+
+    def _read_page(self, response: requests.Response) -> str:
+        data = bytearray()
+        # Unpacked, as it comes: a page of a few bytes may unpack to any size.
+        for chunk in response.iter_content(CHUNK_BYTES):
+            data += chunk
+            if len(data) > MOST_PAGE_BYTES:
+                raise Trouble(f"{self.host} sent a list of more than {MOST_PAGE_BYTES / 2**20:.0f} MiB")
+        try:
+            return data.decode(response.encoding or "utf-8", "replace")
+        except LookupError:
+            return data.decode("utf-8", "replace")
 
     def file(self, link: Link) -> requests.Response:
         """Request a file, whose bytes are still to be read from `raw`; raise Trouble."""

@@ -1,5 +1,6 @@
 """A table of versions that is wrong is refused with the line that is."""
 
+import os
 import textwrap
 from pathlib import Path
 
@@ -74,6 +75,17 @@ def test_it_names_the_line_that_is_wrong(tmp_path: Path, old: str, new: str, wor
 def test_a_table_that_is_not_there_is_no_traceback(tmp_path: Path):
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         table.read(tmp_path / "versions.toml")
+
+
+def test_a_table_that_is_too_large_or_no_file_is_refused(tmp_path: Path):
+    path = tmp_path / "versions.toml"
+    path.write_text(GOOD + "#" * 2**20)
+    with pytest.raises(UsageError, match="cannot be read: it has more than 1 MiB"):
+        table.read(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UsageError, match="cannot be read: Not a regular file"):
+        table.read(path)
 
 
 def test_a_table_that_is_not_utf_8_is_refused(tmp_path: Path):

@@ -1,5 +1,6 @@
 """Workload files are read as text and never run; whatever is wrong with one is said by its name."""
 
+import os
 from pathlib import Path
 from textwrap import dedent
 
@@ -115,11 +116,23 @@ def test_a_file_that_is_no_text_is_refused_by_its_path(tmp_path: Path):
         suites.read_workload(path, builtin=False)
 
 
-@pytest.mark.parametrize(("kind", "why"), [("folder", "Is a directory"), ("link", "No such file or directory")])
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("folder", "Is a directory"),
+        ("link", "No such file or directory"),
+        ("pipe", "Not a regular file"),
+        ("large", "it has more than 1 MiB"),
+    ],
+)
 def test_what_is_named_like_a_workload_and_is_no_file_is_refused(tmp_path: Path, kind: str, why: str):
     path = tmp_path / "mine.py"
     if kind == "folder":
         path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "large":
+        path.write_text(BUILD + "#" * 2**20)
     else:
         path.symlink_to("nowhere")
     with pytest.raises(UsageError, match=rf"mine\.py: cannot be read: {why}; remove it"):

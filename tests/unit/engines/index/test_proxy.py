@@ -1,10 +1,13 @@
 """The index on loopback passes on what it may, to nobody without a token, and with it no address and no password."""
 
 import base64
+import gzip
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -250,3 +253,30 @@ def test_a_wheelhouse_that_is_none_is_refused(tmp_path: Path):
         made(None, tmp_path / "nowhere")
     with pytest.raises(UsageError, match=r"there is no package in it; docs/images\.md"):
         made(None, tmp_path)
+
+
+def test_a_list_without_end_is_not_read(log: BuildLog):
+    """As a few bytes that unpack to a hundred megabytes."""
+    body = gzip.compress(b"<a href='x-1.0.tar.gz'>x</a>" * 4 * 2**20)
+    assert len(body) < 2**20
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Encoding", "gzip")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        index = made(f"http://127.0.0.1:{server.server_port}/simple")
+        assert Asking(index, log).get("/simple/x/").status_code == 404
+        index.close()
+        server.shutdown()
+        thread.join()
+    assert "127.0.0.1 sent a list of more than 32 MiB" in log.path.read_text()
