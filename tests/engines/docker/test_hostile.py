@@ -11,6 +11,8 @@ import pytest
 
 from tests.conftest import run_command
 from tests.engines.docker.conftest import Start
+from tests.support.end_to_end import outcomes
+from tests.support.hostile import CHECKS, attack
 
 HOSTILE = Path(__file__).parent / "hostile"
 NOBODY = 65534
@@ -90,6 +92,20 @@ def test_answers_that_cannot_be_true_cost_their_arm_alone(tfcompare: str, docker
     arms, _, _ = attacked(tfcompare, docker_base, tmp_path / "run", "lies", "innocent", code=6)
     assert {arms["innocent", version]["outcome"] for version in ("1.14.0", "2.0.0")} == {"measured"}
     assert {arms["lies", version]["outcome"] for version in ("1.14.0", "2.0.0")} == {"died"}
+
+
+@pytest.mark.parametrize("attacker", CHECKS)
+def test_what_is_sent_printed_and_written_without_end_costs_its_own_case(
+    tfcompare: str, docker_base: str, tmp_path: Path, attacker: str
+) -> None:
+    CHECKS[attacker](tfcompare, tmp_path / "run", ("--engine", "docker", "--base", docker_base))
+
+
+def test_no_replicate_reaches_the_pipe_of_its_worker(tfcompare: str, docker_base: str, tmp_path: Path) -> None:
+    answer, _ = attack(
+        tfcompare, tmp_path / "run", "flood[way=worker]", engine=("--engine", "docker", "--base", docker_base)
+    )
+    assert set(outcomes(answer).values()) == {"measured"}
 
 
 def test_a_host_that_is_killed_amid_an_attack_leaves_a_run_that_is_read_safely(
