@@ -69,6 +69,9 @@ class Engine(Protocol):
     def check(self) -> str:
         """Return one line about the engine; raise EngineUnavailable before any work if it cannot do what was asked."""
 
+    def sweep(self) -> list[str]:
+        """Remove what killed runs have left in the engine, and return what it was, e.g. `2 containers`."""
+
     def outlook(self, version: "Version") -> Outlook:
         """Return what `prepare` would do, as far as that can be seen without doing it."""
 

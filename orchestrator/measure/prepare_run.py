@@ -5,7 +5,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from orchestrator import contract
 from orchestrator.catalog import pinned
@@ -14,6 +13,8 @@ from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
 from orchestrator.catalog.version import Version
 from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.engines.choose import choose_engine, find_candidates
+from orchestrator.engines.remains import sweep
+from orchestrator.engines.scratch import Scratch
 from orchestrator.errors import EnvironmentFailed, Interrupted
 from orchestrator.machine.host import host_facts
 from orchestrator.measure import alternative
@@ -57,6 +58,7 @@ def open_run(planned: PlannedRun, path: Path, view: View) -> Iterator[OpenRun]:
     name, engine = choose_engine(options.engine, options.isolation, options.environments, view.say)
     with ExitStack() as held:
         held.callback(engine.close)
+        sweep(engine, view.say)
         directory = RunDir.create(options.out or path, options.command)
         held.enter_context(directory.hold())
         yield OpenRun(planned, name, engine, directory, view, held)
@@ -156,8 +158,7 @@ def find_workloads(plan: Plan, directory: RunDir, held: ExitStack) -> Path | Non
         return None
     if ENGINES[plan.engine].detached or not plan.large:
         return directory.workloads
-    scratch = held.enter_context(TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True))
-    return pinned.stage_copy(directory.workloads, plan.large, Path(scratch))
+    return pinned.stage_copy(directory.workloads, plan.large, held.enter_context(Scratch()).path)
 
 
 def make_manifest(planned: PlannedRun, environments: dict[Target, Environment]) -> Manifest:

@@ -14,6 +14,7 @@ from orchestrator.catalog.gpu_support import Fitting
 from orchestrator.catalog.version import Version
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.engines import ENGINES, Engine, Environment
+from orchestrator.engines.remains import sweep
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.machine.host import host_facts, is_here
 from orchestrator.measure.conduct import Done, conduct
@@ -186,6 +187,7 @@ def add_rounds(options: ResumeOptions, view: View) -> Done:
         directory, plan, ahead = more.directory, more.plan, more.ahead
         view.say(outline_of_more(more))
         view.say(f"engine: {more.engine.check()}")
+        sweep(more.engine, view.say)
         environments, failures = _prepare_again(directory, more.engine, view)
         directory.record(ahead)
         record_lost(failures, directory)

@@ -23,6 +23,9 @@ class Engine:
             raise EngineUnavailable(f"{self.name} does not answer", "start it")
         return self.name
 
+    def sweep(self) -> list[str]:
+        return []
+
     def outlook(self, version: Version) -> Outlook:
         return Outlook("to build", "to be made")
 

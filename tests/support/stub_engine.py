@@ -46,6 +46,9 @@ class Engine:
     def check(self) -> str:
         return "stubs"
 
+    def sweep(self) -> list[str]:
+        return []
+
     def outlook(self, version: Version) -> Outlook:
         return Outlook("ready", "ready")
 

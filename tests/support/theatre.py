@@ -28,6 +28,9 @@ class Theatre:
     def check(self) -> str:
         return "a theatre"
 
+    def sweep(self) -> list[str]:
+        return []
+
     def prepare(self, version, log) -> Dressing:
         facts = EnvironmentFacts(version=version.number, kind="venv", identity=self.identity, lock="", python="")
         return Dressing(self.stage, facts)

@@ -145,10 +145,14 @@ class DockerEngine:
             info = client.info()
             security.check(client, info)
             self._options.check_limits(limits.find_cpus(info["NCPU"]), info["MemTotal"] // 2**20)
-            container.reap(client)
             if self._options.gpu:
                 nvidia.check(client, self._options.gpu_request, self._options.chosen_gpus, info)
         return f"Docker {info['ServerVersion']} on {info['OperatingSystem']}"
+
+    def sweep(self) -> list[str]:
+        with closing(connect()) as client, asking("looking for containers of killed runs", EngineUnavailable):
+            count = container.reap(client)
+        return [f"{count} container{'s' if count > 1 else ''}"] if count else []
 
     def outlook(self, version: Version) -> Outlook:
         try:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from orchestrator import files
 from orchestrator.catalog import lock_hash, lockfile
@@ -22,6 +21,7 @@ from orchestrator.catalog.version import Flavour, Version
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.engines import Outlook, Started, WorkerPaths, build_errors
+from orchestrator.engines.scratch import Scratch
 from orchestrator.engines.venv import interpreters, pythons
 from orchestrator.engines.worker.channel import ProcessChannel
 from orchestrator.engines.directory_lock import DirectoryLock
@@ -83,6 +83,10 @@ class VenvEngine:
         self._options.check_limits(os.sched_getaffinity(0), memory_mb)
         return f"virtual environments, kept in {environments_directory()}"
 
+    def sweep(self) -> list[str]:
+        # Workers end with their host, and directories are removed for every engine.
+        return []
+
     def outlook(self, version: Version) -> Outlook:
         flavour, interpreter = _choose(version)
         if interpreter is None:
@@ -134,7 +138,7 @@ class VenvEngine:
             home.mkdir(exist_ok=True)
         if os.access(home, os.W_OK):
             return home
-        return Path(self._held.enter_context(TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True)))
+        return self._held.enter_context(Scratch()).path
 
     def _download(self, version: Version, number: str, log: BuildLog) -> Interpreter:
         if ban := pythons.find_ban(self._options):

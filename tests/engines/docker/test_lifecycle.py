@@ -67,7 +67,7 @@ def test_killed_run_leaves_containers_that_end_by_themselves_and_are_swept_by_th
     going, other = start(*ENDLESS), start(*ENDLESS, name="other")
     going.until_measuring()
     other.until_measuring()
-    engine().check()
+    engine().sweep()
     assert [len(containers(client, run.out)) for run in (going, other)] == [2, 2], "both runs live"
 
     going.process.kill()
@@ -78,7 +78,7 @@ def test_killed_run_leaves_containers_that_end_by_themselves_and_are_swept_by_th
     answer = report(tfcompare, going.out)
     assert "measured" in {arm["outcome"] for arm in answer["arms"]}
 
-    engine().check()
+    assert engine().sweep() == ["2 containers"]
     assert containers(client, going.out) == []
     assert [entry["State"] for entry in containers(client, other.out)] == ["running", "running"]
     assert other.process.poll() is None
@@ -110,7 +110,7 @@ def test_container_of_an_owner_that_cannot_be_seen_is_swept_when_it_has_ended(
     try:
         client.api.start(made)
         until(lambda: client.api.inspect_container(made)["State"]["Status"] == state, state)
-        engine().check()
+        engine().sweep()
         left = {entry["Id"] for entry in client.api.containers(all=True)}
         assert (made not in left) == swept
     finally:

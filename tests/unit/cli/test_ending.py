@@ -28,6 +28,7 @@ from tests.support.actors import Dressing, Stage
 
 class Engine:
     check = staticmethod(lambda: "actors")
+    sweep = staticmethod(lambda: [])
     close = staticmethod(lambda: None)
     outlook = staticmethod(lambda version: Outlook("ready", "ready"))
     def prepare(self, version, log):

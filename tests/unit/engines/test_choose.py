@@ -18,6 +18,9 @@ class Answering:
     def check(self) -> str:
         return "a third engine"
 
+    def sweep(self) -> list[str]:
+        return []
+
 
 def test_an_engine_that_is_registered_is_chosen_by_its_name(monkeypatch: pytest.MonkeyPatch):
     made = Answering()

@@ -17,6 +17,9 @@ class StageEngine:
     def check(self) -> str:
         return "a stage"
 
+    def sweep(self) -> list[str]:
+        return []
+
     def outlook(self, version: Version) -> Outlook:
         return Outlook("ready", "ready")
 

@@ -1,0 +1,21 @@
+"""The removal of what killed runs have left on this machine."""
+
+from collections.abc import Callable
+
+from orchestrator.engines import Engine, scratch
+from orchestrator.engines.worker import cgroup
+
+
+def sweep(engine: Engine, say: Callable[[str], None]) -> None:
+    """Remove what killed runs have left, and report it in one line."""
+    found = list(engine.sweep())
+    if ended := cgroup.reap():
+        found.append(_count(ended, "process", "processes"))
+    if removed := scratch.reap():
+        found.append(f"{_count(len(removed), 'temporary directory', 'temporary directories')} in {removed[0].parent}")
+    if found:
+        say(f"removed what runs that were killed had left behind: {', '.join(found)}")
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

@@ -1,0 +1,79 @@
+"""Temporary directories that carry their owner: a lock of the kernel, released with its process, however that ends."""
+
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+import weakref
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from orchestrator import files
+
+# With the number of the process, for a user who looks at the directories. Those of earlier releases have no lock.
+PREFIX, NAMED = f"tfcompare-{os.getpid()}-", re.compile(r"tfcompare-\d+-\w{8}")
+
+
+class Scratch:
+    """A temporary directory, which is removed with all that is in it by `cleanup`, or when this process ends."""
+
+    def __init__(self) -> None:
+        directory = _make()
+        while (lock := lock_directory(directory)) is None:
+            # Another run took it for left behind, in the moment before it was locked.
+            directory = _make()
+        self.path = directory
+        self.cleanup = weakref.finalize(self, _remove, directory, lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.cleanup()
+
+
+def _make() -> Path:
+    return Path(tempfile.mkdtemp(prefix=PREFIX))
+
+
+def lock_directory(directory: Path) -> int | None:
+    """Return a descriptor that holds the lock of a directory; None if it is locked, gone, or not this user's."""
+    try:
+        handle = os.open(directory, files.DIRECTORY)
+    except OSError:
+        return None
+    with suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(handle), os.lstat(directory)) and os.fstat(handle).st_uid == os.getuid():
+            return handle
+    os.close(handle)
+    return None
+
+
+def _remove(directory: Path, lock: int) -> None:
+    files.open_up(directory)
+    shutil.rmtree(directory, ignore_errors=True)
+    os.close(lock)
+
+
+def reap() -> list[Path]:
+    """Remove the temporary directories of processes that have ended, and return those that are gone."""
+    removed = []
+    root = Path(tempfile.gettempdir())
+    for path in find_named(root):
+        if (lock := lock_directory(path)) is not None:
+            _remove(path, lock)
+            removed += [] if os.path.lexists(path) else [path]
+    return removed
+
+
+def find_named(root: Path) -> list[Path]:
+    """Return what has the name of a directory with an owner."""
+    with suppress(OSError):
+        return sorted(root / name for name in filter(NAMED.fullmatch, os.listdir(root)))
+    return []

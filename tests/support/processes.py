@@ -1,0 +1,30 @@
+"""Processes that tests start by way of others, and wait to see end."""
+
+import time
+from pathlib import Path
+
+# Long enough for a busy machine; what ends at all ends in a moment.
+PATIENCE_S = 60.0
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_for_end(*pids: int) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while running := [pid for pid in pids if is_running(pid)]:
+        assert time.monotonic() < until, f"still running: {running}"
+        time.sleep(0.01)
+
+
+def read_pids(file: Path, count: int = 1) -> list[int]:
+    """Wait until this many processes have written their number, one per line, and return the numbers."""
+    until = time.monotonic() + PATIENCE_S
+    while not (file.exists() and file.read_text().count("\n") >= count):
+        assert time.monotonic() < until, f"{file} has no {count} lines"
+        time.sleep(0.01)
+    return list(map(int, file.read_text().split()))
