@@ -1,10 +1,11 @@
 """The entry point of `tfcompare`. Whatever happens around a command, the exit code is one of those in `errors`."""
 
 import os
-import signal
 import sys
 import threading
 from typing import NoReturn
+
+from orchestrator import interrupts
 
 
 def main() -> NoReturn:
@@ -19,8 +20,7 @@ def main() -> NoReturn:
             print(f"tfcompare: {told}; install tfcompare again, and report it if that does not help", file=sys.stderr)
         code = 70
     # The result is final. Only clean-up is left, which a Ctrl-C ends without a traceback.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: os._exit(130))
+    interrupts.act_on(lambda number, frame: os._exit(130))
     sys.exit(code)
 
 

@@ -4,7 +4,6 @@ This is the only place that exits, and the only place that catches TfCompareErro
 """
 
 import errno
-import signal
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -14,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from orchestrator import interrupts
 from orchestrator.cli import crash
 from orchestrator.cli.talk import say
 from orchestrator.errors import Interrupted, TfCompareError, UsageError
@@ -100,10 +100,6 @@ def tfcompare(
     """Take the flags that come before a command."""
 
 
-def _interrupt(number: int, frame: object) -> NoReturn:
-    raise KeyboardInterrupt
-
-
 def main() -> NoReturn:
     sys.exit(call())
 
@@ -111,8 +107,7 @@ def main() -> NoReturn:
 def call() -> int:
     """Run the command that the arguments name, report any error, and return the exit code."""
     std_streams.guard()
-    # A polite end from outside must free containers and keep results just as Ctrl-C does.
-    signal.signal(signal.SIGTERM, _interrupt)
+    interrupts.install()
     code = _exit_code(lambda: app(standalone_mode=False))
     # What is still in a buffer may not be writable either, and Python would only find out when it shuts down.
     flushed = _exit_code(lambda: sys.stdout.flush())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from rich.text import Text
 
+from orchestrator import interrupts
 from orchestrator.errors import UsageError
 from orchestrator.history import schema
 from orchestrator.history.alarms import state
@@ -120,7 +121,7 @@ def _endable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in interrupts.NUMBERS}
     try:
         yield
     finally:

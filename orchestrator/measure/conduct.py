@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from orchestrator import interrupts
 from orchestrator.errors import EngineUnavailable, Interrupted, TfCompareError
 from orchestrator.machine.host import moment
 from orchestrator.measure.prepare_run import PreparedRun
@@ -61,9 +62,10 @@ def measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, vie
     except KeyboardInterrupt:
         how, error = "interrupted", Interrupted("interrupted")
     finally:
-        workers.kill()
-        directory.record(Machine(when="end", readings=moment()))
-        directory.record(Finished(how=how, seconds=time.monotonic() - begun, cut=cut))
+        with interrupts.hold():
+            workers.kill()
+            directory.record(Machine(when="end", readings=moment()))
+            directory.record(Finished(how=how, seconds=time.monotonic() - begun, cut=cut))
     if error is None:
         return None
     if not _has_results(directory):

@@ -34,6 +34,8 @@ class WorkerSlot:
     parts: int
     isolated: bool
     client: WorkerClient | None = None
+    # One that has not yet said that it is ready.
+    starting: WorkerClient | None = None
     stream: Stream | None = None
     started: bool = False
     deaths: int = 0
@@ -53,6 +55,8 @@ class Workers:
         if isolated is None:
             isolated = () if run.plan.isolation == "fork" else run.environments
         self._round = FIRST_ROUND
+        # Whether starts are given up.
+        self._giving_up = False
         # The seconds that the resident workers last took to start.
         self.start_s = 0.0
         parts = run.directory.parts()
@@ -110,10 +114,21 @@ class Workers:
         # at once as can each import TensorFlow within the deadline, whatever the number of versions.
         usable = len(self._plan.cpus or os.sched_getaffinity(0))
         with ThreadPoolExecutor(min(len(versions), max(FEWEST_STARTING, usable)) or 1) as pool:
-            started = dict(zip(versions, pool.map(start, versions), strict=True))
+            try:
+                started = dict(zip(versions, pool.map(start, versions), strict=True))
+            except BaseException:
+                self._give_up_starts()
+                raise
         if not all(self._slots[version].isolated for version in versions):
             self.start_s = time.monotonic() - begun
         return {version: ready for version, ready in started.items() if ready}
+
+    def _give_up_starts(self) -> None:
+        """End the workers that are being started, so that the threads that wait for them end."""
+        self._giving_up = True
+        for slot in self._slots.values():
+            if slot.starting:
+                slot.starting.channel.close()
 
     def _start_in_turn(self) -> dict[Target, Ready]:
         """Start each worker once to check that it can start; each ends before the next one begins."""
@@ -140,7 +155,9 @@ class Workers:
         client = None
         try:
             started = slot.environment.start(paths, stream.path)
-            client = WorkerClient(started.channel, version)
+            slot.starting = client = WorkerClient(started.channel, version)
+            if self._giving_up:
+                raise WorkerDied("interrupted")
             ready = client.hello(
                 run=self._plan.run,
                 device=self._plan.device,
@@ -158,6 +175,8 @@ class Workers:
             if client:
                 client.channel.close()
             self._settle(slot)
+            if self._giving_up:
+                return None
             last_line = read_last_line(paths.log) if isinstance(error.__cause__, ChannelClosed) else ""
             self._not_started(version, f"{error}{f' ({last_line})' if last_line else ''}; see {paths.log}")
             return None
@@ -165,6 +184,8 @@ class Workers:
             if client:
                 client.channel.close()
             raise
+        finally:
+            slot.starting = None
         slot.client = client
         slot.started = True
         return ready
@@ -211,8 +232,11 @@ class Workers:
 
     def stop(self) -> None:
         """Ask every worker to quit, and keep what each wrote."""
+        self._end_all(self._leave)
+
+    def _end_all(self, end: Callable[[WorkerSlot], None]) -> None:
         with ThreadPoolExecutor(len(self._slots) or 1) as pool:
-            list(pool.map(self._leave, self._slots.values()))
+            list(pool.map(end, self._slots.values()))
 
     def _leave(self, slot: WorkerSlot) -> None:
         if slot.client:
@@ -221,10 +245,12 @@ class Workers:
 
     def kill(self) -> None:
         """End every worker at once."""
-        for slot in self._slots.values():
-            if slot.client:
-                slot.client.channel.close()
-            self._settle(slot)
+        self._end_all(self._kill)
+
+    def _kill(self, slot: WorkerSlot) -> None:
+        if slot.client:
+            slot.client.channel.close()
+        self._settle(slot)
 
     def _settle(self, slot: WorkerSlot) -> None:
         """Move an ended worker's stream out of the directory it could write to, however the worker ended."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator import files
+from orchestrator import files, interrupts
 from orchestrator.engines.worker.client import Died, Ready, Refused, WorkerDied
 from orchestrator.errors import EngineUnavailable, Interrupted, TfCompareError, UsageError
 from orchestrator.measure.prepare_run import (
@@ -102,10 +102,11 @@ def _profile(options: ProfileOptions, run: PreparedRun, view: View) -> Profiled:
     except KeyboardInterrupt:
         error = Interrupted("interrupted")
     finally:
-        workers.kill()
-        # A worker opens its stream before it gets its first command; a profile writes no rows to it.
-        for directory in (run.directory.results, run.directory.settled):
-            shutil.rmtree(directory, ignore_errors=True)
+        with interrupts.hold():
+            workers.kill()
+            # A worker opens its stream before it gets its first command; a profile writes no rows to it.
+            for directory in (run.directory.results, run.directory.settled):
+                shutil.rmtree(directory, ignore_errors=True)
     if error and (heading is None or not any(arm.profile for arm in arms)):
         raise error
     assert heading is not None

@@ -1,6 +1,7 @@
 """stdout and stderr for a command line: a closed pipe, a full disk or a poor encoding never ends in a traceback."""
 
 import codecs
+import errno
 import io
 import os
 import sys
@@ -23,6 +24,8 @@ class Output(io.FileIO):
     def __init__(self, descriptor: int, *, needed: bool) -> None:
         super().__init__(descriptor, "w", closefd=False)
         self._needed = needed
+        # Of one that is gone later, the system no longer says that it was one.
+        self._terminal = self.isatty()
         self._gone = False
 
     def write(self, data: Any) -> int:
@@ -32,7 +35,8 @@ class Output(io.FileIO):
             return super().write(data)
         except OSError as error:
             self._gone = True
-            if not self._needed or isinstance(error, BrokenPipeError):
+            closed = isinstance(error, BrokenPipeError) or (self._terminal and error.errno == errno.EIO)
+            if not self._needed or closed:
                 return len(data)
             raise UsageError(f"cannot write to stdout: {error.strerror}; make room, or write elsewhere") from error
 

@@ -42,16 +42,20 @@ def outcomes(answer: dict[str, Any]) -> dict[tuple[str, str], str]:
     return {(arm["params"]["which"], arm["version"]): arm["outcome"] for arm in answer["arms"]}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "times"), [(signal.SIGINT, 1), (signal.SIGINT, 3), (signal.SIGTERM, 1), (signal.SIGHUP, 1)]
+)
 def test_signal_ends_the_containers_and_keeps_the_results(
-    client: docker.DockerClient, tfcompare: str, start: Start, number: signal.Signals
+    client: docker.DockerClient, tfcompare: str, start: Start, number: signal.Signals, times: int
 ) -> None:
     going = start(*ENDLESS)
     going.until_measuring()
     assert len(containers(client, going.out)) == 2
-    going.process.send_signal(number)
+    for _ in range(times):
+        going.process.send_signal(number)
     code, stdout, stderr = going.end()
     assert code == 130, stderr
+    assert '"kind":"finished"' in (going.out / "journal.jsonl").read_text()
     assert "interrupted" in stdout
     assert f"what was measured before is kept: tfcompare report {going.out}" in stderr
     assert "Traceback" not in stderr

@@ -17,7 +17,7 @@ ENDS = ["--good", "1.14", "--bad", "2.3"]
 
 def called(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
     monkeypatch.setattr(sys, "argv", ["tfcompare", "bisect", *argv])
-    monkeypatch.setattr(main.signal, "signal", lambda number, action: None)
+    monkeypatch.setattr("signal.signal", lambda number, action: None)
     with pytest.raises(SystemExit) as left:
         main.main()
     return left.value.code

@@ -153,5 +153,5 @@ def test_no_more_workers_start_at_once_than_there_are_cpus_for_them(tmp_path: Pa
     stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
     made = workers(tmp_path, stage, Fitting(gpus=(T4,)), *versions)
     made.start_all()
-    made.kill()
     assert widths == [5]
+    made.kill()

@@ -132,11 +132,10 @@ def test_a_data_folder_that_cannot_be_written_is_told_at_once(world, monkeypatch
 SERVES = """
 import sys
 from datetime import datetime
-from orchestrator.cli import main as cli
+from orchestrator import interrupts
 from orchestrator.nightly.schedule import serve
 from tests.support.schedules import wanted
-import signal
-signal.signal(signal.SIGTERM, cli._interrupt)
+interrupts.install()
 program = ("/bin/sh", "-c", "trap 'echo asked to end; exit 0' TERM; echo begun; while :; do sleep 0.1; done")
 clock = iter([datetime(2026, 11, 3, 12)] * 3)
 later = datetime(2026, 11, 4, 2, 30)

@@ -1,0 +1,93 @@
+"""The first signal interrupts, those that follow at once do nothing, and none interrupts a clean-up."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from orchestrator import interrupts
+
+INT = signal.SIGINT
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    return now
+
+
+def test_signals_that_follow_at_once_are_the_same_one(clock: list[float]):
+    made = interrupts._Interrupts()
+    with pytest.raises(KeyboardInterrupt):
+        made.handle(INT, None)
+    clock[0] += interrupts.AGAIN_S / 2
+    made.handle(INT, None)
+    clock[0] += interrupts.AGAIN_S
+    with pytest.raises(KeyboardInterrupt):
+        made.handle(INT, None)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_clean_up_is_not_interrupted_however_often_it_is_asked_for(clock: list[float]):
+    made = interrupts._Interrupts()
+    with pytest.raises(KeyboardInterrupt):
+        made.handle(INT, None)
+    clock[0] += 10 * interrupts.AGAIN_S
+    with made.hold():
+        with made.hold():
+            made.handle(INT, None)
+        made.handle(INT, None)
+    clock[0] += 10 * interrupts.AGAIN_S
+    with made.hold():
+        pass
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_first_signal_during_a_clean_up_is_obeyed_after_it():
+    made, done = interrupts._Interrupts(), []
+
+    def clean_up() -> None:
+        with made.hold():
+            made.handle(INT, None)
+            done.append("cleaned")
+
+    with pytest.raises(KeyboardInterrupt):
+        clean_up()
+    assert done == ["cleaned"]
+    with made.hold():
+        pass
+
+
+@pytest.mark.usefixtures("clock")
+def test_an_error_in_a_clean_up_is_not_lost_in_an_interrupt():
+    made = interrupts._Interrupts()
+
+    def clean_up() -> None:
+        with made.hold():
+            made.handle(INT, None)
+            raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        clean_up()
+    with made.hold():
+        pass
+
+
+SCRIPT = """
+import signal
+from orchestrator import interrupts
+interrupts.install()
+for number in interrupts.NUMBERS:
+    print(signal.getsignal(number) is signal.SIG_IGN)
+"""
+
+
+def test_what_the_caller_ignores_stays_ignored():
+    def called(ignore: tuple[int, ...]) -> list[str]:
+        code = f"import signal\nfor number in {ignore!r}:\n    signal.signal(number, signal.SIG_IGN)\n{SCRIPT}"
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+    assert called((1,)) == ["False", "False", "True"], "as with nohup"
+    assert called((2, 3)) == ["True", "False", "False"], "as in the background of a shell"
