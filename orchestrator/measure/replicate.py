@@ -11,7 +11,6 @@ from orchestrator.model import BESIDE, Arm, ArmKey, Ended
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import View
 
-BURST_TIMEOUT_S = 60.0
 LONGER = " (--timeout allows longer)"
 
 
@@ -79,8 +78,7 @@ class LiveReplicate:
         if not self._is_held():
             return None
         try:
-            timeout_s = max(BURST_TIMEOUT_S, self.of.prepared.plan.timeout_s)
-            answer = self.worker.burst(self.number, calls, timeout_s, least_s)
+            answer = self.worker.burst(self.number, calls, self._timeout_s, least_s)
         except WorkerDied as death:
             self.lose_worker(death)
             return None
@@ -94,12 +92,16 @@ class LiveReplicate:
         if not self._is_held():
             return False
         try:
-            answer = self.worker.close_replicate(self.number, BURST_TIMEOUT_S)
+            answer = self.worker.close_replicate(self.number, self._timeout_s)
         except WorkerDied as death:
             self.lose_worker(death)
             return False
         self.end(answer)
         return isinstance(answer, Closed)
+
+    @property
+    def _timeout_s(self) -> float:
+        return self.of.prepared.plan.timeout_s
 
     def _is_held(self) -> bool:
         """Return whether the worker still runs.
