@@ -171,10 +171,13 @@ def append(root: Path, path: Path, data: bytes) -> None:
         os.close(handle)
 
 
-def read_last_line(log: Path) -> str:
-    """Return the last line of a log that says something; after a traceback or an abort, it is the cause."""
+def read_last_line(log: Path, since: int = 0) -> str:
+    """Return the last line of a log that says something; after a traceback or an abort, it is the cause.
+
+    What was written before the byte `since` is left out.
+    """
     with suppress(OSError), log.open("rb") as handle:
-        handle.seek(max(0, log.stat().st_size - LOG_END))
+        handle.seek(max(since, log.stat().st_size - LOG_END))
         lines = handle.read().decode("utf-8", "replace").splitlines()
         return next((line.strip()[:LONGEST_LINE] for line in reversed(lines) if line.strip()), "")
     return ""

@@ -9,7 +9,7 @@ import importlib.util
 import json
 import os
 import platform
-import select
+import resource
 import signal
 import sys
 import tempfile
@@ -30,6 +30,11 @@ def _adopt_package():
 
 _adopt_package()
 
+from workloads import processes  # noqa: E402
+
+# Before anything that starts threads or takes memory; from here on, this is the fork.
+ENDED = processes.guard() if __name__ == "__main__" else processes.Count()
+
 from workloads import compat, contract  # noqa: E402
 from workloads.profile import ProfiledReplicate  # noqa: E402
 from workloads.replicate import Replicate  # noqa: E402
@@ -39,8 +44,10 @@ LOG_TAIL_BYTES = 4000
 KEPT_BYTES, MOST_PRINTED_BYTES = 2 ** 16, 2 ** 20
 # How often the file is looked at while an answer is awaited.
 LOOK_S = 1.0
-# Of <sys/prctl.h>.
-PR_SET_DUMPABLE = 4
+# The descriptor of the commands; its other end is the host.
+HOST = 0
+# How long a replicate may take to end after it has closed its pipe.
+CLOSED_S = 2.0
 # The commands that begin a replicate; the others go to one that is open.
 BEGINNINGS = {"open": Replicate, "profile": ProfiledReplicate}
 # What a replicate may answer; it runs a workload, which can write anything into the pipe.
@@ -93,49 +100,68 @@ class Prints:
         return note.encode("ascii") + self.end if self.left_out else self.end
 
 
-class Child:
-    """A forked process that answers JSON lines on a separate pipe; the end of its prints is kept for the log."""
+class HostGone(Exception):
+    """The host has ended: no answer is of use any more."""
 
-    def __init__(self, main, inherited):
-        down_read, self.orders = os.pipe()
-        self.answers, up_write = os.pipe()
-        self.prints = Prints()
+
+class Child:
+    """A forked process that answers JSON lines on a separate pipe; the end of its prints is kept for the log.
+
+    Its end is noticed by a signal as well as by the pipe, whose other end a process of the workload's may hold open.
+    """
+
+    def __init__(self, main, others, deaths):
+        """`others` are descriptors that the fork may not keep; `deaths` wakes up when a process has ended."""
+        self.deaths = deaths
         self.buffer = bytearray()
         self.status = None
-        self.pid = os.fork()
-        if self.pid == 0:
-            # An inherited end of another replicate's pipe would hide that replicate's death.
-            for fd in inherited + [self.orders, self.answers]:
-                os.close(fd)
-            _run_child(main, down_read, up_write, self.prints)
+        with contextlib.ExitStack() as made:
+            down_read, self.orders = _pipe(made)
+            self.answers, up_write = _pipe(made)
+            self.prints = Prints()
+            made.callback(self.prints.file.close)
+            worker = os.getpid()
+            self.pid = os.fork()
+            if self.pid == 0:
+                _run_child(main, down_read, up_write, self.prints, lambda: self._begin(worker, others))
+            made.pop_all()
         os.close(down_read)
         os.close(up_write)
 
+    def _begin(self, worker, others):
+        """What the fork does first."""
+        processes.die_with(worker)
+        processes.adopt_orphans()
+        self.deaths.close()
+        # An inherited end of another replicate's pipe would hide that replicate's death.
+        for fd in others + [self.orders, self.answers]:
+            os.close(fd)
+
+    @property
+    def descriptors(self):
+        return [self.orders, self.answers, self.prints.fileno()]
+
     def ask(self, order, timeout_s, longest=contract.LONGEST_LINE):
         """Sends an order, unless it is None, and returns the answer, of which at most `longest` bytes are read."""
+        deadline = time.monotonic() + timeout_s
         if order is not None:
             try:
                 _write_line(self.orders, order)
             except OSError:
-                raise self._end()
-        deadline = time.monotonic() + timeout_s
+                raise self._explain_end()
         # A profile is a line of megabytes: what was searched is not searched again.
         searched = 0
         while self.buffer.find(b"\n", searched) < 0:
             searched = len(self.buffer)
             if searched > longest:
-                self._reap()
+                self.end()
                 raise ChildDied("contract", "its answer has more than {} MiB; ended".format(longest >> 20))
-            self.prints.cut()
-            left = deadline - time.monotonic()
-            if left <= 0:
-                self._reap()
-                raise ChildDied("timeout", "no answer within {:.0f} s; ended".format(timeout_s))
-            if not select.select([self.answers], [], [], min(left, LOOK_S))[0]:
-                continue
-            chunk = os.read(self.answers, 1 << 16)
+            chunk = self._read(deadline)
+            if chunk is None:
+                self.end()
+                raise ChildDied("timeout", "no answer within {:g} s; ended".format(timeout_s))
             if not chunk:
-                raise self._end()
+                raise self._explain_end()
             self.buffer += chunk
         line, self.buffer = self.buffer.split(b"\n", 1)
         try:
@@ -143,27 +169,61 @@ class Child:
         except (ValueError, RecursionError):
             raise ChildDied("contract", "its answer is not JSON")
 
-    def _end(self):
-        status = self._reap(kill=False)
-        if os.WIFSIGNALED(status):
-            number = os.WTERMSIG(status)
+    def _read(self, deadline):
+        """What it has written: nothing if it has ended or has closed its pipe, and None if the deadline has passed."""
+        while True:
+            self.prints.cut()
+            ended = self._has_ended()
+            left = deadline - time.monotonic()
+            ready = processes.wait([self.answers, self.deaths.fd], HOST, 0.0 if ended else min(left, LOOK_S))
+            if self.answers in ready and left > 0:
+                return os.read(self.answers, 1 << 16)
+            if ended:
+                return b""
+            if HOST in ready:
+                raise HostGone
+            if left <= 0:
+                return None
+            self.deaths.drain()
+
+    def _explain_end(self):
+        """How it ended; a process that lives on after it has closed its pipe is ended."""
+        until = time.monotonic() + CLOSED_S
+        while not self._has_ended():
+            left = until - time.monotonic()
+            if left <= 0:
+                self.end()
+                if self.status == signal.SIGKILL:
+                    return ChildDied("closed", "it closed its pipe to the worker and did not end; ended")
+                break
+            processes.wait([self.deaths.fd], None, left)
+            self.deaths.drain()
+        if os.WIFSIGNALED(self.status):
+            number = os.WTERMSIG(self.status)
             hint = "; often the kernel, out of memory" if number == signal.SIGKILL else ""
             return ChildDied("signal", "killed by {}{}".format(signal.Signals(number).name, hint))
-        return ChildDied("exit", "ended with exit code {}".format(os.WEXITSTATUS(status)))
+        return ChildDied("exit", "ended with exit code {}".format(os.WEXITSTATUS(self.status)))
 
-    def _reap(self, kill=True):
-        """Its exit status; a pid that was waited for is another process's by now and is left alone."""
+    def _has_ended(self):
+        """Whether it has ended; a pid that was waited for is another process's by now and is left alone."""
         if self.status is None:
-            if kill:
-                os.kill(self.pid, signal.SIGKILL)
-            self.status = os.waitpid(self.pid, 0)[1]
-        return self.status
+            self.status = processes.has_ended(self.pid)
+        return self.status is not None
+
+    def end(self):
+        """Ends the process, and waits until it is gone."""
+        until = time.monotonic() + processes.KILLED_S
+        while not self._has_ended() and time.monotonic() < until:
+            processes.kill(self.pid)
+            time.sleep(processes.POLL_S)
+        if self.status is None:
+            # The kernel does not let it go; it is a stray from now on.
+            self.status = signal.SIGKILL
 
     def finish(self):
-        """Reaps the process and hands its prints to the worker's log; returns their tail."""
+        """Hands the prints of the ended process to the worker's log; returns their tail."""
         os.close(self.orders)
         os.close(self.answers)
-        self._reap()
         printed = self.prints.close()
         # A log that is full must not cost the worker.
         with contextlib.suppress(OSError):
@@ -171,12 +231,26 @@ class Child:
         return printed[-LOG_TAIL_BYTES:].decode("utf-8", "replace")
 
 
+def _pipe(made):
+    """The ends of a pipe, which `made` closes if it is not emptied."""
+    ends = os.pipe()
+    for end in ends:
+        made.callback(os.close, end)
+    return ends
+
+
 class Inline:
     """A replicate in the worker's own process, for those who distrust forks; its prints are in the log already, and its
     deadline is the host's to keep."""
 
+    pid = None
+    descriptors = []
+
     def __init__(self, replicate):
         self.replicate = replicate
+
+    def end(self):
+        pass
 
     def ask(self, order, timeout_s, longest=None):
         return self.replicate.begin() if order is None else self.replicate.obey(order)
@@ -185,12 +259,13 @@ class Inline:
         return ""
 
 
-def _run_child(main, orders, answers, prints):
+def _run_child(main, orders, answers, prints, begin):
     """The forked process from its first line to its last; it never returns to the worker's code."""
     status = 1
     try:
         # A workload may be looked into by its user's own tools, and leave a core file.
-        _set_dumpable(True)
+        processes.set_dumpable(True)
+        begin()
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(prints.fileno(), 1)
@@ -205,14 +280,6 @@ def _run_child(main, orders, answers, prints):
         status = 0
     finally:
         _leave(status)
-
-
-def _set_dumpable(dumpable):
-    """Says whether other processes of this user may look into this one, e.g. open its pipes below /proc/PID/fd."""
-    # Some Pythons are built without ctypes.
-    with contextlib.suppress(Exception):
-        import ctypes
-        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)
 
 
 def _leave(status):
@@ -257,17 +324,22 @@ class Worker:
         self.children = {}
         self.orders = {}
         self.hello = None
+        self.limits = processes.raise_descriptors()
+        self.deaths = None
+        # What belongs to no replicate.
+        self.own = frozenset()
 
     def serve(self):
-        for line in iter(self.commands.readline, b""):
-            try:
-                command = contract.decode(line.decode("utf-8", "replace"), contract.COMMANDS)
-                event = self._answer(command)
-            except contract.ContractError as error:
-                event = {"kind": "error", "message": str(error)}
-            _write_line(self.answers, event)
-            if event["kind"] in ("bye", "failed"):
-                break
+        with contextlib.suppress(HostGone):
+            for line in iter(self.commands.readline, b""):
+                try:
+                    command = contract.decode(line.decode("utf-8", "replace"), contract.COMMANDS)
+                    event = self._answer(command)
+                except contract.ContractError as error:
+                    event = {"kind": "error", "message": str(error)}
+                _write_line(self.answers, event)
+                if event["kind"] in ("bye", "failed"):
+                    break
         self._shut()
 
     def _answer(self, command):
@@ -315,37 +387,49 @@ class Worker:
             return {"kind": "failed", "stage": stage, "message": "{}: {}".format(type(error).__name__, error)}
         if command["fork"]:
             # A replicate has the user of its worker, whose pipe to the host is not for it.
-            _set_dumpable(False)
+            processes.set_dumpable(False)
         self.hello = command
+        self.own = frozenset(processes.children())
         return {"kind": "ready", "facts": facts, "import_ns": self.import_ns, "pid": os.getpid()}
 
     def _fork(self, main):
-        inherited = [fd for child in self.children.values() for fd in (child.orders, child.answers)]
-        return Child(main, inherited + [self.answers])
+        def live(receive, send):
+            # A replicate is measured under the limit that its user set.
+            resource.setrlimit(resource.RLIMIT_NOFILE, self.limits)
+            main(receive, send)
+
+        if self.deaths is None:
+            self.deaths = processes.Wakeup(signal.SIGCHLD)
+        others = [fd for child in self.children.values() for fd in child.descriptors]
+        try:
+            return Child(live, others + [self.answers], self.deaths)
+        except OSError as error:
+            raise ChildDied("start", "no process could be started for it: {}".format(error.strerror))
 
     def _probe(self, command):
         def main(receive, send):
             compat.grow_memory(self.tf)
             send({"kind": "probed", "gpus": compat.gpus(self.tf)})
 
-        child = self._fork(main)
+        child = None
         try:
+            child = self._fork(main)
             return child.ask(None, command["timeout_s"])
         except ChildDied as death:
             return _died(-1, death.how, str(death))
         finally:
-            child.finish()
+            if child:
+                self._finish(child)
 
     def _order(self, command, number):
         begins = BEGINNINGS.get(command["kind"])
-        if begins:
-            replicate = begins(self.tf, command, self.hello["folders"], self.hello["threads"])
-            self.children[number] = self._fork(replicate.live) if self.hello["fork"] else self._settle(replicate)
-            self.orders[number] = command
-        child = self.children[number]
         try:
             longest = LONGEST.get(command["kind"], contract.LONGEST_LINE)
-            answer = child.ask(None if begins else command, command["timeout_s"], longest)
+            if begins:
+                replicate = begins(self.tf, command, self.hello["folders"], self.hello["threads"])
+                self.children[number] = self._fork(replicate.live) if self.hello["fork"] else self._settle(replicate)
+                self.orders[number] = command
+            answer = self.children[number].ask(None if begins else command, command["timeout_s"], longest)
             if not _is_answer(answer, command["kind"], number):
                 raise ChildDied("contract", "its answer is none that a replicate gives")
         except ChildDied as death:
@@ -390,7 +474,13 @@ class Worker:
         return {"kind": "closed", "replicate": order["replicate"], "rows": count}
 
     def _forget(self, number):
-        return self.children.pop(number).finish()
+        return self._finish(self.children.pop(number)) if number in self.children else ""
+
+    def _finish(self, child):
+        """Ends a replicate and whatever it has left running; returns the tail of what it printed."""
+        child.end()
+        ENDED.add(processes.end_children(self.own.union(other.pid for other in self.children.values())))
+        return child.finish()
 
     def _shut(self):
         for number in list(self.children):

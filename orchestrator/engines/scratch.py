@@ -3,7 +3,6 @@
 import fcntl
 import os
 import re
-import shutil
 import tempfile
 import weakref
 from contextlib import suppress
@@ -56,8 +55,7 @@ def lock_directory(directory: Path) -> int | None:
 
 
 def _remove(directory: Path, lock: int) -> None:
-    files.open_up(directory)
-    shutil.rmtree(directory, ignore_errors=True)
+    files.remove_tree(directory)
     os.close(lock)
 
 

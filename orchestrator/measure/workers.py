@@ -1,6 +1,8 @@
 """The workers of a run: one resident worker per version, new in every round, or a fresh one per replicate."""
 
 import os
+import re
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +15,7 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.files import read_last_line
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.prepare_run import PreparedRun
-from orchestrator.model import Lost, Target
+from orchestrator.model import Lost, Strays, Target
 from orchestrator.results.comparison import FIRST_ROUND
 from orchestrator.results.streams import Stream
 
@@ -26,6 +28,8 @@ MOST_DEATHS = 3
 HASH_SEEDS = 2**32
 # The usual few versions all start at once.
 FEWEST_STARTING = 4
+# The last line of a worker's log if it had to end processes; workloads/processes.py writes it.
+STRAYS = re.compile(r"tfcompare: workloads left processes running, which were ended: (\d{1,6})")
 
 
 @dataclass
@@ -37,6 +41,8 @@ class WorkerSlot:
     # One that has not yet said that it is ready.
     starting: WorkerClient | None = None
     stream: Stream | None = None
+    # Where the log of this worker begins in the log of its version.
+    log_begin: int = 0
     started: bool = False
     deaths: int = 0
     lost: bool = False
@@ -57,6 +63,8 @@ class Workers:
         self._round = FIRST_ROUND
         # Whether starts are given up.
         self._giving_up = False
+        # Taken once, by the first worker whose workloads left processes running.
+        self._first_strays = threading.Lock()
         # The seconds that the resident workers last took to start.
         self.start_s = 0.0
         parts = run.directory.parts()
@@ -152,6 +160,7 @@ class Workers:
             large=self._plan.large,
             workers=1 if self._plan.exclusive else len(self._slots),
         )
+        slot.log_begin = paths.log.stat().st_size if paths.log.exists() else 0
         client = None
         try:
             started = slot.environment.start(paths, stream.path)
@@ -257,7 +266,19 @@ class Workers:
         slot.client = None
         if slot.stream:
             self._run.settle(slot.stream)
+            self._report_strays(slot, slot.stream)
             slot.stream = None
+
+    def _report_strays(self, slot: WorkerSlot, stream: Stream) -> None:
+        """Journal what workloads left running, and say so for the first of them."""
+        version = stream.version
+        assert version
+        line = STRAYS.fullmatch(read_last_line(self._run.logs / f"worker-{version}.log", slot.log_begin))
+        if line is None:
+            return
+        self._run.record(Strays(version=version, part=stream.part, count=int(line[1])))
+        if self._first_strays.acquire(blocking=False):
+            self._say(f"{version}: workloads left processes running, which were ended: {line[1]}")
 
     def part(self, version: Target) -> int:
         """Return the number of the version's worker, or of its last one if none runs now."""

@@ -49,6 +49,7 @@ from orchestrator.model.journal import (
     Machine,
     Postponed,
     Shares,
+    Strays,
     Watched,
 )
 from orchestrator.model.pairs import CasePair, Cases, ContrastKind, FlatPair, Metric, Pair, VersionPair
@@ -104,6 +105,7 @@ __all__ = [
     "ShownVerdict",
     "Size",
     "Statement",
+    "Strays",
     "Target",
     "VerdictName",
     "VersionPair",

@@ -85,6 +85,18 @@ class Discarded:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Strays:
+    """Processes that workloads had left running, and that were ended with their replicate or their worker."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["strays"] = "strays"
+    version: Target
+    part: int
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Disturbed:
     """A round of a case during which other processes, the machine or a GPU's clock disturbed the measurement.
 
@@ -232,6 +244,7 @@ Entry = (
     Calibrated
     | Ended
     | Discarded
+    | Strays
     | Disturbed
     | Load
     | Postponed

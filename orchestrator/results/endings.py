@@ -1,6 +1,6 @@
 """What the journal says of the arms that are not simply measured."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +18,7 @@ from orchestrator.model import (
     Lost,
     Postponed,
     Shares,
+    Strays,
     Target,
     Watched,
 )
@@ -36,6 +37,8 @@ class Endings:
     disturbed: list[Disturbed] = field(default_factory=list)
     watched: list[Watched] = field(default_factory=list)
     discarded: list[Discarded] = field(default_factory=list)
+    # How many processes workloads left running.
+    strays: Counter[Target] = field(default_factory=Counter)
     # Of each arm, what TensorFlow stated.
     threads: dict[ArmKey, set[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(set))
     loads: list[Load] = field(default_factory=list)
@@ -120,6 +123,8 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
             endings.watched.append(entry)
         elif isinstance(entry, Discarded):
             endings.discarded.append(entry)
+        elif isinstance(entry, Strays):
+            endings.strays[entry.version] += entry.count
         elif isinstance(entry, Extended):
             finished = None
             endings.extended.append((rounds, entry.looks))

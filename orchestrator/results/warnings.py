@@ -125,6 +125,10 @@ def check_run(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
         for entry in endings.discarded
         if not entry.stream
     ]
+    if endings.strays:
+        of_version = [f"{endings.strays[version]} in {version}" for version in plan.versions if endings.strays[version]]
+        counts = ", ".join(of_version)
+        warnings.append(f"workloads left processes running, which were ended with their replicate: {counts}")
     warnings += compare_threads(plan, endings)
     if endings.disturbed:
         repeated = sum(entry.redone for entry in endings.disturbed)

@@ -103,7 +103,7 @@ def test_a_workload_that_hangs_while_it_is_opened_is_ended_at_its_deadline(veter
     veteran.workload("hanging", HANGING)
     _, died = veteran.open("hanging", {"hang": "0"}, timeout_s=0.2)
     assert isinstance(died, Died)
-    assert (died.how, died.reason) == ("timeout", "no answer within 0 s; ended")
+    assert (died.how, died.reason) == ("timeout", "no answer within 0.2 s; ended")
     veteran.measure()
 
 

@@ -152,7 +152,7 @@ ENDS = {
     ),
     "hangs": (
         "import time\ndef build(tf, params): time.sleep(600)",
-        Died("timeout", "no answer within 0 s; ended"),
+        Died("timeout", "no answer within 0.3 s; ended"),
     ),
 }
 

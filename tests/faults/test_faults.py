@@ -105,6 +105,48 @@ def test_interrupted_run_keeps_what_it_measured(tfcompare: str, tmp_path: Path, 
     assert "interrupted" in report.stdout
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_signals_that_follow_the_first_change_nothing(tfcompare: str, tmp_path: Path, number: signal.Signals) -> None:
+    announce = tmp_path / "announce"
+    announce.touch()
+    (tmp_path / "temporary").mkdir()
+    flags = ["--engine", "venv", "--versions", "1.14,2.0", "--rounds", "500", "--output", str(tmp_path / "run")]
+    with subprocess.Popen(
+        [tfcompare, "run", *flags, *own("announces")],
+        env={**os.environ, "TF_ANNOUNCE": str(announce), "TMPDIR": str(tmp_path / "temporary")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        wait_for_line(announce, process)
+        for _ in range(3):
+            process.send_signal(number)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    assert '"kind":"finished"' in (tmp_path / "run" / "journal.jsonl").read_text()
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_processes_of_workloads_end_with_them_and_no_death_goes_unnoticed(tfcompare: str, tmp_path: Path) -> None:
+    names = ("closes_its_pipe", "dies_before_its_child", "leaves_a_daemon", "fine[size=10]")
+    announce = tmp_path / "announce"
+    code, answer, stderr = compare(
+        tfcompare, *VENV, *own(*names), "--output", tmp_path / "run", env={"TF_ANNOUNCE": str(announce)}
+    )
+    assert code == 6, stderr
+    found = outcomes(answer)
+    for version in ("1.14.0", "2.0.0"):
+        assert [found[name.partition("[")[0], version] for name in names] == ["died", "died", "measured", "measured"]
+    reasons = {arm["workload"]: arm["reason"] for arm in answer["arms"] if arm["outcome"] == "died"}
+    assert reasons == {
+        "closes_its_pipe": "it closed its pipe to the worker and did not end; ended",
+        "dies_before_its_child": "killed by SIGKILL; often the kernel, out of memory",
+    }
+    assert any("left processes running" in warning for warning in answer["warnings"])
+    assert not any(Path(f"/proc/{pid}").exists() for pid in announce.read_text().split())
+
+
 def test_case_that_no_version_can_run_says_why(tfcompare: str, tmp_path: Path) -> None:
     # Keras has had augmentation layers since TensorFlow 2.3.
     case = "augmentation[layer=flip]"

@@ -10,13 +10,15 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import BinaryIO, Protocol
 
 from orchestrator import contract, files
+from orchestrator.engines.scratch import Scratch
+from orchestrator.engines.worker.cgroup import Cgroup
 from orchestrator.engines.worker.limits import WorkerFiles
 
-LEAVE_S = 2.0
+# How long a worker has for leaving in order, and then for ending what its workloads have started.
+LEAVE_S, END_S = 2.0, 8.0
 # How often a worker's files are looked at while an answer is awaited.
 LOOK_S = 1.0
 # A worker gives one answer at a time; more than this many in advance, and it is no worker of ours.
@@ -121,14 +123,15 @@ class ProcessChannel:
     ) -> None:
         self._files = WorkerFiles(log, results)
         # Forked replicates leave without their clean-up, and AutoGraph a file for each function that it has read.
-        self._scratch = TemporaryDirectory(prefix="tfcompare-", ignore_cleanup_errors=True)
+        self._scratch = Scratch()
         try:
-            self._process = _start(argv, {**env, "TMPDIR": self._scratch.name}, log)
+            self._process = _start(argv, {**env, "TMPDIR": str(self._scratch.path)}, log)
         except OSError:
             self._scratch.cleanup()
             raise
-        # From outside and at once: a hook inside the child is unsafe with threads, and TensorFlow is only imported
-        # when the first line comes.
+        # From outside and at once: a hook inside the child is unsafe with threads, and a worker only forks and imports
+        # TensorFlow when the first line comes.
+        self._cgroup = Cgroup.around(self._process.pid)
         if cpus is not None:
             os.sched_setaffinity(self._process.pid, cpus)
         if memory_mb is not None:
@@ -181,16 +184,23 @@ class ProcessChannel:
     def close(self) -> None:
         with suppress(OSError):
             self._stdin.close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=LEAVE_S)
-        # The group too: a replicate may outlive its worker.
+        if not self._has_ended(LEAVE_S):
+            # Its first process also ends what has left the group, so it is asked before the group is killed.
+            self._process.terminate()
+            self._has_ended(END_S)
         kill_group(self._process.pid)
+        if self._cgroup:
+            self._cgroup.end()
         self._process.wait()
         # It closes the pipe itself. A daemon that a workload left behind may hold the other end for ever.
         self._reader.join(LEAVE_S)
-        files.remove_tree(Path(self._scratch.name))
         self._scratch.cleanup()
         self._files.cut_log()
+
+    def _has_ended(self, within_s: float) -> bool:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(within_s)
+        return self._process.returncode is not None
 
 
 def _limit_files(pid: int) -> None:

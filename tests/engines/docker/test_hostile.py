@@ -15,18 +15,19 @@ from tests.support.end_to_end import outcomes
 from tests.support.hostile import CHECKS, attack
 
 HOSTILE = Path(__file__).parent / "hostile"
+FAULTS = Path(__file__).parents[2] / "faults" / "workloads"
 NOBODY = 65534
 
 pytestmark = pytest.mark.usefixtures("environments")
 
 
 def attacked(
-    tfcompare: str, base: str, out: Path, *names: str, code: int = 0
+    tfcompare: str, base: str, out: Path, *names: str, code: int = 0, folder: Path = HOSTILE
 ) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[str, Any], str]:
     """The arms by workload and version, the whole answer, and stderr."""
     done = run_command(
         tfcompare, "run", "--versions", "1.14,2.0", "--engine", "docker", "--base", base, "--rounds", "2", "--format",
-        "json", "--workload-dir", HOSTILE, *(word for name in names for word in ("--case", name)), "--output", out,
+        "json", "--workload-dir", folder, *(word for name in names for word in ("--case", name)), "--output", out,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -120,3 +121,16 @@ def test_a_host_that_is_killed_amid_an_attack_leaves_a_run_that_is_read_safely(
     done = run_command(tfcompare, "report", going.out, "--format", "json")
     assert done.returncode == 0, done.stderr
     assert max(arm["rounds"] for arm in json.loads(done.stdout)["arms"]) >= 1
+
+
+def test_processes_of_workloads_end_with_them_and_no_death_goes_unnoticed(
+    tfcompare: str, docker_base: str, tmp_path: Path
+) -> None:
+    names = ("closes_its_pipe", "dies_before_its_child", "leaves_a_daemon", "fine[size=10]")
+    arms, answer, _ = attacked(tfcompare, docker_base, tmp_path / "run", *names, code=6, folder=FAULTS)
+    for version in ("1.14.0", "2.0.0"):
+        assert arms["closes_its_pipe", version]["reason"] == "it closed its pipe to the worker and did not end; ended"
+        assert arms["dies_before_its_child", version]["reason"].startswith("killed by SIGKILL")
+        assert arms["leaves_a_daemon", version]["outcome"] == arms["fine", version]["outcome"] == "measured"
+    assert {entry["version"] for entry in journal(tmp_path / "run") if entry["kind"] == "strays"} == {"1.14.0", "2.0.0"}
+    assert any("left processes running" in warning for warning in answer["warnings"])

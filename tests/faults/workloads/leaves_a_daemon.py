@@ -1,0 +1,17 @@
+"""Leaves a process behind that has left its session."""
+import os
+import time
+
+
+def build(tf, params):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            announce = os.environ.get("TF_ANNOUNCE")
+            if announce:
+                with open(announce, "a") as file:
+                    file.write("{}\n".format(os.getpid()))
+            time.sleep(600)
+        os._exit(0)
+    os.wait()
+    return lambda: time.sleep(0.001)
