@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # What one version takes on the disk, installed; images and environments of 1.14, 2.0 and 2.13 took 0.9 to 1.7 GB.
 CPU_GB, GPU_GB = 1.7, 6.0
+# The processes and threads of a container.
+CONTAINER_TASKS = 8192
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +99,8 @@ class EngineInfo:
     # Whether workers are children of another program: they are not bound by this process's CPUs and do not see its
     # directories.
     detached: bool = False
+    # The processes and threads that a worker may have, where the engine limits them.
+    tasks: int | None = None
 
 
 def _docker(options: EngineOptions) -> Engine:
@@ -115,6 +119,8 @@ def _venv(options: EngineOptions) -> Engine:
 AUTO = "auto"
 # In the order in which `auto` tries them.
 ENGINES: dict[str, EngineInfo] = {
-    "docker": EngineInfo(title="Docker", make=_docker, isolation="container", gpus=True, detached=True),
+    "docker": EngineInfo(
+        title="Docker", make=_docker, isolation="container", gpus=True, detached=True, tasks=CONTAINER_TASKS
+    ),
     "venv": EngineInfo(title="virtual environments", make=_venv, isolation="process"),
 }

@@ -12,8 +12,9 @@ from orchestrator.catalog import pinned
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Engine, Outlook
 from orchestrator.engines.choose import choose_engine
-from orchestrator.measure.outline import outline
-from orchestrator.measure.resume import ResumeOptions, outline_of_more, plan_rounds
+from orchestrator.measure.capacity import OpenAtOnce
+from orchestrator.measure.outline import find_open_at_once, outline
+from orchestrator.measure.resume import ResumeOptions, find_open_of_more, outline_of_more, plan_rounds
 from orchestrator.plan.request import PlannedRun
 from orchestrator.results.find_runs import RUNS
 from orchestrator.results.rundir import RunDir
@@ -35,6 +36,7 @@ class Forecast:
     cases: Sequence[str]
     looks: Sequence[int]
     budget_s: float | None
+    open_at_once: OpenAtOnce
     notes: Sequence[str] = ()
     # How versions suit the GPUs.
     matches: Sequence[str] = ()
@@ -61,6 +63,12 @@ class Forecast:
             "cases": list(self.cases),
             "looks": list(self.looks),
             "budget_s": self.budget_s,
+            "open_at_once": {
+                "arms": self.open_at_once.arms,
+                "compared": self.open_at_once.compared,
+                "most": self.open_at_once.capacity.arms,
+                "limit": self.open_at_once.capacity.limit or None,
+            },
             "notes": [*self.matches, *self.notes],
         }
 
@@ -75,7 +83,8 @@ def forecast(planned: PlannedRun, say: Callable[[str], None]) -> Forecast:
     if options.own_workloads and not all(workload.builtin for workload in planned.workloads.values()):
         notes = pinned.notes_on(pinned.divide(options.own_workloads)[1])
     return Forecast(
-        headline=outline(planned),
+        headline=outline(planned, name),
+        open_at_once=find_open_at_once(planned, name),
         run=planned.run,
         directory=directory,
         continues=False,
@@ -95,6 +104,7 @@ def forecast_more(options: ResumeOptions, say: Callable[[str], None]) -> Forecas
     with plan_rounds(options, say) as more:
         return Forecast(
             headline=outline_of_more(more),
+            open_at_once=find_open_of_more(more),
             run=more.plan.run,
             directory=options.run,
             continues=True,

@@ -1,6 +1,7 @@
 """What a run is going to do, in one line: cases, versions, rounds, minutes and memory."""
 
 from orchestrator.machine.host import moment
+from orchestrator.measure.capacity import REPLICATE_MB, WORKER_MB, OpenAtOnce, open_at_once, read_capacity
 from orchestrator.plan.pairs import TREND_FROM
 from orchestrator.plan.request import PlannedRun
 from orchestrator.terminal.durations import format_minutes
@@ -10,16 +11,19 @@ from orchestrator.terminal.durations import format_minutes
 REPLICATE_S, ISOLATED_S = 0.8, 3.0
 # A version's worker starts in each round; three together took 2.5 to 3 s on two cores.
 START_S = 1.0
-# A worker that has imported TensorFlow, and what its replicate adds: 0.22 to 0.36 and 0.1 to 0.2 were seen.
-RESIDENT_GB = 0.5
 
 
-def outline(planned: PlannedRun) -> str:
+def outline(planned: PlannedRun, engine: str) -> str:
     selection, claims, looks = planned.selection, planned.options.claims, planned.looks
     rounds = f"up to {looks[-1]} rounds" if len(looks) > 1 else f"{looks[0]} rounds"
     arms = f"{len(claims)} claims, {len(planned.arms())} arms in" if claims else f"{len(selection.cases)} cases x"
     what = f"plan: {arms} {len(selection.targets)} versions, {rounds}, {_minutes(planned)} min"
-    return f"{what} once the environments are there{_memory(planned)}"
+    return f"{what} once the environments are there; {find_open_at_once(planned, engine)}{_memory(planned)}"
+
+
+def find_open_at_once(planned: PlannedRun, engine: str) -> OpenAtOnce:
+    plan = planned.freeze(engine)
+    return open_at_once(plan, plan.cases, read_capacity(plan))
 
 
 def _minutes(planned: PlannedRun) -> str:
@@ -42,7 +46,7 @@ def _memory(planned: PlannedRun) -> str:
     resident = len({version for _, version in planned.arms()})
     if planned.isolation != "fork" or resident < TREND_FROM:
         return ""
-    needed_gb, available_mb = resident * RESIDENT_GB, moment()["available_mb"]
+    needed_gb, available_mb = resident * (WORKER_MB + REPLICATE_MB) / 1024, moment()["available_mb"]
     estimate = f"; one worker per version and its replicate take about {needed_gb:.0f} GB of memory"
     if not isinstance(available_mb, int) or needed_gb * 1024 < available_mb:
         return estimate

@@ -44,7 +44,7 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
     aligned = calibrate.align(wanted, {arm: timed.pilot.call_s for arm, timed in visit.timed.items()})
     efforts = {arm: effort for arm, effort in aligned.items() if arm.key not in progress.efforts}
     alike = all(_is_alike(visit.timed[arm], effort) for arm, effort in efforts.items())
-    counts = may_count and alike and not visit.cause
+    counts = may_count and alike and not visit.cause and not visit.is_divided
     for arm, effort in efforts.items():
         progress.efforts[arm.key] = effort
         visitor.prepared.directory.record(
@@ -62,7 +62,9 @@ def _is_alike(timed: Timed, effort: calibrate.Effort) -> bool:
 
 def visit_s(visit: Visit, efforts: Mapping[ArmKey, calibrate.Effort]) -> float:
     """Estimate what a visit of these arms takes in a round."""
-    return sum(calibrate.visit_s(timed.pilot, efforts[arm.key]) for arm, timed in visit.timed.items())
+    return sum(
+        calibrate.visit_s(timed.pilot, efforts[arm.key]) * len(timed.replicates) for arm, timed in visit.timed.items()
+    )
 
 
 def typical_spread(visits: Sequence[Visit], per_round: int) -> float:

@@ -17,6 +17,7 @@ from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.engines.remains import sweep
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.machine.host import host_facts, is_here
+from orchestrator.measure.capacity import OpenAtOnce, open_at_once, read_capacity
 from orchestrator.measure.conduct import Done, conduct
 from orchestrator.measure.prepare_run import PreparedRun, add_control, find_workloads, make_environments, record_lost
 from orchestrator.measure.replicate import Progress
@@ -215,7 +216,11 @@ def outline_of_more(more: PlannedRounds) -> str:
     text = f"more: rounds {ahead.first_round} to {last} for {cases} cases with a contrast that has no verdict"
     if ahead.exploratory:
         text += f"; the error of {plan.alpha:.0%} was spent before, so what they show is exploratory"
-    return text
+    return f"{text}; {find_open_of_more(more)}"
+
+
+def find_open_of_more(more: PlannedRounds) -> OpenAtOnce:
+    return open_at_once(more.plan, more.cases, read_capacity(more.plan))
 
 
 def same_sources(plan: Plan, manifest: Manifest, directory: RunDir, own: Path | None) -> None:

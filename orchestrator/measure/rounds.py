@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from orchestrator.measure import pacing
 from orchestrator.measure.budget import Budget
+from orchestrator.measure.capacity import read_capacity
 from orchestrator.measure.pacing import Waiting
 from orchestrator.measure.pilot import (
     calibrate_group,
@@ -47,7 +48,8 @@ class RoundLoop:
         self.rounds = rounds
         self.keep_workers = keep_workers
         self.progress = progress or Progress()
-        self.visitor = Visitor(prepared, workers, view, self.progress, patient_cases(prepared.plan))
+        capacity = read_capacity(self.plan, started=True)
+        self.visitor = Visitor(prepared, workers, view, self.progress, patient_cases(self.plan), capacity)
         self.budget = Budget(rounds.budget_s, time.monotonic() if started is None else started)
         self.postponed: frozenset[str] = frozenset()
         self.wanted = frozenset(arm.key for arm in self.plan.arms())

@@ -21,7 +21,7 @@ def run(options: RunOptions, view: View) -> Done:
 
 def run_planned(planned: PlannedRun, view: View) -> Done:
     with open_run(planned, RUNS / planned.run, view) as opened:
-        view.say(outline(planned))
+        view.say(outline(planned, opened.engine_name))
         for note in planned.fitting.notes:
             view.say(f"note: {note}")
         opened = pin_workloads(opened)

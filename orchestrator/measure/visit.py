@@ -3,15 +3,16 @@
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from orchestrator.engines import ENGINES
 from orchestrator.machine.host import Witness
+from orchestrator.measure.capacity import Capacity
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.replicate import LiveReplicate, Progress, Replicates
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Arm, ArmKey, Case, Disturbed, Load, Plan, Watched
-from orchestrator.plan.order import alternating
+from orchestrator.plan.order import alternating, divide
 from orchestrator.stats.calibrate import BURST_S, Effort, Pilot, first_effort
 from orchestrator.terminal.progress import View
 
@@ -20,11 +21,12 @@ Group = tuple[Case, ...]
 
 @dataclass
 class Timed:
-    """What a replicate did in a visit."""
+    """What the replicates of an arm did in a visit; more than one if it was in several sittings."""
 
-    replicate: int
+    replicates: tuple[int, ...]
     effort: Effort
     open_s: float
+    # Of the first of them.
     bursts_ns: list[tuple[int, ...]] = field(default_factory=list)
 
     @property
@@ -40,8 +42,14 @@ class Visit:
     cause: str
     seconds: float
 
+    @property
+    def is_divided(self) -> bool:
+        """Whether not all arms were open at once."""
+        return any(len(timed.replicates) > 1 for timed in self.timed.values())
+
     def describe_disturbance(self, case: Case, number: int, *, redone: bool) -> Disturbed:
-        replicates = tuple(timed.replicate for arm, timed in self.timed.items() if arm.case == case)
+        of_case = [timed for arm, timed in self.timed.items() if arm.case == case]
+        replicates = tuple(number for timed in of_case for number in timed.replicates)
         return Disturbed(case=case.label, round=number, replicates=replicates, cause=self.cause, redone=redone)
 
 
@@ -54,6 +62,7 @@ class Visitor:
     view: View
     progress: Progress
     patient: frozenset[str]
+    capacity: Capacity
 
     @property
     def plan(self) -> Plan:
@@ -64,18 +73,27 @@ class Visitor:
         return Replicates(self.prepared, self.workers, self.view, self.progress)
 
     def visit(self, order: Sequence[Arm], number: int, efforts: Mapping[ArmKey, Effort] | None = None) -> Visit:
-        """Measure these arms, side by side unless only one may hold the GPU.
+        """Measure these arms, side by side unless only one may hold the GPU, or not all of them fit.
 
         Without efforts it is a pilot: each arm makes what its second call suggests.
         """
         begun = time.monotonic()
         timed: dict[Arm, Timed] = {}
         causes = []
-        for position, together in enumerate([[arm] for arm in order] if self.plan.exclusive else [order]):
-            of_these, cause = self._measure_together(together, number, position, efforts)
-            timed |= of_these
+        for first, together in self._sittings(order):
+            of_these, cause = self._measure_together(together, number, first, efforts)
+            for arm, each in of_these.items():
+                before = timed.get(arm)
+                timed[arm] = replace(before, replicates=before.replicates + each.replicates) if before else each
             causes += [cause] if cause else []
         return Visit(timed, next(iter(causes), ""), time.monotonic() - begun)
+
+    def _sittings(self, order: Sequence[Arm]) -> list[tuple[int, Sequence[Arm]]]:
+        """Return which arms are open at once, and the position of the first of them."""
+        if self.plan.exclusive:
+            return [(position, [arm]) for position, arm in enumerate(order)]
+        # By number and position, `results` recognises the replicates of a sitting.
+        return [(0, sitting) for sitting in divide(order, self.plan.pairs, self.capacity.fits)]
 
     def _measure_together(
         self, order: Sequence[Arm], number: int, first: int, efforts: Mapping[ArmKey, Effort] | None
@@ -87,6 +105,9 @@ class Visitor:
         live: dict[Arm, LiveReplicate] = {}
         timed: dict[Arm, Timed] = {}
         for position, arm in enumerate(order, first):
+            if arm.key in self.progress.ended:
+                # In an earlier sitting.
+                continue
             self.view.measuring(arm.version, arm.case, number)
             effort = efforts[arm.key] if efforts is not None else None
             begun = time.monotonic()
@@ -94,7 +115,7 @@ class Visitor:
             if replicate is None:
                 continue
             effort = effort or first_effort(replicate.second_ns / 1e9, patient=arm.case.label in self.patient)
-            live[arm], timed[arm] = replicate, Timed(replicate.number, effort, time.monotonic() - begun)
+            live[arm], timed[arm] = replicate, Timed((replicate.number,), effort, time.monotonic() - begun)
         opened = [arm for arm in order if arm in live]
         cause = self._bursts(opened, number, live, timed)
         for arm, replicate in live.items():

@@ -1,10 +1,11 @@
 """In which order a round visits the arms. Pure."""
 
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from orchestrator.model import Case, Pair
+from orchestrator.model import Arm, ArmKey, Case, Pair
 
 Item = TypeVar("Item")
 
@@ -21,6 +22,41 @@ def group_linked(cases: Sequence[Case], pairs: Iterable[Pair]) -> tuple[tuple[Ca
             group.extend(other)
             groups.update((case.label, group) for case in other)
     return tuple(tuple(group) for group in {id(group): group for group in groups.values()}.values())
+
+
+def divide(order: Sequence[Arm], pairs: Iterable[Pair], fits: Callable[[Iterable[ArmKey]], bool]) -> list[list[Arm]]:
+    """Divide the arms of a visit into sittings, in which all arms are open at once, if not all of them fit into one.
+
+    The arms of a pair are together in at least one sitting, so an arm that many are compared with, such as the common
+    baseline, is in several. Which arms share a sitting does not depend on the order; sittings, and arms in them, keep
+    it.
+    """
+    places = {arm.key: place for place, arm in enumerate(order)}
+    if fits(places):
+        return [list(order)]
+    # A case in all versions, with what it is compared with, stays together if it fits.
+    blocks: dict[str, list[tuple[ArmKey, ArmKey]]] = defaultdict(list)
+    for pair in pairs:
+        baseline, candidate = pair.arms
+        if baseline in places and candidate in places:
+            blocks[candidate.case].append((baseline, candidate))
+    sittings: list[set[ArmKey]] = [set()]
+    for block in blocks.values():
+        together = {arm for pair in block for arm in pair}
+        for arms in [together] if fits(together) else map(set, block):
+            _seat(sittings, arms, fits)
+    for arm in sorted(places.keys() - set().union(*sittings), key=lambda arm: (arm.case, str(arm.version))):
+        _seat(sittings, {arm}, fits)
+    seated = [sorted(sitting, key=places.__getitem__) for sitting in sittings]
+    seated.sort(key=lambda sitting: sum(map(places.__getitem__, sitting)) / len(sitting))
+    return [[order[places[key]] for key in sitting] for sitting in seated]
+
+
+def _seat(sittings: list[set[ArmKey]], arms: set[ArmKey], fits: Callable[[Iterable[ArmKey]], bool]) -> None:
+    """Add arms to the last sitting if they fit, or begin another."""
+    if sittings[-1] and not fits(sittings[-1] | arms):
+        sittings.append(set())
+    sittings[-1] |= arms
 
 
 def alternating(order: Sequence[Item], bursts: Callable[[Item], int]) -> list[Item]:

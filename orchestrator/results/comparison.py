@@ -192,10 +192,13 @@ def _samples(plan: Plan, by_arm: Mapping[ArmKey, Sequence[Replicate]]) -> Sample
 
 
 def _by_round(replicates: Iterable[Replicate], logs: Callable[[Replicate], Logs]) -> dict[int, RoundTimes]:
-    visits: dict[int, list[Logs]] = defaultdict(list)
+    rounds: dict[int, list[Replicate]] = defaultdict(list)
     for replicate in sorted(replicates, key=lambda each: each.number):
-        visits[replicate.round].append(logs(replicate))
-    return {number: RoundTimes(tuple(of_round)) for number, of_round in visits.items()}
+        rounds[replicate.round].append(replicate)
+    return {
+        number: RoundTimes(tuple(map(logs, of_round)), tuple(replicate.sitting for replicate in of_round))
+        for number, of_round in rounds.items()
+    }
 
 
 def _mark_exploratory(contrast: Contrast, samples: Samples, first: int | None) -> Contrast:

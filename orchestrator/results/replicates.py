@@ -51,6 +51,12 @@ class Replicate(NamedTuple):
     checksum: str | None
     bursts: tuple[float, ...]
     cpu_bursts: tuple[float, ...]
+    position: int = 0
+
+    @property
+    def sitting(self) -> int:
+        """A number that replicates have in common if they were open at once, and nearly so if a worker was missing."""
+        return self.number - self.position
 
     @property
     def arm(self) -> ArmKey:

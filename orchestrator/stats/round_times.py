@@ -32,6 +32,8 @@ class RoundTimes:
     """The logs of an arm's bursts in one round, by visit; a figure without bursts counts as one burst."""
 
     visits: tuple[tuple[float, ...], ...]
+    # Of each visit, a number that is nearest to that of the other arm if both were open at once.
+    sittings: tuple[int, ...] = ()
 
     @property
     def level(self) -> float:
@@ -39,10 +41,25 @@ class RoundTimes:
         return fmean(map(middle_mean, self.visits))
 
     def __sub__(self, other: "RoundTimes") -> float:
-        """Return the log of the ratio of two arms."""
-        if len(self.visits) != len(other.visits):
-            return self.level - other.level
-        return fmean(map(_difference, self.visits, other.visits))
+        """Return the log of the ratio of two arms, from the visits in which both were open at once."""
+        if len(self.visits) == len(other.visits) == 1:
+            return _difference(self.visits[0], other.visits[0])
+        if shared := self._find_shared(other):
+            return fmean(_difference(self.visits[mine], other.visits[theirs]) for mine, theirs in shared)
+        return self.level - other.level
+
+    def _find_shared(self, other: "RoundTimes") -> list[tuple[int, int]]:
+        """Return the places of visits of the two arms that are each other's nearest."""
+        if not self.sittings or not other.sittings:
+            alike = len(self.visits) == len(other.visits)
+            return [(place, place) for place in range(len(self.visits))] if alike else []
+        nearest = [_find_nearest(sitting, other.sittings) for sitting in self.sittings]
+        back = [_find_nearest(sitting, self.sittings) for sitting in other.sittings]
+        return [(mine, theirs) for mine, theirs in enumerate(nearest) if back[theirs] == mine]
+
+
+def _find_nearest(sitting: int, others: Sequence[int]) -> int:
+    return min(range(len(others)), key=lambda place: abs(others[place] - sitting))
 
 
 def _difference(one: tuple[float, ...], other: tuple[float, ...]) -> float:

@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
+from orchestrator.engines import CONTAINER_TASKS
+
 ONLINE = Path("/sys/devices/system/cpu/online")
 # All workers together take no more than this share: the rest is for everything else on the machine.
 MEMORY_SHARE, PROCESSES_SHARE = 0.9, 0.5
-# Processes and threads together; no worker needs more.
-MOST_PROCESSES = 8192
 KERNEL = Path("/proc/sys/kernel")
 
 
@@ -19,7 +19,7 @@ def share_memory(total: int, workers: int) -> int:
 def share_processes(workers: int, kernel: Path = KERNEL) -> int:
     """Return how many processes and threads each of this many workers may have."""
     total = min(_read_number(kernel / "pid_max"), _read_number(kernel / "threads-max"))
-    return min(MOST_PROCESSES, max(1, int(total * PROCESSES_SHARE) // workers))
+    return min(CONTAINER_TASKS, max(1, int(total * PROCESSES_SHARE) // workers))
 
 
 def _read_number(path: Path) -> int:

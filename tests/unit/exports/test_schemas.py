@@ -80,6 +80,7 @@ def test_a_forecast_is_what_its_schema_says(monkeypatch: pytest.MonkeyPatch, cap
     Draft202012Validator(FORECAST).validate(found)
     assert [each["version"] for each in found["versions"]] == ["1.14.0", "2.0.0"]
     assert found["looks"][-1] == 20
+    assert 2 <= found["open_at_once"]["arms"] <= found["open_at_once"]["most"]
 
 
 def test_a_run_that_was_measured_is_accepted_by_its_schema(run: Run):

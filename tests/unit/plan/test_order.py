@@ -1,9 +1,13 @@
 """The order of arms and bursts in a round: balanced, drawn by a seed, and nothing else."""
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 
-from orchestrator.plan.order import alternating, group_linked, round_order
-from tests.support.builders import case, case_pair, version_pair
+import pytest
+
+from orchestrator.model import Arm, ArmKey
+from orchestrator.plan.order import alternating, divide, group_linked, round_order
+from tests.support.builders import NEW, OLD, case, case_pair, target, version_pair
 
 ARMS = ["a", "b", "c", "d"]
 
@@ -60,3 +64,51 @@ def test_the_order_given_is_left_alone():
     items = list(ARMS)
     round_order(items, 7, "case", 1)
     assert items == ARMS
+
+
+def fitting(most: int) -> Callable[[Iterable[ArmKey]], bool]:
+    return lambda arms: len(list(arms)) <= most
+
+
+LINKED = tuple(case("many", k=str(number)) for number in range(7))
+ALL = [Arm(one, target(version)) for one in LINKED for version in (OLD, NEW)]
+COMPARED = (*map(version_pair, LINKED), *(
+    case_pair(LINKED[0], other, version) for other in LINKED[1:] for version in (OLD, NEW)
+))  # fmt: skip
+
+
+def test_arms_that_fit_are_open_at_once_in_the_order_given():
+    order = round_order(ALL, 7, "case", 1)
+    assert divide(order, COMPARED, fitting(len(ALL))) == [order]
+    assert divide([], COMPARED, fitting(2)) == [[]]
+
+
+@pytest.mark.parametrize("most", [2, 3, 4, 5, 6, 13])
+def test_every_pair_is_together_in_a_sitting_and_no_sitting_is_too_large(most: int):
+    order = round_order(ALL, 7, "case", 1)
+    sittings = divide(order, COMPARED, fitting(most))
+    assert all(len(sitting) == len(set(sitting)) <= most for sitting in sittings)
+    assert {arm for sitting in sittings for arm in sitting} == set(ALL)
+    together = [{arm.key for arm in sitting} for sitting in sittings]
+    assert all(any(set(pair.arms) <= keys for keys in together) for pair in COMPARED)
+    assert all(sitting == sorted(sitting, key=order.index) for sitting in sittings)
+
+
+def test_groups_are_divided_around_their_common_baseline():
+    sittings = divide(ALL, COMPARED, fitting(6))
+    assert [sorted({arm.case.params[0][1] for arm in sitting}) for sitting in sittings] == [
+        ["0", "1", "2"], ["0", "3", "4"], ["0", "5", "6"],
+    ]  # fmt: skip
+    assert all({arm.version for arm in sitting} == {OLD, NEW} for sitting in sittings)
+
+
+def test_a_mirrored_order_has_the_same_sittings_backwards():
+    order = round_order(ALL, 7, "case", 1)
+    sittings = divide(order, COMPARED, fitting(6))
+    assert divide(order[::-1], COMPARED, fitting(6)) == [sitting[::-1] for sitting in sittings[::-1]]
+
+
+def test_arms_that_nothing_is_compared_with_are_measured_too():
+    sittings = divide(ALL, [pair for pair in COMPARED if OLD not in {arm.version for arm in pair.arms}], fitting(5))
+    assert {arm for sitting in sittings for arm in sitting} == set(ALL)
+    assert max(map(len, sittings)) <= 5

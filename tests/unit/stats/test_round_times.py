@@ -60,6 +60,29 @@ def test_visits_of_a_round_count_alike():
     assert ours.level == pytest.approx(1.5)
 
 
+def test_only_visits_in_which_both_arms_were_open_are_compared():
+    """The baseline of a divided group is in all of its sittings, and the machine is slower in each."""
+    baseline = RoundTimes(((1.0,), (2.0,), (3.0,)), sittings=(1, 6, 11))
+    for place, sitting in enumerate((1, 6, 11)):
+        candidate = RoundTimes(((1.5 + place,),), sittings=(sitting,))
+        assert candidate - baseline == pytest.approx(0.5)
+        assert baseline - candidate == pytest.approx(-0.5)
+    both = RoundTimes(((2.25,), (3.75,)), sittings=(6, 11))
+    assert both - baseline == pytest.approx(0.5)
+    assert RoundTimes(((1.5,), (2.5,)), sittings=(1, 6)) - both == pytest.approx(0.25), "they share one sitting"
+
+
+def test_a_visit_in_which_an_arm_died_is_left_out_of_its_ratios():
+    whole = RoundTimes(((1.0,), (5.0,), (1.0,)), sittings=(1, 21, 41))
+    assert RoundTimes(((1.5,), (1.5,)), sittings=(1, 41)) - whole == pytest.approx(0.5)
+
+
+def test_a_missing_worker_moves_no_visit_to_another_sitting():
+    """Arms after it have the same number and a later position."""
+    one = RoundTimes(((1.0,), (2.0,)), sittings=(1, 20))
+    assert RoundTimes(((1.5,), (2.5,)), sittings=(0, 18)) - one == pytest.approx(0.5)
+
+
 def simulate(draw: random.Random, outliers: float) -> tuple[list[float], list[float]]:
     """Return the bursts of two equal arms on a machine that has two speeds and changes between them now and then."""
     slow, arms = draw.random() < 0.5, ([], [])

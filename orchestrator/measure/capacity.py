@@ -1,0 +1,96 @@
+"""How many arms may be open at once: each is a process with TensorFlow in it. Pure but for `read_capacity`."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from orchestrator.engines import ENGINES
+from orchestrator.machine.room import Room, read_room
+from orchestrator.model import ArmKey, Case, Plan
+from orchestrator.plan.order import group_linked
+
+# A worker that has imported TensorFlow, and what a replicate adds: 0.22 to 0.36 GB and 0.1 to 0.2 GB were seen.
+WORKER_MB, REPLICATE_MB = 350, 200
+# The rest is for the page cache, and for what else runs on the machine.
+MEMORY_SHARE = 0.9
+# Of a worker: what it has open by itself, what each replicate takes, and the most that it asks for if it may.
+OWN_DESCRIPTORS, REPLICATE_DESCRIPTORS, MOST_DESCRIPTORS = 48, 3, 65536
+# Threads that TensorFlow starts, besides one pool between and one inside operations.
+OTHER_THREADS = 16
+# A ratio needs two arms side by side.
+FEWEST = 2
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The most arms that are open at once, in all and in each version, and what sets that limit."""
+
+    arms: int
+    in_version: int
+    limit: str
+
+    def fits(self, arms: Iterable[ArmKey]) -> bool:
+        versions = Counter(arm.version for arm in arms)
+        return versions.total() <= self.arms and max(versions.values(), default=0) <= self.in_version
+
+
+@dataclass(frozen=True)
+class OpenAtOnce:
+    """The most arms of a run that are compared with each other, directly or indirectly, and the capacity for them."""
+
+    compared: int
+    capacity: Capacity
+
+    @property
+    def arms(self) -> int:
+        return min(self.compared, self.capacity.arms)
+
+    def __str__(self) -> str:
+        if self.compared <= self.capacity.arms:
+            return f"up to {self.compared} arms open at once"
+        return (
+            f"at most {self.capacity.arms} of {self.compared} arms that are compared with each other open at once "
+            f"(limit: {self.capacity.limit})"
+        )
+
+
+def read_capacity(plan: Plan, *, started: bool = False) -> Capacity:
+    """Return the capacity of this machine as it is now, where the workers of a run have started or not."""
+    return find_capacity(plan, read_room(), len(os.sched_getaffinity(0)), started=started)
+
+
+def find_capacity(plan: Plan, room: Room, cpus: int, *, started: bool = False) -> Capacity:
+    engine, versions = ENGINES[plan.engine], len(plan.versions)
+    resident = plan.isolation == "fork"
+    arm_mb = REPLICATE_MB if resident else WORKER_MB + REPLICATE_MB
+    workers_mb = versions * WORKER_MB if resident and not started else 0
+    threads = sum(plan.threads) if plan.threads and all(plan.threads) else 2 * len(plan.cpus or range(cpus))
+    tasks = threads + OTHER_THREADS
+    limits = [(len(plan.arms()), "")]
+    if room.memory_mb is not None:
+        limits.append((int(room.memory_mb * MEMORY_SHARE - workers_mb) // arm_mb, "memory"))
+    if room.tasks is not None:
+        limits.append((room.tasks // tasks, "processes"))
+    in_version = [(len(plan.arms()), "")]
+    if engine.tasks is not None:
+        in_version.append((engine.tasks // tasks, "processes"))
+    if engine.detached and plan.memory_mb is not None:
+        in_version.append(((plan.memory_mb - WORKER_MB) // REPLICATE_MB, "--memory"))
+    elif engine.detached and resident and room.total_mb is not None:
+        # Containers of all versions share the machine equally.
+        in_version.append(((int(room.total_mb * MEMORY_SHARE) // versions - WORKER_MB) // REPLICATE_MB, "memory"))
+    if room.descriptors is not None and not engine.detached:
+        descriptors = min(room.descriptors, MOST_DESCRIPTORS) - OWN_DESCRIPTORS
+        in_version.append((descriptors // REPLICATE_DESCRIPTORS, "descriptors"))
+    most, limit = min(in_version)
+    most = max(most, FEWEST)
+    arms, of_all = min([*limits, (most * versions, limit)])
+    return Capacity(max(arms, FEWEST), most, of_all)
+
+
+def open_at_once(plan: Plan, cases: Sequence[Case], capacity: Capacity) -> OpenAtOnce:
+    groups = group_linked(cases, plan.pairs) if plan.isolation == "fork" else [(case,) for case in cases]
+    arms = Counter(case.label for case, _ in plan.arms())
+    compared = max((sum(arms[case.label] for case in group) for group in groups), default=0)
+    return OpenAtOnce(min(compared, 1) if plan.exclusive else compared, capacity)
