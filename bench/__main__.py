@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from bench import alarms, busy, detect, images, isolation, overhead, peers, repeated, report, site, workers
+from bench import alarms, busy, detect, images, isolation, load, overhead, peers, repeated, report, site, workers
 from orchestrator.machine.host import host_facts
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
@@ -29,6 +29,7 @@ PARTS: Mapping[str, tuple[str, Measure]] = {
     "isolation": ("Isolation", isolation.section),
     "peers": ("Peers", peers.section),
     "report": ("Reports", report.section),
+    "load": ("Load", load.section),
     "site": ("Site", site.section),
     "alarms": ("Alarms", alarms.section),
     "repeated": ("Repeated steps", repeated.section),
@@ -37,6 +38,7 @@ TINY: Mapping[str, Measure] = {
     "detect": partial(detect.section, detect.TINY),
     "busy": partial(busy.section, busy.TINY),
     "workers": partial(workers.section, workers.TINY),
+    "load": partial(load.section, load.TINY),
 }
 
 

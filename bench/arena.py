@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator import catalog, contract
+from orchestrator.catalog.selectors import MARGIN
 from orchestrator.catalog.workloads import all_workloads
 from orchestrator.engines import Environment, Started, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
@@ -27,7 +28,7 @@ from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats.calibrate import Effort
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.progress import Quiet, View
 
 WORKLOADS = Path(__file__).parent / "workloads"
 MATMUL, TRAIN = (Case("slowed", (("body", body),)) for body in ("matmul", "train"))
@@ -81,6 +82,8 @@ def run(
     efforts: Mapping[ArmKey, Effort] | None = None,
     keep_workers: bool = False,
     pairs: tuple[Pair, ...] = (),
+    margin: float = MARGIN,
+    view: View | None = None,
 ) -> Comparison:
     """Measure a whole run into a new folder; an arm that dies is an error.
 
@@ -100,7 +103,7 @@ def run(
         pairs=pairs or plan_pairs(cases, tuple(environments), workloads),
         looks=looks,
         alpha=alpha,
-        margin=0.05,
+        margin=margin,
         budget_s=budget_s,
         seed=seed,
         threads=None,
@@ -120,7 +123,7 @@ def run(
         begun = time.monotonic()
         progress = Progress(dict(efforts or {}))
         rounds = first_rounds(plan)
-        how = RoundLoop(prepared, workers, Quiet(), rounds, progress, keep_workers=keep_workers).measure()
+        how = RoundLoop(prepared, workers, view or Quiet(), rounds, progress, keep_workers=keep_workers).measure()
         workers.stop()
     finally:
         workers.kill()

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from statistics import fmean
 
-from orchestrator.measure import pacing
 from orchestrator.measure.visit import Group
 
 # A round that has begun may end this much after the budget.
@@ -19,6 +19,8 @@ class Budget:
     started: float
     # Seconds that the last visit of a case took.
     costs: dict[str, float] = field(default_factory=dict)
+    # Their mean, until another one is learnt: a round asks for each case.
+    _usual_s: float | None = None
 
     def restart(self) -> None:
         """Begin again: what was done until now takes nothing of the budget."""
@@ -39,9 +41,13 @@ class Budget:
     def learn(self, group: Group, seconds: float) -> None:
         """Remember what a visit of these cases took."""
         self.costs.update((case.label, seconds / len(group)) for case in group)
+        self._usual_s = None
 
     def estimate_s(self, groups: Iterable[Group]) -> float:
-        return pacing.estimate_s([case.label for group in groups for case in group], self.costs)
+        """Estimate the time that visits of these cases take: their last cost, or the average of the others."""
+        if self._usual_s is None:
+            self._usual_s = fmean(self.costs.values()) if self.costs else 0.0
+        return sum(self.costs.get(case.label, self._usual_s) for group in groups for case in group)
 
     def fits(self, group: Group) -> bool:
         """Return whether a round that has begun may visit these cases as well."""

@@ -1,9 +1,8 @@
 """What a round is: which cases it visits, how often, and whether a disturbed visit is repeated. Pure."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 from orchestrator.stats.looks import FEWEST_ROUNDS
 
@@ -89,12 +88,6 @@ def _by_rank(waiting: Sequence[Waiting]) -> list[tuple[int, Waiting]]:
 
 def rounds_that_fit(round_s: float, left_s: float) -> int:
     return max(int(left_s / round_s), 0) if round_s > 0 else 0
-
-
-def estimate_s(cases: Iterable[str], costs: Mapping[str, float]) -> float:
-    """Estimate the time that visits of these cases take: their last cost, or the average of the others."""
-    usual = fmean(costs.values()) if costs else 0.0
-    return sum(costs.get(case, usual) for case in cases)
 
 
 def may_repeat(visit_s: float, visited: Iterable[Waiting], ahead: Iterable[Waiting], left_s: float) -> bool:

@@ -87,12 +87,11 @@ class Announced:
             )
 
 
-def of_journal(plan: Plan, entries: Iterable[Entry]) -> Announced | None:
+def of_journal(plan: Plan, journal: Sequence[Entry]) -> Announced | None:
     """Return the journal's record of replicates.
 
     Returns None if the journal belongs to no measurement: then there is nothing to check streams against.
     """
-    journal = list(entries)
     ends = {(entry.version, entry.replicate): entry for entry in journal if isinstance(entry, Ended)}
     if not ends and not any(isinstance(entry, Machine) for entry in journal):
         return None

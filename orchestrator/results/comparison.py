@@ -12,7 +12,7 @@ from orchestrator import contract
 from orchestrator.model import Arm, ArmKey, ArmResult, Comparison, Contrast, Manifest, Metric, Plan, VersionPair
 from orchestrator.plan.pairs import neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
-from orchestrator.results.endings import Endings, read_endings
+from orchestrator.results.endings import Endings, summarise_endings
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.warnings import check_control, check_following, check_noise, check_run
@@ -56,8 +56,9 @@ class Gathered:
 def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathered:
     """Read a run directory; `also` is called with the rows of each stream, which are not kept."""
     plan, manifest = run.read_plan(), run.read_manifest()
-    endings = read_endings(run)
-    announced = of_journal(plan, run.entries())
+    journal = tuple(run.entries())
+    endings = summarise_endings(journal)
+    announced = of_journal(plan, journal)
     loaded = load(run.streams(), plan.run, also, announced)
     missing = announced.missing(loaded.unread | endings.unread) if announced else []
     if loaded.replicates and not run.journal.exists():

@@ -3,7 +3,9 @@
 import pytest
 
 from orchestrator.measure import pacing
+from orchestrator.measure.budget import Budget
 from orchestrator.measure.pacing import Waiting
+from tests.support.builders import case
 
 NEVER = Waiting(10.0, 0)
 
@@ -79,8 +81,15 @@ def test_rounds_that_fit_are_whole_ones():
 
 
 def test_a_case_costs_what_its_last_visit_took_and_a_new_one_the_average():
-    assert pacing.estimate_s(["a", "b", "new"], {"a": 1.0, "b": 3.0}) == 6.0
-    assert pacing.estimate_s(["new"], {}) == 0.0
+    a, b, new = map(case, ("a", "b", "new"))
+    budget = Budget(None, started=0.0)
+    assert budget.estimate_s([(new,)]) == 0.0
+    budget.learn((a,), 1.0)
+    assert budget.estimate_s([(new,)]) == 1.0
+    budget.learn((b,), 3.0)
+    assert budget.estimate_s([(a, b), (new,)]) == 6.0
+    budget.learn((a, b), 12.0)
+    assert budget.estimate_s([(a,), (new,)]) == 12.0
 
 
 def test_a_visit_is_repeated_in_time_that_no_verdict_and_no_case_ahead_needs():
