@@ -1,4 +1,5 @@
 """The life of one replicate inside its process: refuse or build, first calls, warm-up, bursts, facts."""
+import contextlib
 import importlib.util
 import os
 import resource
@@ -172,7 +173,9 @@ class Replicate:
         except compat.Refused as refused:
             return self._answer("refused", reason=str(refused)[:MESSAGE_LIMIT])
         except Exception as error:
-            traceback.print_exc()
+            # The disk that its log is on may be full.
+            with contextlib.suppress(OSError):
+                traceback.print_exc()
             told = str(error)[:MESSAGE_LIMIT]
             place = find_place(error, self.folders)
             reason = "{}: {} (raised in {}{})".format(type(error).__name__, told, self.stage, place)

@@ -6,6 +6,7 @@ of another Python. The protocol is in contract.py.
 import contextlib
 import fcntl
 import importlib.util
+import io
 import json
 import os
 import platform
@@ -67,6 +68,45 @@ class ChildDied(Exception):
     def __init__(self, how, reason):
         Exception.__init__(self, reason)
         self.how = how
+
+
+class Unwritten(io.RawIOBase):
+    """What of a stream is not in its file yet.
+
+    A disk that is full takes a part of a batch, after which nothing in the file could be read. So the file gets whole
+    batches or nothing, and what it did not get goes there before the next batch: other batches may refer to it.
+    """
+
+    def __init__(self, path):
+        io.RawIOBase.__init__(self)
+        self.handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        self.pending = bytearray()
+        self.whole = self.position = 0
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        data = memoryview(data).tobytes()
+        self.pending += data
+        self.position += len(data)
+        return len(data)
+
+    def tell(self):
+        return self.position
+
+    def store(self):
+        """Writes what is pending to the file, or nothing of it."""
+        done = 0
+        try:
+            while done < len(self.pending):
+                done += os.write(self.handle, self.pending[done:])
+        except OSError:
+            os.ftruncate(self.handle, self.whole)
+            os.lseek(self.handle, self.whole, os.SEEK_SET)
+            raise
+        self.whole += done
+        del self.pending[:]
 
 
 class Prints:
@@ -225,9 +265,7 @@ class Child:
         os.close(self.orders)
         os.close(self.answers)
         printed = self.prints.close()
-        # A log that is full must not cost the worker.
-        with contextlib.suppress(OSError):
-            _write_all(2, printed)
+        _print(printed)
         return printed[-LOG_TAIL_BYTES:].decode("utf-8", "replace")
 
 
@@ -308,6 +346,12 @@ def _died(number, how, reason):
     return {"kind": "died", "replicate": number, "how": how, "reason": reason, "log": ""}
 
 
+def _print(data):
+    """Writes to the log; a disk that is full costs lines of it and not the worker."""
+    with contextlib.suppress(OSError):
+        _write_all(2, data)
+
+
 def _write_line(fd, message):
     _write_all(fd, contract.encode(message).encode("utf-8"))
 
@@ -380,9 +424,9 @@ class Worker:
             self.tf, self.pa = tf, pa
             facts = dict(compat.describe(tf), python=platform.python_version(), pyarrow=pa.__version__)
             stage = "results"
-            self.file = open(command["results"], "wb")
+            self.file = Unwritten(command["results"])
             self.stream = pa.ipc.new_stream(self.file, contract.arrow_schema(pa))
-            self.file.flush()
+            self.file.store()
         except Exception as error:
             return {"kind": "failed", "stage": stage, "message": "{}: {}".format(type(error).__name__, error)}
         if command["fork"]:
@@ -404,7 +448,7 @@ class Worker:
         try:
             return Child(live, others + [self.answers], self.deaths)
         except OSError as error:
-            raise ChildDied("start", "no process could be started for it: {}".format(error.strerror))
+            raise ChildDied("fork", "no process could be started for it: {}".format(error.strerror))
 
     def _probe(self, command):
         def main(receive, send):
@@ -451,7 +495,7 @@ class Worker:
         try:
             return self._write(order, answer)
         except Exception as error:
-            traceback.print_exc()
+            _print(traceback.format_exc().encode("utf-8", "replace"))
             reason = "its rows could not be written: {}: {}".format(type(error).__name__, str(error)[:500])
             return _died(order["replicate"], "results", reason)
 
@@ -470,7 +514,7 @@ class Worker:
         schema = contract.arrow_schema(pa)
         arrays = [pa.array(values[field.name], schema.field(field.name).type) for field in contract.FIELDS]
         self.stream.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
-        self.file.flush()
+        self.file.store()
         return {"kind": "closed", "replicate": order["replicate"], "rows": count}
 
     def _forget(self, number):
@@ -486,8 +530,11 @@ class Worker:
         for number in list(self.children):
             self._forget(number)
         if self.hello is not None:
-            self.stream.close()
-            self.file.close()
+            # What a full disk does not take was reported when it came; the file has whole batches without it.
+            with contextlib.suppress(OSError):
+                self.stream.close()
+                self.file.store()
+                os.close(self.file.handle)
 
 
 def main():

@@ -1,9 +1,12 @@
 """However a workload ends, the worker says which of the three outcomes it was and measures the next replicate."""
 
+import contextlib
 import os
 import re
 import signal
+import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -311,3 +314,67 @@ def test_a_workload_that_closes_its_streams_and_exits_does_not_come_back_to_the_
     _, died = veteran.open("closing")
     assert died == Died("exit", "ended with exit code 1", "")
     veteran.measure()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own with 128 KB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    size = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(folder)]
+    done = subprocess.run(size, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no right to mount: {done.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Take all the room that there is; the file that has it."""
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+    return filler
+
+
+def test_a_disk_that_is_full_costs_the_replicates_of_that_time_and_no_others(fresh: Bench, small: Path):
+    """Neither the worker nor its stream: what comes later is read behind what came before."""
+    fresh.stream = small / "results.arrow"
+    fresh.hello()
+    before = [fresh.measure() for _ in range(3)]
+    filler = fill(small)
+    died = []
+    while not died:
+        number, opened = fresh.open("good")
+        assert isinstance(opened, Opened)
+        fresh.burst(number)
+        answer = fresh.close(number)
+        if isinstance(answer, Died):
+            died = [number]
+            assert answer.how == "results"
+            assert "No space left on device" in answer.reason
+        else:
+            before.append(number)
+    whole = replicates.load([streams.Stream.at(fresh.stream)], RUN)
+    assert [replicate.number for replicate in whole.replicates] == before
+    filler.unlink()
+    after = fresh.measure()
+    assert fresh.client.quit()
+    loaded = replicates.load([streams.Stream.at(fresh.stream)], RUN)
+    # The rows of the one that died come with those after it; the journal says that they do not count.
+    assert [replicate.number for replicate in loaded.replicates] == [*before, *died, after]
+    assert (loaded.broken, loaded.problems) == ((), ())
+
+
+def test_a_log_that_cannot_be_written_costs_lines_and_not_the_worker(tmp_path: Path, small: Path):
+    """The log of a worker in a virtual environment is its stderr."""
+    fill(small)
+    bench = Bench(tmp_path, log=small / "worker.log")
+    bench.hello()
+    bench.workload("chatty", "def build(tf, params):\n    print('x' * 100000)\n    1 / 0")
+    _, died = bench.open("chatty")
+    assert isinstance(died, Died)
+    assert died.how == "raised"
+    bench.measure()
+    bench.channel.close()

@@ -37,13 +37,15 @@ GOOD = """
 
 
 class Bench:
-    def __init__(self, folder: Path, python: str | Path = sys.executable, before: Sequence[str] = ()) -> None:
+    def __init__(
+        self, folder: Path, python: str | Path = sys.executable, before: Sequence[str] = (), log: Path | None = None
+    ) -> None:
         """Start a worker; `before` is a program that starts it with other rights."""
         self.folder = folder
         self.workloads = folder / "workloads"
         self.workloads.mkdir()
         self.stream = folder / "results.arrow"
-        self.log = folder / "worker.log"
+        self.log = log or folder / "worker.log"
         self._numbers = count(1)
         variables = {**worker_variables(), "HOME": str(folder), "PYTHONPATH": str(stub.write(folder / "stub"))}
         self.channel = ProcessChannel([*before, str(python), str(WORKLOADS / "worker.py")], variables, self.log)

@@ -30,7 +30,7 @@ def _root_user(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_root_user")
 def test_memory_tasks_and_descriptors_are_read(root: Path):
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert read_room(root) == Room(memory_mb=20, tasks=4700, descriptors=hard)
+    assert read_room(root) == Room(memory_mb=20, total_mb=97, tasks=4700, descriptors=hard)
 
 
 @pytest.mark.usefixtures("_root_user")
