@@ -127,10 +127,12 @@ def open_below(root: Path, path: Path, flags: int, mode: int = 0o600) -> int:
 
 
 @contextmanager
-def open_replacement(root: Path, path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
+def open_replacement(root: Path, path: Path, mode: int | None = None, *, durable: bool = True) -> Iterator[BinaryIO]:
     """Yield a temporary file that takes the place of `path` when the block ends, and is removed if the block raises.
 
-    A link at `path` is replaced, not followed. If `mode` is given, it is set before any content is written.
+    A link at `path` is replaced, not followed. If `mode` is given, it is set before any content is written. If the file
+    is to be durable, content and name are on the disk when the block has ended: after a loss of power there is the old
+    file or the new one.
     """
     *parents, name = path.relative_to(root).parts
     partial = f".{name}.{secrets.token_hex(4)}"
@@ -141,16 +143,31 @@ def open_replacement(root: Path, path: Path, mode: int | None = None) -> Iterato
                 if mode is not None:
                     os.fchmod(handle, mode)
                 yield file
+                if durable:
+                    file.flush()
+                    os.fsync(handle)
             os.replace(partial, name, src_dir_fd=within, dst_dir_fd=within)
         except BaseException:
             with suppress(OSError):
                 os.unlink(partial, dir_fd=within)
             raise
+        if durable:
+            _sync_names(within)
 
 
-def replace(root: Path, path: Path, data: bytes, mode: int | None = None) -> None:
+def _sync_names(directory: int) -> None:
+    """Write the names in an open folder through to the disk."""
+    try:
+        os.fsync(directory)
+    except OSError as error:
+        # Some file systems of networks do it by themselves, and refuse.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+
+
+def replace(root: Path, path: Path, data: bytes, mode: int | None = None, *, durable: bool = True) -> None:
     """Write a file completely or not at all, as `open_replacement` does."""
-    with open_replacement(root, path, mode) as file:
+    with open_replacement(root, path, mode, durable=durable) as file:
         file.write(data)
 
 
@@ -169,6 +186,33 @@ def append(root: Path, path: Path, data: bytes) -> None:
             raise
     finally:
         os.close(handle)
+
+
+def sync(root: Path, path: Path) -> None:
+    """Write a regular file or a folder through to the disk; raise OSError if it is neither, or gone."""
+    *parents, name = path.relative_to(root).parts or (".",)
+    with open_directory(root, *parents) as within:
+        try:
+            handle = os.open(name, READ, dir_fd=within)
+        except OSError as error:
+            raise _explain(error, path) from error
+        try:
+            mode = os.fstat(handle).st_mode
+            if stat.S_ISDIR(mode):
+                _sync_names(handle)
+            elif stat.S_ISREG(mode):
+                os.fsync(handle)
+            else:
+                raise RefusedEntry("it is not a regular file", path)
+        finally:
+            os.close(handle)
+
+
+def sync_tree(root: Path) -> None:
+    """Write every file and folder below a folder, and the folder itself, through to the disk."""
+    for inner, _, names in os.walk(root):
+        for path in (*(Path(inner, name) for name in names), Path(inner)):
+            sync(root, path)
 
 
 def read_last_line(log: Path, since: int = 0) -> str:
@@ -253,9 +297,12 @@ def writing(what: Path | str, remedy: str) -> Iterator[None]:
         raise UsageError(f"cannot write {what}: {error.strerror or error}; {remedy}") from error
 
 
-def write_atomically(path: Path, data: bytes, mode: int | None = None) -> None:
-    """Write a file as a whole; if `mode` is given, it is set before any content is written."""
-    replace(path.parent, path, data, mode)
+def write_atomically(path: Path, data: bytes, mode: int | None = None, *, durable: bool = True) -> None:
+    """Write a file as a whole; if `mode` is given, it is set before any content is written.
+
+    A file of which there are thousands and which can be made again need not be durable: each sync takes milliseconds.
+    """
+    replace(path.parent, path, data, mode, durable=durable)
 
 
 def open_atomically(path: Path, mode: int | None = None) -> AbstractContextManager[BinaryIO]:

@@ -183,7 +183,7 @@ def test_a_fork_that_is_refused_costs_its_replicate_alone(bench: Bench, pids: Pa
     resource.prlimit(worker, resource.RLIMIT_NOFILE, (held + 2, limits[1]))
     for _ in range(2):
         _, died = bench.open("good")
-        assert died == Died("start", "no process could be started for it: Too many open files")
+        assert died == Died("fork", "no process could be started for it: Too many open files")
     resource.prlimit(worker, resource.RLIMIT_NOFILE, limits)
     assert len(list(Path(f"/proc/{worker}/fd").iterdir())) == held, "what was opened meanwhile is closed"
     bench.measure()

@@ -1,5 +1,6 @@
 """No link below a root is followed, whatever it is that is read or written."""
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -262,3 +263,77 @@ def test_a_failure_to_write_ends_with_what_to_do(tmp_path: Path):
     with pytest.raises(UsageError) as told, files.writing("the notes", "take another folder"):
         (tmp_path / "file" / "notes").write_text("lost")
     assert str(told.value) == "cannot write the notes: Not a directory; take another folder"
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of what is written through to the disk, in order."""
+    names: list[str] = []
+    real = os.fsync
+
+    def keep(handle: int) -> None:
+        real(handle)
+        names.append(Path(os.readlink(f"/proc/self/fd/{handle}")).name)
+
+    monkeypatch.setattr(os, "fsync", keep)
+    return names
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_after(root: Path, synced: list[str]):
+    files.write_atomically(root / "whole", b"content")
+    partial, folder = synced
+    assert partial.startswith(".whole.")
+    assert folder == root.name
+
+
+def test_what_can_be_made_again_need_not_be_synced(root: Path, synced: list[str]):
+    files.write_atomically(root / "whole", b"content", durable=False)
+    assert (synced, (root / "whole").read_bytes()) == ([], b"content")
+
+
+def test_a_folder_of_a_file_system_that_cannot_sync_it_is_no_failure(root: Path, monkeypatch: pytest.MonkeyPatch):
+    real = os.fsync
+
+    def refuse(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    files.write_atomically(root / "whole", b"content")
+    assert (root / "whole").read_bytes() == b"content"
+
+
+def test_a_disk_that_fails_is_a_failure_and_leaves_the_old_file(root: Path, monkeypatch: pytest.MonkeyPatch):
+    (root / "whole").write_text("old")
+
+    def fail(handle: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        files.write_atomically(root / "whole", b"new")
+    assert sorted(path.name for path in root.iterdir()) == ["in", "whole"]
+    assert (root / "whole").read_text() == "old"
+
+
+def test_files_and_folders_are_synced_without_following_a_link(root: Path, synced: list[str]):
+    (root / "deep").mkdir()
+    (root / "deep" / "file").touch()
+    (root / "link").symlink_to(root / "deep" / "file")
+    os.mkfifo(root / "pipe")
+    files.sync(root, root / "deep" / "file")
+    files.sync(root, root / "deep")
+    files.sync(root, root)
+    assert synced == ["file", "deep", root.name]
+    for name in ("link", "pipe"):
+        with pytest.raises(files.RefusedEntry):
+            files.sync(root, root / name)
+
+
+def test_a_tree_is_synced_whole(root: Path, synced: list[str]):
+    (root / "deep").mkdir()
+    (root / "deep" / "file").touch()
+    files.sync_tree(root / "deep")
+    files.sync_tree(root / "absent")
+    assert synced == ["file", "deep"]

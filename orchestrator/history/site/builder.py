@@ -154,4 +154,4 @@ def _write(path: Path, text: str) -> None:
 
 def _put(path: Path, data: bytes) -> None:
     with files.writing(path, "make room, or name another folder with --output"):
-        files.write_atomically(path, data)
+        files.write_atomically(path, data, durable=False)
