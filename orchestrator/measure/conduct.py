@@ -45,6 +45,8 @@ def measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, vie
     how, cut = "an error ended the run", True
     error: TfCompareError | None = None
     directory.record(Machine(when="begin", readings=moment()))
+    directory.sync_workloads()
+    directory.sync()
     try:
         for version in run.environments:
             view.preparing(str(version), "starting its worker")
@@ -65,7 +67,10 @@ def measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, vie
         with interrupts.hold():
             workers.kill()
             directory.record(Machine(when="end", readings=moment()))
+            # What is not on the disk yet must not be said to have ended.
+            directory.sync()
             directory.record(Finished(how=how, seconds=time.monotonic() - begun, cut=cut))
+            directory.sync_journal()
     if error is None:
         return None
     if not _has_results(directory):

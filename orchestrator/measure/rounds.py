@@ -68,7 +68,9 @@ class RoundLoop:
             groups, visits = self._choose(open_cases, number)
             if not groups:
                 return self._end(open_cases, f"after {_count(self._rounds_before(number))}")
-            if self._round(groups, number, visits):
+            left_out = self._round(groups, number, visits)
+            self.workers.sync(number)
+            if left_out:
                 return self._end(open_cases, f"during round {number}")
             if number in self.rounds.looks:
                 comparison = judge_run(self.run, at_look=True)

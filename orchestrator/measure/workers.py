@@ -280,6 +280,13 @@ class Workers:
         if self._first_strays.acquire(blocking=False):
             self._say(f"{version}: workloads left processes running, which were ended: {line[1]}")
 
+    def sync(self, number: int) -> None:
+        """Write what a round has measured through to the disk, and say whose results are gone."""
+        for version, slot in self._slots.items():
+            if slot.stream and not os.path.lexists(slot.stream.path):
+                self._say(f"warning: the results of {version} were removed: what it measured in round {number} is lost")
+        self._run.sync()
+
     def part(self, version: Target) -> int:
         """Return the number of the version's worker, or of its last one if none runs now."""
         return self._slots[version].parts

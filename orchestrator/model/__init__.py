@@ -50,6 +50,7 @@ from orchestrator.model.journal import (
     Postponed,
     Shares,
     Strays,
+    Synced,
     Watched,
 )
 from orchestrator.model.pairs import CasePair, Cases, ContrastKind, FlatPair, Metric, Pair, VersionPair
@@ -106,6 +107,7 @@ __all__ = [
     "Size",
     "Statement",
     "Strays",
+    "Synced",
     "Target",
     "VerdictName",
     "VersionPair",

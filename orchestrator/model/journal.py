@@ -198,6 +198,15 @@ class Lost:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Synced:
+    """All lines before this one, and all rows that they announce, are on the disk."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["synced"] = "synced"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Extended:
     """More rounds for a run that had ended, with a separate seed for their order.
 
@@ -251,6 +260,7 @@ Entry = (
     | Shares
     | Watched
     | Lost
+    | Synced
     | Extended
     | Machine
     | Finished

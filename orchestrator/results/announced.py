@@ -6,61 +6,80 @@ A replicate counts only if the host asked for it and its worker announced it.
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from orchestrator.errors import ContractBroken
-from orchestrator.model import ArmKey, Ended, Entry, Finished, Machine, Plan, Target
+from orchestrator.model import ArmKey, Ended, Entry, Finished, Machine, Plan, Synced, Target
 from orchestrator.results.replicates import ReadStream, Replicate
+from orchestrator.results.rundir import Journal
+
+# By version and number.
+Key = tuple[Target, int]
 
 
 @dataclass
 class Announced:
     """The journal's record of how each replicate ended; it admits streams one by one, and each replicate once.
 
-    A run that was cut short may hold rows that were written but not yet recorded; they are left out. If anything else
-    differs from the journal, nothing in the stream is used.
+    A run that was cut short, or whose journal is damaged, may hold rows that the journal does not name; they are left
+    out. If anything else differs from the journal, nothing in the stream is used.
     """
 
     arms: frozenset[ArmKey]
-    # By version and replicate.
-    ends: Mapping[tuple[Target, int], Ended]
+    ends: Mapping[Key, Ended]
     cut: bool
+    # Those that the journal says were measured more than once.
+    doubled: frozenset[Key] = frozenset()
+    # Those that were measured shortly before a run was cut short: with the power, their rows may be lost.
+    unsynced: frozenset[Key] = frozenset()
     _seen: set[tuple[Target | None, int]] = field(default_factory=set)
 
     def __call__(self, read: ReadStream) -> tuple[frozenset[int], tuple[str, ...]]:
         admitted: set[int] = set()
-        unknown: list[int] = []
+        unknown: list[Replicate] = []
+        wrong: dict[str, list[Replicate]] = {}
         self._seen.update((read.stream.version, number) for number in read.idle)
         for replicate in read.replicates:
             end = self.ends.get((replicate.version, replicate.number))
             if end is None and self.cut:
-                unknown.append(replicate.number)
-            elif wrong := self._wrong(read, replicate, end):
-                raise ContractBroken(
-                    f"{read.stream.path}: replicate {replicate.number} {wrong}. Nothing in this file is used; run "
-                    f"{replicate.version} again"
-                )
+                unknown.append(replicate)
+            elif what := self._wrong(read, replicate, end):
+                wrong.setdefault(what, []).append(replicate)
             elif end and end.outcome == "measured":
                 admitted.add(replicate.number)
-                self._seen.add((replicate.version, replicate.number))
-        return frozenset(admitted), tuple(self._notes(read, unknown))
+        if wrong:
+            raise ContractBroken(_describe_wrong(read.stream.path, wrong))
+        self._seen.update((each.version, each.number) for each in read.replicates if each.number in admitted)
+        return frozenset(admitted), tuple(_describe_unknown(read, unknown))
 
-    def missing(self, unread: Container[tuple[Target | None, int]]) -> list[str]:
-        """Return one line per version about measured replicates that are in no stream.
+    def missing(self, unread: Container[tuple[Target | None, int]]) -> tuple[list[str], list[str]]:
+        """Return one line per version about replicates that are lost or doubled, and one about those of a lost power.
 
         Replicates of streams that could not be read are not listed. Journals of earlier releases do not say in which
         stream a replicate should be.
         """
-        lost = Counter(
-            version
-            for (version, number), end in self.ends.items()
+        lost = [
+            key
+            for key, end in self.ends.items()
             if end.outcome == "measured"
             and end.part is not None
-            and (version, end.part) not in unread
-            and (version, number) not in self._seen
-        )
-        return [
-            f"{version}: {count} replicates were measured and are missing from its results; run it again"
-            for version, count in lost.items()
+            and (end.version, end.part) not in unread
+            and key not in self._seen
+        ]
+        broken = [
+            f"{version}: the results of {_replicates(count)} are lost: measured, and in no file. Measure {version} "
+            "again, in a new run"
+            for version, count in _by_version(key for key in lost if key not in self.unsynced)
+        ]
+        broken += [
+            f"{version}: the journal says of {_replicates(count)} twice that it was measured. Measure {version} again, "
+            "in a new run"
+            for version, count in _by_version(self.doubled)
+        ]
+        return broken, [
+            f"{version}: the results of {_replicates(count)} were not on the disk yet when the machine stopped; they "
+            "do not count"
+            for version, count in _by_version(key for key in lost if key in self.unsynced)
         ]
 
     def _wrong(self, read: ReadStream, replicate: Replicate, end: Ended | None) -> str:
@@ -79,24 +98,76 @@ class Announced:
             return f"has {read.rows[replicate.number]} rows, its worker announced {end.rows}"
         return ""
 
-    def _notes(self, read: ReadStream, unknown: list[int]) -> Iterable[str]:
-        if unknown:
-            yield (
-                f"{read.stream.name}: {len(unknown)} replicates were written but not yet recorded when the run was "
-                "cut short; they do not count"
-            )
+
+def _replicates(count: int) -> str:
+    return "1 replicate" if count == 1 else f"{count} replicates"
 
 
-def of_journal(plan: Plan, journal: Sequence[Entry]) -> Announced | None:
+def _by_version(keys: Iterable[Key]) -> list[tuple[Target, int]]:
+    return sorted(Counter(version for version, _ in keys).items(), key=lambda item: str(item[0]))
+
+
+def _describe_wrong(path: Path, wrong: Mapping[str, Sequence[Replicate]]) -> str:
+    """Return one line about the replicates of a stream that are not as the journal says: how many, and the first."""
+    what, (first, *_) = next(iter(wrong.items()))
+    count = sum(map(len, wrong.values()))
+    others = f", and {count - 1} more are not as the journal says" if count > 1 else ""
+    return (
+        f"{path}: replicate {first.number} {what}{others}. Nothing in this file is used; "
+        f"measure {first.version} again, in a new run"
+    )
+
+
+def _describe_unknown(read: ReadStream, unknown: Sequence[Replicate]) -> Iterable[str]:
+    if unknown:
+        what = f"{_replicates(len(unknown))} of {unknown[0].version}"
+        yield (
+            f"{read.stream.name}: the journal does not have {what}, because the run was cut short or the journal is "
+            "damaged; they do not count"
+        )
+
+
+def of_journal(plan: Plan, journal: Journal) -> Announced | None:
     """Return the journal's record of replicates.
 
     Returns None if the journal belongs to no measurement: then there is nothing to check streams against.
     """
-    ends = {(entry.version, entry.replicate): entry for entry in journal if isinstance(entry, Ended)}
-    if not ends and not any(isinstance(entry, Machine) for entry in journal):
+    entries = journal.entries
+    measured = [entry for entry in entries if isinstance(entry, Ended)]
+    if not measured and not any(isinstance(entry, Machine) for entry in entries):
         return None
-    arms = frozenset(arm.key for arm in plan.arms())
-    return Announced(arms, ends, _was_cut(journal))
+    return Announced(
+        arms=frozenset(arm.key for arm in plan.arms()),
+        ends={(entry.version, entry.replicate): entry for entry in measured},
+        cut=bool(journal.skipped) or _was_cut(entries),
+        doubled=_find_doubled(measured),
+        unsynced=_find_unsynced(entries),
+    )
+
+
+def _find_doubled(ends: Iterable[Ended]) -> frozenset[Key]:
+    counts = Counter((end.version, end.replicate) for end in ends if end.outcome == "measured")
+    return frozenset(key for key, count in counts.items() if count > 1)
+
+
+def _find_unsynced(entries: Sequence[Entry]) -> frozenset[Key]:
+    """Return the measured replicates of which the journal does not say that their rows are on the disk.
+
+    Journals of earlier releases never say it.
+    """
+    if not any(isinstance(entry, Synced) for entry in entries):
+        return frozenset()
+    unsynced: set[Key] = set()
+    pending: set[Key] = set()
+    for entry in entries:
+        if isinstance(entry, Ended) and entry.outcome == "measured":
+            pending.add((entry.version, entry.replicate))
+        elif isinstance(entry, Synced | Finished):
+            pending.clear()
+        elif isinstance(entry, Machine) and entry.when == "begin":
+            unsynced |= pending
+            pending.clear()
+    return frozenset(unsynced | pending)
 
 
 def _was_cut(entries: Sequence[Entry]) -> bool:

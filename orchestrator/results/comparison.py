@@ -56,17 +56,16 @@ class Gathered:
 def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathered:
     """Read a run directory; `also` is called with the rows of each stream, which are not kept."""
     plan, manifest = run.read_plan(), run.read_manifest()
-    journal = tuple(run.entries())
-    endings = summarise_endings(journal)
+    journal = run.read_journal()
+    endings = summarise_endings(journal.entries)
     announced = of_journal(plan, journal)
     loaded = load(run.streams(), plan.run, also, announced)
-    missing = announced.missing(loaded.unread | endings.unread) if announced else []
+    missing, unsynced = announced.missing(loaded.unread | endings.unread) if announced else ([], [])
     if loaded.replicates and not run.journal.exists():
         missing.append(f"{run.journal} is missing: it is not known which rounds were disturbed")
     rounds, pilots = _split_pilots(loaded.replicates, endings)
-    return Gathered(
-        plan, manifest, endings, rounds, pilots, loaded.problems, (*loaded.broken, *endings.broken, *missing)
-    )
+    problems = (*filter(None, [journal.skipped]), *loaded.problems, *unsynced)
+    return Gathered(plan, manifest, endings, rounds, pilots, problems, (*loaded.broken, *endings.broken, *missing))
 
 
 def _split_pilots(

@@ -254,14 +254,16 @@ def _one_of_each(path: Path, rows: Rows) -> None:
     builds = np.bincount(rows.group[rows.phase("build")], minlength=len(rows.numbers))
     for wrong, what in ((builds == 0, "no build row"), (builds > 1, "several build rows")):
         if wrong.any():
-            raise ContractBroken(
-                f"{path}: replicate {rows.numbers[np.argmax(wrong)]} has {what}; run its version again"
-            )
+            raise _odd_replicates(path, rows.numbers[wrong], what)
     for values, what in ((rows.cases, "cases"), (rows.rounds, "rounds")):
         several = np.minimum.reduceat(values, rows.starts) != np.maximum.reduceat(values, rows.starts)
         if several.any():
-            number = rows.numbers[np.argmax(several)]
-            raise ContractBroken(f"{path}: replicate {number} has rows of several {what}; run its version again")
+            raise _odd_replicates(path, rows.numbers[several], f"rows of several {what}")
+
+
+def _odd_replicates(path: Path, numbers: Any, what: str) -> ContractBroken:
+    others = f", like {len(numbers) - 1} more" if len(numbers) > 1 else ""
+    return ContractBroken(f"{path}: replicate {numbers[0]} has {what}{others}; measure its version again, in a new run")
 
 
 def _bursts(rows: Rows) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]]]:

@@ -28,7 +28,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from orchestrator import files
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.model import Case, Discarded, Ended, Entry, Manifest, Plan, Target
+from orchestrator.model import Case, Discarded, Ended, Entry, Manifest, Plan, Synced, Target
 from orchestrator.results import streams
 from orchestrator.results.check_plan import check_plan
 from orchestrator.results.damaged import damage_error
@@ -43,6 +43,14 @@ class Begun:
 
     created: datetime
     command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The lines of a journal that can be read, and a sentence about those that were skipped."""
+
+    entries: tuple[Entry, ...] = ()
+    skipped: str = ""
 
 
 BEGUN = TypeAdapter(Begun)
@@ -73,6 +81,7 @@ class RunDir:
         run = cls(path)
         cls.refuse_taken(path)
         with files.writing(f"the run directory {path}", "choose another --output"):
+            new = [each for each in (path, *path.parents) if not each.exists()]
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             # Also if it existed before: workers leave files here that no other user should reach.
             path.chmod(0o700)
@@ -80,6 +89,10 @@ class RunDir:
                 directory.mkdir()
             begun = Begun(datetime.now(UTC).replace(microsecond=0), tuple(command))
             files.replace(path, path / "begun.json", BEGUN.dump_json(begun, indent=1) + b"\n")
+            for each in new:
+                # A folder may be one that this user can write and cannot list.
+                with suppress(PermissionError):
+                    files.sync(each.parent, each.parent)
         return run
 
     @staticmethod
@@ -188,6 +201,29 @@ class RunDir:
         with self._writing(self.journal.name):
             files.append(self.path, self.journal, ENTRY.dump_json(entry) + b"\n")
 
+    def sync(self) -> None:
+        """Write all that was measured through to the disk, and then the journal, with a line that says so."""
+        with self._writing(self.results.name):
+            for stream in self.streams():
+                # What its worker has removed or exchanged is found when it is read.
+                with suppress(FileNotFoundError, NotADirectoryError, files.RefusedEntry):
+                    if stream.live:
+                        files.sync(self.path, stream.path)
+                        files.sync(self.path, stream.path.parent)
+            files.sync(self.path, self.results)
+        self.record(Synced())
+        self.sync_journal()
+
+    def sync_workloads(self) -> None:
+        """Write the copy of the user's own workloads through to the disk: more rounds need it."""
+        with self._writing(self.workloads.name):
+            files.sync_tree(self.workloads)
+
+    def sync_journal(self) -> None:
+        with self._writing(self.journal.name):
+            files.sync(self.path, self.journal)
+            files.sync(self.path, self.path)
+
     def _writing(self, name: str) -> AbstractContextManager[None]:
         return files.writing(
             self.path / name,
@@ -220,20 +256,27 @@ class RunDir:
         return files.read(self.path, self.path / name, MOST_BYTES, names=None)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the entries of the journal, without a last line that a kill cut short."""
+        """Yield the entries of the journal that can be read."""
+        return iter(self.read_journal().entries)
+
+    def read_journal(self) -> Journal:
+        """Read the journal, without a last line that a kill cut short and without damaged lines."""
         try:
             journal = self._content("journal.jsonl")
         except FileNotFoundError:
-            return
+            return Journal()
         except OSError as error:
             raise ContractBroken(f"{self.journal} cannot be read: {error.strerror}") from error
-        for number, line in enumerate(journal.splitlines(keepends=True), 1):
-            if not line.endswith(b"\n"):
-                return
+        entries: list[Entry] = []
+        damages: list[ContractBroken] = []
+        # Only what a line's end follows is a line; other ends of lines are none.
+        for number, line in enumerate(journal.split(b"\n")[:-1], 1):
             try:
-                yield ENTRY.validate_json(line)
+                entries.append(ENTRY.validate_json(line))
             except ValidationError as error:
-                raise damage_error(self.journal, error, number) from error
+                damages.append(damage_error(self.journal, error, number))
+        count = "1 line" if len(damages) == 1 else f"{len(damages)} lines"
+        return Journal(tuple(entries), f"the journal has {count} that cannot be used: {damages[0]}" if damages else "")
 
     def parts(self) -> Counter[Target]:
         """Return the number of each version's last worker; the next worker gets the next number."""

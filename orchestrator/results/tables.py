@@ -85,7 +85,7 @@ def calls(run: RunDir, plan: Plan, replicates: Sequence[Replicate]) -> pa.Table:
 def streams_of_calls(run: RunDir, plan: Plan, replicates: Iterable[Replicate]) -> Iterator[pa.Table]:
     """Yield the timed calls stream by stream, since together they may be too large to hold in memory."""
     numbers = pa.array(sorted({replicate.number for replicate in replicates}), pa.int32())
-    admit = of_journal(plan, tuple(run.entries()))
+    admit = of_journal(plan, run.read_journal())
     for stream in run.streams():
         try:
             table = admit_rows(read_replicates(stream, plan.run), admit)[0].table

@@ -1,5 +1,6 @@
 """What happens becomes an exit code, and the end of a run is recorded however it comes."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from orchestrator.model import EnvironmentFacts, Finished
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.progress import Quiet, View
 from tests.support.actors import Dressing, Part, Stage
 
 SMOKE = RunOptions(versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",))
@@ -27,7 +28,9 @@ def directory(tmp_path: Path) -> RunDir:
     return RunDir.create(tmp_path / "run")
 
 
-def conducted(directory: RunDir, stage: Stage, *, without: tuple[str, ...] = ()) -> errors.TfCompareError | None:
+def conducted(
+    directory: RunDir, stage: Stage, *, without: tuple[str, ...] = (), view: View | None = None
+) -> errors.TfCompareError | None:
     options = replace(SMOKE, rounds=2, seed=1)
     asked = check_request(options)
     plan = asked.freeze("venv")
@@ -39,7 +42,7 @@ def conducted(directory: RunDir, stage: Stage, *, without: tuple[str, ...] = ())
     }
     directory.write_manifest(make_manifest(asked, environments))
     prepared = PreparedRun(plan, environments, directory)
-    return measure_rounds(prepared, first_rounds(plan), Progress(), Quiet())
+    return measure_rounds(prepared, first_rounds(plan), Progress(), view or Quiet())
 
 
 def ending(directory: RunDir) -> str:
@@ -83,6 +86,33 @@ def test_a_run_that_is_cut_short_keeps_its_rounds_and_says_where(directory: RunD
     judged = judge_run(directory)
     assert how in judged.warnings
     assert {found.rounds for found in judged.arms} == {1}
+
+
+def test_a_run_says_when_it_is_on_the_disk(directory: RunDir):
+    conducted(directory, Stage())
+    kinds = [entry.kind for entry in directory.entries()]
+    synced = [place for place, kind in enumerate(kinds) if kind == "synced"]
+    assert kinds[:2] == ["machine", "synced"]
+    assert kinds[-2:] == ["synced", "finished"]
+    assert len(synced) == 2 + 2, "before the first round, after each, and at the end"
+
+
+def test_results_that_are_removed_are_named_in_the_same_round(directory: RunDir):
+    """By the workload, or by a user who cleans up."""
+
+    def remove(number: int) -> float:
+        if number == 2:
+            shutil.rmtree(directory.results / "2.0.0-2", ignore_errors=True)
+        return 10.0
+
+    said: list[str] = []
+    view = Quiet()
+    view.say = said.append
+    conducted(directory, Stage({(POWER, "2.0.0"): Part(remove)}), view=view)
+    assert said == ["warning: the results of 2.0.0 were removed: what it measured in round 2 is lost"]
+    assert judge_run(directory).broken == (
+        "2.0.0: the results of 1 replicate are lost: measured, and in no file. Measure 2.0.0 again, in a new run",
+    )
 
 
 def test_an_error_of_ones_own_is_no_good_end_either(directory: RunDir):

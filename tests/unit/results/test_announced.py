@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.model import Ended, Finished, Machine
+from orchestrator.model import Ended, Entry, Finished, Machine, Synced
 from orchestrator.results.comparison import gather
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import Stream
 from tests.support.builders import NEW, OLD, Row, case, plan, rows, run_directory, target, write_rows
+from tests.support.commands import called
 
 A, B = case("a"), case("b")
 ROWS = len(rows())
@@ -110,7 +111,7 @@ def test_what_was_not_announced_like_that_costs_its_stream_and_is_reported(
     forge(run)
     found = gather(finished(run))
     assert [(one.version, one.number) for one in found.replicates] == [(OLD, 1), (NEW, 2)]
-    (broken,) = found.broken
+    broken, *_ = found.broken
     assert words in broken
 
 
@@ -131,8 +132,8 @@ def test_what_a_run_that_was_cut_short_could_not_journal_is_left_out_with_a_warn
     assert [(one.version, one.number) for one in found.replicates] == [(OLD, 1), (NEW, 2)]
     assert found.broken == ()
     assert found.problems == (
-        "streams/1.0.0-2.arrow: 1 replicates were written but not yet recorded when the run was cut short; they do not "
-        "count",
+        "streams/1.0.0-2.arrow: the journal does not have 1 replicate of 1.0.0, because the run was cut short or the "
+        "journal is damaged; they do not count",
     )
 
 
@@ -165,7 +166,96 @@ def test_what_was_measured_and_is_gone_is_reported(run: RunDir):
     (run.settled / "2.0.0-1.arrow").unlink()
     found = gather(finished(run))
     assert [one.version for one in found.replicates] == [OLD]
-    assert found.broken == ("2.0.0: 1 replicates were measured and are missing from its results; run it again",)
+    assert found.broken == (
+        "2.0.0: the results of 1 replicate are lost: measured, and in no file. Measure 2.0.0 again, in a new run",
+    )
+
+
+def test_several_that_are_lost_are_one_line_for_each_version(run: RunDir):
+    for number in (3, 4, 5):
+        run.record(ended(OLD if number == 3 else NEW, number, part=2))
+    assert gather(finished(run)).broken == (
+        "1.0.0: the results of 1 replicate are lost: measured, and in no file. Measure 1.0.0 again, in a new run",
+        "2.0.0: the results of 2 replicates are lost: measured, and in no file. Measure 2.0.0 again, in a new run",
+    )
+
+
+def test_several_that_are_unknown_are_one_line(run: RunDir):
+    settled(run, OLD, 9, *(rows(A, OLD, replicate=number) for number in (3, 4, 5)))
+    (broken,) = gather(finished(run)).broken
+    assert broken.endswith(
+        "1.0.0-9.arrow: replicate 3 is not in the journal, and 2 more are not as the journal says. Nothing in this "
+        "file is used; measure 1.0.0 again, in a new run"
+    )
+
+
+def test_several_that_are_doubled_are_one_line(run: RunDir):
+    run.record(ended(OLD, 1))
+    run.record(ended(NEW, 2))
+    found = gather(finished(run))
+    assert [(one.version, one.number) for one in found.replicates] == [(OLD, 1), (NEW, 2)]
+    assert found.broken == tuple(
+        f"{version}: the journal says of 1 replicate twice that it was measured. Measure {version} again, in a new run"
+        for version in (OLD, NEW)
+    )
+
+
+def test_rows_that_a_damaged_line_announced_are_left_out_with_a_warning(run: RunDir):
+    """Not as a forgery, which would cost the other replicates of the stream."""
+    finished(run)
+    run.journal.write_bytes(run.journal.read_bytes().replace(b'"replicate":2,', b'"replicate":2;'))
+    found = gather(run)
+    assert [(one.version, one.number) for one in found.replicates] == [(OLD, 1)]
+    assert found.broken == ()
+    assert found.problems == (
+        f"the journal has 1 line that cannot be used: line 3 of {run.journal} is not what this tfcompare writes (it is "
+        "no JSON): it is damaged, or another tfcompare wrote it",
+        "streams/2.0.0-1.arrow: the journal does not have 1 replicate of 2.0.0, because the run was cut short or the "
+        "journal is damaged; they do not count",
+    )
+
+
+@pytest.mark.parametrize("command", ["report", "export", "html", "compare"])
+def test_every_command_that_reads_a_run_ends_with_7_after_its_table(
+    run: RunDir, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (run.settled / "2.0.0-1.arrow").unlink()
+    path = str(finished(run).path)
+    words = {
+        "report": ("report", path),
+        "html": ("report", path, "--format", "html", "--output", "-"),
+        "export": ("export", path, "--to", "csv"),
+        "compare": ("compare", path, path),
+    }[command]
+    assert called(monkeypatch, *words) == 7
+    out, err = capsys.readouterr()
+    assert "the results of 1 replicate are lost" in err
+    assert "2.0.0" in out
+
+
+LATER = Finished(how="", seconds=1.0, cut=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lost"),
+    [
+        ((), (), True),
+        ((Synced(),), (), False),
+        ((Synced(),), (LATER,), True),
+        ((Synced(),), (Synced(), LATER), True),
+        ((Synced(),), (Machine(when="begin", readings={}), LATER), False),
+    ],
+    ids=["an earlier release", "the power was lost", "it ended", "it was synced", "and was continued"],
+)
+def test_what_was_measured_after_the_last_sync_may_be_lost_with_the_power(
+    run: RunDir, before: tuple[Entry, ...], after: tuple[Entry, ...], lost: bool
+):
+    for entry in (*before, ended(NEW, 3, part=2), *after):
+        run.record(entry)
+    found = gather(run)
+    assert bool(found.broken) == lost
+    words = "2.0.0: the results of 1 replicate were not on the disk yet when the machine stopped; they do not count"
+    assert (words in found.problems) != lost
 
 
 def test_a_stream_that_cannot_be_read_is_reported_once(run: RunDir):

@@ -121,4 +121,4 @@ def test_rows_in_disorder_are_put_in_the_order_of_calls(tmp_path: Path):
 def test_a_replicate_has_one_build_row(tmp_path: Path, count: int, words: str):
     build, *others = rows(replicate=5)
     stream = write_stream(tmp_path / "a.arrow", [[build] * count + others])
-    assert load(stream).broken == (f"{stream}: replicate 5 has {words}; run its version again",)
+    assert load(stream).broken == (f"{stream}: replicate 5 has {words}; measure its version again, in a new run",)

@@ -280,11 +280,36 @@ def test_a_journal_cut_anywhere_gives_its_whole_lines(run: RunDir):
         assert list(run.entries()) == ENTRIES[: whole[:size].count(b"\n")]
 
 
-@pytest.mark.parametrize("line", ["no JSON", '{"kind": "paused"}', '{"kind": "finished", "how": "", "seconds": "x"}'])
-def test_a_whole_line_that_is_no_entry_is_told(run: RunDir, line: str):
-    run.journal.write_text(line + "\n")
-    with pytest.raises(ContractBroken, match=r"line 1 of .*journal\.jsonl is not what this tfcompare writes"):
-        list(run.entries())
+BAD = [
+    b"no JSON",
+    b"\xff\xfe",
+    b"\0" * 4096,
+    b"one half\rof another",
+    b"",
+    b"[" * 100_000,
+    b'{"kind": "paused"}',
+    b'{"kind": "finished", "how": "", "seconds": "x"}',
+]
+
+
+@pytest.mark.parametrize("line", BAD, ids=lambda line: repr(line[:20]))
+@pytest.mark.parametrize("place", [0, 2, len(ENTRIES)])
+def test_a_line_that_is_no_entry_is_skipped_and_named_and_costs_no_other(run: RunDir, line: bytes, place: int):
+    for entry in ENTRIES:
+        run.record(entry)
+    lines = run.journal.read_bytes().splitlines(keepends=True)
+    run.journal.write_bytes(b"".join([*lines[:place], line + b"\n", *lines[place:]]))
+    journal = run.read_journal()
+    assert list(journal.entries) == ENTRIES
+    where = f"line {place + 1} of {run.journal}"
+    assert journal.skipped.startswith(
+        f"the journal has 1 line that cannot be used: {where} is not what this tfcompare writes"
+    )
+
+
+def test_several_lines_that_are_no_entries_are_one_sentence(run: RunDir):
+    run.journal.write_text("x\ny\n")
+    assert run.read_journal().skipped.startswith("the journal has 2 lines that cannot be used: line 1 of ")
 
 
 def test_a_stream_leaves_its_workers_folder_once_the_worker_has_ended(run: RunDir):
