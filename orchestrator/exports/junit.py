@@ -86,6 +86,8 @@ def _build_contrast_test(comparison: Comparison, contrast: Contrast, arm: ArmRes
 def _test_without_time(arm: ArmResult) -> Element:
     test = _test(arm, arm.case.label)
     if arm.outcome == "died":
+        if arm.failure:
+            _add_properties(test, failure=arm.failure, external="true" if arm.external else "false")
         _add_result(test, "error", arm.reason or "it died", kind="died")
     else:
         _add_result(test, "skipped", f"refused: {arm.reason}")
@@ -98,9 +100,16 @@ def _test(arm: ArmResult, name: str) -> Element:
     )
     test.set("time", "0.0")
     if arm.median_s is not None:
-        properties = SubElement(test, "properties")
-        SubElement(properties, "property", name="tfcompare.step_seconds", value=f"{arm.median_s:.9f}")
+        _add_properties(test, step_seconds=f"{arm.median_s:.9f}")
     return test
+
+
+def _add_properties(test: Element, **values: str) -> None:
+    properties = test.find("properties")
+    if properties is None:
+        properties = SubElement(test, "properties")
+    for name, value in values.items():
+        SubElement(properties, "property", name=f"tfcompare.{name}", value=value)
 
 
 def _add_result(test: Element, tag: str, text: str, kind: str = "") -> None:

@@ -33,7 +33,8 @@ def conduct(run: PreparedRun, rounds: RoundRange, progress: Progress, view: View
     """Measure the rounds and judge the run."""
     error = measure_rounds(run, rounds, progress, view)
     comparison = judge_run(run.directory)
-    error = error or find_error(comparison.arms, run.failures, comparison.broken)
+    again = sum(arm.external for arm in comparison.died)
+    error = error or find_error(comparison.arms, run.failures, comparison.broken, again=again)
     return Done(comparison, run.directory.path, error)
 
 

@@ -18,6 +18,7 @@ from orchestrator.engines.scratch import Scratch
 from orchestrator.errors import EnvironmentFailed, Interrupted
 from orchestrator.machine.host import host_facts
 from orchestrator.measure import alternative
+from orchestrator.measure.failures import classify_environment
 from orchestrator.measure.prepare import ReadyEnvironment, make_ready
 from orchestrator.model import LargeFile, Lost, Manifest, Plan, Target
 from orchestrator.plan.request import PlannedRun
@@ -141,8 +142,17 @@ def make_environments(
 
 def record_lost(failures: Mapping[str, EnvironmentFailed], directory: RunDir) -> None:
     """Journal the versions that have no environment."""
-    for number, failure in failures.items():
-        directory.record(Lost(version=Target(number), stage="environment", reason=failure.headline))
+    for number, error in failures.items():
+        failure = classify_environment(error.headline)
+        directory.record(
+            Lost(
+                version=Target(number),
+                stage="environment",
+                reason=failure.reason,
+                failure=failure.kind,
+                external=failure.external,
+            )
+        )
 
 
 def add_control(environments: Mapping[str, Environment], plan: Plan) -> dict[Target, Environment]:

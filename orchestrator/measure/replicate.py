@@ -5,9 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
+from orchestrator.machine.evidence import MemoryMark
+from orchestrator.measure.failures import Death, classify
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.workers import Workers
-from orchestrator.model import BESIDE, Arm, ArmKey, Ended
+from orchestrator.model import BESIDE, Arm, ArmKey, DeathCause, Ended
+from orchestrator.model.failures import describe_failure
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import View
 
@@ -45,7 +48,8 @@ class Replicates:
             return None
         self.progress.replicates += 1
         plan = self.prepared.plan
-        replicate = LiveReplicate(self, arm, round, self.progress.replicates, worker)
+        memory = self.workers.mark_memory(worker.pid)
+        replicate = LiveReplicate(self, arm, round, self.progress.replicates, worker, memory)
         try:
             answer = worker.open(
                 case, replicate=replicate.number, round=round, position=position,
@@ -70,6 +74,8 @@ class LiveReplicate:
     round: int
     number: int
     worker: WorkerClient
+    # When it was opened.
+    memory: MemoryMark
     second_ns: int = 0
     threads: tuple[int, ...] = ()
 
@@ -114,25 +120,46 @@ class LiveReplicate:
         return False
 
     def lose_worker(self, death: WorkerDied) -> None:
-        self.end(Died("worker", f"its worker died: {death}"))
-        self.of.workers.restart(self.arm.version)
+        failure = self.end(Died("worker", f"its worker died: {death}"))
+        self.of.workers.restart(self.arm.version, failure)
 
-    def end(self, answer: Closed | Refused | Died) -> None:
-        """Journal how the replicate ended; an arm that refused or died is not tried again in this run."""
+    def end(self, answer: Closed | Refused | Died) -> DeathCause | None:
+        """Journal how the replicate ended, and return what it died of.
+
+        An arm that refused or died is not tried again in this run, unless it is resumed.
+        """
         case, version = self.arm
         if isinstance(answer, Closed):
             part = self.of.workers.part(version)
             self._record(outcome="measured", part=part, rows=answer.rows, threads=self.threads or None)
             self.of.workers.release(version)
-            return
+            return None
+        failure = None
         if isinstance(answer, Refused):
             ended = self._record(outcome="refused", reason=answer.reason)
         else:
-            reason = answer.reason + (LONGER if answer.how == "timeout" else "")
-            ended = self._record(outcome="died", how=answer.how, reason=reason, log=answer.log)
+            failure, record = self._examine(answer)
+            log = "\n".join(filter(None, (answer.log, record)))
+            kind = {"failure": failure.kind, "external": failure.external}
+            ended = self._record(outcome="died", how=answer.how, reason=failure.reason, log=log, **kind)
         self.of.workers.release(version)
         self.of.progress.ended.add(self.arm.key)
-        self.of.view.say(f"{version} {ended.outcome} {case.label}: {ended.reason}")
+        brackets = describe_failure(ended.failure, external=ended.external)
+        self.of.view.say(f"{version} {ended.outcome}{brackets} {case.label}: {ended.reason}")
+        return failure
+
+    def _examine(self, died: Died) -> tuple[DeathCause, str]:
+        """Return what the replicate died of, and what the kernel has recorded about it."""
+        workers = self.of.workers
+        evidence = workers.scene.examine(self.memory)
+        death = Death(
+            how=died.how,
+            reason=died.reason + (LONGER if died.how == "timeout" else ""),
+            log=died.log,
+            innocent=died.how == "worker" and not workers.is_isolated(self.arm.version),
+            limited=workers.limited,
+        )
+        return classify(death, evidence), evidence.record
 
     def _record(self, **how: Any) -> Ended:
         case, version = self.arm

@@ -1,7 +1,7 @@
 """More rounds for a run that has ended: `tfcompare run --resume RUN`."""
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -36,6 +36,7 @@ from orchestrator.model import (
     Plan,
     Target,
 )
+from orchestrator.model.failures import describe_failure
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.plan.pairs import looks_left
@@ -48,6 +49,8 @@ from orchestrator.terminal.progress import View
 
 # Rounds that an extension takes where no planned look is left and no number was asked for.
 EXPLORATORY_ROUNDS = 10
+# Of the arms that died.
+MOST_NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,16 +67,24 @@ class ResumeOptions:
 
 @dataclass(frozen=True)
 class Past:
-    """What the journal says about the rounds that were already measured; `spent` is the share of the error."""
+    """What the journal says about the rounds that were already measured; `spent` is the share of the error.
+
+    Arms that died of an outside cause are tried again, and those whose code failed are not. Nor is a version whose
+    TensorFlow cannot be imported.
+    """
 
     progress: Progress
     rounds: int
     spent: float = 0.0
+    again: Mapping[ArmKey, Ended] = field(default_factory=dict)
+    given_up: Mapping[ArmKey, Ended] = field(default_factory=dict)
+    unable: frozenset[Target] = frozenset()
 
 
 def read_past(plan: Plan, entries: Sequence[Entry]) -> Past:
     progress = Progress()
     measured: set[tuple[str, int]] = set()
+    last_round = 0
     for entry in entries:
         if isinstance(entry, Calibrated):
             # Older runs have one effort for all arms of a case.
@@ -83,15 +94,23 @@ def read_past(plan: Plan, entries: Sequence[Entry]) -> Past:
             measured |= {(entry.case, FIRST_ROUND)} if entry.counts else set()
         elif isinstance(entry, Ended):
             progress.replicates = max(progress.replicates, entry.replicate)
-            if entry.round != PILOT_ROUND:
+            last_round = max(last_round, entry.round)
+            if entry.round != PILOT_ROUND and not entry.external:
                 measured.add((entry.case, entry.round))
-            if entry.closes_arm:
+            if entry.closes_arm and not entry.external:
                 progress.ended.add(entry.arm)
         elif isinstance(entry, Disturbed) and entry.redone:
             progress.redone[entry.case] += 1
     progress.rounds.update(case for case, _ in measured)
-    rounds = max((number for _, number in measured), default=0)
-    return Past(progress, rounds, summarise_endings(entries).spent(plan.looks))
+    endings = summarise_endings(entries)
+    return Past(
+        progress,
+        max([last_round, *(number for _, number in measured)]),
+        endings.spent(plan.looks),
+        again={arm: death for arm, death in endings.died.items() if death.external},
+        given_up={arm: death for arm, death in endings.died.items() if not death.external},
+        unable=frozenset(version for version, loss in endings.lost.items() if loss.failure == "import"),
+    )
 
 
 def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
@@ -107,8 +126,12 @@ def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
 
 
 def is_closed(arm: ArmKey, comparison: Comparison, past: Past) -> bool:
-    """Return whether an arm gets no more rounds: it ended, or its version never had an environment."""
-    return arm in past.progress.ended or Target(arm.version.number) not in comparison.manifest.environments
+    """Return whether an arm gets no more rounds: it ended, or its version has no environment or no TensorFlow."""
+    return (
+        arm in past.progress.ended
+        or arm.version in past.unable
+        or Target(arm.version.number) not in comparison.manifest.environments
+    )
 
 
 def open_cases(comparison: Comparison, past: Past) -> list[Case]:
@@ -153,19 +176,21 @@ class PlannedRounds:
 @contextmanager
 def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[PlannedRounds]:
     """Check that a run can be continued, and yield how, while its directory is locked."""
-    directory = RunDir.open(options.run)
+    directory = RunDir.open(options.run, unprepared=True)
     with ExitStack() as held:
         held.enter_context(directory.hold())
-        plan, manifest = directory.read_plan(), directory.read_manifest()
+        plan, manifest = read_request(directory)
         same_sources(plan, manifest, directory, options.own_workloads)
         _same_machine(manifest, say)
-        past = beyond(read_past(plan, tuple(directory.entries())), load(directory.streams(), plan.run).replicates, plan)
-        cases = open_cases(judge_run(directory), past)
+        past, cases = Past(Progress(), 0), plan.cases
+        if directory.is_prepared:
+            written = load(directory.streams(), plan.run).replicates
+            past = beyond(read_past(plan, tuple(directory.entries())), written, plan)
+            cases = tuple(open_cases(judge_run(directory), past))
         if not cases:
-            raise NothingSelected(
-                f"every contrast of {options.run} that can have a verdict has one; more rounds could only undo it. "
-                "To confirm it, start a new run"
-            )
+            raise NothingSelected(describe_nothing_open(options.run, past))
+        for line in describe_deaths(past):
+            say(line)
         versions = tuple(version for version in catalog.all_versions() if Target(version.number) in plan.versions)
         fitting = gpus.again(plan.gpus, list(versions))
         engine = _make_engine(options.environments, plan, fitting)
@@ -174,13 +199,49 @@ def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[
             directory=directory,
             plan=plan,
             past=past,
-            cases=tuple(cases),
+            cases=cases,
             ahead=extension(options, plan, past),
             fitting=fitting,
             engine=engine,
-            versions=tuple(version for version in versions if Target(version.number) in manifest.environments),
+            versions=tuple(
+                version
+                for version in versions
+                if not directory.is_prepared or Target(version.number) in manifest.environments
+            ),
             held=held,
         )
+
+
+def read_request(directory: RunDir) -> tuple[Plan, Manifest]:
+    """Return what a run is about to do; one that ended before its environments were ready has it in another file."""
+    if directory.is_prepared:
+        return directory.read_plan(), directory.read_manifest()
+    begun = directory.read_begun()
+    if begun.plan is None or begun.manifest is None:
+        # Says which file is missing.
+        return directory.read_plan(), directory.read_manifest()
+    return begun.plan, begun.manifest
+
+
+def describe_nothing_open(path: Path, past: Past) -> str:
+    text = f"every contrast of {path} that can have a verdict has one; more rounds could only undo it"
+    if past.given_up:
+        text += f". {_name_arms(past.given_up)} died, the cause is in their code, and they would die again"
+    return f"{text}. To confirm it, start a new run"
+
+
+def describe_deaths(past: Past) -> Iterator[str]:
+    """Say which dead arms are tried again, and which are not."""
+    if past.again:
+        yield f"tried again, because the cause was outside of their code: {_name_arms(past.again)}"
+    if past.given_up:
+        yield f"not tried again, because the cause is in their code: {_name_arms(past.given_up)}"
+
+
+def _name_arms(arms: Mapping[ArmKey, Ended]) -> str:
+    names = [f"{arm.version} {arm.case}{describe_failure(death.cause)}" for arm, death in arms.items()]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def add_rounds(options: ResumeOptions, view: View) -> Done:
@@ -189,9 +250,15 @@ def add_rounds(options: ResumeOptions, view: View) -> Done:
         view.say(outline_of_more(more))
         view.say(f"engine: {more.engine.check()}")
         sweep(more.engine, view.say)
-        environments, failures = _prepare_again(directory, more.engine, view)
+        manifest = None if directory.is_prepared else read_request(directory)[1]
+        environments, failures = _prepare_again(directory, plan, more.engine, view)
+        if manifest:
+            facts = {version: environment.facts for version, environment in environments.items()}
+            directory.write_plan(plan)
+            directory.write_manifest(replace(manifest, environments=facts))
         directory.record(ahead)
         record_lost(failures, directory)
+        environments = {version: made for version, made in environments.items() if version not in more.past.unable}
         prepared = PreparedRun(
             plan=plan,
             environments=environments,
@@ -274,15 +341,15 @@ def _make_engine(options: EngineOptions, plan: Plan, fitting: Fitting) -> Engine
 
 
 def _prepare_again(
-    directory: RunDir, engine: Engine, view: View
+    directory: RunDir, plan: Plan, engine: Engine, view: View
 ) -> tuple[dict[Target, Environment], dict[str, EnvironmentFailed]]:
     """Prepare the run's environments again.
 
     An environment that has changed is left out: it must not continue under the old name.
     """
-    plan, manifest = directory.read_plan(), directory.read_manifest()
     by_number = {version.number: version for version in catalog.all_versions()}
-    ready = [version for version in plan.versions if version in manifest.environments]
+    known = directory.read_manifest().environments if directory.is_prepared else {}
+    ready = [version for version in plan.versions if version in known or not directory.is_prepared]
     measured = [version.number for version in ready if not version.control]
     wanted = [by_number[number] for number in measured if number in by_number]
     environments, failures = make_environments(tuple(wanted), engine, directory, view)
@@ -290,7 +357,8 @@ def _prepare_again(
         if number not in by_number:
             failures[number] = EnvironmentFailed("left out, it is no longer in the table of versions", version=number)
     for version in list(environments):
-        was, now = manifest.environments[Target(version)].identity, environments[version].facts.identity
+        now = environments[version].facts.identity
+        was = known[Target(version)].identity if Target(version) in known else now
         if was != now:
             del environments[version]
             failures[version] = EnvironmentFailed(

@@ -25,6 +25,8 @@ def run_planned(planned: PlannedRun, view: View) -> Done:
         for note in planned.fitting.notes:
             view.say(f"note: {note}")
         opened = pin_workloads(opened)
+        plan = planned.freeze(opened.engine_name, opened.large)
+        opened.directory.write_begun(plan, make_manifest(opened.planned, {}))
         prepared = prepare_environments(opened, enough=partial(can_compare, planned))
         prepared.directory.write_plan(prepared.plan)
         prepared.directory.write_manifest(make_manifest(opened.planned, prepared.environments))

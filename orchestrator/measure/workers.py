@@ -7,15 +7,19 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import gettempdir
 
-from orchestrator.engines import Environment, WorkerPaths
+from orchestrator.engines import ENGINES, Environment, WorkerPaths
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.engines.worker.client import Ready, SeenGpu, WorkerClient, WorkerDied
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.files import read_last_line
+from orchestrator.machine.evidence import MemoryMark
 from orchestrator.machine.gpu import Gpu
+from orchestrator.measure.failures import Scene, classify_start
 from orchestrator.measure.prepare_run import PreparedRun
-from orchestrator.model import Lost, Strays, Target
+from orchestrator.model import DeathCause, Lost, Strays, Target
 from orchestrator.results.comparison import FIRST_ROUND
 from orchestrator.results.streams import Stream
 
@@ -58,6 +62,10 @@ class Workers:
         self._own = run.own_workloads
         self._say = say
         self._fitting = run.fitting
+        # Workers of a detached engine have their scratch folder, and a limit of memory, in their containers.
+        self.limited = ENGINES[run.plan.engine].detached
+        folders = (run.directory.path,) if self.limited else (run.directory.path, Path(gettempdir()))
+        self.scene = Scene(folders, run.plan.gpus if run.plan.device == "gpu" else ())
         if isolated is None:
             isolated = () if run.plan.isolation == "fork" else run.environments
         self._round = FIRST_ROUND
@@ -79,6 +87,13 @@ class Workers:
     def client(self, version: Target) -> WorkerClient | None:
         slot = self._slots.get(version)
         return slot.client if slot else None
+
+    def mark_memory(self, pid: int | None) -> MemoryMark:
+        """Return this moment; a detached engine whose processes have no number here runs on another machine."""
+        return MemoryMark.now(pid) if pid or not self.limited else MemoryMark.elsewhere()
+
+    def is_isolated(self, version: Target) -> bool:
+        return self._slots[version].isolated
 
     def acquire(self, version: Target) -> WorkerClient | None:
         """Return the worker for a new replicate; with one worker per replicate, start it first."""
@@ -161,7 +176,7 @@ class Workers:
             workers=1 if self._plan.exclusive else len(self._slots),
         )
         slot.log_begin = paths.log.stat().st_size if paths.log.exists() else 0
-        client = None
+        client, memory = None, self.mark_memory(None)
         try:
             started = slot.environment.start(paths, stream.path)
             slot.starting = client = WorkerClient(started.channel, version)
@@ -187,7 +202,8 @@ class Workers:
             if self._giving_up:
                 return None
             last_line = read_last_line(paths.log) if isinstance(error.__cause__, ChannelClosed) else ""
-            self._not_started(version, f"{error}{f' ({last_line})' if last_line else ''}; see {paths.log}")
+            reason = f"{error}{f' ({last_line})' if last_line else ''}; see {paths.log}"
+            self._not_started(version, classify_start(reason, self.scene.examine(memory), limited=self.limited))
             return None
         except BaseException:
             if client:
@@ -199,15 +215,15 @@ class Workers:
         slot.started = True
         return ready
 
-    def _not_started(self, version: Target, reason: str) -> None:
+    def _not_started(self, version: Target, failure: DeathCause) -> None:
         """Handle a failed start: a version that has started before loses only the replicates of that worker."""
         slot = self._slots[version]
         if slot.started:
             slot.deaths += 1
             if slot.deaths < MOST_DEATHS:
-                self._say(f"{version}: a worker did not start: {reason}")
+                self._say(f"{version}: a worker did not start: {failure.reason}")
                 return
-        self.lose(version, "start", reason)
+        self.lose(version, "start", failure)
 
     def _require_gpu(self, client: WorkerClient) -> None:
         """Raise EngineUnavailable unless TensorFlow itself sees the GPUs that were requested for the run."""
@@ -219,12 +235,14 @@ class Workers:
                 "`tfcompare doctor --gpu` finds something, try another --gpu-request, or leave --gpu out"
             )
 
-    def lose(self, version: Target, stage: str, reason: str) -> None:
+    def lose(self, version: Target, stage: str, failure: DeathCause) -> None:
         self._slots[version].lost = True
-        self._run.record(Lost(version=version, stage=stage, reason=reason))
-        self._say(f"{version} is lost ({stage}): {reason}")
+        self._run.record(
+            Lost(version=version, stage=stage, reason=failure.reason, failure=failure.kind, external=failure.external)
+        )
+        self._say(f"{version} is lost ({stage}): {failure.reason}")
 
-    def restart(self, version: Target) -> None:
+    def restart(self, version: Target, failure: DeathCause | None = None) -> None:
         """Clean up after a worker's death: keep what it wrote and, if it was a resident, start a replacement."""
         slot = self._slots[version]
         if slot.client:
@@ -234,7 +252,9 @@ class Workers:
             return
         slot.deaths += 1
         if slot.deaths >= MOST_DEATHS:
-            self.lose(version, "worker", f"it died {slot.deaths} times")
+            last = failure or DeathCause("worker", "", external=True)
+            reason = f"it died {slot.deaths} times"
+            self.lose(version, "worker", DeathCause(last.kind, reason, last.external))
             return
         self._say(f"{version}: starting another worker")
         self._start(version)

@@ -32,6 +32,7 @@ from orchestrator.model.comparison import (
     VerdictName,
     show_verdict,
 )
+from orchestrator.model.failures import DeathCause, FailureKind
 from orchestrator.model.journal import (
     ASSERTED,
     BESIDE,
@@ -76,6 +77,7 @@ __all__ = [
     "Comparison",
     "Contrast",
     "ContrastKind",
+    "DeathCause",
     "Discarded",
     "Disturbed",
     "Drift",
@@ -85,6 +87,7 @@ __all__ = [
     "EnvironmentFacts",
     "Expectation",
     "Extended",
+    "FailureKind",
     "Finished",
     "FlatPair",
     "GpuRequest",

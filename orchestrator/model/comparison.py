@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from orchestrator.model.cases import ArmKey, Case, Target
+from orchestrator.model.failures import FailureKind, describe_failure
 from orchestrator.model.journal import Shares
 from orchestrator.model.pairs import Pair
 from orchestrator.model.plan import Manifest, Plan
@@ -47,6 +48,9 @@ class ArmResult:
     reason: str = ""
     # Whether it died because its workload found a statement to be false.
     refuted: bool = False
+    # What it died of, and whether that came from outside of its code: then --resume tries it again.
+    failure: FailureKind | None = None
+    external: bool = False
     rounds: int = 0
     median_ms: float | None = None
     first_ms: float | None = None
@@ -64,6 +68,11 @@ class ArmResult:
     @property
     def key(self) -> ArmKey:
         return ArmKey(self.case.label, self.version)
+
+    @property
+    def ending(self) -> str:
+        """The outcome in words, with what it died of."""
+        return self.outcome + describe_failure(self.failure, external=self.external)
 
     @property
     def median_s(self) -> float | None:

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from orchestrator.model.cases import ArmKey, Target
+from orchestrator.model.failures import FailureKind, kind_of_earlier_release
 from orchestrator.model.strict import STRICT
 
 
@@ -52,6 +53,9 @@ class Ended:
     rows: int | None = None
     # Inter-op and intra-op threads as TensorFlow states them, 0 where it chooses; None where it did not say.
     threads: tuple[int, ...] | None = None
+    # What it died of, and whether that came from outside of its code; older runs say neither.
+    failure: FailureKind | None = None
+    external: bool = False
 
     @property
     def arm(self) -> ArmKey:
@@ -59,8 +63,13 @@ class Ended:
 
     @property
     def closes_arm(self) -> bool:
-        """Whether the replicate's arm is not measured any further."""
+        """Whether the replicate's arm is not measured any further; what died from outside may be, once resumed."""
         return self.outcome != "measured" and self.how != BESIDE
+
+    @property
+    def cause(self) -> FailureKind | None:
+        """What it died of; for older runs, as far as they say how it died."""
+        return self.failure or (kind_of_earlier_release(self.how) if self.outcome == "died" else None)
 
     @property
     def refutes(self) -> bool:
@@ -195,6 +204,8 @@ class Lost:
     version: Target
     stage: str
     reason: str
+    failure: FailureKind | None = None
+    external: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,6 +43,8 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "version": str(arm.version),
         "outcome": arm.outcome,
         "reason": arm.reason or None,
+        "failure": arm.failure,
+        "external": arm.external,
         "rounds": arm.rounds,
         "median_ms": arm.median_ms,
         "first_ms": arm.first_ms,

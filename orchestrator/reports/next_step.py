@@ -43,20 +43,18 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
         for arm in plan.arms()
         if arm.case.label in labels and arm.version not in lost and not is_closed(arm.key, comparison, past)
     ]
-    # Without a calibration the run ended in its pilot, so the length of a round is unknown. One arm gives no ratio.
-    if (
-        len(arms) < 2
-        or not past.progress.efforts
-        or workloads_flag is None
-        or not _continues_here(plan, manifest, path, workloads_flag)
-    ):
+    # One arm gives no ratio.
+    if len(arms) < 2 or workloads_flag is None or not _continues_here(plan, manifest, path, workloads_flag):
         return ()
+    carried = [word for pair in flag_values(manifest.command, OF_ENVIRONMENTS) for word in pair]
+    # Without a calibration the run ended in its pilot, so the length of a round is unknown.
+    if not past.progress.efforts:
+        return "tfcompare", "run", "--resume", str(path), *workloads_flag, *carried
     looks = extension(ResumeOptions(run=path), plan, past).looks
     rounds = next((look for look in looks if look >= past.rounds * WORTHWHILE), looks[-1]) - past.rounds
     # What was postponed needs all of its first rounds.
     rounds = max(rounds, FEWEST_ROUNDS - min(past.progress.rounds[case.label] for case in cases))
     budget = format_budget(min(rounds * round_s(comparison, entries, arms) * RESERVE, LONGEST_S))
-    carried = [word for pair in flag_values(manifest.command, OF_ENVIRONMENTS) for word in pair]
     return "tfcompare", "run", "--resume", str(path), "--budget", budget, *workloads_flag, *carried
 
 
@@ -90,12 +88,12 @@ def round_s(comparison: Comparison, entries: Sequence[Entry], arms: Sequence[Arm
 
 
 def versions_lost_last(entries: Sequence[Entry]) -> set[Target]:
-    """Return the versions that the last rounds lost; more rounds would lose them again."""
+    """Return the versions that the last rounds lost without an outside cause; more rounds would lose them again."""
     lost: set[Target] = set()
     for entry in entries:
         if isinstance(entry, Extended):
             lost = set()
-        elif isinstance(entry, Lost):
+        elif isinstance(entry, Lost) and not entry.external:
             lost.add(entry.version)
     return lost
 

@@ -28,10 +28,10 @@ def describe_reasons(comparison: Comparison) -> Iterator[str]:
     untimed: dict[tuple[str, str], list[str]] = {}
     for arm in comparison.arms:
         if arm.outcome != "measured":
-            untimed.setdefault((arm.outcome, arm.reason), []).append(f"{arm.version} {arm.case.label}")
-    for (outcome, reason), arms in untimed.items():
+            untimed.setdefault((arm.ending, arm.reason), []).append(f"{arm.version} {arm.case.label}")
+    for (ending, reason), arms in untimed.items():
         more = f" and {len(arms) - MOST_NAMED} more" if len(arms) > MOST_NAMED else ""
-        yield f"{outcome}: {', '.join(arms[:MOST_NAMED])}{more}: {reason}"
+        yield f"{ending}: {', '.join(arms[:MOST_NAMED])}{more}: {reason}"
 
 
 def _by_class(contrasts: Sequence[Contrast]) -> Iterator[tuple[str, list[Contrast]]]:

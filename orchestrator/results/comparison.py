@@ -223,16 +223,24 @@ def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicat
     death = endings.died.get(arm.key)
     reason = death.reason if death else ""
     refuted = bool(death and death.refutes)
+    failure, external = (death.cause, death.external) if death else (None, False)
     if not reason and not replicates:
-        reason = endings.lost.get(version, "the run ended before it was measured")
+        loss = endings.lost.get(version)
+        reason = f"{loss.stage}: {loss.reason}" if loss else "the run ended before it was measured"
+        failure, external = (loss.failure, loss.external) if loss else (None, False)
     if not replicates:
-        return ArmResult(case=case, version=version, outcome="died", reason=reason, refuted=refuted)
+        return ArmResult(
+            case=case, version=version, outcome="died", reason=reason, refuted=refuted, failure=failure,
+            external=external,
+        )  # fmt: skip
     return ArmResult(
         case=case,
         version=version,
         outcome="died" if reason else "measured",
         reason=reason,
         refuted=refuted,
+        failure=failure,
+        external=external,
         rounds=rounds,
         median_ms=median(replicate.steady_ns for replicate in replicates) / 1e6,
         first_ms=median(replicate.first_ns for replicate in replicates) / 1e6,

@@ -32,7 +32,7 @@ class Endings:
 
     refused: dict[ArmKey, str] = field(default_factory=dict)
     died: dict[ArmKey, Ended] = field(default_factory=dict)
-    lost: dict[Target, str] = field(default_factory=dict)
+    lost: dict[Target, Lost] = field(default_factory=dict)
     redone: set[int] = field(default_factory=set)
     disturbed: list[Disturbed] = field(default_factory=list)
     watched: list[Watched] = field(default_factory=list)
@@ -97,8 +97,10 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
         elif isinstance(entry, Ended) and entry.outcome == "died" and entry.closes_arm:
             endings.died[entry.arm] = entry
         elif isinstance(entry, Ended) and entry.outcome == "measured":
-            # More rounds had a worker for it again.
+            # More rounds had a worker for it again, and tried again what had died from outside.
             endings.lost.pop(entry.version, None)
+            if (death := endings.died.get(entry.arm)) and death.external:
+                del endings.died[entry.arm]
             if entry.round == PILOT_ROUND:
                 pilots[entry.arm] = entry.replicate
             else:
@@ -106,7 +108,7 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
             if entry.threads:
                 endings.threads[entry.arm].add(entry.threads)
         elif isinstance(entry, Lost):
-            endings.lost[entry.version] = f"{entry.stage}: {entry.reason}"
+            endings.lost[entry.version] = entry
         elif isinstance(entry, Disturbed):
             endings.disturbed.append(entry)
             endings.redone.update(entry.replicates if entry.redone else ())

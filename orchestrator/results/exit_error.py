@@ -43,16 +43,24 @@ def _name_dead(arms: Iterable[EndedArm]) -> Iterator[str]:
 
 
 def find_error(
-    arms: Sequence[EndedArm], failures: Collection[EnvironmentFailed], broken: Collection[str] = ()
+    arms: Sequence[EndedArm],
+    failures: Collection[EnvironmentFailed],
+    broken: Collection[str] = (),
+    *,
+    again: int = 0,
 ) -> TfCompareError | None:
-    """Return the error, if any, that determines the exit code of a completed run or profile."""
+    """Return the error, if any, that determines the exit code of a completed run or profile.
+
+    `again` is the number of dead arms that are tried again when the run is continued.
+    """
     if broken:
         return ContractBroken("\n".join(broken))
     if failures:
         return EnvironmentFailed("\n".join(join_failures(failures)))
     if died := [arm for arm in arms if arm.outcome == "died"]:
         # The table has just given each reason.
-        return ArmsDied(f"{len(died)} of {len(arms)} arms died", detail="\n".join(_name_dead(died)))
+        advice = f"--resume tries {again} of them again" if again else ""
+        return ArmsDied(f"{len(died)} of {len(arms)} arms died", advice, detail="\n".join(_name_dead(died)))
     if all(arm.outcome == "refused" for arm in arms):
         reasons = sorted({arm.reason for arm in arms})
         return NothingSelected("no version can run what was selected:\n" + "\n".join(reasons))

@@ -1,6 +1,7 @@
 """The run directory: everything needed to redraw every report.
 
-begun.json      when it began, and by what command plan.json       what is done, known once environments are ready
+begun.json      when it began, by what command, and what it is going to do
+plan.json       what is done, known once environments are ready
 manifest.json   tool, machine, sources, environments
 journal.jsonl   how each replicate ended, in order
 results/        one folder per worker, the only place that it may write to while it runs
@@ -19,7 +20,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -28,7 +29,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from orchestrator import files
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.model import Case, Discarded, Ended, Entry, Manifest, Plan, Synced, Target
+from orchestrator.model import Case, Discarded, Ended, Entry, Lost, Manifest, Plan, Synced, Target
 from orchestrator.results import streams
 from orchestrator.results.check_plan import check_plan
 from orchestrator.results.damaged import damage_error
@@ -39,10 +40,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Begun:
-    """What is known of a run before its environments are ready."""
+    """What is known of a run before its environments are ready; with a plan, it can be continued from there."""
 
     created: datetime
     command: tuple[str, ...]
+    plan: Plan | None = None
+    # Without environments.
+    manifest: Manifest | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ NAMED = re.compile(r"(?P<version>.+)-(?P<part>\d{1,9})(\.arrow(\.partial)?)?", r
 # No plan, manifest or journal is larger.
 MOST_BYTES = 2**30
 MOST_NAMED, LONGEST_NAME = 3, 60
+# What a line says of a failure.
+FAILED = {"failure", "external"}
 
 
 class RunDir:
@@ -107,7 +113,8 @@ class RunDir:
                 )
 
     @classmethod
-    def open(cls, path: Path) -> "RunDir":
+    def open(cls, path: Path, *, unprepared: bool = False) -> "RunDir":
+        """Return a run directory; `unprepared` also takes one whose environments were not ready when it ended."""
         run = cls(path)
         # Unlike Path's own, it says no to a folder that may not be looked into.
         if not os.path.isfile(path / "plan.json"):
@@ -115,19 +122,20 @@ class RunDir:
             if not os.path.isfile(path / "begun.json") or os.path.isfile(path / "manifest.json"):
                 raise UsageError(f"{path} holds no run (no plan.json in it); `tfcompare run --output DIR` makes one")
             refuse_strangers(path)
-            raise UsageError(run._explain_missing_plan())
+            if not unprepared or run.is_held or run.read_begun().plan is None:
+                raise UsageError(run._explain_missing_plan())
         refuse_strangers(path)
         return run
 
     def _explain_missing_plan(self) -> str:
-        begun = self._read("begun.json", BEGUN)
+        begun = self.read_begun()
         command = f"`{shlex.join(['tfcompare', *begun.command])}`" if begun.command else "a run"
         if self.is_held:
             return f"{self.path} holds no run yet: {command} is still making its environments ready; wait for its end"
+        advice = f"`tfcompare run --resume {self.path}`" if begun.plan else "run it again with another --output"
         return (
             f"{self.path} holds no run: {command}, begun {begun.created:%Y-%m-%d %H:%M} UTC, ended before its "
-            f"environments were ready, and nothing was measured. {self.logs} may say why; then run it again with "
-            "another --output"
+            f"environments were ready, and nothing was measured. {self.logs} may say why; then {advice}"
         )
 
     @contextmanager
@@ -187,6 +195,11 @@ class RunDir:
             finally:
                 os.close(handle)
 
+    def write_begun(self, plan: Plan, manifest: Manifest) -> None:
+        """Write what a run is going to do, so that it can be continued if it is ended before its first round."""
+        begun = replace(self.read_begun(), plan=plan, manifest=manifest)
+        self._write("begun.json", BEGUN.dump_json(begun, indent=1))
+
     def write_plan(self, plan: Plan) -> None:
         self._write("plan.json", PLAN.dump_json(plan, indent=1))
 
@@ -199,7 +212,9 @@ class RunDir:
 
     def record(self, entry: Entry) -> None:
         with self._writing(self.journal.name):
-            files.append(self.path, self.journal, ENTRY.dump_json(entry) + b"\n")
+            # Lines about what did not fail are as they were in earlier releases.
+            left_out = FAILED if isinstance(entry, Ended | Lost) and entry.failure is None else None
+            files.append(self.path, self.journal, ENTRY.dump_json(entry, exclude=left_out) + b"\n")
 
     def sync(self) -> None:
         """Write all that was measured through to the disk, and then the journal, with a line that says so."""
@@ -231,6 +246,14 @@ class RunDir:
             "the run",
         )
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether its environments were once ready, so that it may have rounds."""
+        return os.path.isfile(self.path / "plan.json") and os.path.isfile(self.path / "manifest.json")
+
+    def read_begun(self) -> Begun:
+        return self._read("begun.json", BEGUN, context={})
+
     def read_plan(self) -> Plan:
         return self._read("plan.json", PLAN, context={})
 
@@ -241,15 +264,21 @@ class RunDir:
         try:
             return adapter.validate_json(self._content(name), context=context)
         except FileNotFoundError as error:
-            raise ContractBroken(
-                f"{self.path / name} is missing: it was removed, or the run ended before its first round"
-            ) from error
+            missing = f"{self.path / name} is missing: it was removed, or the run ended before its first round"
+            raise ContractBroken(missing + self._advise_resume(name)) from error
         except PermissionError as error:
             raise UsageError(f"{self.path / name} cannot be read: {error.strerror}") from error
         except OSError as error:
             raise ContractBroken(f"{self.path / name} cannot be read: {error.strerror}") from error
         except ValidationError as error:
             raise damage_error(self.path / name, error) from error
+
+    def _advise_resume(self, missing: str) -> str:
+        """Return the command that continues a run without this file, if what it was going to do is known."""
+        with suppress(ContractBroken, UsageError):
+            if missing != "begun.json" and self.read_begun().plan:
+                return f". In the second case, `tfcompare run --resume {self.path}` continues it"
+        return ""
 
     def _content(self, name: str) -> bytes:
         # A backup may share these files: only what workers write has to have one name.

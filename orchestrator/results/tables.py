@@ -24,7 +24,7 @@ ARM = pa.schema(
         ("median_ms", NUMBER), ("first_ms", NUMBER), ("second_ms", NUMBER), ("build_s", NUMBER), ("train_s", NUMBER),
         ("import_s", NUMBER), ("peak_rss_mb", NUMBER), ("traces", COUNT), ("checksum", TEXT), ("drift", NUMBER),
         ("median_s", NUMBER), ("first_s", NUMBER), ("second_s", NUMBER), ("peak_rss_bytes", NUMBER),
-        ("traces_per_call", NUMBER),
+        ("traces_per_call", NUMBER), ("failure", TEXT), ("external", pa.bool_()),
     ]
 )  # fmt: skip
 CONTRAST = pa.schema(

@@ -118,8 +118,8 @@ def check_run(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
         warnings.append("the run was cut short; what it measured is here")
     elif endings.finished.how:
         warnings.append(endings.finished.how)
-    for version, reason in endings.lost.items():
-        warnings.append(f"{version} was lost ({reason})")
+    for version, loss in endings.lost.items():
+        warnings.append(f"{version} was lost ({loss.stage}: {loss.reason})")
     warnings += [
         f"removed unexpected files from the results of {entry.version}: {entry.what}"
         for entry in endings.discarded

@@ -160,7 +160,7 @@ def test_worker_ends_in_order(
 
 
 def test_worker_killed_in_the_middle_is_a_row_and_not_the_end(
-    client: docker.DockerClient, tfcompare: str, start: Start
+    client: docker.DockerClient, tfcompare: str, docker_base: str, start: Start
 ) -> None:
     going = start(*SHORT)
     going.until_measuring()
@@ -175,7 +175,12 @@ def test_worker_killed_in_the_middle_is_a_row_and_not_the_end(
     assert died[0]["reason"].startswith("its worker died: killed by SIGKILL")
     assert sorted(outcomes(answer).values()) == ["died", "measured", "measured", "measured"]
     assert died[0]["reason"] in stderr
+    assert (died[0]["failure"], died[0]["external"]) == ("signal", True)
     assert containers(client, going.out) == []
+    more = ("run", "--resume", going.out, "--rounds", "2", "--base", docker_base, "--format", "json")
+    again = run_command(tfcompare, *more)
+    assert again.returncode == 0, again.stderr
+    assert set(outcomes(json.loads(again.stdout)).values()) == {"measured"}
 
 
 def test_worker_whose_container_is_removed_is_told_so(
@@ -213,6 +218,7 @@ def test_case_that_runs_out_of_memory_is_a_row_that_says_so(
     for version in ("1.14.0", "2.0.0"):
         assert arms["hungry", version].outcome == "died"
         assert "out of memory" in arms["hungry", version].reason
+        assert (arms["hungry", version].failure, arms["hungry", version].external) == ("memory", False)
         assert arms["naps", version].outcome == "measured"
     assert done.error is not None
     assert done.error.exit_code == 6
@@ -227,6 +233,7 @@ def test_worker_that_runs_out_of_memory_says_so(
     assert [arm.outcome for arm in done.comparison.arms] == ["died", "died"]
     for arm in done.comparison.arms:
         assert arm.reason.startswith("start: out of memory: the container's limit was reached")
+        assert (arm.failure, arm.external) == ("memory", False)
     assert done.error is not None
     assert done.error.exit_code == 6
     assert containers(client, done.path) == []

@@ -1,6 +1,8 @@
 """JUnit XML, read by junitparser."""
 
+from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import junitparser
 import junitparser.xunit2
@@ -82,6 +84,18 @@ def test_a_suite_tells_the_run_and_its_warnings(tmp_path: Path):
     warned = read(of_scene(scenes.poisoned("!")), tmp_path)
     suite = junitparser.xunit2.TestSuite.fromelem(next(iter(warned.values()))._elem)
     assert suite.system_out == "warning: broken!\nwarning: warned!"
+
+
+def test_an_arm_that_died_has_the_kind_of_its_failure_as_properties():
+    alone, other = case("alone"), case("other")
+    dead = replace(unmeasured(alone, "1.0.0", "died", "no room"), failure="disk", external=True)
+    older = unmeasured(other, "1.0.0", "died", "it broke")
+    scene = comparison(plan=plan([alone, other], pairs=()), arms=(dead, older), contrasts=())
+    tests = ElementTree.fromstring(junit.render(of_scene(scene)).encode()).iter("testcase")
+    found = {
+        test.get("name"): {each.get("name"): each.get("value") for each in test.iter("property")} for test in tests
+    }
+    assert found == {"alone": {"tfcompare.failure": "disk", "tfcompare.external": "true"}, "other": {}}
 
 
 def test_an_arm_that_no_contrast_is_about_and_that_died_is_an_error_too(tmp_path: Path):

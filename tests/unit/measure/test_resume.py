@@ -13,7 +13,7 @@ from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure import resume
 from orchestrator.measure.resume import ResumeOptions, add_rounds, extension, read_past
-from orchestrator.model import Calibrated, Disturbed, Ended, Extended, Finished, Machine, Postponed
+from orchestrator.model import Calibrated, Disturbed, Ended, Extended, Finished, Lost, Machine, Postponed
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.results.comparison import judge_run
@@ -22,7 +22,7 @@ from orchestrator.results.rundir import RunDir
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Part, Stage, offer, play
-from tests.support.builders import NEW, OLD, case, plan, target
+from tests.support.builders import NEW, OLD, case, plan, run_directory, target
 from tests.support.clock import Clock
 from tests.support.theatre import DECIDED, OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
 
@@ -415,3 +415,121 @@ def test_a_large_file_that_has_changed_is_refused(tmp_path: Path, theatre: Theat
     os.utime(mine / "large.bin", ns=(1, 1))
     with pytest.raises(UsageError, match=r"changed since .*large\.bin"):
         add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
+
+
+class Speaking(Quiet):
+    """A view that keeps what is said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+
+KILLED, EXITS = Part(noisy, takes_its_worker_along=("burst", 3)), Part(noisy, dies=("burst", 3))
+BOTH = (OPEN, DECIDED)
+
+
+def with_deaths(folder: Path) -> RunDir:
+    """A run in which one arm of 2.0.0 lost its worker, and another ended by itself."""
+    stage = Stage({(OPEN.label, "2.0.0"): KILLED, (DECIDED.label, "2.0.0"): EXITS})
+    return dressed(play(folder, plan(BOTH, VERSIONS, looks=(6,)), stage).run)
+
+
+def test_an_arm_that_died_from_outside_is_tried_again_and_one_that_died_by_itself_is_not(
+    tmp_path: Path, theatre: Theatre
+):
+    run = with_deaths(tmp_path)
+    before = {arm.case: arm for arm in judge_run(run).arms if arm.version == "2.0.0"}
+    assert {case: (arm.outcome, arm.failure, arm.external) for case, arm in before.items()} == {
+        OPEN: ("died", "signal", True),
+        DECIDED: ("died", "workload", False),
+    }
+    view = Speaking()
+    done = add_rounds(ResumeOptions(run=run.path, rounds=4), view)
+    after = {arm.case: arm for arm in done.comparison.arms if arm.version == "2.0.0"}
+    assert (after[OPEN].outcome, after[OPEN].failure, after[OPEN].external) == ("measured", None, False)
+    assert after[OPEN].rounds == before[OPEN].rounds + 4
+    assert after[DECIDED] == before[DECIDED]
+    assert theatre.stage.opened(DECIDED.label, "2.0.0") == []
+    assert f"tried again, because the cause was outside of their code: 2.0.0 {OPEN.label} (signal)" in view.said
+    assert f"not tried again, because the cause is in their code: 2.0.0 {DECIDED.label} (workload)" in view.said
+    assert done.comparison.broken == ()
+
+
+def test_an_arm_that_is_tried_again_and_dies_again_has_its_last_reason(
+    tmp_path: Path, theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+):
+    run = with_deaths(tmp_path)
+    offer(monkeypatch, venv=Theatre(Stage({(OPEN.label, "2.0.0"): Part(noisy, dies=("burst", 8))})))
+    add_rounds(ResumeOptions(run=run.path, rounds=4), Quiet())
+    (dead,) = [arm for arm in judge_run(run).arms if (arm.case, arm.version) == (OPEN, "2.0.0")]
+    assert (dead.outcome, dead.reason, dead.failure, dead.external) == (
+        "died", "ended with exit code 3", "workload", False,
+    )  # fmt: skip
+
+
+def test_where_all_died_by_themselves_the_message_does_not_speak_of_verdicts_alone(tmp_path: Path, theatre: Theatre):
+    run = dressed(play(tmp_path, plan([OPEN], VERSIONS, looks=(6,)), Stage({(OPEN.label, "2.0.0"): EXITS})).run)
+    with pytest.raises(NothingSelected, match=r"2\.0\.0 .* \(workload\) died, the cause is in their code, and they"):
+        add_rounds(ResumeOptions(run=run.path), Quiet())
+
+
+def test_a_death_of_an_earlier_release_ends_its_arm_as_before():
+    died = ended(3, "died", NEW)
+    past = read_past(plan(), [calibrated(OLD), ended(3), died])
+    assert (past.progress.ended, past.again, list(past.given_up)) == ({("a", NEW)}, {}, [("a", NEW)])
+
+
+def test_a_death_from_outside_leaves_the_arm_open_and_its_round_used():
+    died = replace(ended(3, "died", NEW), failure="disk", external=True)
+    past = read_past(plan(), [calibrated(OLD), ended(2), died])
+    assert (past.progress.ended, list(past.again)) == (set(), [("a", NEW)])
+    assert (past.progress.rounds["a"], past.rounds) == (1, 3)
+
+
+def test_a_version_whose_tensorflow_is_not_imported_is_not_started_again(tmp_path: Path, theatre: Theatre):
+    run = first(tmp_path)
+    run.record(Lost(version=target("2.0.0"), stage="start", reason="import failed: x", failure="import"))
+    with pytest.raises(NothingSelected):
+        add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
+    assert theatre.stage.doors == []
+
+
+def begun(folder: Path, *files: str) -> RunDir:
+    """A run that was ended before its first round, with no more than these files of it."""
+    asked = plan([OPEN], VERSIONS, looks=(4,))
+    run = dressed(run_directory(folder / "run", asked))
+    run.write_begun(asked, replace(run.read_manifest(), environments={}, workers={}))
+    for name in {"plan.json", "manifest.json"}.difference(files):
+        (run.path / name).unlink()
+    return run
+
+
+@pytest.mark.parametrize(
+    "files", [(), ("plan.json",), ("plan.json", "manifest.json")], ids=["nothing", "its plan", "all"]
+)
+def test_a_run_that_was_ended_before_its_first_round_is_continued(
+    tmp_path: Path, theatre: Theatre, files: tuple[str, ...]
+):
+    run = begun(tmp_path, *files)
+    done = add_rounds(ResumeOptions(run=run.path), Quiet())
+    assert [(arm.version, arm.outcome, arm.rounds) for arm in done.comparison.arms] == [
+        (version, "measured", 4) for version in VERSIONS
+    ]
+    assert not any(one.exploratory for one in done.comparison.contrasts)
+    assert done.error is None
+    assert set(run.read_manifest().environments) == set(VERSIONS)
+
+
+def test_a_report_of_a_run_that_was_ended_before_its_first_round_names_the_command(tmp_path: Path):
+    run = begun(tmp_path)
+    with pytest.raises(UsageError, match=rf"nothing was measured\..*; then `tfcompare run --resume {run.path}`"):
+        RunDir.open(run.path)
+
+
+def test_a_run_without_a_plan_is_not_continued(tmp_path: Path):
+    run = RunDir.create(tmp_path / "run", ("run", "--versions", "1.14,2.0"))
+    with pytest.raises(UsageError, match=r"nothing was measured\..*; then run it again with another --output"):
+        add_rounds(ResumeOptions(run=run.path), Quiet())

@@ -128,6 +128,7 @@ def test_an_arm_that_dies_leaves_the_others_in_the_same_visit(tmp_path: Path, or
     assert {outcomes[arm] for arm in outcomes if arm != ("a", NEW)} == {("measured", 4)}
     (death,) = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "died"]
     assert (death.round, death.how, death.reason, death.log) == (2, "exit", "ended with exit code 3", "x")
+    assert (death.failure, death.external) == ("workload", False)
 
 
 @pytest.mark.parametrize("order", ["open", "burst", "close"])
@@ -137,7 +138,8 @@ def test_a_worker_that_dies_costs_its_arm_and_another_takes_its_place(tmp_path: 
     assert stage.opened("a", NEW) == [0, 2]
     assert stage.opened("b", NEW) == [0, 2, 3, 4]
     (death,) = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "died"]
-    assert (death.case, death.how, death.reason) == ("a", "worker", "its worker died: killed by SIGKILL")
+    assert (death.case, death.how, death.external) == ("a", "worker", True)
+    assert death.reason.startswith("its worker died: killed by SIGKILL")
     names = [stream.path.name for stream in played.run.streams()]
     assert names == [f"{OLD}-{part}.arrow" for part in range(1, 5)] + [f"{NEW}-{part}.arrow" for part in range(1, 6)]
     rounds = {arm.key: arm.rounds for arm in played.comparison.arms}

@@ -11,8 +11,9 @@ from orchestrator.reports.json import as_json, as_object
 from tests.support import scenes
 
 ARM = {
-    "workload", "params", "version", "outcome", "reason", "rounds", "median_ms", "first_ms", "second_ms", "build_s",
-    "train_s", "import_s", "peak_rss_mb", "traces", "drift", "median_s", "first_s", "second_s", "peak_rss_bytes",
+    "workload", "params", "version", "outcome", "reason", "failure", "external", "rounds", "median_ms", "first_ms",
+    "second_ms", "build_s", "train_s", "import_s", "peak_rss_mb", "traces", "drift", "median_s", "first_s", "second_s",
+    "peak_rss_bytes",
 }  # fmt: skip
 CONTRAST = {
     "workload", "params", "kind", "version", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",
@@ -58,7 +59,7 @@ def test_a_contrast_inside_a_version_names_case_labels_and_what_both_share(repor
 def test_an_arm_that_was_refused_is_an_arm_with_its_reason_and_nulls(report: dict[str, Any]):
     refused = next(arm for arm in report["arms"] if arm["outcome"] == "refused")
     assert refused["reason"] == "tf.function has no jit switch before TensorFlow 2.1."
-    figures = ARM - {"workload", "params", "version", "outcome", "reason", "rounds"}
+    figures = ARM - {"workload", "params", "version", "outcome", "reason", "external", "rounds"}
     assert {refused[key] for key in figures} == {None}
     assert refused["rounds"] == 0
 

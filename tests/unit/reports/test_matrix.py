@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
-from orchestrator.model import Comparison
+from orchestrator.model import Comparison, FailureKind
 from orchestrator.reports import matrix
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.reasons import describe_reasons
@@ -125,5 +125,19 @@ def test_arms_without_a_time_are_named_once_per_reason():
     arms = tuple(replace(arm(of, "2.0.0"), outcome="died", reason="killed by SIGKILL", median_ms=None) for of in made)
     lines = list(describe_reasons(comparison(plan=plan(made), arms=arms, contrasts=())))
     assert len(lines) == 1
+    assert lines[0].startswith("died: ")
     assert lines[0].endswith("and 2 more: killed by SIGKILL")
     assert str(target("2.0.0")) in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("failure", "external", "words"),
+    [
+        ("disk", True, "died (disk, --resume tries it again): 2.0.0 power: x"),
+        ("workload", False, "died (workload): 2.0.0 power: x"),
+        ("gpu", True, "died (lost GPU, --resume tries it again): 2.0.0 power: x"),
+    ],
+)
+def test_an_arm_that_died_is_named_with_the_kind_of_its_failure(failure: FailureKind, external: bool, words: str):
+    dead = replace(arm(case(), "2.0.0"), outcome="died", reason="x", failure=failure, external=external)
+    assert list(describe_reasons(comparison(arms=(dead,), contrasts=()))) == [words]

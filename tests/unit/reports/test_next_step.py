@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from orchestrator.catalog import workloads
-from orchestrator.model import Ended, Finished
+from orchestrator.model import Ended, Finished, Lost
 from orchestrator.reports.next_step import flag_values, next_line, own_workloads, round_s
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.run import load_run
@@ -132,11 +132,29 @@ def interrupting(at: int) -> Stage:
     return Stage({(OPEN.label, "2.0.0"): Part(ms)})
 
 
-@pytest.mark.parametrize(("at", "continues"), [(0, False), (3, True)])
-def test_an_interrupted_run_is_continued_if_it_had_begun(tmp_path: Path, at: int, continues: bool):
+@pytest.mark.parametrize(("at", "budget"), [(0, ""), (3, " --budget ")])
+def test_an_interrupted_run_is_continued_with_a_budget_if_the_length_of_a_round_is_known(
+    tmp_path: Path, at: int, budget: str
+):
     with pytest.raises(KeyboardInterrupt):
         play(tmp_path, plan([OPEN], VERSIONS), interrupting(at))
-    assert bool(line_of(dressed(RunDir.open(tmp_path / "run")))) is continues
+    line = line_of(dressed(RunDir.open(tmp_path / "run")))
+    assert line.startswith(f"Next:  tfcompare run --resume {tmp_path}/run{budget}")
+    assert ("--budget" in line) is bool(budget)
+
+
+def test_a_run_whose_worker_was_killed_is_continued(tmp_path: Path):
+    killed = Stage({(OPEN.label, "2.0.0"): Part(noisy, takes_its_worker_along=("open", 3))})
+    assert line_of(ended(tmp_path, killed)).startswith("Next:  tfcompare run --resume ")
+
+
+@pytest.mark.parametrize("external", [True, False])
+def test_a_version_that_was_lost_to_something_outside_is_worth_another_try(tmp_path: Path, external: bool):
+    made = ended(tmp_path)
+    made.record(
+        Lost(version=target("2.0.0"), stage="worker", reason="it died 3 times", failure="signal", external=external)
+    )
+    assert bool(line_of(made)) is external
 
 
 # Two versions of the same code whose replicates differ by chance: no two rounds decide anything.

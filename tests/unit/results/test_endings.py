@@ -43,7 +43,24 @@ def test_an_arm_is_refused_or_dead_unless_it_died_in_the_hands_of_another(read):
 
 def test_a_version_that_is_measured_again_is_no_longer_lost(read):
     losses = [Lost(version=target(version), stage="worker", reason="it died 3 times") for version in (OLD, NEW)]
-    assert read(*losses, ended("measured")).lost == {OLD: "worker: it died 3 times"}
+    assert read(*losses, ended("measured")).lost == {OLD: losses[0]}
+
+
+@pytest.mark.parametrize("external", [True, False])
+def test_only_a_death_from_outside_ends_when_its_arm_is_measured_again(read, external: bool):
+    died = ended("died", how="signal", reason="killed", failure="signal", external=external)
+    assert read(died, extended(2, exploratory=False), ended("measured")).died == (
+        {} if external else {ArmKey("a", target(NEW)): died}
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "cause"),
+    [("timeout", "deadline"), ("signal", "signal"), ("raised", "workload"), ("worker", "worker"), ("", None)],
+)
+def test_a_death_of_an_earlier_release_has_the_kind_that_its_words_allow(how: str, cause: str | None):
+    assert ended("died", how=how).cause == cause
+    assert ended("measured", how=how).cause is None
 
 
 def test_more_rounds_take_back_the_end_and_the_first_exploratory_round_stays(read):

@@ -1,0 +1,139 @@
+"""Decides what an arm or a worker died of, and whether that came from outside of its code."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.machine.evidence import (
+    Evidence,
+    MemoryMark,
+    OutOfMemory,
+    describe_full_folders,
+    find_gone_gpus,
+    find_out_of_memory,
+)
+from orchestrator.model import DeathCause
+
+NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded|\[Errno (5|28|122)\]")
+NO_MEMORY = re.compile(
+    r"^(its worker died: )?out of memory|\bMemoryError\b|std::bad_alloc|Cannot allocate memory|\[Errno 12\]"
+    r"|ResourceExhausted|OOM when allocating|CUDA_ERROR_OUT_OF_MEMORY"
+)
+LOST_GPU = re.compile(r"GPU is lost|fallen off the bus|CUDA_ERROR_(NO_DEVICE|ECC_UNCORRECTABLE)", re.IGNORECASE)
+KILLED = re.compile(r"killed by (SIG[A-Z0-9]+)")
+# What a worker and a channel guess about SIGKILL; the evidence says more.
+GUESS = re.compile(r"; often the kernel, out of memory| \(often the kernel, out of memory\)")
+# What Docker's channel says of a container that somebody has removed.
+REMOVED = "container was removed"
+# Signals that other processes send. A process that crashes gets others.
+SENT = frozenset({"SIGKILL", "SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT"})
+OF_MEMORY: Mapping[OutOfMemory, str] = {
+    "machine": ", out of memory: this machine had no more",
+    "group": ", out of memory: the limit of its container, or of the job around it, was reached",
+    "none": ", sent by another process: this machine did not run out of memory",
+    "": "; often the kernel, out of memory",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Death:
+    """How a replicate or a worker died, in the words of the worker and of the engine.
+
+    `innocent` says that it was a worker, which runs no code of the workload itself; `limited`, that tfcompare gave it a
+    limit of memory.
+    """
+
+    how: str
+    reason: str
+    log: str = ""
+    innocent: bool = False
+    limited: bool = False
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where the workers of a run write, and which GPUs they use; here all evidence is gathered."""
+
+    folders: tuple[Path, ...]
+    gpus: tuple[str, ...] = ()
+
+    def examine(self, since: MemoryMark) -> Evidence:
+        """Look at the machine after something died; `since` is when it began."""
+        memory, record = find_out_of_memory(since)
+        return Evidence(
+            full=describe_full_folders(self.folders), memory=memory, record=record, gone_gpus=find_gone_gpus(self.gpus)
+        )
+
+
+def classify(death: Death, evidence: Evidence) -> DeathCause:
+    """Return what a replicate died of."""
+    if death.how == "contract":
+        return DeathCause("contract", death.reason)
+    if NO_ROOM.search(death.reason):
+        return _of_disk(death.reason, evidence.full)
+    if evidence.gone_gpus or LOST_GPU.search(death.reason):
+        return _of_gpu(death.reason, evidence.gone_gpus)
+    if death.how in ("raised", "asserted"):
+        is_memory = death.how == "raised" and NO_MEMORY.search(death.reason)
+        return DeathCause("memory" if is_memory else "workload", death.reason)
+    if evidence.full and death.how != "timeout":
+        return _of_disk(GUESS.sub("", death.reason), evidence.full)
+    return _of_ending(death, evidence)
+
+
+def _of_ending(death: Death, evidence: Evidence) -> DeathCause:
+    """Return what a process died of that did not say so itself."""
+    if death.how == "fork":
+        return DeathCause("memory" if NO_MEMORY.search(death.reason) else "start", death.reason, external=True)
+    if killed := KILLED.search(death.reason):
+        return _of_signal(killed[1], death, evidence)
+    if NO_MEMORY.search(death.reason):
+        return DeathCause("memory", death.reason)
+    if death.how == "timeout" or "timeout: " in death.reason:
+        return DeathCause("deadline", death.reason, external=death.innocent)
+    if "broke the contract: " in death.reason or death.how == "results":
+        return DeathCause("contract", death.reason)
+    if death.how == "worker" and (death.innocent or REMOVED in death.reason):
+        return DeathCause("worker", death.reason, external=True)
+    return DeathCause("workload", death.reason)
+
+
+def _of_signal(name: str, death: Death, evidence: Evidence) -> DeathCause:
+    reason = GUESS.sub("", death.reason)
+    if name == "SIGKILL":
+        by_kernel = evidence.memory in ("machine", "group")
+        own = evidence.memory == "group" and death.limited
+        return DeathCause("memory" if by_kernel else "signal", reason + OF_MEMORY[evidence.memory], external=not own)
+    if name == "SIGABRT" and NO_MEMORY.search(death.log):
+        return DeathCause("memory", f"{reason}: it could not get more memory")
+    return DeathCause("signal", reason, external=death.innocent or name in SENT)
+
+
+def classify_start(reason: str, evidence: Evidence, *, limited: bool = False) -> DeathCause:
+    """Return why a worker did not start."""
+    if NO_ROOM.search(reason) or evidence.full:
+        return _of_disk(reason, evidence.full)
+    if evidence.gone_gpus or LOST_GPU.search(reason):
+        return _of_gpu(reason, evidence.gone_gpus)
+    if killed := KILLED.search(reason):
+        return _of_signal(killed[1], Death(how="start", reason=reason, innocent=True, limited=limited), evidence)
+    if NO_MEMORY.search(reason):
+        return DeathCause("memory", reason)
+    if reason.startswith("import failed: "):
+        return DeathCause("import", reason)
+    return DeathCause("start", reason)
+
+
+def classify_environment(reason: str) -> DeathCause:
+    """Return why a version has no environment."""
+    return DeathCause("disk" if NO_ROOM.search(reason) else "start", reason, external=bool(NO_ROOM.search(reason)))
+
+
+def _of_disk(reason: str, full: Iterable[str]) -> DeathCause:
+    return DeathCause("disk", "; ".join(dict.fromkeys((reason, *full))), external=True)
+
+
+def _of_gpu(reason: str, gone: Iterable[str]) -> DeathCause:
+    named = [f"this machine no longer shows {', '.join(gone)}"] if gone else []
+    return DeathCause("gpu", "; ".join((reason, *named)), external=True)
