@@ -124,6 +124,8 @@ def _check_hidden_indices(table: pa.Table) -> None:
             # Without any value there is no dictionary, and writers put a 0 below each null.
             if not 0 <= indices.min() <= indices.max() <= max(0, len(chunk.dictionary) - 1):
                 raise pa.ArrowInvalid("an index below a null leads out of its dictionary")
+
+
 def _refuse_bombs(data: bytes) -> None:
     """Raise OddMessage if the batches would take far more memory than the file has bytes."""
     rows = labels = 0
