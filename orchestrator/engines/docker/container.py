@@ -191,11 +191,14 @@ def _hand_over(directory: Path, user: tuple[int, int]) -> None:
     """Give root's directory, and what earlier workers left in it, to the user that the worker runs as."""
     if os.getuid() or not directory.is_dir():
         return
-    # By descriptors: another container may hold the directory of a GPU, and could put a link into the way.
-    for _, directories, files, within in os.fwalk(directory):
-        os.chown(within, *user)
-        for name in (*directories, *files):
-            os.chown(name, *user, dir_fd=within, follow_symlinks=False)
+    try:
+        # By descriptors: another container may hold the directory of a GPU, and could put a link into the way.
+        for _, directories, files, within in os.fwalk(directory):
+            os.chown(within, *user)
+            for name in (*directories, *files):
+                os.chown(name, *user, dir_fd=within, follow_symlinks=False)
+    except RecursionError as error:
+        raise EnvironmentFailed(f"{directory} has too many folders inside each other", "remove it") from error
 
 
 class Log:

@@ -3,8 +3,10 @@
 import os
 import socket
 import struct
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,10 +15,11 @@ import pytest
 import requests
 from docker.errors import NotFound
 
+from orchestrator import files
 from orchestrator.engines.docker import container
 from orchestrator.engines.docker.container import ContainerChannel
 from orchestrator.engines.worker.channel import ChannelClosed
-from orchestrator.errors import EngineUnavailable
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 
 STARTED = "1234"
 
@@ -75,6 +78,17 @@ def test_of_another_machine_only_what_has_ended_is_abandoned():
     for mark in ("elsewhere/pid:[1]:1000:12:34", "elsewhere/pid:[1]:12:34", "unknown:12:34", "", "nonsense"):
         assert not container.is_abandoned(mark, "running")
         assert container.is_abandoned(mark, "exited")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root hands folders over")
+def test_a_folder_that_a_worker_has_nested_without_end_is_one_sentence(tmp_path: Path):
+    source = "import os\nfor _ in range(5000): os.mkdir('deep'); os.chdir('deep')"
+    subprocess.run([sys.executable, "-c", source], cwd=tmp_path, check=True)
+    # Later Pythons go down any number of levels.
+    refused = pytest.raises(EnvironmentFailed, match="too many folders inside each other; remove it")
+    with refused if sys.version_info < (3, 12) else nullcontext():
+        container._hand_over(tmp_path, (65534, 65534))
+    files.remove_tree(tmp_path)
 
 
 def make_frame(stream: int, payload: bytes) -> bytes:
