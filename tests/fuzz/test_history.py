@@ -12,7 +12,7 @@ from orchestrator.history.model import AlarmOpened, Event, Moved
 from orchestrator.history.store import Store
 from tests.fuzz.damage import damaged_bytes, damaged_json, dump
 from tests.fuzz.memory import bounded_memory
-from tests.golden.test_golden import GOLDEN
+from tests.support.golden import GOLDEN
 from tests.support.night_reports import NIGHT, alarm
 
 POINTS, EVENT = "points/2026-11/20261101-020304-a-screen.parquet", "events/2026-11/20261101-020304-a.json"

@@ -16,8 +16,8 @@ from orchestrator.results.run import load_run
 from orchestrator.results.streams import Stream
 from tests.fuzz.damage import damaged_bytes, damaged_json, damaged_text, dump
 from tests.fuzz.memory import bounded_memory
-from tests.golden.test_golden import GOLDEN, stream
 from tests.support.bench import RUN
+from tests.support.golden import GOLDEN, stream
 
 SAMPLE = GOLDEN / "control-1"
 STREAM = "streams/2.0.0-1.arrow"

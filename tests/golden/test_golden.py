@@ -13,15 +13,11 @@ from orchestrator.results import replicates, streams
 from orchestrator.results.run import load_run
 from orchestrator.results.rundir import RunDir
 from tests.support.bench import RUN
+from tests.support.golden import GOLDEN, stream
 
-GOLDEN = Path(__file__).parent
 NAMES = ("oldest", "newest")
 # What two writings of the same replicates may differ in.
 MEASURED = {"wall_ns", "cpu_ns", "calls", *contract.REPLICATE_FIELDS} - {"traces", "checksum"}
-
-
-def stream(name: str) -> Path:
-    return GOLDEN / f"{name}.arrow"
 
 
 @pytest.fixture(params=NAMES)

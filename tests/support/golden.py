@@ -1,0 +1,9 @@
+"""Where the runs, streams and histories of earlier releases are."""
+
+from pathlib import Path
+
+GOLDEN = Path(__file__).resolve().parent.parent / "golden"
+
+
+def stream(name: str) -> Path:
+    return GOLDEN / f"{name}.arrow"
