@@ -24,7 +24,7 @@ STUCK = set()
 LEAVE_S = 30.0
 # As many descriptors as thousands of open replicates need; the hard limit may be a thousand million.
 MOST_DESCRIPTORS = 65536
-# The host looks for this line, so it is the last one of a worker's log.
+# The host looks for this line at the end of a worker's log.
 LEFT = "tfcompare: workloads left processes running, which were ended: {}\n"
 
 

@@ -24,7 +24,7 @@ LOST_GPU = re.compile(r"GPU is lost|fallen off the bus|CUDA_ERROR_(NO_DEVICE|ECC
 KILLED = re.compile(r"killed by (SIG[A-Z0-9]+)")
 # What a worker and a channel guess about SIGKILL; the evidence says more.
 GUESS = re.compile(r"; often the kernel, out of memory| \(often the kernel, out of memory\)")
-# What Docker's channel says of a container that somebody has removed.
+# What Docker's channel says of a container that was removed.
 REMOVED = "container was removed"
 # Signals that other processes send. A process that crashes gets others.
 SENT = frozenset({"SIGKILL", "SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT"})

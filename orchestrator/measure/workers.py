@@ -133,7 +133,7 @@ class Workers:
         self, versions: Collection[Target], start: Callable[[Target], Ready | None]
     ) -> dict[Target, Ready]:
         begun = time.monotonic()
-        # An executor, whose end an interrupt waits for: a worker that is half started could not be ended. Only as many
+        # An executor, whose end an interrupt waits for: no worker is started after all others were ended. Only as many
         # at once as can each import TensorFlow within the deadline, whatever the number of versions.
         usable = len(self._plan.cpus or os.sched_getaffinity(0))
         with ThreadPoolExecutor(min(len(versions), max(FEWEST_STARTING, usable)) or 1) as pool:
@@ -150,8 +150,8 @@ class Workers:
         """End the workers that are being started, so that the threads that wait for them end."""
         self._giving_up = True
         for slot in self._slots.values():
-            if slot.starting:
-                slot.starting.channel.close()
+            if client := slot.starting:
+                client.channel.close()
 
     def _start_in_turn(self) -> dict[Target, Ready]:
         """Start each worker once to check that it can start; each ends before the next one begins."""

@@ -220,8 +220,8 @@ class RunDir:
         """Write all that was measured through to the disk, and then the journal, with a line that says so."""
         with self._writing(self.results.name):
             for stream in self.streams():
-                # What its worker has removed or exchanged is found when it is read.
-                with suppress(FileNotFoundError, NotADirectoryError, files.RefusedEntry):
+                # What its worker has removed, exchanged or locked up is found when it is read.
+                with suppress(FileNotFoundError, NotADirectoryError, PermissionError, files.RefusedEntry):
                     if stream.live:
                         files.sync(self.path, stream.path)
                         files.sync(self.path, stream.path.parent)

@@ -20,7 +20,7 @@ MANY = """
 @pytest.mark.slow
 def test_linked_cases_are_measured_where_descriptors_do_not_suffice_for_all(tmp_path: Path):
     """Both versions were lost with all cases."""
-    code, answer, stderr = Scene(tmp_path).run(MANY, "--rounds", "1", limits="ulimit -n 64")
+    code, answer, stderr = Scene(tmp_path).run(MANY, "--rounds", "2", limits="ulimit -n 64")
     assert code == 0, stderr
     assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}
     assert len(answer["arms"]) == 18
