@@ -35,9 +35,9 @@ from orchestrator.model import (
 
 CLAIMS = WORKLOADS / "claims"
 # The first studies, single reports, and what takes too long to be tested with either.
-SUITES = ("seed", "reported", "full")
+SUITES = ("studies", "reported", "full")
 # How long the measuring for a whole suite of claims may take unless the user says otherwise.
-BUDGETS_S = {"seed": 1140.0}
+BUDGETS_S = {"studies": 1140.0}
 
 TIMES: tuple[Metric, ...] = ("steady", "first", "build")
 OF_TIMES: tuple[Effect, ...] = ("slower", "faster", "same", "not slower", "not faster")
@@ -103,7 +103,7 @@ class ClaimTable(_ClaimTable):
     title: str
     source: str
     quote: str | None = Field(default=None, min_length=10, max_length=300)
-    suite: Literal["seed", "reported", "full"]
+    suite: Literal["studies", "reported", "full"]
     statement: str
     said_of: tuple[ShortText, ...] = Field(min_length=1)
     devices: tuple[Literal["cpu", "gpu"], ...] = Field(min_length=1)
@@ -249,11 +249,11 @@ class _Reader:
 
 def _expectation(table: ContrastTable, statement: str, case_of: Callable[[str], Case]) -> Expectation:
     if (table.version is None) == (table.case is None):
-        raise UsageError("a contrast names a case, for two versions of it, or a version, for two cases in it")
+        raise UsageError("a comparison names a case, for two versions of it, or a version, for two cases in it")
     if table.expected not in (OF_TIMES if table.metric in TIMES else OF_COUNTS):
         raise UsageError(f"expected = {table.expected!r} does not go with {table.metric}")
     if table.published is not None and table.read_as is not None:
-        raise UsageError("a contrast has `published` or `read_as`, not both")
+        raise UsageError("a comparison has `published` or `read_as`, not both")
     claimed = table.published or table.read_as
     if table.expected == "same" and claimed is not None:
         raise UsageError("`same` goes with no published ratio; `within` says how near")

@@ -23,7 +23,7 @@ from orchestrator.doctor.noise import (
     visible,
     worst_first,
 )
-from orchestrator.stats.verdict import format_slowdown
+from orchestrator.stats.slowdown import format_slowdown
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.doctor/1"

@@ -5,6 +5,7 @@ from datetime import date
 
 from orchestrator.history.model import Outcome, Point, Stage, Surroundings
 from orchestrator.model import ArmResult, Contrast, Manifest, Target, VersionPair
+from orchestrator.old_flags import RENAMED_SUITES
 from orchestrator.results.compare_runs import WORKER
 from orchestrator.results.comparison import samples
 from orchestrator.results.run import Run
@@ -37,7 +38,7 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
                 started=plan.created,
                 run=plan.run,
                 stage=stage,
-                suite=plan.suite,
+                suite=RENAMED_SUITES.get(plan.suite, plan.suite),
                 host=str(manifest.host.get("id", UNKNOWN)),
                 engine=plan.engine,
                 device=plan.device,

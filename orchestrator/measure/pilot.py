@@ -12,7 +12,8 @@ from orchestrator.model import Arm, ArmKey, Calibrated, Plan
 from orchestrator.stats import calibrate
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR
 from orchestrator.stats.looks import Stretch, make_schedule
-from orchestrator.stats.verdict import MOST_TOLD, rounds_for, smallest_shown
+from orchestrator.stats.slowdown import MOST_TOLD
+from orchestrator.stats.verdict import rounds_for, smallest_shown
 from orchestrator.terminal.durations import format_budget
 
 # What rounds differ by even where bursts do not; a pilot of one visit cannot tell it.

@@ -89,7 +89,7 @@ REPORTS: dict[str, Report] = {
             name="claims", about="public claims, and whether they hold", module=".claims", json=".claims",
             complete=True, suits=lambda plan: bool(plan.claims),
         ),
-        Report(name="seed", about="training loops as the study prints them", module=".seed"),
+        Report(name="study", about="training loops as the published study prints them", module=".study"),
         Report(
             name="trend", about="one line per version", module=".trend", json=".trend", suits=_has_many_versions
         ),

@@ -11,7 +11,7 @@ from rich.text import Text
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.model import ArmResult, Contrast, Drift, Metric, ShownVerdict
-from orchestrator.stats.verdict import format_slowdown
+from orchestrator.stats.slowdown import format_slowdown
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import clip, safe_text
 
@@ -93,7 +93,7 @@ class CpuRatio:
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column of a table; `since` is the terminal width from which it is shown by default."""
+    """A column of a table; those that are `usual` are shown unless others are named, however wide the terminal is."""
 
     name: str
     header: str
@@ -102,7 +102,7 @@ class Column:
     meaning: str = ""
     # Its name in the legend, if that is not its header.
     word: str = ""
-    since: int | None = None
+    usual: bool = False
     justify: JustifyMethod = "right"
 
 
@@ -224,40 +224,41 @@ def format_verdict(verdict: ShownVerdict, reason: str, notes: Notes, *, explorat
     return Text(f"{MARKS[verdict]} {verdict}{star}{notes.mark(reason)}", style=STYLES[verdict])
 
 
-PHASES_FROM, SEED_FROM = 130, 100
+# From this width on, the bar has its full length.
+WIDE = 100
 
 COLUMNS: Mapping[str, Column] = {
     column.name: column
     for column in (
         Column(
-            name="build", header="build", of="arm", since=PHASES_FROM,
+            name="build", header="build", of="arm",
             cell=_of_arm(lambda arm: arm.build_s, _seconds), meaning="before the first call",
         ),
         Column(
-            name="first", header="first", of="arm", since=PHASES_FROM,
-            cell=_of_arm(lambda arm: arm.first_ms, format_time), meaning="the first call, per step",
+            name="first", header="first", of="arm",
+            cell=_of_arm(lambda arm: arm.first_call_ms, format_time), meaning="the whole first call",
         ),
         Column(
-            name="second", header="second", of="arm", since=PHASES_FROM,
+            name="second", header="second", of="arm",
             cell=_of_arm(lambda arm: arm.second_ms, format_time), meaning="the second call, per step",
         ),
-        Column(name="time", header="time", of="arm", since=0, cell=_time, meaning="steady state, per step"),
+        Column(name="time", header="time", of="arm", usual=True, cell=_time, meaning="steady state, per step"),
         Column(
             name="train", header="train", of="arm",
             cell=_of_arm(lambda arm: arm.train_s, _seconds), meaning="all calls of a replicate, the first included",
         ),
         Column(
-            name="ratio", header="ratio", of="contrast", since=0,
+            name="ratio", header="ratio", of="contrast", usual=True,
             cell=_of_contrast(lambda contrast: contrast.ratio, ratio),
         ),
-        Column(name="interval", header="interval", of="contrast", since=0, cell=_interval),
+        Column(name="interval", header="interval", of="contrast", usual=True, cell=_interval),
         Column(
-            name="bar", header=axis(), word="bar", of="contrast", since=0, justify="left",
+            name="bar", header=axis(), word="bar", of="contrast", usual=True, justify="left",
             cell=_bar(BAR_CELLS), meaning="log scale, full at 10x",
         ),
-        Column(name="verdict", header="verdict", of="contrast", since=0, cell=_verdict, justify="left"),
+        Column(name="verdict", header="verdict", of="contrast", usual=True, cell=_verdict, justify="left"),
         Column(
-            name="seed", header="seed %", of="contrast", since=SEED_FROM,
+            name="study", header="study %", of="contrast",
             cell=_of_contrast(lambda contrast: contrast.seed_percent, lambda percent: f"{round(percent):+d}"),
             meaning="as the published study counts, + is faster",
         ),
@@ -312,10 +313,10 @@ def choose(width: int, asked: Sequence[str] | None) -> tuple[Column, ...]:
 
     Columns added to the default ones are placed as in COLUMNS.
     """
-    usual = [column for column in COLUMNS.values() if column.since is not None and width >= column.since]
+    usual = [column for column in COLUMNS.values() if column.usual]
     adding, named = _parse(asked) if asked else (True, ())
     chosen = [column for column in COLUMNS.values() if column in usual or column in named] if adding else named
-    return tuple(_narrow(column) if column.name == "bar" and width < SEED_FROM else column for column in chosen)
+    return tuple(_narrow(column) if column.name == "bar" and width < WIDE else column for column in chosen)
 
 
 def shows_default(asked: Sequence[str] | None) -> bool:

@@ -14,7 +14,7 @@ from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.reasons import describe_reasons
 from orchestrator.reports.summary import by_candidate, sentences
-from orchestrator.reports.table import describe_errors, note_what_is_left_out, render_warnings
+from orchestrator.reports.table import describe_errors, describe_place, note_what_is_left_out, render_warnings
 from orchestrator.stats.averages import MeanRatio, mean_ratio
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import clip, render_plain, safe_text
@@ -141,12 +141,10 @@ def mean_ratios(rows: Sequence[CaseRow], versions: Iterable[Target]) -> dict[Tar
 
 
 def _head(comparison: Comparison) -> Text:
-    plan, host = comparison.plan, comparison.manifest.host
-    where = f"{plan.engine} · {plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores"
     return Text("\n").join(
         [
-            safe_text(f"tfcompare run {plan.run}", style="bold"),
-            safe_text(where, style="dim"),
+            safe_text(f"tfcompare run {comparison.plan.run}", style="bold"),
+            safe_text(describe_place(comparison), style="dim"),
             *map(safe_text, sentences(comparison)),
         ]
     )

@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator, Sequence
 
 from orchestrator.model import Comparison, Contrast
-from orchestrator.stats.verdict import format_slowdown
+from orchestrator.stats.slowdown import format_slowdown
 
 # What an undecided comparison's reason begins with or holds, and how several such comparisons are described together.
 CLASSES: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"^too noisy"), "too noisy"),
     (re.compile(r"rounds are too few|fewer than two rounds"), "too few rounds"),
     (re.compile(r"^postponed"), "postponed: the budget holds too few rounds"),
-    (re.compile(r"^one of \d+ comparisons"), "this many comparisons would show such differences by chance"),
+    (re.compile(r"^not significant after"), "not significant after correcting for the number of comparisons"),
     (re.compile(r"no steady state"), "no steady state: the ratio changes while it is measured"),
     (re.compile(r"too short to be timed"), "calls too short to be timed: let one do more steps"),
 )

@@ -43,8 +43,7 @@ def layout(
 ) -> RenderableType:
     """Lay out the comparison.
 
-    `columns` are names that `parse_columns` has parsed. Without any, there are as many columns as the width has room
-    for.
+    `columns` are names that `parse_columns` has parsed. Without any, the usual columns are shown.
     """
     chosen, notes = choose(width, columns), Notes()
     arrangement = arrangement or Arrangement()
@@ -73,11 +72,13 @@ def below(notes: Sequence[Text]) -> Sequence[Text]:
 
 def facts(comparison: Comparison) -> str:
     """Return where and how a run was measured, and how far it may be wrong, in one line."""
+    plan = comparison.plan
+    return f"{describe_place(comparison)} · margin {plan.margin:.0%} · {describe_errors(plan)}"
+
+
+def describe_place(comparison: Comparison) -> str:
     plan, host = comparison.plan, comparison.manifest.host
-    return (
-        f"{plan.engine} · {plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores · "
-        f"margin {plan.margin:.0%} · {describe_errors(plan)}"
-    )
+    return f"{plan.engine} · {plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores"
 
 
 def describe_errors(plan: Plan) -> str:

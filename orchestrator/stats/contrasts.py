@@ -172,7 +172,7 @@ class _Judge:
             return ""
         alone = judge(rounds.estimate, margin, self._levels(rounds, DIFFERENCE_ERROR))
         if alone.verdict != "inconclusive":
-            return f"one of {len(self.plan.pairs)} comparisons: this many would show such a difference by chance"
+            return f"not significant after correcting for {len(self.plan.pairs)} comparisons"
         return describe_noise(rounds.estimate.spread, rounds.estimate.rounds, margin, levels.differ)
 
     def _doubt(self, contrast: Contrast, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:

@@ -6,11 +6,10 @@ from typing import NamedTuple, Protocol
 
 from orchestrator.model import Size, VerdictName
 from orchestrator.stats.paired import detectable, freedom_of
+from orchestrator.stats.slowdown import MOST_TOLD
 
 # More rounds than this are not worth promising: what two dozen rounds say of hundreds is a guess.
 MOST_PROMISED = 60
-# Beyond a factor of two there is no slowdown that is worth a figure.
-MOST_TOLD = 1.0
 
 
 class Levels(NamedTuple):
@@ -67,10 +66,6 @@ def rounds_for(spread: float, margin: float, level: float, beyond: int = 1) -> i
     """Return how many rounds show a slowdown of the margin, or None if that is too many to be foretold."""
     wanted = range(beyond + 1, MOST_PROMISED + 1)
     return next((rounds for rounds in wanted if smallest_shown(spread, rounds, level) <= margin), None)
-
-
-def format_slowdown(slowdown: float) -> str:
-    return f"{slowdown:.1%}" if slowdown <= MOST_TOLD else f"over {MOST_TOLD:.0%}"
 
 
 def describe_noise(spread: float, rounds: int, margin: float, level: float) -> str:

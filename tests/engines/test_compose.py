@@ -171,7 +171,7 @@ def test_nights_are_waited_for_in_a_container_that_answers_and_ends_politely(
     [one] = until(status, "the service to wait for its night")
     assert one["by"].startswith("`tfcompare nightly serve`")
     assert (one["at"], one["flags"], one["history"]) == (
-        "02:00", ["--versions", "1.14,2.0,2.13", "--suite", "seed"], "/history"
+        "02:00", ["--versions", "1.14,2.0,2.13", "--suite", "studies"], "/history"
     )  # fmt: skip
     assert inside(nightly, "tfcompare", "nightly", "status", "--quiet").returncode == 0
     [made] = client.containers.list(filters={"label": [label("nightly"), f"com.docker.compose.project={PROJECT}"]})
@@ -180,8 +180,8 @@ def test_nights_are_waited_for_in_a_container_that_answers_and_ends_politely(
     made.reload()
     assert made.attrs["State"]["ExitCode"] == 0
     said = made.logs().decode()
-    assert "the next night begins " in said
-    assert "asked to end: no night begins any more" in said
+    assert "the next nightly run starts at " in said
+    assert "stopped: no further nightly run starts" in said
 
 
 def test_this_machine_is_the_same_to_the_history_in_a_container(nightly: Compose):

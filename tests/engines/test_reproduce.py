@@ -89,7 +89,7 @@ def test_the_same_on_docker(tfcompare: str, docker_base: str, tmp_path: Path) ->
 
 
 def test_claims_are_listed_without_measuring(tfcompare: str) -> None:
-    listed = run_command(tfcompare, "reproduce", "--list", "--suite", "seed")
+    listed = run_command(tfcompare, "reproduce", "--list", "--suite", "studies")
     assert listed.returncode == 0
     assert "predict-after-compile" in listed.stdout
     unknown = run_command(tfcompare, "reproduce", "predict-after-compil")

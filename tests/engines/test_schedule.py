@@ -17,7 +17,7 @@ from tests.conftest import run_command
 from tests.support.commands import called
 from tests.support.schedules import wanted
 
-FLAGS = ("--versions", "2.13,1.14", "--suite", "seed")
+FLAGS = ("--versions", "2.13,1.14", "--suite", "studies")
 OTHERS = "# mine\nMAILTO=''\n0 5 31 2 * echo 100\\% 'caf\u00e9'\n\n"
 # What a test starts ends with it even if pytest itself is killed.
 TIED = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []

@@ -10,7 +10,7 @@ from orchestrator.nightly.schedule.units import Planned, Schedule
 PLANNED = Planned(
     at="02:30",
     missed="catch-up",
-    flags=("--versions", "2.13,nightly", "--suite", "seed"),
+    flags=("--versions", "2.13,nightly", "--suite", "studies"),
     history="/srv/history",
     host="0123456789ab",
     since=datetime(2026, 11, 1, 12, tzinfo=UTC),

@@ -20,7 +20,7 @@ case $1 in
 -) [ -z "$REFUSED" ] || { echo '"-":1: bad minute' >&2; exit 1; }; cat > "$NOTES/table";;
 esac
 """
-FLAGS = ("--versions", "2.13,1.14", "--suite", "seed")
+FLAGS = ("--versions", "2.13,1.14", "--suite", "studies")
 
 
 class Machine:

@@ -237,20 +237,20 @@ class Suites(unittest.TestCase):
         return [case for selector in (sorted(ALL) if selectors == ["*"] else selectors) for case in self.select(selector)]
 
     def test_there_are_four_with_a_summary_each(self):
-        self.assertEqual(set(self.suites), {"smoke", "quick", "seed", "full"})
+        self.assertEqual(set(self.suites), {"smoke", "quick", "studies", "full"})
         self.assertTrue(all(suite["summary"].endswith(".") or "?" in suite["summary"] for suite in self.suites.values()))
 
     def test_no_case_is_in_a_suite_twice(self):
         for suite in self.suites:
             self.assertEqual(len(self.cases(suite)), len(set(self.cases(suite))), suite)
 
-    def test_smoke_has_one_case_of_each_workload_of_the_seed_that_is_quick_to_build(self):
-        seed = {name for name, _ in self.cases("seed")} - {"forward"}
-        self.assertEqual(sorted(name for name, _ in self.cases("smoke")), sorted(seed))
-        self.assertLessEqual(set(self.cases("smoke")), set(self.cases("seed")))
+    def test_smoke_has_one_case_of_each_workload_of_the_studies_that_is_quick_to_build(self):
+        studies = {name for name, _ in self.cases("studies")} - {"forward"}
+        self.assertEqual(sorted(name for name, _ in self.cases("smoke")), sorted(studies))
+        self.assertLessEqual(set(self.cases("smoke")), set(self.cases("studies")))
 
-    def test_seed_has_every_value_of_the_small_model(self):
-        cases = [dict(params) for name, params in self.cases("seed") if name == "train_loop"]
+    def test_studies_has_every_value_of_the_small_model(self):
+        cases = [dict(params) for name, params in self.cases("studies") if name == "train_loop"]
         small = [case for case in cases if case["model"] == "small"]
         for name, values in ALL["train_loop"].params.items():
             if name != "model":
@@ -262,7 +262,7 @@ class Suites(unittest.TestCase):
     def test_full_has_every_case_of_every_workload(self):
         everything = [case for name in ALL for case in self.select(name)]
         self.assertEqual(set(self.cases("full")), set(everything))
-        self.assertLess(set(self.cases("seed")), set(everything))
+        self.assertLess(set(self.cases("studies")), set(everything))
 
 
 if __name__ == "__main__":

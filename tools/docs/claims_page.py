@@ -12,7 +12,7 @@ from tools.docs import WRITTEN
 CLAIMS_HEAD = """# Claims
 
 Public claims about TensorFlow's speed, as files in `workloads/claims/`, each with the comparison that tests it.
-`tfcompare reproduce` tests them all, `tfcompare reproduce predict-after-compile` one, `--suite seed` those of
+`tfcompare reproduce` tests them all, `tfcompare reproduce predict-after-compile` one, `--suite studies` those of
 the studies that this tool began with; `--list` shows them.
 
 | verdict | what it means |
@@ -33,8 +33,8 @@ interval lies inside, and not the same when all of it lies outside.
 Words for how much are read by one rule: {readings}.
 Half of that on the log scale has to be seen as well. It is printed as `read as 10x`, because no source has that figure.
 
-Looks, intervals and rounds are as in every run. `--suite seed` measures for at most 19 minutes unless `--budget` says
-otherwise. What would take longer than that is in `--suite full`.
+Looks, intervals and rounds are as in every run. `--suite studies` measures for at most 19 minutes unless `--budget`
+says otherwise. What would take longer than that is in `--suite full`.
 
 ## Your own claim
 
@@ -74,7 +74,7 @@ def claims_page() -> str:
     head = CLAIMS_HEAD.replace("{example}", example).replace("{readings}", readings)
     parts = [head.replace("# Claims\n", f"# Claims\n{WRITTEN}\n", 1)]
     titles = {
-        "seed": "The claims of the first studies",
+        "studies": "The claims of the first studies",
         "reported": "The claims of single reports",
         "full": "The claims that take long",
     }

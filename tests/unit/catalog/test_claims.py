@@ -13,7 +13,7 @@ from tests.support.builders import workload
 
 KNOWN = {"power": workload(params={"style": ("eager", "function")})}
 HEAD = (
-    'title = "t"\nsource = "s"\nsuite = "seed"\nstatement = "Orders of\\nmagnitude."\nsaid_of = ["a GTX 1070"]\n'
+    'title = "t"\nsource = "s"\nsuite = "studies"\nstatement = "Orders of\\nmagnitude."\nsaid_of = ["a GTX 1070"]\n'
     'devices = ["cpu", "gpu"]\n'
 )
 INSIDE = 'version = "2.0"\nbaseline = "power[style=eager]"\ncandidate = "power[style=function]"\n'
@@ -213,7 +213,7 @@ BUILTIN = claims.all_claims(all_workloads())
 
 
 def test_every_claim_that_comes_with_tfcompare_can_be_read():
-    assert len([claim for claim in BUILTIN.values() if claim.suite == "seed"]) >= 20
+    assert len([claim for claim in BUILTIN.values() if claim.suite == "studies"]) >= 20
     assert len([claim for claim in BUILTIN.values() if claim.suite == "reported"]) >= 15
     assert any(claim.withdrawn for claim in BUILTIN.values())
     for claim in BUILTIN.values():
@@ -239,11 +239,11 @@ def test_no_two_claims_test_the_same_on_one_device():
 
 def test_claims_are_chosen_by_name_and_suite():
     assert claims.choose((), None, BUILTIN) == tuple(BUILTIN.values())
-    assert {claim.suite for claim in claims.choose((), "seed", BUILTIN)} == {"seed"}
+    assert {claim.suite for claim in claims.choose((), "studies", BUILTIN)} == {"studies"}
     assert [one.name for one in claims.choose(["xla-on-gpu", "xla-on-gpu"], None, BUILTIN)] == ["xla-on-gpu"]
     with pytest.raises(UsageError, match=r"did you mean predict-after-compile"):
         claims.choose(["predict-after-compil"], None, BUILTIN)
-    with pytest.raises(UsageError, match="seed, reported, full"):
+    with pytest.raises(UsageError, match="studies, reported, full"):
         claims.choose((), "quick", BUILTIN)
     with pytest.raises(NothingSelected):
         claims.choose(["xla-on-gpu"], "reported", BUILTIN)

@@ -168,7 +168,7 @@ def test_every_built_in_workload_says_what_it_does():
 
 
 def test_the_suites_are_those_of_the_design():
-    assert set(suites.all_suites()) == {"smoke", "quick", "seed", "full"}
+    assert set(suites.all_suites()) == {"smoke", "quick", "studies", "full"}
 
 
 @pytest.mark.parametrize("selector", SELECTORS)

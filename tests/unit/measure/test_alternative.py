@@ -71,7 +71,7 @@ def test_failures_that_are_not_about_pythons_suggest_nothing(on):
             ("profile", "--case", "power[style=eager]", "--versions", "1.14"),
             "tfcompare profile --versions 2.13,2.21 --case 'power[style=eager]'",
         ),
-        (("reproduce", "--suite", "seed"), "tfcompare run --versions 2.13,2.21"),
+        (("reproduce", "--suite", "studies"), "tfcompare run --versions 2.13,2.21"),
     ],
 )
 def test_the_users_other_choices_are_kept(command: tuple[str, ...], written: str):

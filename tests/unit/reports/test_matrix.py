@@ -107,7 +107,7 @@ def test_the_mean_is_geometric_and_its_interval_that_of_the_ends(draw):
 def test_reasons_are_one_line_per_class_and_none_per_row():
     made = [case(size=str(number)) for number in range(5)]
     reasons = ["too noisy: 6 rounds show slowdowns from 9% on", "too noisy: 6 rounds show slowdowns from 28% on",
-               "one of 28 comparisons: this many would show such a difference by chance", "postponed: the budget holds",
+               "not significant after correcting for 28 comparisons", "postponed: the budget holds",
                "something new"]  # fmt: skip
     contrasts = tuple(
         contrast(version_pair(of), 1.1, "inconclusive", reason, mde=0.09 + number * 0.19)

@@ -180,7 +180,7 @@ def test_one_of_many_contrasts_needs_more_than_one_alone():
     among = compare(plan([wanted, *others]), samples, arms)
     assert alone[0].verdict == "slower"
     assert among[0].verdict == "inconclusive"
-    assert among[0].reason.startswith("one of 50 comparisons")
+    assert among[0].reason.startswith("not significant after correcting for 50 comparisons")
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 100])

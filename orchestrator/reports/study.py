@@ -36,7 +36,7 @@ Size = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class SeedSection:
+class StudySection:
     """The contents of one block."""
 
     title: str
@@ -83,8 +83,8 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
     study, notes = Study(comparison), Notes()
     if not study.blocks:
         raise UsageError(
-            f"run {study.plan.run} holds no {WORKLOAD}, which the seed's tables are made of: --table verdicts shows "
-            f"what it holds, and `tfcompare run --case {WORKLOAD}` measures them"
+            f"run {study.plan.run} has no case of {WORKLOAD}, which this table is about: --table verdicts shows what "
+            f"it has, and `tfcompare run --case {WORKLOAD}` measures some"
         )
     sections = [_section(study, block, notes) for block in study.blocks]
     parts: list[RenderableType] = [_head(comparison, study), *render_warnings(comparison)]
@@ -117,9 +117,9 @@ def _legend(study: Study) -> Iterator[str]:
         yield "the large model has no small data, as in the study"
 
 
-def _section(study: Study, block: Block, notes: Notes) -> SeedSection:
+def _section(study: Study, block: Block, notes: Notes) -> StudySection:
     pieces = [*(_versions(study, block, mode, notes) for mode in MODES), _modes(study, block, notes)]
-    return SeedSection(
+    return StudySection(
         title=" · ".join(block),
         rows=RowNames(("model", "data"), tuple(study.sizes(block))),
         pieces=tuple(piece for piece in pieces if piece.lead or piece.parts),
@@ -127,7 +127,7 @@ def _section(study: Study, block: Block, notes: Notes) -> SeedSection:
     )
 
 
-def _tables(sections: Sequence[SeedSection], width: int) -> list[list[RenderableType]]:
+def _tables(sections: Sequence[StudySection], width: int) -> list[list[RenderableType]]:
     """Return the tables of the sections, all in the same form.
 
     That is one line per row if every section then fits into one table, and two lines otherwise.
@@ -182,7 +182,7 @@ def _cell(study: Study, baseline: ArmResult | None, candidate: ArmResult | None,
     if contrast is None:
         return TimeCell(time=time)
     ratio, interval, percent = (
-        str(COLUMNS[name].cell(candidate, contrast, notes)) for name in ("ratio", "interval", "seed")
+        str(COLUMNS[name].cell(candidate, contrast, notes)) for name in ("ratio", "interval", "study")
     )
     star = notes.star() if contrast.exploratory else ""
     reason = "" if _shows_why(contrast, study.plan.margin) else notes.mark(contrast.reason)

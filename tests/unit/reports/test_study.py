@@ -11,12 +11,12 @@ from rich.console import Console
 
 from orchestrator.errors import UsageError
 from orchestrator.model import Comparison, Target
-from orchestrator.reports import seed
+from orchestrator.reports import study
 from orchestrator.reports.columns import MARKS
 from tests.support.builders import arm, case, comparison, unmeasured
 from tests.support.kept import FOLDER, kept
-from tests.unit.reports import seed_scenes as scenes
-from tests.unit.reports.seed_scenes import LATER, TF1, TF2, loop, made, modes_apart, one_cell, versions_apart
+from tests.unit.reports import study_scenes as scenes
+from tests.unit.reports.study_scenes import LATER, TF1, TF2, loop, made, modes_apart, one_cell, versions_apart
 
 WIDTHS = (80, 100, 140)
 
@@ -42,7 +42,7 @@ SCENES = {"study": scenes.study, "two": two_versions, "small": small_block, "hos
 def drawn(monkeypatch: pytest.MonkeyPatch):
     def draw(of: Comparison, width: int = 140) -> str:
         monkeypatch.setenv("COLUMNS", str(width))
-        return seed.render(of)
+        return study.render(of)
 
     return draw
 
@@ -62,7 +62,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch):
 )
 def test_it_is_what_the_snapshot_shows(drawn, scene: str, width: int):
     found = drawn(SCENES[scene](), width) + "\n"
-    assert found == kept(f"seed-{scene}-{width}", found)
+    assert found == kept(f"study-{scene}-{width}", found)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -272,8 +272,10 @@ def test_a_run_of_one_mode_compares_its_versions(drawn):
 
 
 def test_a_run_without_the_studys_cases_is_wrong_usage():
-    with pytest.raises(UsageError, match=r"holds no train_loop.*--table verdicts.*tfcompare run --case train_loop"):
-        seed.layout(comparison(), 80)
+    with pytest.raises(
+        UsageError, match=r"has no case of train_loop.*--table verdicts.*tfcompare run --case train_loop"
+    ):
+        study.layout(comparison(), 80)
 
 
 def test_warnings_come_before_any_figure(drawn):
@@ -284,7 +286,7 @@ def test_warnings_come_before_any_figure(drawn):
 
 def test_without_a_terminal_width_it_is_drawn_for_eighty_columns(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("COLUMNS", raising=False)
-    assert seed.render(scenes.study()) + "\n" == (FOLDER / "seed-study-80.txt").read_text()
+    assert study.render(scenes.study()) + "\n" == (FOLDER / "study-study-80.txt").read_text()
 
 
 @pytest.mark.parametrize(
@@ -298,7 +300,7 @@ def test_without_a_terminal_width_it_is_drawn_for_eighty_columns(monkeypatch: py
 def test_no_text_from_elsewhere_steers_the_terminal(text: str, seen: str, terminal: bool):
     buffer = io.StringIO()
     console = Console(file=buffer, width=400, force_terminal=terminal, color_system="standard" if terminal else None)
-    console.print(seed.layout(scenes.poisoned(text), 400))
+    console.print(study.layout(scenes.poisoned(text), 400))
     shown = re.sub(r"\x1b\[[\d;]*m", "", buffer.getvalue()) if terminal else buffer.getvalue()
     assert {character for character in shown if not character.isprintable()} == {"\n"}
     for place in ("run", "cpu", "CPU", "api", "model", "data", "refused", "died", "noisy", "warned", "broken", "2"):

@@ -1,4 +1,4 @@
-"""Runs of the study's training loops, made up from a few factors: what a seed table is drawn from in tests."""
+"""Runs of the study's training loops, made up from a few factors: what a table of the study is drawn from in tests."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ NO_EAGER = "Standalone keras 2.2.5 is made of placeholders, which do not exist i
 NO_KERAS = "keras is the same package as tf.keras from TensorFlow 2.6 on: there is nothing to compare."
 KILLED = "killed by SIGKILL; often the kernel, out of memory"
 NOISY = "too noisy: 6 rounds show slowdowns from 12% on; about 31 would show 5%"
-CHANCE = "one of 96 contrasts: this many would show such a difference by chance"
+CHANCE = "not significant after correcting for 96 comparisons"
 
 
 def loop(model: str = "small", data: str = "small", **changes: str) -> Case:
@@ -70,7 +70,7 @@ def made(cases: Sequence[Case], arms: Iterable[ArmResult], versions: Sequence[st
     arms = tuple(arms)
     by_name = {arm.key: arm for arm in arms}
     return Comparison(
-        plan=plan(cases, versions, pairs=pairs, suite="seed"),
+        plan=plan(cases, versions, pairs=pairs, suite="studies"),
         manifest=manifest(versions),
         arms=arms,
         contrasts=tuple(_judged(pair, *(by_name[name] for name in pair.arms)) for pair in pairs),

@@ -1,0 +1,8 @@
+"""How slowdowns are written. Reports need this without the statistics, whose import takes a quarter of a second."""
+
+# Beyond a factor of two there is no slowdown that is worth a figure.
+MOST_TOLD = 1.0
+
+
+def format_slowdown(slowdown: float) -> str:
+    return f"{slowdown:.1%}" if slowdown <= MOST_TOLD else f"over {MOST_TOLD:.0%}"
