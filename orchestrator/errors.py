@@ -1,7 +1,7 @@
 """Every way in which tfcompare fails: one class per exit code, all caught in one place, `cli.main`.
 
     TfCompareError
-    |- FoundSlower         1  --fail-on matched, or `nightly run` has new alarms for slower cases; nothing else
+    |- OutcomeFound        1  --fail-on matched, or `nightly run` has new alarms for slower cases; nothing else
     |- UsageError          2  wrong usage or configuration, or an output that cannot be written
     |- NothingSelected     3  no case left to measure
     |- EngineUnavailable   4  the engine does not answer, or no longer answers
@@ -44,7 +44,7 @@ class TfCompareError(Exception):
         return f"{self.version}: {self.reason}" if self.version else self.reason
 
 
-class FoundSlower(TfCompareError):
+class OutcomeFound(TfCompareError):
     exit_code = 1
 
 

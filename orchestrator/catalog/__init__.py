@@ -3,18 +3,22 @@
 import difflib
 import hashlib
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
 from orchestrator.bundled import IMAGES
-from orchestrator.catalog import lockfile, table, user_data
-from orchestrator.catalog.table import Catalogue, FlavourTable, VersionTable
+from orchestrator.catalog import lockfile, user_data
 from orchestrator.catalog.version import Cuda, Flavour, FlavourName, Python, Version
 from orchestrator.errors import UsageError
+
+if TYPE_CHECKING:
+    from orchestrator.catalog.table import Catalogue, FlavourTable, VersionTable
 
 LOCKS = IMAGES / "locks"
 DOCKERFILE = IMAGES / "Dockerfile"
@@ -30,19 +34,36 @@ LONGEST_NAME = 80
 
 
 @cache
-def builtin_catalogue() -> Catalogue:
+def builtin_catalogue() -> "Catalogue":
+    from orchestrator.catalog import table
+
     return table.read(IMAGES / "versions.toml")
+
+
+def version_names() -> list[tuple[str, ...]]:
+    """Return the number and the aliases of every version, oldest first, without a check of the tables.
+
+    A shell asks for them at every Tab, and the checks take a fifth of a second.
+    """
+    names: list[tuple[str, ...]] = []
+    for path in (IMAGES / "versions.toml", user_data.table()):
+        if path.exists():
+            entries = tomllib.loads(path.read_text(encoding="utf-8")).get("version", {})
+            names += [(number, *entry.get("aliases", ())) for number, entry in entries.items()]
+    return sorted(names, key=lambda each: Number(each[0]))
 
 
 @cache
 def all_versions() -> tuple[Version, ...]:
     """Return every version of the tables, oldest first."""
+    from orchestrator.catalog import table
+
     base = builtin_catalogue()
     digests = user_data.digests()
     versions = [_version(number, entry, base, LOCKS, digests) for number, entry in base.version.items()]
     if user_data.table().exists():
         mine = table.read(user_data.table(), beside=base)
-        both = Catalogue(python=base.python | mine.python, cuda=base.cuda | mine.cuda)
+        both = table.Catalogue(python=base.python | mine.python, cuda=base.cuda | mine.cuda)
         versions += [
             _version(number, entry, both, user_data.locks(), digests) for number, entry in mine.version.items()
         ]
@@ -54,7 +75,7 @@ def reread() -> None:
     all_versions.cache_clear()
 
 
-def _version(number: str, entry: VersionTable, tables: Catalogue, locks: Path, digests: dict[str, str]) -> Version:
+def _version(number: str, entry: "VersionTable", tables: "Catalogue", locks: Path, digests: dict[str, str]) -> Version:
     flavours: list[Flavour] = []
     named: tuple[tuple[FlavourName, FlavourTable | None], ...] = (("cpu", entry.cpu), ("gpu", entry.gpu))
     for name, flavour in named:
@@ -83,7 +104,7 @@ def _version(number: str, entry: VersionTable, tables: Catalogue, locks: Path, d
     )
 
 
-def _cuda(flavour: FlavourTable, tables: Catalogue) -> Cuda | None:
+def _cuda(flavour: "FlavourTable", tables: "Catalogue") -> Cuda | None:
     if flavour.cuda is None:
         return None
     entry = tables.cuda[flavour.cuda]
@@ -165,10 +186,10 @@ def _require_version(name: str) -> Version:
     version = find(name)
     if version is None:
         choices = [choice for version in all_versions() for choice in (version.number, *version.aliases)]
-        raise UsageError(
-            f"unknown version {name!r}{did_you_mean(name, choices)}{_beyond(name)}; "
-            "`tfcompare list versions` shows those that can be run"
-        )
+        beyond = _beyond(name)
+        # For 2.130, 2.13 was meant; for 2.99 nothing that is known.
+        hint = did_you_mean(name, choices, cutoff=0.87 if beyond else 0.5) or beyond
+        raise UsageError(f"unknown version {name!r}{hint}; `tfcompare list versions` shows those that can be run")
     return version
 
 
@@ -180,8 +201,8 @@ def _beyond(name: str) -> str:
         return ""
     oldest, newest = releases()[0], releases()[-1]
     if number > Number(newest.number):
-        return f", the newest known is {minor(newest.number)}"
-    return f", the oldest known is {minor(oldest.number)}" if number < Number(oldest.number) else ""
+        return f": the newest known is {minor(newest.number)}"
+    return f": the oldest known is {minor(oldest.number)}" if number < Number(oldest.number) else ""
 
 
 def did_you_mean(name: str, choices: Iterable[str], cutoff: float = 0.5) -> str:

@@ -35,7 +35,10 @@ def parse_selector(text: str, workloads: dict[str, Workload]) -> Selector:
             f"--workload-dir {path.parent} --case {path.stem}"
         )
     if match is None:
-        raise UsageError(f"{text!r} is no case selection; write name[param=value,...], e.g. predict[state=compiled]")
+        wrong = ": a ] is missing" if text.count("[") > text.count("]") else ""
+        raise UsageError(
+            f"invalid case {text!r}{wrong}; write name or name[param=value,...], e.g. predict[state=compiled]"
+        )
     name = match["name"]
     if name not in workloads:
         raise UsageError(

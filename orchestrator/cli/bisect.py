@@ -19,6 +19,7 @@ from orchestrator.cli.options import (
     RunDirectoryFlags,
     VerbosityFlags,
     names_of,
+    number,
     refuse_others,
     run_options,
     with_options,
@@ -49,38 +50,44 @@ def bisect(
     form: FormatFlags,
     verbosity: VerbosityFlags,
     good: Annotated[
-        str | None, typer.Option(help="The older end: a version, or nightly-YYYYMMDD.", show_default=False)
+        str | None,
+        typer.Option(help="The older end: a version, or nightly-YYYYMMDD.", show_default=False, metavar="VERSION"),
     ] = None,
-    bad: Annotated[str | None, typer.Option(help="The newer end.", show_default=False)] = None,
+    bad: Annotated[str | None, typer.Option(help="The newer end.", show_default=False, metavar="VERSION")] = None,
     case: Annotated[
         str | None,
         typer.Option(
             "--case",
             "-c",
-            help="The one case: name\\[param=value,...].",
+            help="The case: name or name\\[param=value,...].",
+            metavar="CASE",
             show_default=False,
             rich_help_panel=OwnWorkloadsFlags.panel,
         ),
     ] = None,
     nightlies: Annotated[
-        bool, typer.Option("--nightlies", help="Continue between two releases, with the nightlies that the index has.")
+        bool,
+        typer.Option(
+            "--nightlies", help="Continue between two releases with the nightlies in between that the index has."
+        ),
     ] = False,
     every: Annotated[
-        bool, typer.Option("--all", help="Visit every version, also where the ends of an interval do not differ.")
+        bool, typer.Option("--all", help="Measure every version, also between two that do not differ.")
     ] = False,
     resume: Annotated[
         Path | None, typer.Option(help="Continue the search in this folder.", metavar="DIR", show_default=False)
     ] = None,
     steps: Annotated[
         int | None,
-        typer.Option(min=1, help="At most this many steps now, the largest change first.", show_default=False),
+        number("--steps", 1, 1000, "Take at most this many steps now, the largest change first.", show_default=False),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="Folder of the search; one that holds it already is continued.",
+            help="Folder of the search. If it holds this search already, the search continues.",
+            metavar="DIR",
             show_default=False,
             rich_help_panel=RunDirectoryFlags.panel,
         ),

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from orchestrator.bundled import WORKLOADS
 from orchestrator.errors import TfCompareError
 
 
@@ -13,7 +15,8 @@ class Candidate:
     """A word that fits; if it is `whole`, a blank follows it."""
 
     word: str
-    about: str = ""
+    # What it is about, which only some shells show.
+    about: Callable[[], str] = str
     whole: bool = True
 
 
@@ -38,7 +41,7 @@ def find_candidates(root: Any, words: Sequence[str], unfinished: str) -> list[Ca
     elif unfinished.startswith("-"):
         found = _flags(place.command)
     elif place.param is None and hasattr(place.command, "commands"):
-        found = _commands(place.command)
+        found = _commands(place.command, unfinished)
     else:
         found = _values(place, unfinished)
     return [each for each in found if each.word.startswith(unfinished)]
@@ -76,14 +79,18 @@ def _flag(command: Any, name: str) -> Any:
 def _flags(command: Any) -> Iterator[Candidate]:
     for param in command.params:
         if param.param_type_name == "option" and not param.hidden:
-            yield Candidate(max(param.opts, key=len), _sentence(param.help))
+            yield Candidate(max(param.opts, key=len), partial(_sentence, param.help))
 
 
-def _commands(group: Any) -> Iterator[Candidate]:
+def _commands(group: Any, unfinished: str) -> Iterator[Candidate]:
+    """Yield commands. The module of one is imported only if a shell shows what the command is about."""
     for name in group.list_commands(None):
-        command = group.get_command(None, name)
-        if not command.hidden:
-            yield Candidate(name, _sentence(command.help))
+        if name.startswith(unfinished):
+            yield Candidate(name, partial(_help_of, group, name))
+
+
+def _help_of(group: Any, name: str) -> str:
+    return _sentence(group.get_command(None, name).help)
 
 
 def _sentence(help: str | None) -> str:
@@ -97,9 +104,9 @@ def _values(place: Place, unfinished: str) -> Iterator[Candidate]:
     try:
         if param.name in VALUES:
             yield from VALUES[param.name](place, unfinished)
-        elif "|" in (param.metavar or ""):
-            yield from map(Candidate, param.metavar.split("|"))
-    except (TfCompareError, OSError):
+        else:
+            yield from map(Candidate, getattr(param.type_descriptor.parameter_info.parser, "values", ()))
+    except (TfCompareError, OSError, ValueError):
         # A table or a folder that cannot be read is for the command to tell.
         return
 
@@ -118,10 +125,10 @@ def _versions(place: Place, unfinished: str) -> Iterator[Candidate]:
 def _version_names(start: str, *, series: bool) -> Iterator[str]:
     from orchestrator import catalog
 
-    for version in catalog.all_versions():
-        yield version.aliases[0] if version.aliases else version.number
+    versions = catalog.version_names()
+    yield from (aliases[0] if aliases else number for number, *aliases in versions)
     if start.count(".") > 1:
-        yield from (version.number for version in catalog.all_versions() if version.aliases)
+        yield from (number for number, *aliases in versions if aliases)
     yield from ("nightly", *((catalog.LATEST, catalog.ALL, "1.*", "2.*") if series else ()))
 
 
@@ -157,19 +164,18 @@ def _cases(place: Place, unfinished: str) -> Iterator[Candidate]:
 
 def _suites(place: Place, unfinished: str) -> Iterator[Candidate]:
     if place.command.name == "reproduce":
-        from orchestrator.catalog import claims
+        from orchestrator.cli.reproduce import SUITES
 
-        yield from map(Candidate, claims.SUITES)
+        yield from map(Candidate, SUITES)
         return
     from orchestrator.catalog import workloads
 
-    yield from (Candidate(suite.name, suite.summary) for suite in workloads.all_suites().values())
+    for suite in workloads.all_suites().values():
+        yield Candidate(suite.name, partial(str, suite.summary))
 
 
 def _claims(place: Place, unfinished: str) -> Iterator[Candidate]:
-    from orchestrator.catalog import claims
-
-    yield from (Candidate(path.stem) for path in sorted(claims.CLAIMS.glob("*.toml")))
+    yield from (Candidate(path.stem) for path in sorted((WORKLOADS / "claims").glob("*.toml")))
 
 
 def _runs(place: Place, unfinished: str) -> Iterator[Candidate]:
@@ -202,6 +208,12 @@ def _kinds(place: Place, unfinished: str) -> Iterator[Candidate]:
     yield from _several(KINDS, unfinished)
 
 
+def _outcomes(place: Place, unfinished: str) -> Iterator[Candidate]:
+    from orchestrator.cli.options.output import OUTCOMES
+
+    yield from _several(OUTCOMES, unfinished)
+
+
 def _sorts(place: Place, unfinished: str) -> Iterator[Candidate]:
     from orchestrator.reports.filter_sort import SORTS
 
@@ -226,4 +238,5 @@ VALUES: dict[str, Callable[[Place, str], Iterator[Candidate]]] = {
     "case": _cases, "suite": _suites, "claim": _claims,
     "run": _runs, "resume": _runs, "earlier": _runs, "later": _runs,
     "what": _listings, "only": _kinds, "sort": _sorts, "columns": _columns, "shell": _shells,
+    "fail_on": _outcomes,
 }  # fmt: skip

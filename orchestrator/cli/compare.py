@@ -8,7 +8,7 @@ import typer
 
 from orchestrator.cli.options import FailOnFlags, ReportFormatFlags, with_options
 from orchestrator.cli.report import Output, keep_garbage, raise_broken
-from orchestrator.errors import FoundSlower, UsageError
+from orchestrator.errors import UsageError
 from orchestrator.terminal import output_file
 from orchestrator.terminal.text import print_table, render_plain
 
@@ -61,8 +61,8 @@ def compare(
     else:
         print_table(lambda width: changes.layout(comparison, width))
     raise_broken(comparison.broken)
-    if alarm.fail_on == "slower" and comparison.slower:
-        raise FoundSlower(f"{len(comparison.slower)} ratios are slower than they were (--fail-on slower)")
+    if error := alarm.find_error(comparison.changes, died=len(comparison.later.comparison.died)):
+        raise error
 
 
 def refuse_versions(*paths: Path) -> None:

@@ -1,6 +1,7 @@
 """The `tfcompare completion` command: a script for a shell, which calls the same command for every Tab."""
 
 import shlex
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -54,12 +55,11 @@ SHELLS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 BREAKS = "=:"
 
 
-@app.command(context_settings={"ignore_unknown_options": True})
+@app.command()
 def completion(
     shell: Annotated[str, typer.Argument(help="bash, zsh or fish.", metavar="SHELL", show_default=False)],
-    words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
 ) -> None:
-    """Print a script with which a shell completes commands, flags, versions, cases, runs and claims.
+    """Print a script for completion of commands, flags, versions, cases, runs and claims in a shell.
 
     [bold]Examples[/bold]
 
@@ -70,14 +70,17 @@ def completion(
       tfcompare completion fish | source       in ~/.config/fish/config.fish
     """
     parse.one_of("SHELL", "shell", shell, tuple(SHELLS))
-    if words is None:
-        print(SHELLS[shell].strip())
-    elif shell == "bash":
+    print(SHELLS[shell].strip())
+
+
+def complete(shell: str, words: Sequence[str]) -> None:
+    """Print what continues a command line, as `tfcompare completion SHELL -- WORD...`, which each script calls."""
+    if shell == "bash":
         print_for_bash(*words[:2])
-    else:
-        *complete, unfinished = words
-        for each in _find(complete, unfinished):
-            print(f"{each.word}\t{each.about}" if shell == "fish" else _with_blank(each))
+        return
+    *whole, unfinished = words or ("",)
+    for each in _find(whole, unfinished):
+        print(f"{each.word}\t{each.about()}" if shell == "fish" else _with_blank(each))
 
 
 def print_for_bash(line: str, current: str = "") -> None:

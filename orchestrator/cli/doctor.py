@@ -23,13 +23,16 @@ def examine_machine(
     downloads: DownloadsFlags,
     output: FormatFlags,
     versions: Annotated[
-        str, typer.Option(help="Versions that should run here; the exit code is 0 only when all of them can.")
+        str,
+        typer.Option(
+            help="Versions that should run here; the exit code is 0 only if all of them can.", metavar="VERSIONS"
+        ),
     ] = "1.14,2.0,2.13",
     probe: Annotated[
         bool, typer.Option("--probe/--no-probe", help="Measure how noisy this machine is.", show_default=False)
     ] = True,
-    duration: Annotated[str, typer.Option(help="How long to probe.")] = "30s",
-    cpuset: Annotated[str | None, typer.Option(help="CPUs that the probe runs on, e.g. 0,2-3.")] = None,
+    duration: Annotated[str, typer.Option(help="How long to measure that.", metavar="DURATION")] = "30s",
+    cpuset: Annotated[str | None, typer.Option(help="CPUs to measure it on, e.g. 0,2-3.", metavar="CPUS")] = None,
 ) -> None:
     """Report what this machine can run, how noisy it is right now, and what to do about each finding.
 

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +16,8 @@ from orchestrator.model import Claim
 from orchestrator.terminal.text import lines
 
 app = typer.Typer()
+
+WIDEST_NAME = 40
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,13 @@ def _versions() -> Listing:
     return Listing(("version", "aliases", "Python", "Keras", "flavours"), rows, objects)
 
 
-def _workloads() -> Listing:
+def _workloads(own: Path | None = None) -> Listing:
+    """List the built-in workloads, or those of a user's own folder."""
     from orchestrator.catalog import workloads
 
-    all_workloads = workloads.all_workloads().values()
+    builtin = workloads.all_workloads()
+    found = workloads.all_workloads(own) if own else builtin
+    all_workloads = [workload for name, workload in found.items() if own is None or name not in builtin]
     objects: list[dict[str, object]] = [
         {
             "workload": workload.name,
@@ -138,7 +144,11 @@ def _claims() -> Listing:
 LISTINGS = {"versions": _versions, "workloads": _workloads, "suites": _suites, "claims": _claims}
 
 
-def find_listing(what: str) -> Listing:
+def find_listing(what: str, own: Path | None = None) -> Listing:
+    if own is not None:
+        if what != "workloads":
+            raise UsageError(f"--workload-dir goes with `tfcompare list workloads`, and not with {what}")
+        return _workloads(own)
     if what not in LISTINGS:
         from orchestrator import catalog
 
@@ -154,6 +164,9 @@ def print_listing(listing: Listing, format: str) -> None:
     from rich.table import Table
 
     grid = Table(*listing.columns, show_lines=any("\n" in cell for row in listing.rows for cell in row))
+    # A name is copied into a command, so it must not break.
+    words = [word for row in listing.rows for word in row[0].split()]
+    grid.columns[0].min_width = min(max(map(len, words), default=0), WIDEST_NAME)
     for row in listing.rows:
         grid.add_row(*(lines(cell) for cell in row))
     console = Console()
@@ -169,6 +182,10 @@ def list_things(
     what: Annotated[
         str | None, typer.Argument(help="versions, workloads, suites or claims.", metavar="WHAT", show_default=False)
     ] = None,
+    workload_dir: Annotated[
+        Path | None,
+        typer.Option("--workload-dir", help="With `workloads`: list those in your folder.", metavar="DIR"),
+    ] = None,
 ) -> None:
     """List versions, workloads, suites or claims.
 
@@ -177,7 +194,9 @@ def list_things(
       tfcompare list workloads
 
       tfcompare list versions --format json
+
+      tfcompare list workloads --workload-dir mine
     """
     if what is None:
         raise UsageError(f"list what? {', '.join(LISTINGS)}, for example: tfcompare list versions")
-    print_listing(find_listing(what), output.format)
+    print_listing(find_listing(what, workload_dir), output.format)

@@ -46,8 +46,10 @@ class Commands(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
+        self.commands: Any = {}
+        _hide_type_of_switches(self)
         # What typer suggests for a mistyped name.
-        self.commands: Any = dict.fromkeys(COMMANDS)
+        self.commands = dict.fromkeys(COMMANDS)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, rename(args))
@@ -60,8 +62,27 @@ class Commands(TyperGroup):
             # A module holds commands by name, or is itself a group of commands, such as `images`.
             command = group.commands.get(cmd_name, group)
             command.name = cmd_name
+            _hide_type_of_switches(command)
             self.commands[cmd_name] = command
         return self.commands[cmd_name]
+
+
+def _hide_type_of_switches(command: Any) -> None:
+    """Leave out what typer's help shows next to a flag without a value."""
+    for inner in getattr(command, "commands", {}).values():
+        _hide_type_of_switches(inner)
+    for param in command.params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    find_help = command.get_help_option
+
+    def get_help_option(context: Any) -> Any:
+        option = find_help(context)
+        if option is not None:
+            option.metavar = ""
+        return option
+
+    command.get_help_option = get_help_option
 
 
 app = typer.Typer(
@@ -91,6 +112,7 @@ def tfcompare(
         bool,
         typer.Option(
             "--version",
+            "-V",
             help="Print the versions of tfcompare, of its contract and of Python.",
             is_eager=True,
             callback=_print_version,
@@ -108,10 +130,20 @@ def call() -> int:
     """Run the command that the arguments name, report any error, and return the exit code."""
     std_streams.guard()
     interrupts.install()
-    code = _exit_code(lambda: app(standalone_mode=False))
+    code = _exit_code(_command)
     # What is still in a buffer may not be writable either, and Python would only find out when it shuts down.
     flushed = _exit_code(lambda: sys.stdout.flush())
     return code or flushed
+
+
+def _command() -> object:
+    # Typer imports its validation to read a command line, and a Tab should not wait for it.
+    if sys.argv[1:2] == ["completion"] and sys.argv[3:4] == ["--"]:
+        from orchestrator.cli.completion import complete
+
+        complete(sys.argv[2], sys.argv[4:])
+        return 0
+    return app(standalone_mode=False)
 
 
 def _exit_code(step: Callable[[], object]) -> int:

@@ -50,6 +50,13 @@ def seconds(flag: str, text: str) -> float:
     return value
 
 
+def whole_number(flag: str, text: str, least: int, most: int) -> int:
+    number = int(text) if re.fullmatch(r"[+-]?\d{1,12}", text.strip()) else None
+    if number is None or not least <= number <= most:
+        raise UsageError(f"{flag} {text!r}: a whole number from {least} to {most}")
+    return number
+
+
 def budget(text: str | None) -> float | None:
     return seconds("--budget", text) if text else None
 

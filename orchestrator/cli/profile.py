@@ -17,6 +17,7 @@ from orchestrator.cli.options import (
     SeedFlags,
     SelectionFlags,
     VerbosityFlags,
+    number,
     run_options,
     with_options,
 )
@@ -29,7 +30,10 @@ app = typer.Typer()
 @app.command("profile")
 @with_options
 def profile_cases(
-    versions: Annotated[str, typer.Option(help="Versions to profile, the first is the baseline; one is enough.")],
+    versions: Annotated[
+        str,
+        typer.Option(help="Versions to profile, the baseline first; one is enough.", metavar="VERSIONS"),
+    ],
     selection: SelectionFlags,
     seed: SeedFlags,
     machine: MachineFlags,
@@ -39,13 +43,13 @@ def profile_cases(
     report: FormatFlags,
     verbosity: VerbosityFlags,
     calls: Annotated[
-        int, typer.Option(help="How many calls are profiled.", rich_help_panel=SeedFlags.panel)
+        int, number("--calls", 1, 100_000, "Number of calls to profile.", rich_help_panel=SeedFlags.panel)
     ] = PROFILED_CALLS,
     top: Annotated[
-        int, typer.Option(min=1, help="How many functions are shown.", rich_help_panel=FormatFlags.panel)
+        int, number("--top", 1, 100_000, "Number of functions to show.", rich_help_panel=FormatFlags.panel)
     ] = SHOWN_FUNCTIONS,
 ) -> None:
-    r"""Show where the time of a case goes in each version: which functions are new, and which have grown.
+    r"""Show where the time of a case goes in each version: which functions are new or take longer.
 
     [bold]Examples[/bold]
 

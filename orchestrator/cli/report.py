@@ -36,7 +36,12 @@ AnyRun = Annotated[
 Output = Annotated[
     str | None,
     typer.Option(
-        "--output", "-o", help="A file, or - for stdout.", show_default=False, rich_help_panel=ReportFormatFlags.panel
+        "--output",
+        "-o",
+        help="A file, or - for stdout.",
+        metavar="FILE",
+        show_default=False,
+        rich_help_panel=ReportFormatFlags.panel,
     ),
 ]
 
@@ -59,7 +64,7 @@ def report(
     ] = None,
     output: Output = None,
 ) -> None:
-    """Redraw a run's report from its directory.
+    """Show the report of a run, as a table, as JSON or as an HTML page.
 
     [bold]Examples[/bold]
 
@@ -73,12 +78,15 @@ def report(
 
       tfcompare report runs/first --format html
 
-      tfcompare report runs/first --table seed
+      tfcompare report runs/first --table study
 
       tfcompare report runs/all --table trend
     """
     keep_garbage()
     from orchestrator.cli.show import choose_report
+
+    # A mistake in the flags does not wait for the import of what reads runs.
+    how = choose_report(form.format, table, arrangement.columns, arrangement.only, arrangement.sort)
     from orchestrator.profiling.run import PROFILE_FILE, read
     from orchestrator.results.find_runs import holds_runs, newest_run
 
@@ -88,7 +96,6 @@ def report(
     elif holds_runs(run):
         list_runs(run, form.format)
         return
-    how = choose_report(form.format, table, arrangement.columns, arrangement.only, arrangement.sort)
     if (run / PROFILE_FILE).exists():
         if form.format not in FORMATS:
             raise UsageError(f"{run} is a profile: --format is {' or '.join(FORMATS)}")
@@ -100,10 +107,11 @@ def report(
 @app.command()
 def export(
     run: RunDirectory,
-    to: Annotated[str, choice("--to", "format", EXPORTS, "What is written.", show_default=False)],
-    table: Annotated[str | None, choice("--table", "table", FLAT_TABLES, f"What {TABLED} hold.")] = None,
+    to: Annotated[str, choice("--to", "format", EXPORTS, "What is written.", also=("--format",), show_default=False)],
+    table: Annotated[str | None, choice("--table", "table", FLAT_TABLES, f"What {TABLED} contain.")] = None,
     inconclusive: Annotated[
-        str | None, choice("--inconclusive", "outcome", ("skipped", "passed"), "What junit makes of an open verdict.")
+        str | None,
+        choice("--inconclusive", "outcome", ("skipped", "passed"), "What junit makes of an inconclusive comparison."),
     ] = None,
     output: Output = None,
 ) -> None:
@@ -143,7 +151,12 @@ def list_runs(folder: Path, format: str) -> None:
     runs = describe_runs(folder)
     listing = Listing(
         ("run", "begun", "versions", "cases"),
-        [(str(run.path), run.created, ", ".join(run.versions), str(run.cases)) for run in runs],
+        [
+            (str(run.path), run.created, ", ".join(run.versions), str(run.cases))
+            if run.versions
+            else (str(run.path), "", "its plan.json cannot be read", "")
+            for run in runs
+        ],
         [
             {"path": str(run.path), "created": run.created, "versions": list(run.versions), "cases": run.cases}
             for run in runs

@@ -27,6 +27,9 @@ from orchestrator.errors import UsageError
 
 app = typer.Typer()
 
+# The names in catalog/claims.py, which imports what reads claims; a test holds them equal.
+SUITES = ("studies", "reported", "full")
+
 
 @app.command()
 @with_options
@@ -38,13 +41,16 @@ def reproduce(
     directory: RunDirectoryFlags,
     report: ReportFormatFlags,
     verbosity: VerbosityFlags,
-    claim: Annotated[list[str] | None, typer.Argument(help="Claims to test; all if none is named.")] = None,
-    list_them: Annotated[bool, typer.Option("--list", help="Show the claims there are, and measure nothing.")] = False,
+    claim: Annotated[
+        list[str] | None, typer.Argument(help="Claims to test; all if none is named.", metavar="CLAIM")
+    ] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="List the claims and measure nothing.")] = False,
     suite: Annotated[
         str | None,
         typer.Option(
-            help="seed: what the first studies say; reported: single reports; full: what takes long.",
+            help="studies: claims of the first studies; reported: single reports; full: claims that take long to test.",
             rich_help_panel=SelectionFlags.panel,
+            metavar="SUITE",
         ),
     ] = None,
 ) -> None:
@@ -56,7 +62,7 @@ def reproduce(
 
       tfcompare reproduce predict-after-compile
 
-      tfcompare reproduce --suite seed --format json > claims.json
+      tfcompare reproduce --suite studies --format json > claims.json
     """
     if list_them and report.format not in FORMATS:
         raise UsageError(f"--list goes with --format {' or '.join(FORMATS)}")

@@ -1,9 +1,11 @@
 """`tfcompare run`: versions are measured and compared."""
 
 import json
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, NoReturn, get_args
 
 import typer
 from rich.console import Console
@@ -31,7 +33,7 @@ from orchestrator.cli.options import (
     run_options,
     with_options,
 )
-from orchestrator.errors import ArmsDied, FoundSlower, UsageError
+from orchestrator.errors import ArmsDied, UsageError
 from orchestrator.model import Isolation
 from orchestrator.terminal.text import safe_text
 
@@ -49,7 +51,7 @@ WITH_RESUME = names_of(
 app = typer.Typer()
 
 
-@app.command()
+@app.command(context_settings={"allow_extra_args": True})
 @with_options
 def run(
     context: typer.Context,
@@ -66,7 +68,9 @@ def run(
     verbosity: VerbosityFlags,
     versions: Annotated[
         str | None,
-        typer.Option(help="Versions to compare, the baseline first, e.g. 1.14,2.0,2.13.", show_default=False),
+        typer.Option(
+            help="Versions to compare, the baseline first, e.g. 1.14,2.0,2.13.", show_default=False, metavar="VERSIONS"
+        ),
     ] = None,
     resume: Annotated[
         Path | None, typer.Option(help="Continue this run, for the cases that have no verdict yet.", metavar="RUN")
@@ -77,7 +81,7 @@ def run(
             "--isolation",
             "isolation",
             get_args(Isolation),
-            "What a replicate is: a fork of a resident worker, or a separate process or container.",
+            "What runs a replicate: a fork of a worker, a separate process, or a separate container.",
             rich_help_panel=MeasuringFlags.panel,
         ),
     ] = "fork",
@@ -85,12 +89,12 @@ def run(
         bool,
         typer.Option(
             "--control",
-            help="Measure the baseline twice: its two arms must come out the same.",
+            help="Measure the baseline twice, as a check: the two must be the same.",
             rich_help_panel=MeasuringFlags.panel,
         ),
     ] = False,
 ) -> None:
-    r"""Compare TensorFlow versions: build or find each, measure side by side, print verdicts.
+    r"""Compare TensorFlow versions: install each, measure them in turn, print verdicts.
 
     [bold]Examples[/bold]
 
@@ -106,6 +110,8 @@ def run(
 
       tfcompare run --resume runs/first --budget 10m
     """
+    if context.args:
+        _refuse_words(context.args, versions or "")
     if resume:
         refuse_others(context, WITH_RESUME, "--resume continues a run as it was planned", "start a new run")
         environments = engine_options(machine, gpu, installation)
@@ -128,7 +134,7 @@ def run(
             return
         with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
             done = add_rounds(asked, watching)
-        _finish(done, how, alarm.fail_on, verbosity.quiet)
+        _finish(done, how, alarm, verbosity.quiet)
         return
     if versions is None:
         raise UsageError("--versions is missing: name them, the baseline first, e.g. --versions 1.14,2.0,2.13")
@@ -154,6 +160,20 @@ def run(
     run_and_show(options, report, arrangement, alarm, verbosity, dry_run=measuring.dry_run)
 
 
+def _refuse_words(words: Sequence[str], versions: str) -> NoReturn:
+    """Raise UsageError for what is neither a flag nor the value of one, with what to write instead."""
+    from orchestrator import catalog
+
+    names = parse.names(",".join(words))
+    if names and all(catalog.find(name) for name in names):
+        listed = ",".join((*parse.names(versions), *names))
+        raise UsageError(f"versions go with --versions, in one list: tfcompare run --versions {listed}")
+    raise UsageError(
+        f"unexpected: {shlex.join(words)}. `run` measures workloads, not programs: put what a step does into a file "
+        "with a function build(tf, params), and name its folder with --workload-dir; docs/own-workload.md says how"
+    )
+
+
 def run_and_show(
     options: "RunOptions",
     report: ReportFormatFlags,
@@ -177,7 +197,7 @@ def run_and_show(
         return
     with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
         done = run_planned(planned, watching)
-    _finish(done, how, alarm.fail_on, verbosity.quiet)
+    _finish(done, how, alarm, verbosity.quiet)
 
 
 def _print_forecast(forecast: "Forecast", format: str) -> None:
@@ -192,7 +212,7 @@ def _choose_report(report: ReportFormatFlags, arrangement: ArrangementFlags) -> 
     return choose_report(report.format, columns=arrangement.columns, only=arrangement.only, sort=arrangement.sort)
 
 
-def _finish(done: "Done", how: "ReportChoice", fail_on: str | None, quiet: bool) -> None:
+def _finish(done: "Done", how: "ReportChoice", alarm: FailOnFlags, quiet: bool) -> None:
     """Print a run's comparison and raise the error that determines the exit code.
 
     The last line is the command that continues the run.
@@ -207,9 +227,7 @@ def _finish(done: "Done", how: "ReportChoice", fail_on: str | None, quiet: bool)
         if not quiet:
             errors.print(safe_text(f"run directory: {done.path}"), soft_wrap=True)
     following = "" if quiet else next_line(done.path, done.comparison)
-    error = done.error
-    if error is None and fail_on == "slower" and done.comparison.slower:
-        error = FoundSlower(f"{len(done.comparison.slower)} contrasts are slower (--fail-on slower)")
+    error = done.error or alarm.find_error(done.comparison.contrasts)
     if error:
         # Without --quiet, every death was reported when it happened.
         told = str(error) if quiet or not isinstance(error, ArmsDied) else error.headline

@@ -11,9 +11,6 @@ from orchestrator.model import Comparison
 from orchestrator.reports import DEFAULT, DETAILS, PAGES, REPORTS, Report, usual_report
 from orchestrator.reports.columns import parse_columns
 from orchestrator.reports.filter_sort import Arrangement, arrangement
-from orchestrator.reports.next_step import next_line
-from orchestrator.results.comparison import judge_run
-from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.output_file import check, write
 from orchestrator.terminal.std_streams import write_utf8
 from orchestrator.terminal.text import escape_unprintable, print_table, render_plain
@@ -51,6 +48,11 @@ class ReportChoice:
 
     def report(self, path: Path, output: str | None) -> Comparison:
         """Read and show a run directory."""
+        # A mistake in the flags does not wait for the import of what judges.
+        from orchestrator.reports.next_step import next_line
+        from orchestrator.results.comparison import judge_run
+        from orchestrator.results.rundir import RunDir
+
         directory = RunDir.open(path)
         page = PAGES.get(self.format)
         own = page.name if page and output is None else None

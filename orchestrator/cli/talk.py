@@ -3,14 +3,17 @@
 import sys
 
 import typer
-from rich.console import Console
 
 from orchestrator.errors import UsageError
-from orchestrator.terminal.text import lines
 
 
 def say(text: str) -> None:
     """Print a text on stderr."""
+    # A Tab prints no message and does not wait for rich.
+    from rich.console import Console
+
+    from orchestrator.terminal.text import lines
+
     Console(stderr=True).print(lines(text), soft_wrap=True)
 
 

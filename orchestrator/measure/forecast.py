@@ -44,7 +44,8 @@ class Forecast:
     def lines(self) -> Iterator[str]:
         yield self.headline
         yield from (f"  {match}" for match in self.matches)
-        yield from (f"  {version.number}: {outlook}" for version, outlook in self.outlooks)
+        for text, versions in _group_by_text(self.outlooks).items():
+            yield f"  {', '.join(versions)}: {text}"
         yield from (f"  {case}" for case in self.cases)
         yield from (f"  {note}" for note in self.notes)
 
@@ -124,6 +125,14 @@ def check_new_directory(path: Path) -> None:
     with files.writing(f"the run directory {path}", "choose another --output"):
         # Only a try shows it: root may write where nothing can be made.
         os.rmdir(mkdtemp(prefix=".tfcompare-", dir=parent))
+
+
+def _group_by_text(outlooks: Sequence[tuple[Version, Outlook]]) -> dict[str, list[str]]:
+    """Return the numbers of the versions that have the same prospects, so that each reason is printed once."""
+    versions: dict[str, list[str]] = {}
+    for version, outlook in outlooks:
+        versions.setdefault(str(outlook), []).append(version.number)
+    return versions
 
 
 def _outlooks(engine: Engine, versions: Sequence[Version]) -> list[tuple[Version, Outlook]]:

@@ -4,6 +4,7 @@ from orchestrator.machine.host import moment
 from orchestrator.measure.capacity import REPLICATE_MB, WORKER_MB, OpenAtOnce, open_at_once, read_capacity
 from orchestrator.plan.pairs import TREND_FROM
 from orchestrator.plan.request import PlannedRun
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_minutes
 
 # Building, warming up and calls of a replicate; measured on two cores with the quick suite. A separate process or
@@ -16,7 +17,11 @@ START_S = 1.0
 def outline(planned: PlannedRun, engine: str) -> str:
     selection, claims, looks = planned.selection, planned.options.claims, planned.looks
     rounds = f"up to {looks[-1]} rounds" if len(looks) > 1 else f"{looks[0]} rounds"
-    arms = f"{len(claims)} claims, {len(planned.arms())} arms in" if claims else f"{len(selection.cases)} cases x"
+    arms = (
+        f"{format_count(len(claims), 'claim')}, {len(planned.arms())} arms in"
+        if claims
+        else f"{format_count(len(selection.cases), 'case')} x"
+    )
     what = f"plan: {arms} {len(selection.targets)} versions, {rounds}, {_minutes(planned)} min"
     return f"{what} once the environments are there; {find_open_at_once(planned, engine)}{_memory(planned)}"
 
@@ -50,4 +55,4 @@ def _memory(planned: PlannedRun) -> str:
     estimate = f"; one worker per version and its replicate take about {needed_gb:.0f} GB of memory"
     if not isinstance(available_mb, int) or needed_gb * 1024 < available_mb:
         return estimate
-    return f"{estimate}, WHERE {available_mb / 1024:.0f} GB ARE FREE: take fewer versions at a time"
+    return f"{estimate}, but only {available_mb / 1024:.0f} GB are free: measure fewer versions at a time"

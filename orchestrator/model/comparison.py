@@ -54,6 +54,8 @@ class ArmResult:
     rounds: int = 0
     median_ms: float | None = None
     first_ms: float | None = None
+    # The whole first call, of which `first_ms` is the share of a step.
+    first_call_ms: float | None = None
     second_ms: float | None = None
     build_s: float | None = None
     train_s: float | None = None
@@ -139,7 +141,3 @@ class Comparison:
     @property
     def died(self) -> tuple[ArmResult, ...]:
         return tuple(arm for arm in self.arms if arm.outcome == "died")
-
-    @property
-    def slower(self) -> tuple[Contrast, ...]:
-        return tuple(contrast for contrast in self.contrasts if contrast.verdict == "slower")

@@ -58,7 +58,7 @@ def _flags(command: Any) -> Iterator[str]:
             by_panel.setdefault(param.rich_help_panel or "Options", []).append(param)
     if by_panel:
         yield from ("", "| flag | what it does | default |", "|---|---|---|")
-    for panel, params in by_panel.items():
+    for panel, params in sorted(by_panel.items(), key=lambda each: each[0] != "Options"):
         if len(by_panel) > 1:
             yield f"| **{panel}** | | |"
         for param in params:
@@ -67,7 +67,7 @@ def _flags(command: Any) -> Iterator[str]:
 
 def _names(param: Any) -> str:
     value = "" if param.is_flag else f" {param.metavar or 'VALUE'}"
-    *short, longest = sorted((*param.opts, *param.secondary_opts), key=len)
+    *short, longest = (*param.secondary_opts, *sorted(param.opts, key=len))
     return ", ".join([f"`{_cell(longest + value)}`", *(f"`{name}`" for name in short)])
 
 

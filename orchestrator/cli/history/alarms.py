@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from orchestrator.history.model import Alarm, Event
     from orchestrator.history.store import Store
 
-AlarmId = Annotated[
-    str, typer.Argument(help="The alarm, or the beginning of its id.", metavar="ID", show_default=False)
-]
-Note = Annotated[str, typer.Option("--note", help="The reason, for later readers.", show_default=False)]
-Until = Annotated[str | None, typer.Option("--until", help="The last day of it, e.g. 2026-12-31.", metavar="DATE")]
+AlarmId = Annotated[str, typer.Argument(help="Id of the alarm, or its beginning.", metavar="ID", show_default=False)]
+Note = Annotated[str, typer.Option("--note", help="The reason, for later readers.", metavar="TEXT", show_default=False)]
+Until = Annotated[str | None, typer.Option("--until", help="The last day of silence, e.g. 2026-12-31.", metavar="DATE")]
 
 app = typer.Typer()
 
@@ -29,7 +27,7 @@ app = typer.Typer()
 def list_alarms(
     history: HistoryFlags,
     output: FormatFlags,
-    every: Annotated[bool, typer.Option("--all", help="Those that recovered, too.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also list alarms that recovered.")] = False,
 ) -> None:
     """List alarms: size, first bad night, what changed then, the commands to reproduce and bisect."""
     from orchestrator.history import json as objects
@@ -48,7 +46,7 @@ def list_alarms(
 @app.command("known")
 @with_options
 def know(id: AlarmId, note: Note, history: HistoryFlags) -> None:
-    """Mark an alarm as known, with a note; nights list it with the note until it recovers.
+    """Mark an alarm as known, with a note; nightly runs list it with the note until it recovers.
 
     [bold]Examples[/bold]
 
@@ -83,9 +81,9 @@ def mute(id: AlarmId, note: Note, history: HistoryFlags, until: Until = None) ->
 def unmute(
     history: HistoryFlags,
     id: AlarmId,
-    note: Annotated[str, typer.Option("--note", help="Why, in place of the note that it has.")] = "",
+    note: Annotated[str, typer.Option("--note", help="A note instead of the present one.", metavar="TEXT")] = "",
 ) -> None:
-    """Undo `mute` or `known`: the alarm gets back the state that its nights gave it."""
+    """Undo `mute` or `known`: the alarm gets back the state that nightly runs gave it."""
     from orchestrator.history.alarms import user_actions
 
     store, alarm, events = _alarm(history, id)

@@ -12,6 +12,7 @@ from orchestrator.cli.history.common import open_store, parse_day
 from orchestrator.cli.options import HistoryFlags, with_options
 from orchestrator.cli.talk import say
 from orchestrator.errors import ContractBroken, NothingSelected, UsageError
+from orchestrator.terminal.counts import format_count
 
 app = typer.Typer()
 
@@ -23,13 +24,15 @@ def import_run(
     run: Annotated[Path, typer.Argument(help="A run directory.", metavar="RUN", show_default=False)],
     night: Annotated[
         str | None,
-        typer.Option("--night", help="Of which night it is, if not of the day it began.", metavar="DATE"),
+        typer.Option(
+            "--night", help="Date of the night that the run stands for, if not the day it began.", metavar="DATE"
+        ),
     ] = None,
     name: Annotated[
         list[str] | None,
         typer.Option(
             "--name",
-            help="Under which name a version is followed, e.g. 2.22.0.dev20261121=nightly; repeatable.",
+            help="Name under which the history follows a version, e.g. 2.22.0.dev20261121=nightly; repeatable.",
             metavar="BUILD=NAME",
         ),
     ] = None,
@@ -62,11 +65,14 @@ def import_run(
     points = of_run(loaded, "screen", day, _names(name or (), [str(version) for version in plan.versions]))
     if not points:
         raise NothingSelected(
-            f"{run} has no contrast of a version with {plan.versions[0]}, its first one: a history is made of those"
+            f"{run} compares no version with {plan.versions[0]}, its first one: a history consists of such comparisons"
         )
     path = store.append(points)
     timed = sum(point.effect is not None for point in points)
-    say(f"{len(points)} contrasts, {timed} of them with a time, are the night of {points[0].night} now: {path}")
+    say(
+        f"added as the night of {points[0].night}: {format_count(len(points), 'comparison')}, {timed} of them with a "
+        f"time, in {path}"
+    )
 
 
 def _names(texts: Sequence[str], versions: Sequence[str]) -> dict[str, str]:

@@ -21,12 +21,15 @@ app = typer.Typer()
 def query_history(
     history: HistoryFlags,
     sql: Annotated[
-        str | None, typer.Argument(help="One SELECT; without it, what there is to ask for.", metavar="SQL")
+        str | None,
+        typer.Argument(help="One SELECT statement; without it, views and columns are listed.", metavar="SQL"),
     ] = None,
     format: Annotated[
         str, choice("--format", "format", QUERY_FORMATS, "What is written.", rich_help_panel=FormatFlags.panel)
     ] = "table",
-    output: Annotated[str | None, typer.Option("--output", help="A file, or - for stdout.", show_default=False)] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="A file, or - for stdout.", metavar="FILE", show_default=False)
+    ] = None,
 ) -> None:
     """Query the history in SQL; without a query, list its views and columns.
 

@@ -9,7 +9,7 @@ import typer
 from orchestrator.cli import parse
 from orchestrator.cli.history.common import open_store, parse_day, read_alarms, warn
 from orchestrator.cli.history.group import SHOW
-from orchestrator.cli.options import FORMATS, FormatFlags, HistoryFlags, choice, with_options
+from orchestrator.cli.options import FORMATS, FormatFlags, HistoryFlags, choice, number, with_options
 from orchestrator.cli.talk import say
 from orchestrator.errors import NothingSelected
 from orchestrator.terminal.text import print_table
@@ -44,22 +44,32 @@ def show(
         str | None, typer.Argument(help="A case, a workload, or a part of a case's name.", metavar="CASE")
     ] = None,
     last: Annotated[
-        int | None, typer.Option("--last", min=1, help="Only this many nights, the newest.", show_default=False)
+        int | None, number("--last", 1, 100_000, "Show only the newest N nights.", show_default=False)
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", help="Only nights from this one on, e.g. 2026-11-01.", metavar="DATE")
+        str | None, typer.Option("--since", help="Show only nights from this date on, e.g. 2026-11-01.", metavar="DATE")
     ] = None,
     versions: Annotated[
         str | None,
-        typer.Option("--versions", "--version", help="Only these versions, e.g. 2.13,nightly.", show_default=False),
+        typer.Option(
+            "--versions",
+            "--version",
+            help="Show only these versions, e.g. 2.13,nightly.",
+            show_default=False,
+            metavar="VERSIONS",
+        ),
     ] = None,
     host: Annotated[
-        str | None, typer.Option("--host", help="Only these hosts, by the beginning of their names.")
+        str | None, typer.Option("--host", help="Show only hosts whose names begin like this.", metavar="HOST,...")
     ] = None,
-    engine: Annotated[str | None, typer.Option("--engine", help="Only docker, or only venv.")] = None,
-    device: Annotated[str | None, typer.Option("--device", help="Only cpu, or only gpu.")] = None,
+    engine: Annotated[
+        str | None, typer.Option("--engine", help="Show only docker, or only venv.", metavar="ENGINE")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", help="Show only cpu, or only gpu.", metavar="DEVICE")
+    ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Every night and every series, the control arm and those that ended, too.")
+        bool, typer.Option("--all", help="Show every night and every series, including controls and those that ended.")
     ] = False,
     format: Annotated[
         str,

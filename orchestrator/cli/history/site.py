@@ -18,13 +18,23 @@ def write_site(
     history: HistoryFlags,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="Folder of the pages; one that holds them is renewed.", show_default=False),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Folder for the pages; older pages in it are replaced.",
+            metavar="DIR",
+            show_default=False,
+        ),
     ],
-    title: Annotated[str | None, typer.Option("--title", help="Heading of the first page.", show_default=False)] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", help="Heading of the first page.", metavar="TEXT", show_default=False)
+    ] = None,
     runs_url: Annotated[
         str | None,
         typer.Option(
-            "--runs-url", help="Where run directories are published, if not next to the history.", metavar="URL"
+            "--runs-url",
+            help="Address of the published run directories, if they are not next to the history.",
+            metavar="URL",
         ),
     ] = None,
 ) -> None:

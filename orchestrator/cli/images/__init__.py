@@ -5,7 +5,7 @@ import typer
 from orchestrator.cli.images import archive, build, list, lock, prune, verify
 
 app = typer.Typer(
-    help="Build the images of versions, look at them, check them, move them, and free what they take.",
+    help="Build, list, verify, move and remove the images of versions.",
     no_args_is_help=True,
 )
 for command in (build, list, verify, prune, lock, archive):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 
-ArchiveFile = Annotated[Path, typer.Argument(help="The file.", metavar="FILE", show_default=False)]
+ArchiveFile = Annotated[Path, typer.Argument(help="An archive.", metavar="FILE", show_default=False)]
 
 
 # The engine unpacks gigabytes without a word.

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from orchestrator.cli import parse
-from orchestrator.cli.options import BaseFlags, FormatFlags, SourcesFlags, VerbosityFlags, with_options
+from orchestrator.cli.options import BaseFlags, FormatFlags, SourcesFlags, VerbosityFlags, number, with_options
 from orchestrator.cli.talk import say
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.options import EngineOptions
@@ -24,7 +24,7 @@ USUAL = ("1.14", "2.0", "2.13")
 
 app = typer.Typer()
 
-ForGpu = Annotated[bool, typer.Option("--gpu", help="The images for GPUs; no GPU is needed to build them.")]
+ForGpu = Annotated[bool, typer.Option("--gpu", help="Use the images for GPUs; no GPU is needed for that.")]
 
 
 @app.command("build")
@@ -43,16 +43,17 @@ def build_images(
     gpu: ForGpu = False,
     at_once: Annotated[
         int | None,
-        typer.Option("--at-once", min=1, help="How many are built at a time; as many as there are cores, at most 4."),
+        number("--at-once", 1, 100, "Number of images to build at a time; default: one per core, at most 4."),
     ] = None,
     sbom: Annotated[
-        Path | None, typer.Option("--sbom", help="Folder for what each image is made of, as CycloneDX.", metavar="DIR")
+        Path | None, typer.Option("--sbom", help="Folder for an SBOM of each image (CycloneDX).", metavar="DIR")
     ] = None,
     name: Annotated[
         str | None,
         typer.Option(
             "--name",
-            help="An additional name for each image, e.g. 'mine:{version}-{flavour}'; it moves with every build.",
+            help="An additional name for each image, e.g. 'mine:{version}-{flavour}'; every build moves it.",
+            metavar="NAME",
         ),
     ] = None,
 ) -> None:
@@ -109,10 +110,10 @@ def build_images(
 def write_sbom(
     installation: BaseFlags,
     version: Annotated[str, typer.Argument(help="A version.", metavar="VERSION", show_default=False)],
-    output: Annotated[str, typer.Option("--output", help="A file, or - for stdout.")] = "-",
+    output: Annotated[str, typer.Option("--output", "-o", help="A file, or - for stdout.", metavar="FILE")] = "-",
     gpu: ForGpu = False,
 ) -> None:
-    """Write what the image of a version is made of, as CycloneDX in JSON.
+    """Write the SBOM of a version's image (CycloneDX, JSON).
 
     [bold]Examples[/bold]
 

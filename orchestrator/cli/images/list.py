@@ -19,7 +19,7 @@ def list_images(
     output: FormatFlags,
     all: Annotated[bool, typer.Option("--all", help="Also list the versions that have no image.")] = False,
 ) -> None:
-    """List the images, and whether each is what the table of versions asks for now.
+    """List the images, and whether each is up to date with the table of versions.
 
     [bold]Examples[/bold]
 

@@ -24,7 +24,7 @@ def lock_bases(
     installation: BaseFlags,
     output: FormatFlags,
     versions: Versions = None,
-    gpu: Annotated[bool, typer.Option("--gpu", help="The bases of GPU images.")] = False,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Lock the bases of GPU images.")] = False,
 ) -> None:
     """Ask the registry for the current digest of each base image, and build from it from now on.
 

@@ -16,9 +16,10 @@ app = typer.Typer()
 @with_options
 def prune_images(
     installation: BaseFlags,
-    all: Annotated[bool, typer.Option("--all", help="Current images, too.")] = False,
+    all: Annotated[bool, typer.Option("--all", help="Also remove current images.")] = False,
     environments: Annotated[
-        bool, typer.Option("--environments", help="Virtual environments, too, whose lock is in no table any more.")
+        bool,
+        typer.Option("--environments", help="Also remove virtual environments whose lock is in no table any more."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:

@@ -5,7 +5,7 @@ import typer
 from orchestrator.cli.nightly import notify, run, schedule
 
 app = typer.Typer(
-    help="Measure every night, keep what came out, and raise an alarm only when something really changed.",
+    help="Measure every night, keep the results, and raise an alarm only when something changed.",
     no_args_is_help=True,
 )
 for command in (run, schedule, notify):

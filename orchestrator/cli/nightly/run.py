@@ -21,6 +21,7 @@ from orchestrator.cli.options import (
     SelectionFlags,
     find_given_flags,
     names_of,
+    number,
     with_options,
 )
 from orchestrator.errors import (
@@ -28,9 +29,9 @@ from orchestrator.errors import (
     ContractBroken,
     EngineUnavailable,
     EnvironmentFailed,
-    FoundSlower,
     Interrupted,
     NothingSelected,
+    OutcomeFound,
     UsageError,
 )
 from orchestrator.options import NIGHT_ROUNDS
@@ -68,6 +69,7 @@ def run(
         typer.Option(
             help="Versions to follow, e.g. nightly,2.13; the first that is pinned is the reference.",
             show_default=False,
+            metavar="VERSIONS",
         ),
     ],
     selection: SelectionFlags,
@@ -80,40 +82,46 @@ def run(
     verbosity: QuietFlags,
     rounds: Annotated[
         int,
-        typer.Option(
-            min=2,
-            max=1000,
-            help="Rounds of everything; what looks changed gets several times as many.",
+        number(
+            "--rounds",
+            2,
+            1000,
+            "Rounds of everything; what looks changed gets several times as many.",
             rich_help_panel=BudgetFlags.panel,
         ),
     ] = NIGHT_ROUNDS,
-    limit: Annotated[str, typer.Option(help="Stop the nightly run after this long and report it.")] = "6h",
-    again: Annotated[bool, typer.Option("--again", help="Measure a night again that was measured already.")] = False,
+    limit: Annotated[
+        str, typer.Option("--limit", help="Stop the nightly run after this long and report it.", metavar="DURATION")
+    ] = "6h",
+    again: Annotated[
+        bool, typer.Option("--again", help="Measure again although there was a nightly run for this date.")
+    ] = False,
     due: Annotated[
         str | None,
         typer.Option(
             help="Time of day when this nightly run was due. If that was yesterday, it is dated yesterday. A schedule "
             "passes its own --at.",
             show_default=False,
+            metavar="HH:MM",
         ),
     ] = None,
     keep_nightlies: Annotated[
-        int, typer.Option(min=1, help="Number of tf-nightly versions to keep; older ones are removed.")
+        int, number("--keep-nightlies", 1, 1000, "Number of tf-nightly versions to keep; older ones are removed.")
     ] = 3,
     heartbeat: Annotated[
         bool,
         typer.Option("--heartbeat", help="Also notify when nothing changed.", rich_help_panel=NotifyFlags.panel),
     ] = False,
 ) -> None:
-    """Measure a night and judge it by all nights before; exit with 1 if something slower raised a new alarm.
+    """Measure, judge the result by all earlier nightly runs, and exit with 1 if a slower case raised a new alarm.
 
-    A suite is measured against a pinned reference, and what looks changed is measured again in the same night.
+    A suite is measured against a pinned reference, and what looks changed is measured again in the same nightly run.
 
     [bold]Examples[/bold]
 
       tfcompare nightly run --versions 2.13,nightly
 
-      tfcompare nightly run --versions 1.14,2.0,2.13 --suite seed --engine venv --limit 4h
+      tfcompare nightly run --versions 1.14,2.0,2.13 --suite studies --engine venv --limit 4h
 
       tfcompare nightly run --versions 2.13,nightly --notify 'mailto://${USER}:${PASSWORD}@example.org' --heartbeat
     """
@@ -121,7 +129,7 @@ def run(
     parse.check_versions(names)
     words = flags_as_given(context)
     selected = tuple(selection.case or ())
-    parse.refuse_logins((*words, *selected), "the arguments of a night's run, which every user can read,")
+    parse.refuse_logins((*words, *selected), "the arguments of a nightly run, which every user can read,")
     # What only a night needs: a second of imports that `nightly status` does without.
     from orchestrator.history.location import history_path
     from orchestrator.nightly import message, night
@@ -176,11 +184,11 @@ def ending(summary: "NightReport") -> BaseException | None:
         return summary.failure
     slower = [alarm for alarm in summary.opened if alarm.change.direction == "slower"]
     if slower:
-        return FoundSlower(f"{len(slower)} new alarms; `tfcompare history` shows them")
+        return OutcomeFound(f"{len(slower)} new alarms; `tfcompare history` shows them")
     end = summary.night
     if end.outcome == "hung":
-        return ArmsDied(f"the night of {end.night} took too long and was ended")
+        return ArmsDied(f"the nightly run of {end.night} took too long and was ended")
     reason = " ".join(end.said) or "; ".join(summary.warnings)
     if end.exit_code == 0:
         return None
-    return RUN_ENDINGS.get(end.exit_code, EnvironmentFailed)(f"the night of {end.night} is not whole: {reason}")
+    return RUN_ENDINGS.get(end.exit_code, EnvironmentFailed)(f"the nightly run of {end.night} is incomplete: {reason}")

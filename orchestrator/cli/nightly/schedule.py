@@ -36,10 +36,12 @@ PASSED_ALONG = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer()
 
-At = Annotated[str, typer.Option("--at", help="Time of day at which a night begins, in this machine's time.")]
+At = Annotated[
+    str, typer.Option("--at", help="Time of day when the nightly run starts, in this machine's time.", metavar="HH:MM")
+]
 Missed = Annotated[
     str,
-    choice("--missed", "way", MISSED, "catch-up: run a missed night late; skip: leave it out."),
+    choice("--missed", "way", MISSED, "After a missed nightly run: catch-up runs it late, skip leaves it out."),
 ]
 EvenIfEdited = Annotated[
     bool, typer.Option("--even-if-edited", help="Replace or remove the schedule even if it was edited by hand.")
@@ -54,25 +56,27 @@ def install(
     at: At = "02:00",
     scheduler: Annotated[
         str | None,
-        choice("--scheduler", "scheduler", ("systemd", "cron"), "Default: the first that answers here."),
+        choice("--scheduler", "scheduler", ("systemd", "cron"), "Default: the first that is available."),
     ] = None,
     missed: Missed = "catch-up",
     env_file: Annotated[
         Path | None,
         typer.Option(
-            "--env-file", help="A file of lines NAME='value' for nights, e.g. with passwords.", metavar="FILE"
+            "--env-file",
+            help="File of lines NAME='value' for the environment of nightly runs, e.g. with passwords.",
+            metavar="FILE",
         ),
     ] = None,
     even_if_edited: EvenIfEdited = False,
     yes: Yes = False,
 ) -> None:
-    """Have this machine measure every night, by a systemd timer or a line in the crontab.
+    """Schedule a nightly run on this machine, with a systemd timer or a line in the crontab.
 
-    What it writes is shown first, and written when you agree. Every other flag is one of `nightly run`.
+    What would be written is shown first, and is written when you agree. All other flags are those of `nightly run`.
 
     [bold]Examples[/bold]
 
-      tfcompare nightly install --at 02:00 --versions 2.13,nightly --suite seed
+      tfcompare nightly install --at 02:00 --versions 2.13,nightly --suite studies
 
       tfcompare nightly install --at 23:30 --missed skip --scheduler cron --yes -- --versions 1.14,2.0,2.13 --limit 4h
 
@@ -106,7 +110,7 @@ def install(
         print(f"removed, since {chosen.title} does this now: what {other.title} had")
     now = standing.now()
     following = units.next_after(now, units.time_of_day(at))
-    print(f"the next night begins {following:%Y-%m-%d %H:%M %Z}, in {format_hours_minutes(following - now)}")
+    print(f"the next nightly run starts at {following:%Y-%m-%d %H:%M %Z}, in {format_hours_minutes(following - now)}")
 
 
 @app.command("status")
@@ -145,7 +149,7 @@ def status(
     if not schedules:
         print("nothing is scheduled here; `tfcompare nightly install --at 02:00 --versions ...` does")
         if running := lock.holder():
-            print(f"now: a night runs since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
+            print(f"now: a nightly run is in progress since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
 
 
 @app.command("uninstall")
@@ -171,21 +175,21 @@ def uninstall(even_if_edited: EvenIfEdited = False) -> None:
     if not entries:
         print("nothing was scheduled here")
     if running := lock.holder():
-        print(f"a night runs since {running.since:%H:%M} (pid {running.pid}); it continues to its end")
+        print(f"a nightly run is in progress since {running.since:%H:%M} (pid {running.pid}); it continues to its end")
     if serving := lock.holder(name=SERVE):
-        print(f"`tfcompare nightly serve` (pid {serving.pid}) waits for nights here, too, until it is ended")
+        print(f"`tfcompare nightly serve` (pid {serving.pid}) also starts nightly runs here, until it is stopped")
 
 
 @app.command("serve", context_settings=PASSED_ALONG)
 @with_options
 def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up") -> None:
-    """Wait for each night and run it, until stopped; for containers, which have no scheduler.
+    """Wait and start a nightly run every night, until stopped; for containers, which have no scheduler.
 
-    Every other flag is one of `nightly run`.
+    All other flags are those of `nightly run`.
 
     [bold]Examples[/bold]
 
-      tfcompare nightly serve --at 02:00 --versions 2.13,nightly --suite seed
+      tfcompare nightly serve --at 02:00 --versions 2.13,nightly --suite studies
     """
     from orchestrator.nightly import lock
     from orchestrator.nightly.schedule import serve as serving
@@ -201,7 +205,7 @@ def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up")
         try:
             serving.serve(wanted, say)
         except KeyboardInterrupt:
-            say("asked to end: no night begins any more")
+            say("stopped: no further nightly run starts")
 
 
 def _schedule(

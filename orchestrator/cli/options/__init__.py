@@ -6,7 +6,15 @@ smaller.
 """
 
 from orchestrator.cli.options.convert import engine_options, run_options
-from orchestrator.cli.options.declare import Group, choice, find_given_flags, names_of, refuse_others, with_options
+from orchestrator.cli.options.declare import (
+    Group,
+    choice,
+    find_given_flags,
+    names_of,
+    number,
+    refuse_others,
+    with_options,
+)
 from orchestrator.cli.options.installation import (
     INDEX_VARIABLE,
     BaseFlags,
@@ -62,6 +70,7 @@ __all__ = [
     "engine_options",
     "find_given_flags",
     "names_of",
+    "number",
     "refuse_others",
     "run_options",
     "with_options",

@@ -2,7 +2,8 @@
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ClassVar, cast, get_type_hints
 
@@ -11,17 +12,62 @@ import typer
 from orchestrator.cli import parse
 from orchestrator.errors import UsageError
 
+# Characters of values that --help shows next to a flag at 80 columns without breaking one.
+WIDEST_VALUES = 30
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Parses a flag with a fixed set of values, of which it takes one or, if `several`, a list with commas."""
+
+    flag: str
+    noun: str
+    first: Collection[str]
+    # A registry may have got an entry since the flag was declared.
+    registry: Collection[str]
+    several: bool
+    # Values that another command takes, each with what to write instead.
+    elsewhere: Mapping[str, str]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        return (*self.first, *self.registry)
+
+    def __call__(self, text: str) -> str:
+        if instead := self.elsewhere.get(text):
+            raise UsageError(f"{self.flag} {text}: {instead}")
+        for part in parse.names(text) if self.several else [text]:
+            parse.one_of(self.flag, self.noun, part, self.values)
+        return text
+
 
 def choice(
-    flag: str, noun: str, values: Collection[str], help: str, *, first: Collection[str] = (), **more: Any
+    flag: str,
+    noun: str,
+    values: Collection[str],
+    help: str,
+    *,
+    first: Collection[str] = (),
+    several: bool = False,
+    elsewhere: Mapping[str, str] | None = None,
+    also: Collection[str] = (),
+    **more: Any,
 ) -> Any:
-    """Declare a flag with a fixed set of values, which --help lists and a refusal names."""
+    """Declare a flag with a fixed set of values, which --help lists and a refusal names; `also` are other names."""
+    parser = Choice(flag, noun, first, values, several, elsewhere or {})
+    shown = "|".join(parser.values)
+    if several or len(shown) > WIDEST_VALUES:
+        shown = f"{noun.upper()},..." if several else noun.upper()
+        # The text of help may name each value with what it means.
+        help = help if all(value in help for value in parser.values) else f"{help} One of {', '.join(parser.values)}."
+    return typer.Option(flag, *also, parser=parser, metavar=shown, help=help, **more)
 
-    def parse_choice(text: str) -> str:
-        # A registry may have got an entry since this flag was declared.
-        return parse.one_of(flag, noun, text, (*first, *values))
 
-    return typer.Option(flag, parser=parse_choice, metavar="|".join((*first, *values)), help=help, **more)
+def number(flag: str, least: int, most: int, help: str, **more: Any) -> Any:
+    """Declare a flag that takes a whole number; a refusal names the flag, the value and the bounds."""
+    return typer.Option(
+        flag, parser=lambda text: parse.whole_number(flag, str(text), least, most), metavar="N", help=help, **more
+    )
 
 
 class Group:

@@ -19,7 +19,10 @@ class BaseFlags(Group):
     base: Annotated[
         str | None,
         typer.Option(
-            "--base", envvar="TFCOMPARE_BASE", help="Base image in place of the pinned one; {python} becomes e.g. 3.7."
+            "--base",
+            envvar="TFCOMPARE_BASE",
+            help="Base image instead of the pinned one; {python} becomes e.g. 3.7.",
+            metavar="IMAGE",
         ),
     ] = None
 
@@ -28,15 +31,19 @@ class BaseFlags(Group):
 class SourcesFlags(BaseFlags):
     ca_bundle: Annotated[
         Path | None,
-        typer.Option("--ca-bundle", envvar="TFCOMPARE_CA_BUNDLE", help="Certificates to trust while installing."),
+        typer.Option(
+            "--ca-bundle",
+            envvar="TFCOMPARE_CA_BUNDLE",
+            help="Certificates to trust while installing.",
+            metavar="FILE",
+        ),
     ] = None
     index_url: Annotated[
         str | None,
         typer.Option(
             "--index-url",
             envvar=INDEX_VARIABLE,
-            help="Package index to install from, in place of the usual one; a login in it stays out of images and "
-            "logs.",
+            help="Package index to install from instead of the usual one. A login in it stays out of images and logs.",
             metavar="URL",
         ),
     ] = dataclasses.field(default=None, repr=False)
@@ -45,7 +52,7 @@ class SourcesFlags(BaseFlags):
         typer.Option(
             "--wheelhouse",
             envvar="TFCOMPARE_WHEELHOUSE",
-            help="Folder of wheels to install from; without --index-url from nothing else.",
+            help="Folder of wheels to install from. Without --index-url, nothing else is used.",
             metavar="DIR",
         ),
     ] = None
@@ -59,7 +66,7 @@ class DownloadsFlags(Group):
         bool,
         typer.Option(
             "--no-python-downloads",
-            help="Never download a Python that this machine lacks; UV_PYTHON_DOWNLOADS=never does the same.",
+            help="Do not download missing Pythons; UV_PYTHON_DOWNLOADS=never does the same.",
         ),
     ] = False
 

@@ -20,17 +20,25 @@ class MachineFlags(Group):
             "--engine",
             "engine",
             ENGINES,
-            "Where versions are installed and run; auto takes the first ready.",
+            "Where versions are installed and run; auto takes Docker if it answers.",
             first=(AUTO,),
         ),
     ] = AUTO
     threads: Annotated[
         str | None,
-        typer.Option("--threads", help="TensorFlow's threads for every version: one number, or inter,intra."),
+        typer.Option(
+            "--threads", help="TensorFlow's threads in every version: one number, or inter,intra.", metavar="N,N"
+        ),
     ] = None
-    cpuset: Annotated[str | None, typer.Option("--cpuset", help="CPUs that every version runs on, e.g. 0,2-3.")] = None
-    memory: Annotated[str | None, typer.Option("--memory", help="Memory that every version may use, e.g. 4g.")] = None
-    timeout: Annotated[str, typer.Option("--timeout", help="Longest that one step of a case may take.")] = "10m"
+    cpuset: Annotated[
+        str | None, typer.Option("--cpuset", help="CPUs that every version runs on, e.g. 0,2-3.", metavar="CPUS")
+    ] = None
+    memory: Annotated[
+        str | None, typer.Option("--memory", help="Limit of memory for each version, e.g. 4g.", metavar="SIZE")
+    ] = None
+    timeout: Annotated[
+        str, typer.Option("--timeout", help="Limit of time for one step of a case.", metavar="DURATION")
+    ] = "10m"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +51,8 @@ class OnGpuFlags(Group):
 @dataclass(frozen=True, kw_only=True)
 class GpuFlags(OnGpuFlags):
     gpus: Annotated[
-        str | None, typer.Option("--gpus", help="GPUs to measure on, by index or UUID, e.g. 0,1; implies --gpu.")
+        str | None,
+        typer.Option("--gpus", help="GPUs to measure on, by index or UUID, e.g. 0,1; implies --gpu.", metavar="GPUS"),
     ] = None
     gpu_request: Annotated[
         str,
@@ -51,7 +60,7 @@ class GpuFlags(OnGpuFlags):
             "--gpu-request",
             "request",
             get_args(GpuRequest),
-            "How Docker is asked for the GPU: runtime is the one named nvidia.",
+            "How Docker is asked for the GPU; `runtime` is the one named nvidia.",
         ),
     ] = "runtime"
     allow_unsupported_gpu: Annotated[
@@ -71,7 +80,7 @@ class MeasuringGpuFlags(GpuFlags):
         bool,
         typer.Option(
             "--gpu-exclusive",
-            help="One process at a time on the GPU: versions in turn, one container per replicate.",
+            help="Let only one process use the GPU at a time (slower: a new container per replicate).",
         ),
     ] = False
 

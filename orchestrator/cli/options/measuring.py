@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.options.declare import Group
+from orchestrator.cli.options.declare import Group, number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,9 @@ class MarginFlags(Group):
 class BudgetFlags(Group):
     panel = "Measuring"
 
-    budget: Annotated[str | None, typer.Option("--budget", help="Time for the measuring, e.g. 90s or 10m.")] = None
+    budget: Annotated[
+        str | None, typer.Option("--budget", help="Time for the measuring, e.g. 90s or 10m.", metavar="DURATION")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +32,11 @@ class SeedFlags(Group):
 
     seed: Annotated[
         int | None,
-        typer.Option("--seed", min=0, max=2**31 - 1, help="Seed of orders and data; random if not given."),
+        number("--seed", 0, 2**31 - 1, "Seed of the random order and of the data; random if not given."),
     ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuringFlags(SeedFlags, BudgetFlags):
-    rounds: Annotated[int | None, typer.Option("--rounds", min=2, max=1000, help="Run exactly this many rounds.")] = (
-        None
-    )
+    rounds: Annotated[int | None, number("--rounds", 2, 1000, "Run exactly this many rounds.")] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and exit.")] = False

@@ -34,11 +34,11 @@ class NotifyFlags(Group):
         list[str] | None,
         typer.Option(
             "--notify",
-            help="Whom to notify, as an apprise URL; ${NAME} in it is taken from the environment; repeatable.",
+            help="Recipient, as an apprise URL; ${NAME} in it is read from the environment; repeatable.",
             metavar="URL",
         ),
     ] = dataclasses.field(default=None, repr=False)
     notify_file: Annotated[
         Path | None,
-        typer.Option("--notify-file", help="A file of such URLs, one per line.", metavar="FILE"),
+        typer.Option("--notify-file", help="File of such URLs, one per line.", metavar="FILE"),
     ] = None

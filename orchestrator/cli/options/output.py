@@ -1,15 +1,22 @@
 """Flags for what is printed, and where results are written."""
 
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import typer
 
+from orchestrator.cli import parse
 from orchestrator.cli.options.declare import Group, choice
 from orchestrator.cli.talk import say
+from orchestrator.errors import ArmsDied, OutcomeFound, TfCompareError
+from orchestrator.exports import EXPORTS
 
 FORMATS = ("table", "json")
+# What --fail-on takes.
+OUTCOMES = ("slower", "inconclusive", "died")
 REPORT_FORMATS = (*FORMATS, "html")
 
 
@@ -17,9 +24,10 @@ REPORT_FORMATS = (*FORMATS, "html")
 class RunDirectoryFlags(Group):
     panel = "Output"
 
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Run directory; runs/<stamp> if not given.")] = (
-        None
-    )
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Run directory; runs/<stamp> if not given.", metavar="DIR"),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +43,17 @@ class ReportFormatFlags(Group):
 
     format: Annotated[
         str,
-        choice("--format", "format", REPORT_FORMATS, "What is printed on stdout; html is a page in the run directory."),
+        choice(
+            "--format",
+            "format",
+            REPORT_FORMATS,
+            "What is printed on stdout; html is a page in the run directory.",
+            elsewhere={
+                name: f"`tfcompare export RUN --to {name}` writes that"
+                for name in EXPORTS
+                if name not in REPORT_FORMATS
+            },
+        ),
     ] = "table"
 
 
@@ -48,16 +66,29 @@ class ArrangementFlags(Group):
     columns: Annotated[
         str | None,
         typer.Option(
-            "--columns", help="Columns of the table, e.g. time,ratio,verdict; +build,first adds to the usual ones."
+            "--columns",
+            help="Columns of --table details, e.g. time,ratio,verdict; +build,first adds to the usual ones.",
+            metavar="NAME,...",
         ),
     ] = None
     only: Annotated[
-        str | None, typer.Option("--only", help="Show only what is e.g. slower, or slower,faster,died.")
+        str | None,
+        typer.Option("--only", help="Show only these, e.g. slower or slower,faster,died.", metavar="OUTCOME,..."),
     ] = None
     sort: Annotated[
         str | None,
-        typer.Option("--sort", help="Sort cases by case, name, ratio or time; prefix with - for descending order."),
+        typer.Option(
+            "--sort",
+            help="Sort by case (as planned), name, ratio (slowest first) or time (longest first); -ratio and the like "
+            "reverse the order.",
+            metavar="KEY",
+        ),
     ] = None
+
+
+class Judged(Protocol):
+    @property
+    def verdict(self) -> str: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,15 +96,35 @@ class FailOnFlags(Group):
     panel = "Output"
 
     fail_on: Annotated[
-        str | None, choice("--fail-on", "outcome", ("slower",), "Exit with 1 if a comparison has this outcome.")
+        str | None,
+        choice(
+            "--fail-on",
+            "outcome",
+            OUTCOMES,
+            "Exit with 1 if a comparison is slower or inconclusive, with 6 if an arm died.",
+            several=True,
+        ),
     ] = None
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        return parse.names(self.fail_on or "")
+
+    def find_error(self, judged: Collection[Judged], died: int = 0) -> TfCompareError | None:
+        """Return the error for the outcomes that were asked for, if there are any."""
+        if died and "died" in self.outcomes:
+            return ArmsDied(f"{died} arms died (--fail-on {self.fail_on})")
+        verdicts = Counter(comparison.verdict for comparison in judged)
+        if found := [f"{verdicts[name]} {name}" for name in self.outcomes if verdicts[name]]:
+            return OutcomeFound(f"{', '.join(found)} of {len(judged)} comparisons (--fail-on {self.fail_on})")
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuietFlags(Group):
     panel = "Output"
 
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing on stderr but errors.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")] = False
 
     def say(self, text: str) -> None:
         if not self.quiet:
@@ -82,4 +133,4 @@ class QuietFlags(Group):
 
 @dataclass(frozen=True, kw_only=True)
 class VerbosityFlags(QuietFlags):
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show builds and installs as they go.")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the output of builds and installs.")] = False

@@ -29,11 +29,17 @@ class SelectionFlags(OwnWorkloadsFlags):
         str | None,
         typer.Option(
             "--suite",
-            help="Suite of cases: smoke, quick, seed or full. Default: quick, or all of --workload-dir.",
+            help="Suite of cases: smoke, quick, studies or full. Default: quick, or all of --workload-dir.",
             show_default=False,
+            metavar="SUITE",
         ),
     ] = None
     case: Annotated[
         list[str] | None,
-        typer.Option("--case", "-c", help="Cases instead of the whole suite: name\\[param=value,...]; repeatable."),
+        typer.Option(
+            "--case",
+            "-c",
+            help="Only these cases: name or name\\[param=value,...]; repeatable.",
+            metavar="CASE",
+        ),
     ] = None

@@ -131,7 +131,7 @@ def base_missing(client: docker.DockerClient, reference: str) -> str:
             client.images.get_registry_data(reference)
     except (APIError, requests.RequestException) as error:
         message = str(getattr(error, "explanation", "") or error).strip()
-        return f"its base {reference} is neither here nor available from its registry ({message})"
+        return f"its base {reference.partition('@')[0]} is neither here nor available from its registry ({message})"
     return ""
 
 

@@ -78,8 +78,9 @@ def test_what_is_named_first_stays_first_and_a_range_repeats_nobody():
     [
         (["1.14", "2.1.3"], r"unknown version '2.1.3' \(did you mean 2.13\?\); `tfcompare list versions`"),
         (["1.14", "banana"], r"unknown version 'banana'; `tfcompare list versions`"),
-        (["1.14..2.99"], r"unknown version '2.99'.*, the newest known is 2.21; "),
-        (["1.0"], r"unknown version '1.0'.*, the oldest known is 1.13; "),
+        (["1.14..2.99"], r"unknown version '2.99': the newest known is 2.21; "),
+        (["1.0"], r"unknown version '1.0': the oldest known is 1.13; "),
+        (["2.130"], r"unknown version '2.130' \(did you mean 2.13.0\?\); "),
         (["2.11..2.8"], r"2.11..2.8 runs backwards: write 2.8..2.11; to measure against the newest"),
         (["3.*"], r"3.\*: no release matches"),
         (["2.8..2.9", "2.9"], r"version 2.9.3 is named twice"),

@@ -44,10 +44,10 @@ def test_a_selector_is_a_workload_and_some_of_its_values(text: str, values: dict
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "'' is no case selection; write name"),
-        ("train[mode=eager", "is no case selection"),
-        ("train[mode=eager]x", "is no case selection"),
-        ("train mode=eager", "is no case selection"),
+        ("", "invalid case ''; write name"),
+        ("train[mode=eager", r"invalid case 'train\[mode=eager': a \] is missing"),
+        ("train[mode=eager]x", "invalid case"),
+        ("train mode=eager", "invalid case"),
         ("trane", r"unknown workload 'trane' \(did you mean train\?\)"),
         ("train[mod=eager]", r"train has no parameter 'mod' \(did you mean mode\?\); it has loop, mode, size"),
         ("train[eager]", "train has no parameter 'eager'"),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.builders import NEW
 from tests.support.commands import called
 from tests.support.small_run import write_run
 
@@ -24,6 +25,14 @@ def test_two_runs_are_compared_by_their_ratios(monkeypatch, capsys, run: Path):
     assert "2 ratios in both: 2 same." in capsys.readouterr().out
     assert called(monkeypatch, "compare", str(run), str(run), "--format", "json", "--fail-on", "slower") == 0
     assert json.loads(capsys.readouterr().out)["schema"] == "tfcompare.changes/1"
+
+
+def test_what_a_comparison_fails_on_is_what_it_is_asked_for(monkeypatch, capsys, run: Path, tmp_path: Path):
+    lost = write_run(tmp_path / "lost")
+    (lost / "results" / f"{NEW}-0.arrow").unlink()
+    for outcomes, code in (("slower", 0), ("slower,inconclusive", 1), ("died", 6)):
+        assert called(monkeypatch, "compare", str(run), str(lost), "--fail-on", outcomes) == code
+        assert (f"(--fail-on {outcomes})" in capsys.readouterr().err) == bool(code)
 
 
 def test_a_page_about_two_runs_goes_into_the_later_run_or_where_it_is_told(monkeypatch, capsys, run: Path):

@@ -89,7 +89,9 @@ def test_runs_are_offered_newest_first(tmp_path: Path, monkeypatch: pytest.Monke
 def test_claims_suites_kinds_and_columns_have_names():
     assert "predict-after-compile" in words("reproduce", "predict-after")
     assert words("run", "--suite", "sm") == ["smoke"]
-    assert words("reproduce", "--suite", "se") == ["seed"]
+    assert words("reproduce", "--suite", "st") == ["studies"]
+    assert words("run", "--fail-on", "slower,i") == ["slower,inconclusive"]
+    assert words("export", "--to", "ju") == ["junit"]
     assert words("report", "--only", "slower,die") == ["slower,died"]
     assert words("report", "--sort", "n") == ["name"]
     assert words("report", "--columns", "+bui") == ["+build"]

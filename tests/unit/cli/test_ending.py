@@ -16,7 +16,12 @@ from tests.conftest import ROOT, run_command
 from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
 
 CASE = case("power", style="eager")
-BUG = "import orchestrator.cli.list as listing\ndef find_listing(what):\n    {}\nlisting.find_listing = find_listing\n"
+BUG = """\
+import orchestrator.cli.list as listing
+def find_listing(what, own=None):
+    {}
+listing.find_listing = find_listing
+"""
 LIST = ("list", "versions")
 # A whole run in which all but the workers is real.
 ACTORS = """

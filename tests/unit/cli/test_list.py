@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from orchestrator.catalog import claims
 from tests.support.commands import called
 
 
@@ -24,6 +25,22 @@ def test_versions_are_listed_with_the_keys_of_the_design(monkeypatch, capsys):
 def test_markup_in_a_message_is_shown_as_it_is(monkeypatch, capsys):
     assert called(monkeypatch, "list", "[red]x[/red]") == 2
     assert "cannot list '[red]x[/red]'" in capsys.readouterr().err
+
+
+def test_workloads_of_a_folder_are_listed_with_what_they_do(monkeypatch, capsys, tmp_path):
+    (tmp_path / "words.py").write_text('"""Read words from a file."""\ndef build(tf, params): return len\n')
+    assert called(monkeypatch, "list", "workloads", "--workload-dir", str(tmp_path), "--format", "json") == 0
+    [listed] = json.loads(capsys.readouterr().out)
+    assert (listed["workload"], listed["summary"]) == ("words", "Read words from a file.")
+    assert called(monkeypatch, "list", "claims", "--workload-dir", str(tmp_path)) == 2
+    assert "--workload-dir goes with" in capsys.readouterr().err
+
+
+def test_no_name_of_a_claim_breaks_at_80_columns(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert called(monkeypatch, "list", "claims") == 0
+    listed = capsys.readouterr().out
+    assert all(path.stem in listed for path in claims.CLAIMS.glob("*.toml"))
 
 
 def test_without_a_word_and_with_a_foreign_one_the_four_are_named(monkeypatch, capsys):

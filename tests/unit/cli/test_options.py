@@ -19,7 +19,8 @@ OWN = {
     ("doctor", "cpuset"), ("images build", "gpu"), ("images sbom", "gpu"), ("images lock", "gpu"),
     ("history show", "engine"), ("history show", "format"), ("history query", "format"),
     ("history site", "output"), ("nightly status", "quiet"), ("report", "output"), ("export", "output"),
-    ("compare", "output"), ("images sbom", "output"), ("history show", "case"), ("history query", "output"),
+    ("compare", "output"), ("list", "workload_dir"), ("images sbom", "output"), ("history show", "case"),
+    ("history query", "output"),
 }  # fmt: skip
 
 
@@ -130,7 +131,7 @@ def test_a_night_passes_on_what_was_given_and_no_address_of_an_index(monkeypatch
         (["nightly", "install", "--missed", "never"], "unknown way 'never'; it is catch-up, skip"),
         (["nightly", "install", "--scheduler", "corn"], "did you mean cron?"),
         (["reproduce", "--list", "--format", "html"], "--list goes with --format table or json"),
-        (["report", ".", "--table", "sed"], "did you mean seed?"),
+        (["report", ".", "--table", "studie"], "did you mean study?"),
         (["export", ".", "--to", "csv", "--table", "arm"], "did you mean arms?"),
         (["history", "--format", "html"], "it is table, json, csv"),
     ],

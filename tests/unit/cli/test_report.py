@@ -67,7 +67,9 @@ def test_a_folder_of_runs_is_listed_newest_first_and_a_damaged_one_too(monkeypat
     assert [Path(each["path"]).name for each in runs] == ["new", "old", "damaged"]
     assert [each["cases"] for each in runs] == [2, 2, 0]
     assert called(monkeypatch, "report", str(tmp_path)) == 0
-    assert str(NEW) in capsys.readouterr().out
+    listed = capsys.readouterr().out
+    assert str(NEW) in listed
+    assert "its plan.json cannot be read" in listed
     assert called(monkeypatch, "report", str(tmp_path), "--format", "html") == 2
     assert "holds several runs" in capsys.readouterr().err
 
@@ -126,6 +128,33 @@ def test_an_export_is_a_text_on_stdout_or_in_a_file(monkeypatch, capsys, run: Pa
     assert (run / "out").read_text().strip() == text.strip()
 
 
+def test_an_export_has_a_format_as_a_report_has(monkeypatch, capsys, run: Path):
+    texts = []
+    for flag in ("--to", "--format"):
+        assert called(monkeypatch, "export", str(run), flag, "csv") == 0
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1] != ""
+
+
+def test_a_table_of_the_study_has_its_old_names_too(monkeypatch, capsys, run: Path):
+    columns = []
+    for name in ("study", "seed"):
+        assert called(monkeypatch, "report", str(run), "--columns", f"+{name}") == 0
+        columns.append(capsys.readouterr().out)
+        assert called(monkeypatch, "report", str(run), "--table", name) == 2
+        assert "has no case of train_loop" in capsys.readouterr().err
+    assert columns[0] == columns[1]
+    assert "study %" in columns[0]
+
+
+@pytest.mark.parametrize("width", ["80", "100", "200"])
+def test_the_table_of_details_has_the_same_columns_at_every_width(monkeypatch, capsys, run: Path, width: str):
+    monkeypatch.setenv("COLUMNS", width)
+    assert called(monkeypatch, "report", str(run), "--table", "details") == 0
+    header = next(line for line in capsys.readouterr().out.splitlines() if "verdict" in line and "version" in line)
+    assert [word for word in header.split() if word.isalpha()] == ["version", "time", "ratio", "interval", "verdict"]
+
+
 @pytest.mark.parametrize(("to", "written"), [("parquet", "calls.parquet"), ("pyperf", "pyperf"), ("asv", "asv")])
 def test_an_export_of_files_goes_into_the_run_and_says_where(monkeypatch, capsys, run: Path, to: str, written: str):
     assert called(monkeypatch, "export", str(run), "--to", to) == 0
@@ -153,13 +182,14 @@ BAD_CALLS = {
     "an unknown kind": (["report", "--only", "slowr"], "did you mean slower?"),
     "an unknown order": (["report", "--sort", "tiem"], "did you mean time?"),
     "an order of no table": (["report", "--sort", "time", "--format", "json"], "--sort goes with --format table"),
-    "a choice from no table": (["report", "--only", "same", "--table", "seed"], "--only goes with --format table"),
-    "a table in a page": (["report", "--format", "html", "--table", "seed"], "--table goes with"),
+    "a choice from no table": (["report", "--only", "same", "--table", "study"], "--only goes with --format table"),
+    "a table in a page": (["report", "--format", "html", "--table", "study"], "--table goes with"),
     "an unknown page": (["report", "--format", "htm"], "did you mean html?"),
     "an unknown export": (["export", "--to", "cvs"], "did you mean csv?"),
     "a table of none": (["export", "--to", "junit", "--table", "arms"], "--table goes with"),
     "an unknown table": (["export", "--to", "csv", "--table", "arm"], "did you mean arms?"),
-    "an unknown alarm": (["compare", ".", "--fail-on", "faster"], "it is slower"),
+    "an unknown alarm": (["compare", ".", "--fail-on", "faster"], "it is slower, inconclusive, died"),
+    "an export for a report": (["report", "--format", "junit"], "`tfcompare export RUN --to junit` writes that"),
     "nowhere to write": (["report", "--output", "/none/where/x"], "cannot write /none/where/x"),
 }
 

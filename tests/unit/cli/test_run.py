@@ -22,7 +22,10 @@ BAD_CALLS = {
     "an unknown format": (["--format", "jsno"], 2, "did you mean json?"),
     "a margin of nothing": (["--margin", "0"], 2, "--margin '0'"),
     "a margin of everything": (["--margin", "100"], 2, "--margin '100'"),
-    "an unknown alarm": (["--fail-on", "faster"], 2, "it is slower"),
+    "an unknown alarm": (["--fail-on", "slower,faster"], 2, "it is slower, inconclusive, died"),
+    "versions without their flag": (["--engine", "venv", "2.13"], 2, "tfcompare run --versions 1.14,2.0,2.13"),
+    "a program": (["--", "python", "train.py"], 2, "unexpected: python train.py. `run` measures workloads"),
+    "an export": (["--format", "csv"], 2, "--format csv: `tfcompare export RUN --to csv` writes that"),
     "a bad duration": (["--budget", "soon"], 2, "--budget 'soon': a duration"),
     "bad threads": (["--threads", "two"], 2, "--threads 'two': a number"),
     "an unknown engine": (["--engine", "podman", "--dry-run"], 2, "unknown engine 'podman'"),
@@ -36,11 +39,21 @@ BAD_CALLS = {
         "--gpu needs the docker engine",
     ),
     "a folder that is not there": (["--workload-dir", "no/such/folder"], 2, "no such folder"),
-    "one round": (["--rounds", "1"], 2, "--rounds"),
+    "one round": (["--rounds", "1"], 2, "--rounds '1': a whole number from 2 to 1000"),
+    "rounds in words": (["--rounds", "many"], 2, "--rounds 'many': a whole number"),
     "a margin that is no number": (["--margin", "nan"], 2, "--margin 'nan'"),
     "a budget of years": (["--budget", "9999h"], 2, "at most 30 days"),
-    "a seed below zero": (["--seed", "-1"], 2, "--seed"),
-    "a seed too large": (["--seed", "2147483648"], 2, "--seed"),
+    "a seed below zero": (["--seed", "-1"], 2, "--seed '-1': a whole number from 0 to 2147483647"),
+    "a seed too large": (["--seed", "2147483648"], 2, "--seed '2147483648'"),
+    "a version that is too new": (["--versions", "2.0,2.99"], 2, "unknown version '2.99': the newest known is 2.21"),
+    "a version that is too old": (["--versions", "1.0,2.13"], 2, "unknown version '1.0': the oldest known is 1.13"),
+    "a range that runs backwards": (["--versions", "2.13..2.0"], 2, "write 2.0..2.13"),
+    "a case that is not closed": (
+        ["--case", "predict[model=tiny"],
+        2,
+        "invalid case 'predict[model=tiny': a ] is missing",
+    ),
+    "a page of a dry run": (["--dry-run", "--engine", "venv", "--format", "html"], 2, "--dry-run prints a plan"),
     "a bad set of CPUs": (["--cpuset", "3-1"], 2, "--cpuset '3-1': numbers of CPUs"),
     "CPUs that are not there": (["--cpuset", "4095", "--engine", "venv", "--dry-run"], 2, "--cpuset: CPU 4095 cannot"),
     "too little memory": (["--memory", "10m"], 2, "at least 512m"),
@@ -75,7 +88,7 @@ def test_a_folder_of_workloads_is_what_a_dry_run_lists(monkeypatch, capsys, tmp_
     assert called(monkeypatch, "run", *flags) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[-1] == "  words"
-    assert "1 cases x 2 versions" in out
+    assert "1 case x 2 versions" in out
 
 
 def test_the_example_of_the_readme_is_a_workload_and_its_command_selects_it(monkeypatch, capsys, tmp_path):
@@ -87,7 +100,7 @@ def test_the_example_of_the_readme_is_a_workload_and_its_command_selects_it(monk
     (tmp_path / path).write_text(source)
     assert called(monkeypatch, *command[1].split(), "--engine", "venv", "--dry-run") == 0
     out = capsys.readouterr().out
-    assert "1 cases x 2 versions" in out
+    assert "1 case x 2 versions" in out
     assert out.splitlines()[-1] == f"  {Path(path).stem}"
 
 
@@ -115,6 +128,29 @@ def test_a_dry_run_leaves_nothing_and_makes_no_page(monkeypatch, capsys, tmp_pat
     assert called(monkeypatch, "run", *flags, "--format", "html") == 2
     assert "--dry-run prints a plan" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_versions_may_be_separated_by_blanks_and_named_by_what_they_are(monkeypatch, capsys):
+    for versions in ("2.0 2.13", "2.0,latest", "2.*"):
+        assert called(monkeypatch, "run", "--versions", versions, "--engine", "venv", "--dry-run") == 0
+        assert "2.0.0" in capsys.readouterr().out
+
+
+def test_versions_with_the_same_prospects_share_a_line(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path))
+    assert called(monkeypatch, "run", "--versions", "1.13,1.14,2.0", "--engine", "venv", "--dry-run") == 0
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "1.14.0" in line]
+    assert line.startswith("  1.13.2, 1.14.0, 2.0.0: ")
+
+
+def test_the_suite_of_studies_has_its_old_name_too(monkeypatch, capsys):
+    plans = []
+    for name in ("studies", "seed"):
+        flags = ("--versions", "1.14,2.0", "--engine", "venv", "--suite", name, "--seed", "1", "--dry-run")
+        assert called(monkeypatch, "run", *flags) == 0
+        plans.append(capsys.readouterr().out)
+    assert plans[0] == plans[1]
+    assert "65 cases x 2 versions" in plans[0]
 
 
 def test_old_names_of_flags_are_still_taken(monkeypatch, capsys, tmp_path):

@@ -38,7 +38,7 @@ def test_install_shows_all_that_it_will_write_and_writes_nothing_unasked(with_cr
     assert code == 2
     assert "nothing was written: stdin is not a terminal, so no question can be asked; --yes skips it" in err
     assert f"{Cron().script}:\n\n    #!/bin/sh\n" in out
-    assert "nightly run --versions 2.13,1.14 --suite seed" in out
+    assert "nightly run --versions 2.13,1.14 --suite studies" in out
     assert f"{Cron().crontab}:\n\n    # tfcompare-nightly " in out
     assert "\n    15 * * * * /bin/sh '" in out
     assert with_cron.files() == []
@@ -51,7 +51,7 @@ def test_what_was_shown_is_what_is_written(with_cron, call):
     assert code == 0, err
     shown = "".join(f"{line.removeprefix('    ')}\n" for line in out.splitlines() if line.startswith("    "))
     assert shown == Cron().script.read_text() + with_cron.table.removeprefix("0 5 * * * backup\n")
-    assert "the next night begins " in out
+    assert "the next nightly run starts at " in out
     entry = Cron().entry()
     assert entry is not None
     assert entry.planned is not None
@@ -103,10 +103,10 @@ BAD_FLAGS = {
     "a time that is none": (["--at", "25:00", *FLAGS], "--at '25:00': a time of day"),
     "a fate that is none": (["--missed", "later", *FLAGS], "--missed: unknown way 'later'"),
     "a scheduler that is none": (["--scheduler", "at", *FLAGS], "--scheduler: unknown scheduler 'at'"),
-    "no versions": (["--suite", "seed"], "--versions"),
-    "a mistyped flag": ([*FLAGS, "--suiet", "seed"], "No such option: --suiet"),
-    "an unknown suite": (["--versions", "2.13", "--suite", "sede"], "did you mean seed?"),
-    "an unknown version": (["--versions", "2.133", "--suite", "seed"], "unknown version '2.133'"),
+    "no versions": (["--suite", "studies"], "--versions"),
+    "a mistyped flag": ([*FLAGS, "--suiet", "studies"], "No such option: --suiet"),
+    "an unknown suite": (["--versions", "2.13", "--suite", "studie"], "did you mean studies?"),
+    "an unknown version": (["--versions", "2.133", "--suite", "studies"], "unknown version '2.133'"),
     "a bad limit": ([*FLAGS, "--limit", "soon"], "--limit 'soon'"),
     "a file that is not there": ([*FLAGS, "--env-file", "nowhere"], "--env-file nowhere: no such file"),
 }
@@ -148,13 +148,13 @@ def test_a_quiet_status_is_an_exit_code(with_cron, call):
     assert entry.planned is not None
     now = datetime.now().astimezone()
     night = Night(
-        at=now, night=now.date(), started=now - timedelta(minutes=1), host=entry.planned.host, suite="seed",
+        at=now, night=now.date(), started=now - timedelta(minutes=1), host=entry.planned.host, suite="studies",
         versions=("2.13",), run="", outcome="failed", said=("no engine",), cells=0, screened=0, confirmed=0,
         exit_code=5,
     )  # fmt: skip
     Store(Path(one["history"])).record(night)
     assert call("status", "--quiet") == (3, "", "")
-    assert f"wrong: the night of {now.date()} failed: no engine" in call("status")[1]
+    assert f"wrong: the nightly run of {now.date()} failed: no engine" in call("status")[1]
 
 
 def test_one_who_waits_for_nights_is_told_with_its_plan(with_cron, call):
@@ -164,4 +164,4 @@ def test_one_who_waits_for_nights_is_told_with_its_plan(with_cron, call):
         assert f"every night at 02:30, by `tfcompare nightly serve` (pid {os.getpid()})" in out
         code, _, err = call("serve", "--at", "03:00", *FLAGS)
         assert (code, "another nightly-serve runs here since" in err) == (2, True)
-        assert "waits for nights here, too" in call("uninstall")[1]
+        assert "also starts nightly runs here" in call("uninstall")[1]

@@ -24,6 +24,9 @@ CALLS = {
     "an unknown claim": (["reproduce", "predict-after"], 2, "predict-after"),
     "an unknown end": (["bisect", "--good", "1.14", "--bad", "2.130", "--case", "power"], 2, "did you mean 2.13"),
     "an unknown export": (["export", ".", "--to", "cvs"], 2, "did you mean csv?"),
+    "a bad column": (["report", ".", "--columns", "tmie"], 2, "did you mean time?"),
+    "a bad order": (["report", ".", "--sort", "tiem"], 2, "did you mean time?"),
+    "an export for a report": (["report", ".", "--format", "csv"], 2, "tfcompare export"),
     "a bad duration": (["run", "--versions", "1.14,2.0", "--budget", "soon"], 2, "a duration"),
 }
 # The last line of stdout says what was imported.
@@ -54,6 +57,47 @@ def test_what_measures_nothing_imports_nothing_of_what_measures(argv: list[str],
 @pytest.mark.parametrize("argv", [["--help"], ["--version"]])
 def test_help_and_version_do_without_validation(argv: list[str]):
     assert call(argv, ("pydantic",))[2] == []
+
+
+# What a shell asks for at a Tab, with a word that has to be among the answers.
+TABS = {
+    "commands": ("tfcompare ", "reproduce"),
+    "flags": ("tfcompare run --", "--versions"),
+    "versions": ("tfcompare run --versions 2.", "2.13"),
+    "patches": ("tfcompare run --versions 2.13.", "2.13.1"),
+    "workloads": ("tfcompare run --case pre", "predict"),
+    "parameters": ("tfcompare run --case predict[", "predict[state="),
+    "values": ("tfcompare run --case predict[state=", "predict[state=compiled]"),
+    "suites": ("tfcompare run --suite ", "studies"),
+    "claims": ("tfcompare reproduce predict-", "predict-after-compile"),
+    "suites of claims": ("tfcompare reproduce --suite ", "reported"),
+    "columns": ("tfcompare report --columns ", "verdict"),
+    "kinds": ("tfcompare report --only ", "slower"),
+    "outcomes": ("tfcompare run --fail-on slower,", "slower,inconclusive"),
+    "exports": ("tfcompare export run --to ", "junit"),
+    "runs": ("tfcompare report runs/", "runs/first"),
+}
+# Validation takes 80 ms, and what computes a quarter of a second.
+NOT_AT_A_TAB = (*HEAVY, "pydantic")
+
+
+@pytest.mark.parametrize(("line", "word"), TABS.values(), ids=TABS)
+def test_a_tab_waits_for_nothing_that_validates_or_computes(tmp_path, monkeypatch, line: str, word: str):
+    (tmp_path / "runs" / "first").mkdir(parents=True)
+    (tmp_path / "runs" / "first" / "plan.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    # A shell with one word per argument, as zsh is.
+    code, text, imported = call(["completion", "zsh", "--", *line.split(" ")[1:]], NOT_AT_A_TAB)
+    assert (code, imported) == (0, [])
+    assert word in [each.strip() for each in text.splitlines()]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_only_what_is_shown_of_a_command_is_imported(shell: str):
+    modules = tuple(f"orchestrator.cli.{module}" for module in set(main.COMMANDS.values()) - {"run", "completion"})
+    code, text, imported = call(["completion", shell, "--", "ru"], modules)
+    assert (code, imported) == (0, [])
+    assert text.startswith("run")
 
 
 @pytest.mark.parametrize(("argv", "code"), [(["list", "versions"], 0), (["list", "versionz"], 2), (["imagse"], 2)])

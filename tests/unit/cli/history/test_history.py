@@ -207,7 +207,7 @@ def test_an_answer_goes_into_a_file(call, history: Path, tmp_path: Path):
 def test_without_a_query_the_views_are_listed(call):
     code, out, _ = call("query")
     assert code == 0
-    assert "points: every contrast" in out
+    assert "points: every comparison" in out
     assert "tfcompare history query 'SELECT" in out
 
 
@@ -229,7 +229,7 @@ def test_a_query_that_takes_for_ever_ends_with_the_signal(history: Path):
 def test_a_run_is_imported_once(call, history: Path, run: Path):
     code, out, err = call("import", run, "--history", history)
     assert (code, out) == (0, "")
-    assert "1 contrasts, 1 of them with a time, are the night of 2026-01-02 now" in err
+    assert "added as the night of 2026-01-02: 1 comparison, 1 of them with a time, in " in err
     (point,) = [point for point in Store(history).read().points() if point.case == POWER.label]
     assert (point.version, point.stage, point.rounds) == (NEW, "screen", 6)
     code, _, err = call("import", run, "--history", history)
@@ -267,7 +267,7 @@ def test_a_run_without_versions_to_compare_has_nothing_for_a_history(call, tmp_p
     asked = plan([tiny, large], (NEW,), pairs=(case_pair(tiny, large),))
     made = run_directory(tmp_path / "run", asked)
     code, _, err = call("import", made.path, "--history", tmp_path / "fresh")
-    assert (code, "no contrast of a version with 2.0.0" in err) == (3, True)
+    assert (code, "compares no version with 2.0.0" in err) == (3, True)
 
 
 def test_what_is_no_run_or_cannot_be_read_is_not_imported(call, tmp_path: Path, run: Path):

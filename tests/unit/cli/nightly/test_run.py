@@ -9,14 +9,14 @@ from typer.main import get_group
 
 from orchestrator.cli import nightly
 from orchestrator.cli.nightly.run import ending, flags_as_given
-from orchestrator.errors import ArmsDied, EnvironmentFailed, FoundSlower, TfCompareError
+from orchestrator.errors import ArmsDied, EnvironmentFailed, OutcomeFound, TfCompareError
 from orchestrator.history.model import Night, NightReport
 
 
 def told(exit_code: int, outcome: Any = "measured", **more: Any) -> NightReport:
     at = datetime(2026, 11, 4, 2, tzinfo=UTC)
     end = Night(
-        at=at, night=date(2026, 11, 4), started=at, host="h", suite="seed", versions=("2.13",), run="r",
+        at=at, night=date(2026, 11, 4), started=at, host="h", suite="studies", versions=("2.13",), run="r",
         outcome=outcome, said=(), cells=1, screened=1, confirmed=0, exit_code=exit_code,
     )  # fmt: skip
     return NightReport(night=end, **more)
@@ -44,7 +44,7 @@ def alarm(direction: str) -> Any:
 
 
 def test_only_a_new_alarm_of_something_slower_is_code_1():
-    assert isinstance(ending(told(1, opened=(alarm("faster"), alarm("slower")))), FoundSlower)
+    assert isinstance(ending(told(1, opened=(alarm("faster"), alarm("slower")))), OutcomeFound)
     assert isinstance(ending(told(1, opened=(alarm("faster"),))), EnvironmentFailed)
     assert ending(told(0, opened=(alarm("faster"),))) is None
 
