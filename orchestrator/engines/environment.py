@@ -23,15 +23,19 @@ def is_passed_on(name: str) -> bool:
     return bool(PASSED_ON.fullmatch(name)) and not NOT_PASSED_ON.fullmatch(name)
 
 
+def find_passed_on_variables() -> dict[str, str]:
+    """Return the variables of the caller that reach every worker."""
+    return {name: value for name, value in sorted(os.environ.items()) if is_passed_on(name)}
+
+
 def worker_variables(seed: int = 0) -> dict[str, str]:
     """Return the variables of a worker.
 
     This is an allow-list: nothing else in the caller's environment may make two runs differ. The seed is that of
     Python's hashes: the same for all versions of a run, so that none is lucky, and another in the next run.
     """
-    passed_on = {name: value for name, value in os.environ.items() if is_passed_on(name)}
     return {
-        **passed_on,
+        **find_passed_on_variables(),
         "LANG": "C.UTF-8",
         "KERAS_BACKEND": "tensorflow",
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from orchestrator import contract
+from orchestrator import contract, redact
 from orchestrator.catalog import pinned
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
 from orchestrator.catalog.version import Version
 from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.engines.choose import choose_engine, find_candidates
+from orchestrator.engines.environment import find_passed_on_variables
 from orchestrator.engines.remains import sweep
 from orchestrator.engines.scratch import Scratch
 from orchestrator.errors import EnvironmentFailed, Interrupted
@@ -171,7 +172,14 @@ def find_workloads(plan: Plan, directory: RunDir, held: ExitStack) -> Path | Non
     return pinned.stage_copy(directory.workloads, plan.large, held.enter_context(Scratch()).path)
 
 
+def note_variables(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Say which variables of the caller may change times; what TensorFlow logs changes none."""
+    named = [f"{name}={value}" for name, value in variables.items() if not name.startswith("TF_CPP_")]
+    return (f"variables of your shell reached every version: {', '.join(named)}",) if named else ()
+
+
 def make_manifest(planned: PlannedRun, environments: dict[Target, Environment]) -> Manifest:
+    variables = {name: redact.mask_login(value) for name, value in find_passed_on_variables().items()}
     return Manifest(
         tool=installed_version("tfcompare"),
         contract=contract.FINGERPRINT,
@@ -180,5 +188,6 @@ def make_manifest(planned: PlannedRun, environments: dict[Target, Environment]) 
         sources=suites.source_hashes(list(planned.workloads.values())),
         environments={version: environment.facts for version, environment in environments.items()},
         workers={},
-        notes=planned.fitting.notes,
+        notes=(*planned.fitting.notes, *note_variables(variables)),
+        variables=variables,
     )

@@ -102,3 +102,5 @@ class Manifest:
     environments: dict[Target, EnvironmentFacts]
     workers: dict[Target, dict[str, str | bool | None]]
     notes: tuple[str, ...] = ()
+    # Those of the caller that reached every worker, such as XLA_FLAGS. Earlier releases did not record them.
+    variables: dict[str, str] = field(default_factory=dict)

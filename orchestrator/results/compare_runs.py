@@ -15,8 +15,10 @@ from orchestrator.results.comparison import samples
 from orchestrator.results.run import Run, load_run
 from orchestrator.stats.contrasts import FALSE_DISCOVERIES, of_many
 from orchestrator.stats.paired import Estimate, estimate
-from orchestrator.stats.verdict import MOST_TOLD, Levels, judge
+from orchestrator.stats.slowdown import MOST_TOLD
+from orchestrator.stats.verdict import Levels, judge
 from orchestrator.stats.welch import Across
+from orchestrator.terminal.counts import format_count
 
 ALPHA = 0.05
 # What a host's record holds that moves by itself.
@@ -65,10 +67,6 @@ class Changes:
     changes: tuple[RatioChange, ...]
     differences: tuple[Difference, ...]
     left_out: tuple[str, ...]
-
-    @property
-    def slower(self) -> tuple[RatioChange, ...]:
-        return tuple(change for change in self.changes if change.verdict == "slower")
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -149,7 +147,7 @@ def _by_chance(changes: list[tuple[RatioChange, Across | None]]) -> tuple[RatioC
     for change, across in changes:
         chance = next(adjusted) if across else 1.0
         if change.verdict in ("slower", "faster") and chance > FALSE_DISCOVERIES:
-            reason = f"one of {len(raw)} comparisons: this many would show such a change by chance"
+            reason = f"not significant after correcting for {len(raw)} comparisons"
             change = replace(change, verdict="inconclusive", size=None, reason=reason)
         checked.append(change)
     return tuple(checked)
@@ -177,6 +175,7 @@ def _setting(run: Run) -> dict[str, str]:
         "cpus": plan.cpus and ",".join(map(str, plan.cpus)),
         "memory_mb": plan.memory_mb,
         **{f"host {name}": value for name, value in manifest.host.items() if name not in MOVING},
+        **{f"variable {name}": value for name, value in manifest.variables.items()},
     }
     for version, facts in manifest.environments.items():
         settings |= {f"{version} environment": facts.identity, f"{version} lock": facts.lock}
@@ -198,7 +197,7 @@ def _describe_left_out(
         lines.append(f"left out, for their source has changed between the runs: {', '.join(sorted(rewritten))}")
     for which, own, other in (("earlier", old, new), ("later", new, old)):
         if missing := [pair for pair in own if pair not in other and pair.workload not in rewritten]:
-            lines.append(f"left out, for only the {which} run has them: {len(missing)} contrasts")
+            lines.append(f"left out, for only the {which} run has them: {format_count(len(missing), 'comparison')}")
     return tuple(lines)
 
 
@@ -206,7 +205,7 @@ def _nothing_in_common(earlier: Run, later: Run, rewritten: set[str]) -> str:
     versions = dict.fromkeys((*earlier.plan.versions, *later.plan.versions))
     why = f" (the source of {', '.join(sorted(rewritten))} has changed between them)" if rewritten else ""
     return (
-        f"{earlier.path} and {later.path} have no contrast in common{why}: each needs the same two arms in both runs. "
+        f"{earlier.path} and {later.path} have no comparison in common{why}: it needs the same two arms in both runs. "
         "Times of two runs are never compared with each other; to compare versions, measure them in one run: "
         f"tfcompare run --versions {','.join(map(str, versions))}"
     )

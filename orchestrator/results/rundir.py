@@ -204,7 +204,9 @@ class RunDir:
         self._write("plan.json", PLAN.dump_json(plan, indent=1))
 
     def write_manifest(self, manifest: Manifest) -> None:
-        self._write("manifest.json", MANIFEST.dump_json(manifest, indent=1))
+        # Most runs have none, and earlier releases refuse a key that they do not know.
+        nothing = None if manifest.variables else {"variables"}
+        self._write("manifest.json", MANIFEST.dump_json(manifest, indent=1, exclude=nothing))
 
     def _write(self, name: str, data: bytes) -> None:
         with self._writing(name):

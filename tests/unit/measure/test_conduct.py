@@ -61,6 +61,24 @@ def test_a_run_that_goes_well_leaves_a_manifest_settled_streams_and_its_end(dire
     assert ending(directory) == ""
 
 
+def test_variables_that_reach_every_version_are_in_the_manifest_and_in_every_report(
+    directory: RunDir, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
+    monkeypatch.setenv("TF_VAR_db_password", "hunter2")
+    conducted(directory, Stage())
+    kept = directory.read_manifest().variables
+    assert {name: kept.get(name) for name in ("TF_ENABLE_ONEDNN_OPTS", "TF_CPP_MIN_LOG_LEVEL")} == {
+        "TF_ENABLE_ONEDNN_OPTS": "0",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+    }
+    assert "TF_VAR_db_password" not in kept
+    [warning] = [text for text in judge_run(directory).warnings if "variables of your shell" in text]
+    assert "TF_ENABLE_ONEDNN_OPTS=0" in warning
+    assert "LOG_LEVEL" not in warning
+
+
 def raising(error: BaseException):
     def ms(number: int) -> float:
         if number == 2:

@@ -108,13 +108,19 @@ def test_environments_flags_and_tool_that_differ_are_told_and_equal_ones_are_not
     other = {**environments, target(NEW): replace(environments[target(NEW)], lock="another lock")}
     earlier = run(tmp_path / "earlier", {"a": 2.0})
     later = run(
-        tmp_path / "later", {"a": 2.0}, of=plan([A, B], threads=(1, 2), engine="docker"), environments=other, tool="9"
+        tmp_path / "later",
+        {"a": 2.0},
+        of=plan([A, B], threads=(1, 2), engine="docker"),
+        environments=other,
+        tool="9",
+        variables={"XLA_FLAGS": "--x"},
     )
     found = {one.what: (one.earlier, one.later) for one in compare_runs(earlier, later).differences}
     assert found == {
         "tfcompare": ("0.1.0", "9"),
         "engine": ("venv", "docker"),
         "threads": ("-", "1,2"),
+        "variable XLA_FLAGS": ("-", "--x"),
         f"{NEW} lock": ("y", "another lock"),
     }
 
@@ -152,7 +158,7 @@ def test_what_only_one_run_has_is_counted(tmp_path: Path):
     later = run(tmp_path / "later", {"a": 2.0}, of=plan([A]))
     found = compare_runs(earlier, later)
     assert list(by_case(found)) == ["a"]
-    assert found.left_out == ("left out, for only the earlier run has them: 1 contrasts",)
+    assert found.left_out == ("left out, for only the earlier run has them: 1 comparison",)
 
 
 def test_a_case_that_one_run_did_not_measure_is_inconclusive_with_its_reason(tmp_path: Path):
