@@ -205,6 +205,8 @@ class Replicate:
         build = self._prepare()
         self.traces = compat.count_traces(self.tf)
         build_ns, self.step = self.calls.time(build, 0, "build")
+        if not callable(self.step):
+            raise TypeError("build() returned {}; it must return the call to time".format(type(self.step).__name__))
         self.steps = steps_of(self.step)
         self.stage = "a call"
         first_ns, output = self._call(0, "first")

@@ -13,8 +13,14 @@ def to_host(value):
         return type(value)(map(to_host, value)) if type(value) in (list, tuple) else tuple(map(to_host, value))
     if isinstance(value, dict):
         return {key: to_host(inner) for key, inner in value.items()}
+    if hasattr(value, "flat_values") and hasattr(value, "nested_row_splits"):
+        # A RaggedTensor, which has no numpy() in TensorFlow 2.0.
+        return to_host([value.flat_values] + list(value.nested_row_splits))
     if hasattr(value, "numpy"):
         return value.numpy()
+    if hasattr(value, "indices") and hasattr(value, "dense_shape"):
+        # A SparseTensor, or IndexedSlices.
+        return to_host([value.indices, value.values, value.dense_shape])
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         raise TypeError("{!r} has no value: in graph mode a step must run its tensors itself".format(value))
     return value

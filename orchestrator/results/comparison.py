@@ -244,6 +244,7 @@ def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicat
         rounds=rounds,
         median_ms=median(replicate.steady_ns for replicate in replicates) / 1e6,
         first_ms=median(replicate.first_ns for replicate in replicates) / 1e6,
+        first_call_ms=median(replicate.first_call_ns for replicate in replicates) / 1e6,
         second_ms=median(replicate.second_ns for replicate in replicates) / 1e6,
         train_s=median(replicate.calls_ns for replicate in replicates) / 1e9,
         build_s=median(replicate.build_ns for replicate in replicates) / 1e9,

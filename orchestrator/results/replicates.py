@@ -52,6 +52,8 @@ class Replicate(NamedTuple):
     bursts: tuple[float, ...]
     cpu_bursts: tuple[float, ...]
     position: int = 0
+    # The whole first call: what it costs once, such as tracing, is no property of a step.
+    first_call_ns: float = 0.0
 
     @property
     def sitting(self) -> int:
@@ -178,6 +180,7 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
         "number": rows.numbers[groups],
         "build_ns": facts["wall_ns"],
         "first_ns": rows.single("first")[groups],
+        "first_call_ns": rows.single("first", rows.wall_ns)[groups],
         "second_ns": rows.single("second")[groups],
         "calls_ns": np.add.reduceat(called, rows.starts)[groups],
         "steady_ns": _typical_ns(wall)[groups],
@@ -242,11 +245,11 @@ class Rows:
     def phase(self, name: str) -> Any:
         return self.phases == (self.words.index(name) if name in self.words else -1)
 
-    def single(self, phase: str) -> Any:
-        """Return the time of the only call of a phase, by replicate; 0 if there was none."""
+    def single(self, phase: str, ns: Any = None) -> Any:
+        """Return the time of the only call of a phase, by replicate; 0 if there was none. Times are of a step."""
         chosen = self.phase(phase)
         times = np.zeros(len(self.numbers))
-        times[self.group[chosen]] = self.step_ns[chosen]
+        times[self.group[chosen]] = (self.step_ns if ns is None else ns)[chosen]
         return times
 
 

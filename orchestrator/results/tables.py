@@ -42,7 +42,7 @@ REPLICATE = pa.schema(
         ("second_ns", NUMBER), ("calls_ns", NUMBER), ("steady_ns", NUMBER), ("rise", NUMBER), ("import_ns", COUNT),
         ("peak_rss_kb", COUNT), ("minor_faults", COUNT), ("major_faults", COUNT), ("involuntary_switches", COUNT),
         ("steal_ns", COUNT), ("psi_us", COUNT), ("traces", COUNT), ("checksum", TEXT), ("cpu_ns", NUMBER),
-        ("calls", COUNT),
+        ("calls", COUNT), ("first_call_ns", NUMBER),
     ]
 )  # fmt: skip
 

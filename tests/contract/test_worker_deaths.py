@@ -147,6 +147,14 @@ def test_steps_that_cannot_be_divided_by_are_the_workloads_death_alone(veteran: 
     veteran.measure()
 
 
+def test_a_build_that_returns_no_call_is_told_what_to_return(veteran: Bench):
+    veteran.workload("silent", "def build(tf, params):\n    lambda: None")
+    _, died = veteran.open("silent")
+    assert isinstance(died, Died)
+    assert "build() returned NoneType; it must return the call to time (raised in build" in died.reason
+    veteran.measure()
+
+
 CHATTY = """
     import os
     import subprocess

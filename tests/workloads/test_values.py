@@ -29,6 +29,16 @@ class ToHost(unittest.TestCase):
     def test_tensors_are_found_in_lists_tuples_and_dicts(self):
         self.assertEqual(values.to_host({"a": [EagerTensor(), (EagerTensor(), None)]}), {"a": [2.5, (2.5, None)]})
 
+    def test_what_is_ragged_or_sparse_is_pulled_in_parts(self):
+        class Ragged(object):
+            flat_values, nested_row_splits = EagerTensor(), (EagerTensor(), EagerTensor())
+
+        class Sparse(object):
+            indices, values, dense_shape = EagerTensor(), EagerTensor(), None
+
+        self.assertEqual(values.to_host(Ragged()), [2.5, 2.5, 2.5])
+        self.assertEqual(values.to_host(Sparse()), [2.5, 2.5, None])
+
     def test_what_is_on_the_host_is_left_alone(self):
         array = numpy.ones(3)
         history = object()

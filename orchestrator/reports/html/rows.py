@@ -128,7 +128,7 @@ def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: Target, names: 
             "version": TableCell(version),
             **build_ratio_cells(contrast if arm.median_ms is not None else None),
             "time": time_cell(arm.median_ms),
-            "first": time_cell(arm.first_ms),
+            "first": time_cell(arm.first_call_ms),
             "second": time_cell(arm.second_ms),
             "build": time_cell(None if arm.build_s is None else arm.build_s * 1e3),
             "rounds": TableCell(str(arm.rounds), arm.rounds) if arm.rounds else TableCell(),

@@ -62,9 +62,10 @@ def test_the_time_of_a_replicate_is_that_of_its_middle_bursts(
 
 
 def test_times_are_told_a_step_where_a_call_holds_several(tmp_path: Path):
-    """Build is of the whole; first and steady calls are divided."""
+    """Build and what the first call costs once are of the whole; first and steady calls are divided."""
     (found,) = load(write_stream(tmp_path / "a.arrow", [rows(steady=(100, 400), steps=50)])).replicates
     assert (found.build_ns, found.first_ns, found.steady_ns) == (500 * MS, MS, 4)
+    assert found.first_call_ns == 50 * MS
 
 
 def test_calls_of_several_replicates_are_never_pooled(tmp_path: Path):
