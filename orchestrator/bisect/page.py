@@ -41,7 +41,7 @@ STEP_COLUMNS = (
     TableColumn("versions", "Versions"),
     TableColumn("kind", "Kind"),
     TableColumn("took", "Took", True),
-    TableColumn("told", "Told"),
+    TableColumn("told", "Result"),
     TableColumn("run", "Run"),
 )
 
@@ -98,7 +98,7 @@ def _plot(state: State, result: SearchResult) -> str:
 def _tables(state: State, result: SearchResult) -> list[Table]:
     return [
         Table(
-            "Versions visited",
+            "Versions measured",
             (
                 TableColumn("version", "Version"),
                 TableColumn("ratio", f"Ratio to {escape_value(state.question.good)}", True),
@@ -107,7 +107,7 @@ def _tables(state: State, result: SearchResult) -> list[Table]:
                 TableColumn("step-interval", "Interval", True),
                 TableColumn("verdict", "Verdict"),
                 TableColumn("share", "Share", True),
-                TableColumn("between", "Between, not visited"),
+                TableColumn("between", "Between, not measured"),
             ),
             tuple(map(_version_line, path_rows(state, result))),
         ),

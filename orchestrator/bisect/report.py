@@ -16,14 +16,18 @@ from orchestrator.reports.columns import Notes, format_verdict, interval, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.ratio_table import RatioColumn, RatioPoint, ratio_table
 from orchestrator.reports.table import below
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.bisect/1"
 WIDE = 100
+# Below it, a table of three-part versions has no room for the count of versions that were left out.
+COUNTS_FROM = 70
 LEGEND = (
-    "plot: ratio to {first} with its interval on a log scale, joined over the runs between them · step: against the "
-    "version above it, both in one run · between: versions that were not visited, or cannot be"
+    "plot: ratio to {first} with its interval on a log scale, multiplied over the runs on the way · step: ratio to the "
+    "row above, both measured in one run · share: of the whole change"
 )
+LEGEND_OF_COUNTS = " · between: how many versions before this one were not measured"
 
 
 def layout(state: State, result: SearchResult, width: int) -> RenderableType:
@@ -33,6 +37,8 @@ def layout(state: State, result: SearchResult, width: int) -> RenderableType:
         parts.append(safe_text(line, style="bold" if index == 0 else ""))
     if result.overall is not None:
         parts += [Text(), _path_table(state, result, width, notes)]
+        counts = LEGEND_OF_COUNTS if width >= COUNTS_FROM and any(part.inside for part in result.parts) else ""
+        parts.append(safe_text(LEGEND.format(first=state.question.good) + counts, style="dim"))
     left_out = state.skipped.values()
     if left_out or state.notes:
         parts.append(Text())
@@ -47,7 +53,6 @@ def _head(state: State) -> Text:
     lines = (
         safe_text(f"tfcompare bisect {state.case.label}", style="bold"),
         safe_text(facts(state), style="dim"),
-        safe_text(LEGEND.format(first=state.question.good), style="dim"),
     )
     return Text("\n").join(lines)
 
@@ -64,7 +69,7 @@ def facts(state: State) -> str:
 def _describe_effort(state: State) -> str:
     steps = len(state.measured)
     seconds = sum(step.seconds for step in state.steps)
-    return f"{steps} step{'s' if steps != 1 else ''} in {seconds / 60:.1f} min"
+    return f"{format_count(steps, 'step')} in {seconds / 60:.1f} min"
 
 
 @dataclass(frozen=True)
@@ -122,9 +127,11 @@ def _path_table(state: State, result: SearchResult, width: int, notes: Notes) ->
     rows = path_rows(state, result)
     visited = join_ratios(state.question.good, state.findings).values()
     changed = result.overall is not None and result.overall.changed
-    between_column = RatioColumn[PathRow](header="between", cell=lambda row: str(len(row.between) or ""), right=True)
+    between_column = RatioColumn[PathRow](
+        header="between", cell=lambda row: str(len(row.between) or ""), right=True, since=COUNTS_FROM
+    )
     return ratio_table(
-        safe_text("the way", style="bold"),
+        safe_text("versions measured", style="bold"),
         rows,
         width,
         before=(
@@ -161,9 +168,9 @@ def _verdict(part: PathPart | None, notes: Notes) -> Text:
 
 
 KINDS = {
-    "spread": "spread: neither half of the way between differs by more than the margin",
-    "between": "what lies between does not tell in which version it came",
-    "open": "not followed to its end: --resume continues",
+    "spread": "spread over several versions: neither half of the interval differs by more than the margin",
+    "between": "the versions between do not show which one brought it",
+    "open": "not searched to the end: --resume continues",
 }
 
 

@@ -3,6 +3,7 @@
 from orchestrator.bisect.search import BisectFinding, PathPart, SearchResult, Wanted
 from orchestrator.bisect.state import State
 from orchestrator.reports.columns import format_ratio, interval, ratio
+from orchestrator.terminal.counts import format_count
 
 
 def announce_step(state: State, wanted: Wanted, number: int) -> str:
@@ -15,8 +16,8 @@ def _why(state: State, wanted: Wanted) -> str:
         return f"do {earlier} and {later} differ?"
     assert wanted.of is not None
     if wanted.kind == "again":
-        return f"{later} against {earlier} is {format_finding(wanted.of)}, which decides nothing: more rounds"
-    between = f"{wanted.inside} version{'s' if wanted.inside > 1 else ''} between them"
+        return f"{later} against {earlier} is {format_finding(wanted.of)}, which is not decided: more rounds"
+    between = _between(wanted.inside)
     if wanted.kind == "beside":
         return (
             f"{later} is {format_finding(wanted.of)} against {earlier}, and what was tried of the {between} "
@@ -44,10 +45,10 @@ def conclusions(state: State, result: SearchResult) -> tuple[str, ...]:
     changed = sorted((part for part in result.parts if _has_change(part)), key=lambda part: -_size(part))
     lines = [_sentence(bad, good, overall)]
     if len(changed) > 1:
-        lines.append(f"Several steps add up{', as far as they were followed' if result.wanted else ''}:")
+        lines.append(f"Several steps add up{', as far as the search got' if result.wanted else ''}:")
     lines += [_line(part, overall, state) for part in changed]
     if not changed:
-        lines.append("No two neighbours on the way are shown to differ.")
+        lines.append("No two neighbouring versions are shown to differ.")
     lines += [_open(part) for part in result.parts if part.kind == "open" and not _has_change(part)]
     return tuple(lines)
 
@@ -55,7 +56,7 @@ def conclusions(state: State, result: SearchResult) -> tuple[str, ...]:
 def _nothing(good: str, bad: str, overall: BisectFinding, unfinished: bool) -> str:
     if overall.verdict == "same":
         return f"{_sentence(bad, good, overall)} There is nothing to find."
-    what = "More rounds are still to be taken." if unfinished else "Nothing can be found."
+    what = "The search still takes more rounds." if unfinished else "Nothing can be found."
     why = f" ({overall.reason})" if overall.reason else ""
     return f"{bad} cannot be distinguished from {good}: {format_finding(overall)}{why}. {what}"
 
@@ -94,14 +95,14 @@ def _line(part: PathPart, overall: BisectFinding, state: State) -> str:
         back = verdict != overall.verdict
         what += f", which takes back {-of:.0%} of the change" if back else f", {of:.0%} of the change"
     if part.kind == "open":
-        return f"{what}; {_between(len(part.inside))} not visited yet"
+        return f"{what}; {_between(len(part.inside))} not measured yet"
     if part.kind == "spread":
-        return f"{what}; spread over several versions, for neither half of the way differs by more than the margin"
+        return f"{what}; spread over several versions: neither half of the interval differs by more than the margin"
     if part.kind == "between":
-        return f"{what}; what lies between does not tell in which version"
+        return f"{what}; the versions between do not show which one brought it"
     if part.inside:
         unusable = ", ".join(part.inside)
-        return f"{what}; it came with one of {unusable} or {part.later}: what lies between cannot be measured"
+        return f"{what}; it came with {unusable} or {part.later}: versions in between cannot be measured"
     return what
 
 
@@ -111,8 +112,8 @@ def _figures(finding: BisectFinding) -> str:
 
 def _open(part: PathPart) -> str:
     verdict = f" ({format_finding(part.finding)})" if part.finding else ""
-    return f"{part.earlier} to {part.later} was not followed to its end{verdict}"
+    return f"{part.earlier} to {part.later} was not searched to the end{verdict}"
 
 
 def _between(count: int) -> str:
-    return f"{count} version{'s' if count != 1 else ''} between them"
+    return f"{format_count(count, 'version')} between them"

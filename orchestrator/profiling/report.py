@@ -76,8 +76,8 @@ def layout(profiled: Profiled, width: int) -> RenderableType:
         safe_text(f"tfcompare profile {heading.run}", style="bold"),
         safe_text(facts, style="dim"),
         safe_text(
-            "Times under a profiler are longer, most where much Python runs. They say where the time goes; how much "
-            "it is, `tfcompare run` measures.",
+            "A profiler slows calls down, Python code most of all. Take from here where the time goes; `tfcompare run` "
+            "measures how long it takes.",
             style="yellow",
         ),
     ]
@@ -227,15 +227,18 @@ def _legend(profiled: Profiled) -> Iterable[str]:
         "build: until the third call, and functions called once or twice after it; train: functions called once a "
         "step; other: all the rest. Percentages are of the step: the time without the build."
     )
-    yield "profiler: by how much it made a call longer. -: not called there. C: written in C, its work included."
+    yield (
+        "profiler: how many times as long a call takes under it. -: not called there. C: written in C, with what it "
+        "calls."
+    )
     yield "With all that they call, functions overlap; by themselves, they add up to the step."
     yield (
-        "Only the thread that makes the calls is seen: the work of TensorFlow's own threads counts for the function "
-        "that waits for it."
+        "Only the thread that makes the calls is profiled: the work of TensorFlow's own threads counts for the "
+        "function that waits for it."
     )
     yield (
         f"Flame graphs: {profiled.path}/profiles/*.speedscope.json opens in https://www.speedscope.app, "
-        "*.collapsed.txt is for flamegraph.pl; they come of a few more calls under a tracer."
+        "*.collapsed.txt is for flamegraph.pl; a tracer recorded them in a few more calls."
     )
     for version in dict.fromkeys(
         arm.version for arm in profiled.arms if arm.profile and arm.profile.profiler == "tracer"
@@ -243,7 +246,7 @@ def _legend(profiled: Profiled) -> Iterable[str]:
         python = profiled.heading.pythons.get(version, "")
         yield (
             f"{version}: cProfile of Python {python} loses track at functions written in C ({CPROFILE_BUG}), so a "
-            "tracer written in Python did its work and made calls still longer."
+            "tracer written in Python was used instead, which slows calls down even more."
         )
 
 

@@ -30,6 +30,7 @@ from orchestrator.profiling.model import Heading, Profiled, ProfiledArm, stem
 from orchestrator.results.damaged import damage_error
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.rundir import RunDir, refuse_strangers
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.progress import View
 
 # With fewer calls, functions called once per step look like functions called once or twice.
@@ -69,7 +70,10 @@ def profile(options: ProfileOptions, view: View) -> Profiled:
     with open_run(planned, Path("runs") / f"profile-{planned.run}", view) as opened:
         (opened.directory.path / "profiles").mkdir()
         cases, versions = len(planned.selection.cases), len(planned.selection.versions)
-        view.say(f"plan: {cases} cases x {versions} versions, {cases * versions} profiles")
+        view.say(
+            f"plan: {format_count(cases, 'case')} x {format_count(versions, 'version')}, "
+            f"{format_count(cases * versions, 'profile')}"
+        )
         for note in planned.fitting.notes:
             view.say(f"note: {note}")
         opened = pin_workloads(opened)

@@ -11,6 +11,8 @@ from rich.text import Text
 from orchestrator.terminal.text import escape_unprintable, safe_text
 
 RULE = "─"
+# A name breaks between words, and inside of a word only if that is longer than this.
+WIDEST_WORD = 24
 
 
 @dataclass
@@ -38,7 +40,9 @@ class Grid:
     @property
     def least_width(self) -> int:
         names, *others = self.widths
-        return 1 + min(names, self.narrowest) + sum(width + 2 for width in others)
+        words = (word for row in self.rows if row for word in str(row[0]).split())
+        longest = min(max(map(cell_len, words), default=0), WIDEST_WORD)
+        return 1 + min(names, max(self.narrowest, longest)) + sum(width + 2 for width in others)
 
     @property
     def widths(self) -> list[int]:

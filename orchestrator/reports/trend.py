@@ -23,8 +23,8 @@ SCHEMA = "tfcompare.trend/1"
 WIDE = 92
 MOST_NAMED = 5
 LEGEND = (
-    "plot: ratio to {baseline} with its interval, on a log scale · step: against the version before, by round; "
-    "▲ slower ▼ faster △ ▽ slightly = same ? not told"
+    "plot: ratio to {baseline} with its interval, on a log scale · step: ratio to the version before, by round; "
+    "▲ slower ▼ faster △ ▽ slightly = same ? inconclusive"
 )
 
 
@@ -71,15 +71,19 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
         parts.append(safe_text(f" {summary(of_case)}"))
     if any(contrast.pair.kind == "case" for contrast in comparison.contrasts):
         parts += [Text(), safe_text("comparisons inside a version: --table verdicts", style="dim")]
-    return Group(*parts, *table.below(notes.lines(comparison.plan.alpha)))
+    plan = comparison.plan
+    below = (
+        *notes.lines(plan.alpha),
+        safe_text(LEGEND.format(baseline=plan.versions[0]), style="dim"),
+        safe_text(f"margin {plan.margin:.0%} · {table.describe_errors(plan)}", style="dim"),
+    )
+    return Group(*parts, *table.below(below))
 
 
 def _head(comparison: Comparison) -> Text:
-    baseline = comparison.plan.versions[0]
     lines = (
         safe_text(f"tfcompare run {comparison.plan.run}", style="bold"),
-        safe_text(table.facts(comparison), style="dim"),
-        safe_text(LEGEND.format(baseline=baseline), style="dim"),
+        safe_text(table.describe_place(comparison), style="dim"),
     )
     return Text("\n").join(lines)
 
@@ -156,7 +160,7 @@ def summary(of_case: Sequence[TrendPoint]) -> str:
     steps = [point.step for point in of_case if point.step]
     differing = steps_that_differ(of_case)
     undecided = sum(step.verdict == "inconclusive" for step in steps)
-    rest = f"; {undecided} are not told" if undecided else ""
+    rest = f"; {undecided} {'is' if undecided == 1 else 'are'} inconclusive" if undecided else ""
     if not steps:
         return "no neighbours to compare."
     if not differing:

@@ -87,7 +87,7 @@ def test_no_figure_is_cut_however_many_versions_there_are(drawn, width: int):
 
 def test_it_says_that_times_under_a_profiler_are_longer_and_what_measures(drawn):
     told = " ".join(drawn(scene(), 80).split())
-    assert "Times under a profiler are longer" in told
+    assert "A profiler slows calls down" in told
     assert "`tfcompare run` measures" in told
     assert "a step under the profiler" in told
 

@@ -79,6 +79,11 @@ def test_the_least_width_is_that_of_all_figures_beside_a_wrapped_name():
     assert grid(("a name that is long", "1.25 ms", "same"), narrowest=8).least_width == 1 + 8 + 2 + 7 + 2 + 4
 
 
+def test_the_least_width_holds_the_longest_word_of_a_name_unless_that_is_absurd():
+    assert grid(("train_on_batch graph", "1 ms", "same"), narrowest=8).least_width == 1 + 14 + 2 + 4 + 2 + 4
+    assert grid(("x" * 500, "1 ms", "same"), narrowest=8).least_width == 1 + 24 + 2 + 4 + 2 + 4
+
+
 def test_what_a_name_has_no_room_for_goes_on_beside_the_rows_below_it():
     made = grid(("one two three four", "5 ms", "same"), ("", "6 ms", "same"))
     made.end_section()

@@ -40,7 +40,7 @@ def text(of: Comparison) -> str:
     return render_plain(lambda width: trend.layout(of, width)) + "\n"
 
 
-@pytest.mark.parametrize("width", [80, 100, 140])
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
 def test_twenty_three_versions_are_what_the_snapshot_shows(monkeypatch, measured: Comparison, width: int):
     monkeypatch.setenv("COLUMNS", str(width))
     found = text(measured)
