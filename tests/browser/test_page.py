@@ -236,6 +236,29 @@ def test_printed_all_cases_are_open_and_the_controls_are_gone(browser, page: str
     assert file.read_bytes().startswith(b"%PDF-")
 
 
+def test_on_paper_heads_repeat_links_have_addresses_and_no_name_breaks(browser, page: str):
+    resized(browser, 700)
+    opened(browser, page)
+    themed(browser, "light", media="print")
+    style = "return getComputedStyle(document.querySelector(arguments[0]), arguments[1])[arguments[2]]"
+    assert browser.execute_script(style, "#results-table thead", None, "display") == "table-header-group"
+    assert browser.execute_script(style, "#results-table thead", None, "breakInside") == "avoid"
+    assert browser.execute_script(style, "#results-table th button", None, "display") == "none"
+    assert browser.execute_script(style, "#results-table th", "::before", "content") == '"Workload"'
+    assert browser.execute_script(style, ".case > summary", "::before", "content") == "none"
+    link = (
+        "const a = document.createElement('a'); a.href = 'https://example.org/x'; document.body.append(a); a.id = 'x'"
+    )
+    browser.execute_script(link)
+    assert "https://example.org/x" in browser.execute_script(style, "#x", "::after", "content")
+    # As wide as its longest word: nothing in a name had to break.
+    narrow = (
+        "return [...document.querySelectorAll('.matrix th[scope=row], #results-table tbody th')]"
+        ".filter(one => one.scrollWidth > one.clientWidth + 1).length"
+    )
+    assert browser.execute_script(narrow) == 0
+
+
 def test_without_javascript_the_results_are_there_and_the_controls_are_not(browser, page: str, screenshots: Path):
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:

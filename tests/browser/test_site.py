@@ -10,7 +10,7 @@ from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from orchestrator.history import site
 from orchestrator.history.model import AlarmOpened, Moved
@@ -118,6 +118,20 @@ def test_a_chart_marks_its_steps_its_alarms_and_its_segments(browser, folder: Pa
     pictured(browser, screenshots / "site-case.png")
 
 
+@pytest.mark.parametrize("width", [900, 1200])
+def test_no_figure_breaks_and_no_date_is_cut_off(browser, folder: Path, width: int):
+    resized(browser, width)
+    opened(browser, folder)
+    lines = "return [...document.querySelectorAll('.cells .dim')].map(one => one.getClientRects().length)"
+    assert set(browser.execute_script(lines)) == {1}
+    opened(browser, folder, wording.page_of(CASE))
+    beyond = (
+        "return [...document.querySelectorAll('.date')].map(one => one.getBoundingClientRect())"
+        ".filter(one => one.left < 0 || one.right > document.documentElement.clientWidth).length"
+    )
+    assert browser.execute_script(beyond) == 0
+
+
 def test_a_night_is_told_by_pointer_and_by_keyboard(browser, folder: Path):
     opened(browser, folder, wording.page_of(CASE))
     figure = browser.find_element(By.CSS_SELECTOR, ".series")
@@ -154,6 +168,18 @@ def test_the_filter_keeps_cases_by_their_words_and_by_open_alarms(browser, folde
     browser.find_element(By.ID, "filter-text").clear()
     browser.find_element(By.ID, "filter-open").send_keys(Keys.SPACE)
     assert rows(browser) == [CASE]
+
+
+@pytest.mark.parametrize("by", ["size", "alarms"])
+def test_cases_are_sorted_by_the_size_of_their_change_and_by_open_alarms(browser, folder: Path, by: str):
+    opened(browser, folder)
+    assert rows(browser)[:2] == [CASE, OTHER]
+    larger = "document.querySelectorAll('.cells tbody tr')[1].dataset[arguments[0]] = 9"
+    browser.execute_script(larger, by)
+    Select(browser.find_element(By.ID, "sort-by")).select_by_value(by)
+    assert rows(browser)[:2] == [OTHER, CASE]
+    Select(browser.find_element(By.ID, "sort-by")).select_by_value("name")
+    assert rows(browser)[:2] == [CASE, OTHER]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

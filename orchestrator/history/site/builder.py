@@ -20,6 +20,7 @@ from orchestrator.history.site.overview import OverviewRow
 from orchestrator.history.store import Store
 from orchestrator.model import Target
 from orchestrator.reports.html import assets
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import escape_unprintable, natural_key
 
 FOLDER = Path(__file__).parent
@@ -110,7 +111,7 @@ def _facts(sources: Sources) -> str:
         return "The history holds no night yet; `tfcompare nightly run` measures one."
     versions = len({key.version for key in sources.series if not key.is_control})
     first, last = int(sources.night.min()), int(sources.night.max())
-    counted = f"{len(sources.cases)} cases in {versions} version{'s' if versions != 1 else ''}"
+    counted = f"{format_count(len(sources.cases), 'case')} in {format_count(versions, 'version')}"
     return f"{counted}, nights from {day(first)} to {day(last)}."
 
 
@@ -130,6 +131,7 @@ def _environment() -> jinja2.Environment:
         finalize=_escape_text,
     )
     environment.filters["utc"] = lambda moment: f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    environment.filters["breakable"] = _breakable
     style = assets.asset("page.css") + (FOLDER / "site.css").read_text(encoding="utf-8")
     script = (FOLDER / "site.js").read_text(encoding="utf-8")
     environment.globals |= {
@@ -140,6 +142,11 @@ def _environment() -> jinja2.Environment:
         "generator": Markup(MARK),  # noqa: S704
     }
     return environment
+
+
+def _breakable(name: object) -> Markup:
+    """Return the name of a case that may continue in the next line after a comma, and not inside a word."""
+    return Markup.escape(escape_unprintable(str(name))).replace(",", Markup(",<wbr>"))
 
 
 def _escape_text(value: Any) -> Any:

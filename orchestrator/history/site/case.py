@@ -19,6 +19,7 @@ from orchestrator.history.site.data import DrawableSeries, Runs, SeriesSetup, So
 from orchestrator.history.site.wording import AlarmDescription
 from orchestrator.history.surroundings import NAMES
 from orchestrator.reports.columns import MARKS, ratio
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import escape_unprintable
 
 # The pages of cases are in a separate folder.
@@ -115,7 +116,7 @@ def _summary(sources: Sources, drawable: DrawableSeries, last: date) -> str:
     time = sources.latest_time(drawable.series)
     latest += f", {time} per step" if time else ""
     count = len(drawable.changes)
-    steps = f"{count} step{'s' if count > 1 else ''}" if count else "no step"
+    steps = format_count(count, "step") if count else "no step"
     return f"{latest}{gone}; {steps} in {wording.nights(len(values))}"
 
 

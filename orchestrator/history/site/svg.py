@@ -19,6 +19,8 @@ from orchestrator.history.series import EPOCH, Values, day
 WIDTH = 2000
 # Units of a coordinate in one pixel of height.
 FINE = 4
+# The share of the width at each edge in which a date in the middle of its tick would be cut off.
+EDGE = 0.06
 MARKS_PX, AXIS_PX = 34, 20
 SPARK_WIDTH, SPARK_HEIGHT, SPARK_POINTS = 240, 64, 60
 # A scale spans at least this much, so that a series that hardly moves is drawn flat.
@@ -127,13 +129,18 @@ def chart(
         + "".join(paths)
         + f'</svg>{signs}<line class="cursor" x1="-1%" x2="-1%" y1="{top}" y2="{bottom}"/>'
         + "".join(
-            f'<text class="date" x="{_percent(scale, tick)}" y="{bottom + 15}">{tick:%Y-%m-%d}</text>'
-            if named
-            else f'<text class="date" x="{_percent(scale, tick)}" y="{bottom + 15}">{tick:%Y-%m}</text>'
-            for tick, named in _dates(scale)
+            _date_label(scale, tick, f"{tick:%Y-%m-%d}" if whole else f"{tick:%Y-%m}", bottom + 15)
+            for tick, whole in _dates(scale)
         )
         + "</svg>"
     )
+
+
+def _date_label(scale: Scale, tick: date, text: str, y: int) -> str:
+    """Return the label of a tick; at the edges it lies inside the chart, where it is not cut off."""
+    across = scale.across(_number(tick))
+    edge = " from" if across < EDGE else " to" if across > 1 - EDGE else ""
+    return f'<text class="date{edge}" x="{_percent(scale, tick)}" y="{y}">{text}</text>'
 
 
 def spark(pieces: Sequence[Values], first: int, last: int, changes: Iterable[date], label: str) -> Markup:
@@ -241,7 +248,7 @@ def _dates(scale: Scale) -> list[tuple[date, bool]]:
     begun = first.year * 12 + first.month - 1
     wanted = [number for number in range(begun, begun + months + 1) if number % every == 0]
     ticks = [date(number // 12, number % 12 + 1, 1) for number in wanted]
-    return [(tick, False) for tick in ticks if 0.06 < scale.across(_number(tick)) < 0.94]
+    return [(tick, False) for tick in ticks if EDGE < scale.across(_number(tick)) < 1 - EDGE]
 
 
 def _number(night: date) -> int:
