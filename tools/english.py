@@ -3,16 +3,18 @@
     python tools/english.py            every place, with what to write instead; fails if there is one
     python tools/english.py docs       only below these paths
 
-In Python files, only comments and strings are read; in claims, quotes from their sources are left alone. A phrase that
-is right in its place is listed in KEPT.
+In Python files, only comments and strings are read; in claims, quotes from their sources are left alone. A few words
+are names in the code and wrong only in what users read: pages, templates, help and sentences that are printed. A phrase
+that is right in its place is listed in KEPT.
 """
 
+import ast
 import io
 import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,7 +41,31 @@ PHRASES = (
     (r"\ball the same\b", "anyway, or also"),
     (rf"\b(?:an?|one) [\w-]+ an? (?:{UNITS})\b", "one ... per ..."),
 )
-RULES = [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in PHRASES]
+# Words of the code that users never see.
+FOR_USERS = (
+    (r"\bcontrasts?\b", "comparison"),
+    (r"\bnights? (?:runs?|begins?|began|starts?|fails?|failed|hung|hangs|takes?|was|were|lists?|gave|of (?!a )\w+,)\b",
+     "nightly run"),
+    (r"\b(?:measures?|runs?|ends?|waits? for|measured) (?:a|an|the|each|another|this) nights?\b", "nightly run"),
+    (r"\bfor nights\b(?! (?:from|since))|\bmissed nights?\b|\bnight's run\b", "nightly run"),
+)  # fmt: skip
+
+
+def compiled(phrases: tuple[tuple[str, str], ...]) -> list[tuple[re.Pattern[str], str]]:
+    return [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in phrases]
+
+
+RULES, USER_RULES = compiled(PHRASES), compiled(FOR_USERS)
+# Pages and code for those who change tfcompare, or who call it from Python, where the words are names.
+FOR_DEVELOPERS = (
+    "docs/architecture.md",
+    "docs/library.md",
+    "CONTRIBUTING.md",
+    "bench/",
+    "images/",
+    "tools/",
+    "workloads/",
+)
 TEXTS = (".md", ".j2", ".js", ".sh", ".toml")
 FOLDERS = ("bench", "docs", "images", "orchestrator", "tfcompare", "tools", "workloads")
 PAGES = ("README.md", "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", "pyproject.toml")
@@ -53,6 +79,17 @@ KEPT = frozenset(
         ("orchestrator/model/journal.py", "beside"),
         ("orchestrator/bisect/search.py", "beside"),
         ("orchestrator/bisect/wording.py", "beside"),
+        # The glossary names what JSON calls a comparison.
+        ("docs/glossary.md", "contrast"),
+        # A table that `export` takes.
+        ("docs/commands.md", "contrasts"),
+        # Of an image.
+        ("docs/workloads.md", "contrast"),
+        # A key of workloads and of claims.
+        ("orchestrator/catalog/workloads.py", "contrasts"),
+        ("orchestrator/catalog/claims.py", "contrasts"),
+        # Schedules that are installed hold it, and are compared with what tfcompare would write.
+        ("orchestrator/nightly/schedule/units.py", "measures a night"),
         # A variable.
         ("bench/peers/cost.py", "beside"),
     }
@@ -76,12 +113,45 @@ def files() -> list[str]:
 
 def check(path: str) -> Iterator[str]:
     text = (ROOT / path).read_text(encoding="utf-8")
-    for line, part in python_texts(text) if path.endswith(".py") else enumerate(text.splitlines(), 1):
-        for pattern, instead in RULES:
+    yield from find(path, python_texts(text) if path.endswith(".py") else enumerate(text.splitlines(), 1), RULES)
+    if not path.startswith(FOR_DEVELOPERS) and path.endswith((".py", ".md", ".j2")):
+        yield from find(path, printed(text) if path.endswith(".py") else prose(text), USER_RULES)
+
+
+def find(path: str, parts: Iterable[tuple[int, str]], rules: list[tuple[re.Pattern[str], str]]) -> Iterator[str]:
+    for line, part in parts:
+        for pattern, instead in rules:
             for match in pattern.finditer(part):
                 phrase = re.sub(r"\s+", " ", match[0].lower())
                 if (path, phrase) not in KEPT:
                     yield f"{path}:{line + part[: match.start()].count(chr(10))}: {phrase!r}: write {instead}"
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a page without code, which has names of files, columns and flags in it."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        fenced ^= line.lstrip().startswith("```")
+        if not fenced and not line.startswith("    "):
+            yield number, re.sub(r"`[^`]*`|\{[{%].*?[%}]\}|<[^>]*>", "", line)
+
+
+def printed(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the sentences in a Python file that users see: strings with blanks, and docstrings of commands."""
+    tree = ast.parse(source)
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+        and not any("command" in ast.dump(decorator) for decorator in getattr(node, "decorator_list", ()))
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in docstrings:
+            continue
+        if " " in node.value:
+            yield node.lineno, re.sub(r"`[^`]*`", "", node.value)
 
 
 def python_texts(source: str) -> Iterator[tuple[int, str]]:

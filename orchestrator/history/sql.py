@@ -60,9 +60,9 @@ NIGHTS = pa.schema(
 # What `at` is called, which is a word of SQL.
 OTHERWISE = {"moment": "at", "ended": "at"}
 VIEWS: Mapping[str, tuple[str, pa.Schema]] = {
-    "points": ("every contrast as it was measured, screens and confirmations apart", schema.SCHEMA),
+    "points": ("every comparison as it was measured, screens and confirmations apart", schema.SCHEMA),
     "series": ("a night of a series, its confirmation alone where it had one, next to the control arm's", SERIES),
-    "alarms": ("every alarm as it stands now", ALARMS),
+    "alarms": ("every alarm in its present state", ALARMS),
     "events": ("what became of alarms, one row per step", EVENTS),
     "nights": ("how each night ended", NIGHTS),
 }

@@ -13,6 +13,7 @@ from orchestrator.images.lock import Answer
 from orchestrator.images.prune import Garbage
 from orchestrator.images.sizes import format_size
 from orchestrator.images.verify import Verified
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import safe_text
 
 STYLES = {
@@ -94,7 +95,7 @@ def of_garbage(garbage: Garbage) -> RenderableType:
         )
     if count := len(garbage.containers):
         grid.add_row(
-            f"{count} container{'s' if count > 1 else ''}",
+            format_count(count, "container"),
             "",
             "its run was killed" if count == 1 else "their runs were killed",
         )

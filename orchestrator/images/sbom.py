@@ -27,7 +27,9 @@ def document(flavour: Flavour, recipe: Recipe) -> str:
         from cyclonedx.output.json import JsonV1Dot6
         from packageurl import PackageURL
     except ModuleNotFoundError as error:
-        raise UsageError("an SBOM needs CycloneDX's library: pip install 'tfcompare[sbom]'") from error
+        raise UsageError(
+            "an SBOM needs CycloneDX's library, next to tfcompare: pip install 'cyclonedx-python-lib>=8'"
+        ) from error
 
     def sha256(*digests: str) -> list[HashType]:
         return [HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in digests]

@@ -45,6 +45,7 @@ from orchestrator.results.endings import summarise_endings
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats.calibrate import Effort
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.progress import View
 
 # Rounds that an extension takes where no planned look is left and no number was asked for.
@@ -280,7 +281,7 @@ def add_rounds(options: ResumeOptions, view: View) -> Done:
 def outline_of_more(more: PlannedRounds) -> str:
     ahead, plan = more.ahead, more.plan
     last, cases = ahead.looks[-1], len(more.cases)
-    text = f"more: rounds {ahead.first_round} to {last} for {cases} cases with a contrast that has no verdict"
+    text = f"more: rounds {ahead.first_round} to {last} for {format_count(cases, 'case')} without a verdict"
     if ahead.exploratory:
         text += f"; the error of {plan.alpha:.0%} was spent before, so what they show is exploratory"
     return f"{text}; {find_open_of_more(more)}"

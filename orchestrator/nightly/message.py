@@ -57,7 +57,7 @@ def trial(host: str) -> Message:
 def summary(report: NightReport) -> str:
     """Summarize a nightly run in a few words, most serious facts first."""
     ways = [alarm.change.direction for alarm in report.opened]
-    ended = {"failed": ["the night failed"], "hung": ["the night hung"], "skipped": ["skipped"]}
+    ended = {"failed": ["the nightly run failed"], "hung": ["the nightly run hung"], "skipped": ["skipped"]}
     counts = (
         (ways.count("slower"), "slower"),
         (ways.count("faster"), "faster"),
@@ -95,10 +95,10 @@ def _bad_ending(night: Night, most: int) -> Iterator[MessageSection]:
     if night.outcome not in ("failed", "hung"):
         return
     head = {
-        "failed": "The night failed and has no result.",
-        "hung": "The night hung and was ended; what it had measured until then is kept."
+        "failed": "The nightly run failed and has no result.",
+        "hung": "The nightly run hung and was ended; what it had measured until then is kept."
         if night.cells
-        else "The night hung and was ended before anything was measured.",
+        else "The nightly run hung and was ended before anything was measured.",
     }[night.outcome]
     lines: list[Words | Command] = [(Code(text),) for text in night.said[: most or 1]]
     yield MessageSection((head,), (*lines, Command("what this machine can run", "tfcompare doctor")))
@@ -185,7 +185,7 @@ def _night(report: NightReport, most: int) -> MessageSection:
     night = report.night
     lines: list[Words | Command] = []
     if night.outcome == "skipped":
-        lines.append(("it was skipped, as this night was measured already",))
+        lines.append(("it was skipped: there was a nightly run for this date already",))
     elif night.cells:
         lines.append((f"{night.cells} measured, {night.confirmed} of them again",))
     if night.outcome in ("measured", "skipped"):

@@ -28,6 +28,7 @@ from orchestrator.options import NIGHT_ROUNDS
 from orchestrator.plan.request import suite_name
 from orchestrator.redact import mask_login
 from orchestrator.results.run import Run, load_run
+from orchestrator.terminal.counts import format_count
 
 MOST_NAMED = 3
 # Flags that change what is measured or in what, next to device and engine.
@@ -129,8 +130,8 @@ def _record_break(options: NightOptions, night: NightContext, error: BaseExcepti
     """
     if isinstance(error, KeyboardInterrupt):
         error = Interrupted(
-            f"the night was interrupted; if it had measured something, that is in {_stage_path(night, 'screen')}: "
-            "`tfcompare history import` adds it"
+            "the nightly run was interrupted; if it had measured something, that is in "
+            f"{_stage_path(night, 'screen')}: `tfcompare history import` adds it"
         )
     is_ours = isinstance(error, TfCompareError)
     message = str(error) if is_ours else f"{type(error).__name__}: {error}"
@@ -323,7 +324,7 @@ def _later_than_now(points: Sequence[Point], night: NightContext) -> tuple[str, 
     later = {run: started for run, started in own.items() if started > night.started}
     if not later:
         return ()
-    runs = f"{len(later)} run{'s' if len(later) > 1 else ''}"
+    runs = format_count(len(later), "run")
     return (
         f"this machine's clock says {night.started:%Y-%m-%d %H:%M} UTC, but {runs} started later here, up to "
         f"{max(later.values()):%Y-%m-%d %H:%M}; results from the future are ignored. Check the clock",

@@ -63,7 +63,7 @@ class Child:
                 process.wait(max(0.0, self._until - time.monotonic()))
             except subprocess.TimeoutExpired:
                 hung = True
-                self._try_to_say(f"the night takes longer than {self._limit_s / 3600:.3g} h: it is ended")
+                self._try_to_say(f"the nightly run takes longer than {self._limit_s / 3600:.3g} h and is ended")
                 self._end(process)
             except BaseException:
                 self._end(process)

@@ -86,7 +86,7 @@ def load_plugin(url: str, where: str) -> "apprise.NotifyBase":
     try:
         import apprise
     except ModuleNotFoundError as error:
-        raise UsageError(f"{where}: notifications need apprise: pip install 'tfcompare[notify]'") from error
+        raise UsageError(f"{where}: notifications need apprise, next to tfcompare: pip install apprise") from error
     ear()
     # Without pictures: the reader's program would fetch them from elsewhere.
     asset = apprise.AppriseAsset(
@@ -95,7 +95,7 @@ def load_plugin(url: str, where: str) -> "apprise.NotifyBase":
     plugin = apprise.Apprise.instantiate(url, asset=asset)
     if plugin is None:
         raise UsageError(
-            f"{where}: {mask_url(url)} is nothing that apprise can tell: its kind is not known, a part of it is "
-            "missing, or it needs a package that is not installed; `apprise --details` lists the kinds and their parts"
+            f"{where}: {mask_url(url)} is not a valid apprise URL, or it needs a package that is not installed; "
+            "`apprise --details` lists the kinds of URLs and their parts"
         )
     return plugin

@@ -24,6 +24,7 @@ from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import pair_object, run_object
 from orchestrator.reports.table import below
 from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.changes/1"
@@ -46,7 +47,7 @@ def layout(changes: Changes, width: int) -> RenderableType:
 def summary(changes: Sequence[RatioChange]) -> str:
     counts = {verdict: sum(change.shown_verdict == verdict for change in changes) for verdict in MARKS}
     listing = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    return f"{len(changes)} ratio{'s' if len(changes) > 1 else ''} in both: {listing}."
+    return f"{format_count(len(changes), 'ratio')} in both: {listing}."
 
 
 def _head(changes: Changes) -> Text:

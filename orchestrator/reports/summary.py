@@ -8,6 +8,7 @@ from typing import get_args
 from orchestrator.model import ArmKey, Comparison, Contrast, Target, VerdictName
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import MARKS, ratio
+from orchestrator.terminal.counts import format_count
 
 
 def sentences(comparison: Comparison) -> tuple[str, ...]:
@@ -41,7 +42,7 @@ def _sentence(candidate: Target, baseline: Target, own: Sequence[Contrast], name
     timed = [contrast for contrast in own if contrast.ratio is not None]
     if not timed:
         return f"{candidate} against {baseline}: nothing could be compared."
-    of = f"{len(own)} case{'s' if len(own) > 1 else ''}"
+    of = format_count(len(own), "case")
     by_verdict = {
         verdict: [contrast for contrast in timed if contrast.verdict == verdict] for verdict in get_args(VerdictName)
     }

@@ -10,7 +10,8 @@ from orchestrator.model import Contrast, GpuSpan, Manifest, Plan, Target, Watche
 from orchestrator.results.endings import Endings
 from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
 from orchestrator.stats.drift import autocorrelation
-from orchestrator.stats.verdict import MOST_TOLD
+from orchestrator.stats.slowdown import MOST_TOLD
+from orchestrator.terminal.counts import format_count
 
 # From this share of the contrasts on, those that noise leaves open say more of the machine than of the versions.
 NOISY_SHARE, FEWEST_TO_TELL_NOISE = 1 / 3, 3
@@ -133,8 +134,8 @@ def check_run(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
     if endings.disturbed:
         repeated = sum(entry.redone for entry in endings.disturbed)
         warnings.append(
-            f"measurements were disturbed {len(endings.disturbed)} times (e.g. {endings.disturbed[0].cause}): "
-            f"{repeated} repeated, {len(endings.disturbed) - repeated} kept"
+            f"measurements were disturbed {format_count(len(endings.disturbed), 'time')} "
+            f"(e.g. {endings.disturbed[0].cause}): {repeated} repeated, {len(endings.disturbed) - repeated} kept"
         )
     pythons = {
         version: str(manifest.workers.get(version, {}).get("python", facts.python))
@@ -142,7 +143,9 @@ def check_run(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
     }
     # An environment may know less of its Python than the worker in it.
     if len({tuple(python.split(".")[:2]) for python in pythons.values()}) > 1:
-        warnings.append(f"Python differs between versions ({_join_versions(pythons)}): it is part of every ratio")
+        warnings.append(
+            f"Python differs between versions ({_join_versions(pythons)}); the ratios include that difference"
+        )
     return warnings
 
 

@@ -66,9 +66,8 @@ def _is_due(now: datetime, night: date, wanted: Schedule) -> bool:
 
 def _waiting(now: datetime, wanted: Schedule) -> str:
     following = units.next_after(now, units.time_of_day(wanted.planned.at))
-    return (
-        f"the next night begins {following:%Y-%m-%d %H:%M %Z}, in {format_hours_minutes(following - now.astimezone())}"
-    )
+    left = format_hours_minutes(following - now.astimezone())
+    return f"the next nightly run starts at {following:%Y-%m-%d %H:%M %Z}, in {left}"
 
 
 def _spent(wanted: Schedule, night: date) -> str:

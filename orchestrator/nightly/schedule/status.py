@@ -10,6 +10,7 @@ from orchestrator.history.model import Event, Night
 from orchestrator.nightly.lock import Holder
 from orchestrator.nightly.schedule import units
 from orchestrator.nightly.schedule.units import Planned
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_hours_minutes
 
 # cron looks every hour for a night that was missed, and a night says nothing before its lock.
@@ -75,13 +76,15 @@ def standing(
 def _of_last(planned: Planned, last: Night | None, due: date, running: Holder | None, now: datetime) -> list[str]:
     if last and last.outcome in ("failed", "hung"):
         reason = f": {last.said[0]}" if last.said else ""
-        return [f"the night of {last.night} {'failed' if last.outcome == 'failed' else 'hung and was ended'}{reason}"]
+        return [
+            f"the nightly run of {last.night} {'failed' if last.outcome == 'failed' else 'hung and was ended'}{reason}"
+        ]
     at = units.time_of_day(planned.at)
     began = datetime.combine(due, at, planned.tz).astimezone()
     if running or now < began + GRACE or began < planned.since:
         return []
     if last is None or max(last.night, last.started.astimezone().date()) < due:
-        return [f"the night of {due} left no result"]
+        return [f"the nightly run of {due} left no result"]
     return []
 
 
@@ -98,11 +101,11 @@ def lines(status: Standing, now: datetime) -> list[str]:
     else:
         alike = f", run {last.run}" if last.run else ""
         text_lines.append(
-            f"last: {last.night} {last.outcome}, {last.cells} contrasts, exit code {last.exit_code}, "
+            f"last: {last.night} {last.outcome}, {format_count(last.cells, 'comparison')}, exit code {last.exit_code}, "
             f"after {format_hours_minutes(last.at - last.started)}{alike}"
         )
     if running := status.running:
-        text_lines.append(f"now: a night runs since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
+        text_lines.append(f"now: a nightly run is in progress since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
     else:
         text_lines.append("now: nothing runs")
     return [*text_lines, *(f"wrong: {problem}" for problem in status.wrong)]

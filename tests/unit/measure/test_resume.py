@@ -286,7 +286,7 @@ def test_more_rounds_measure_what_the_budget_had_postponed(
 def test_nothing_open_is_nothing_to_do(tmp_path: Path, theatre: Theatre):
     played = play(tmp_path, plan([DECIDED], VERSIONS), Stage())
     dressed(played.run)
-    with pytest.raises(NothingSelected, match="more rounds could only undo it"):
+    with pytest.raises(NothingSelected, match="more rounds would bias it"):
         add_rounds(ResumeOptions(run=played.run.path), Quiet())
 
 

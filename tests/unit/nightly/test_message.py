@@ -32,7 +32,7 @@ def test_a_summary_names_everything_that_happened_and_else_that_nothing_did() ->
         appeared=("b", "c"),
         warnings=("d",),
     )
-    assert summary(told) == "the night hung, 1 slower, 2 faster, 1 vanished, 2 appeared, 1 warning"
+    assert summary(told) == "the nightly run hung, 1 slower, 2 faster, 1 vanished, 2 appeared, 1 warning"
     assert summary(QUIET) == "nothing changed"
 
 
@@ -136,15 +136,15 @@ def test_what_recovers_moves_against_what_it_was() -> None:
 def test_a_night_that_failed_says_why_first() -> None:
     night = replace(NIGHT, outcome="failed", said=("the engine does not answer",), cells=0, exit_code=4, run="")
     message = compose(NightReport(night=night))
-    assert message.title.startswith("tfcompare: the night failed (")
-    assert message.text.startswith("The night failed and has no result.\n  the engine does not answer\n")
+    assert message.title.startswith("tfcompare: the nightly run failed (")
+    assert message.text.startswith("The nightly run failed and has no result.\n  the engine does not answer\n")
     assert message.gravity == "failure"
 
 
 @pytest.mark.parametrize(("cells", "kept"), [(24, "what it had measured until then is kept"), (0, "before anything")])
 def test_a_night_that_hung_says_whether_anything_is_kept(cells: int, kept: str) -> None:
     text = compose(NightReport(night=replace(NIGHT, outcome="hung", cells=cells))).text
-    assert text.startswith("The night hung and was ended")
+    assert text.startswith("The nightly run hung and was ended")
     assert kept in text.splitlines()[0]
 
 

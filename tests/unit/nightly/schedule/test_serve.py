@@ -59,8 +59,8 @@ def world(monkeypatch, tmp_path):
 
 def test_every_night_begins_at_its_time_and_is_told_in_a_line(world):
     assert world.serve("2026-11-06 12:00") == ["2026-11-04", "2026-11-05", "2026-11-06"]
-    assert world.noted.read_text() == "nightly run --versions 2.13,nightly --suite seed --due 02:30\n" * 3
-    assert world.said[0].startswith("the next night begins 2026-11-04 02:30 ")
+    assert world.noted.read_text() == "nightly run --versions 2.13,nightly --suite studies --due 02:30\n" * 3
+    assert world.said[0].startswith("the next nightly run starts at 2026-11-04 02:30 ")
     assert world.said[0].endswith(", in 14 h 30 min")
     logs = sorted((world.history / "log").iterdir())
     assert [log.name for log in logs] == [f"nightly-2026-11-0{day}.log" for day in (4, 5, 6)]

@@ -18,7 +18,7 @@ NIGHT = Night(
     night=date(2026, 11, 4),
     started=BEGAN,
     host=PLANNED.host,
-    suite="seed",
+    suite="studies",
     versions=("2.13", "nightly"),
     run="20261104-023000-abcd",
     outcome="measured",
@@ -40,10 +40,10 @@ def test_a_night_that_was_measured_is_told_with_its_result_and_the_next():
     assert found(NIGHT).wrong == ()
     for words in (
         "every night at 02:30, by cron of somebody; one that is missed is caught up",
-        "tfcompare nightly run --versions 2.13,nightly --suite seed",
+        "tfcompare nightly run --versions 2.13,nightly --suite studies",
         "next: 2026-11-05 02:30 ",
         "(in 14 h 30 min)",
-        "last: 2026-11-04 measured, 40 contrasts, exit code 0, after 1 h 5 min, run 20261104-023000-abcd",
+        "last: 2026-11-04 measured, 40 comparisons, exit code 0, after 1 h 5 min, run 20261104-023000-abcd",
         "now: nothing runs",
     ):
         assert words in told
@@ -51,7 +51,7 @@ def test_a_night_that_was_measured_is_told_with_its_result_and_the_next():
 
 def test_a_night_that_runs_is_told_with_its_beginning():
     one = found(running=RUNNING)
-    assert "now: a night runs since 2026-11-04 02:30 (pid 7)" in lines(one, NOW)
+    assert "now: a nightly run is in progress since 2026-11-04 02:30 (pid 7)" in lines(one, NOW)
     assert one.wrong == ()
 
 
@@ -60,14 +60,14 @@ def test_a_night_that_runs_is_told_with_its_beginning():
 )
 def test_a_night_that_failed_or_hung_is_wrong(outcome: Any, words: str):
     one = found(replace(NIGHT, outcome=outcome, said=("no engine",)))
-    assert one.wrong == (f"the night of 2026-11-04 {words}",)
+    assert one.wrong == (f"the nightly run of 2026-11-04 {words}",)
     assert f"wrong: {one.wrong[0]}" in lines(one, NOW)
 
 
 def test_a_night_that_left_nothing_is_wrong_once_it_had_its_time():
     last = replace(NIGHT, night=date(2026, 11, 3), started=BEGAN - timedelta(days=1), at=BEGAN - timedelta(hours=20))
-    assert found(last).wrong == ("the night of 2026-11-04 left no result",)
-    assert found().wrong == ("the night of 2026-11-04 left no result",)
+    assert found(last).wrong == ("the nightly run of 2026-11-04 left no result",)
+    assert found().wrong == ("the nightly run of 2026-11-04 left no result",)
     assert found(last, now=BEGAN + timedelta(hours=1)).wrong == ()
 
 

@@ -87,7 +87,7 @@ def test_a_service_ends_what_hangs_a_little_later_than_the_night_itself_does():
     assert "\nRuntimeMaxSec=23400\n" in service
     # Of a oneshot systemd ignores that limit.
     assert "\nType=exec\n" in service
-    assert "\nExecStart=/usr/bin/tfcompare nightly run --versions 2.13,nightly --suite seed --due 02:30\n" in service
+    assert "\nExecStart=/usr/bin/tfcompare nightly run --versions 2.13,nightly --suite studies --due 02:30\n" in service
 
 
 def test_only_the_system_knows_the_units_that_a_night_follows():
@@ -302,5 +302,5 @@ def test_the_next_night_is_counted_in_the_zone_of_its_schedule():
     found = status.standing(there, "cron", (), None, now)
     assert found.next == datetime(2026, 11, 23, 7, 30, tzinfo=UTC)
     assert f"{found.next:%H:%M %Z}" == "02:30 EST"
-    assert found.wrong == ("the night of 2026-11-22 left no result",)
+    assert found.wrong == ("the nightly run of 2026-11-22 left no result",)
     assert schedule.from_text(schedule.as_text(there)) == there
