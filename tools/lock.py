@@ -4,6 +4,7 @@
 """
 
 import argparse
+from pathlib import Path
 from typing import get_args
 
 from orchestrator import catalog
@@ -36,10 +37,17 @@ def plan(versions: list[Version], flavours: tuple[FlavourName, ...]) -> tuple[li
 
 def write(lock: Lock, *constraints) -> None:
     try:
-        lock.path.write_text(resolve(lock, *constraints))
+        text = resolve(lock, *constraints)
     except Unresolved as error:
         raise SystemExit(f"{lock.path.name}: cannot be resolved\n{error}") from error
-    print(lock.path.relative_to(IMAGES.parent))
+    lock.path.parent.mkdir(parents=True, exist_ok=True)
+    lock.path.write_text(text)
+    print(shown(lock.path))
+
+
+def shown(path: Path) -> Path:
+    """Return a path as it is printed; locks of the user's own versions lie outside the repository."""
+    return path.relative_to(IMAGES.parent) if path.is_relative_to(IMAGES.parent) else path
 
 
 def versions_named(names: list[str]) -> list[Version]:
@@ -64,7 +72,7 @@ def main() -> None:
         if options.check:
             stale = [lock for lock in tools + locks if not lock.is_current()]
             for lock in stale:
-                print(f"{lock.path.relative_to(IMAGES.parent)} is stale or missing: run {lock.command}")
+                print(f"{shown(lock.path)} is stale or missing: run {lock.command}")
             raise SystemExit(1 if stale else 0)
         catalog.LOCKS.mkdir(exist_ok=True)
         # Left alone while current: the locks of other versions were made to agree with it.

@@ -225,7 +225,7 @@ def read_request(directory: RunDir) -> tuple[Plan, Manifest]:
 
 
 def describe_nothing_open(path: Path, past: Past) -> str:
-    text = f"every contrast of {path} that can have a verdict has one; more rounds could only undo it"
+    text = f"every comparison in {path} that can have a verdict has one, and more rounds would bias it"
     if past.given_up:
         text += f". {_name_arms(past.given_up)} died, the cause is in their code, and they would die again"
     return f"{text}. To confirm it, start a new run"

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -13,6 +14,13 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
 }  # fmt: skip
 LINK = re.compile(r"(?P<text>\[[^\]]*\])\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
+
+
+@event_priority(-100)
+def on_config(config: Any) -> Any:
+    """Leave out what the theme would load from elsewhere, for searching in pages that no server shows."""
+    config.extra["polyfills"] = [url for url in config.extra.get("polyfills", ()) if "://" not in url]
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:

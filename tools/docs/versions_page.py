@@ -17,7 +17,7 @@ Every minor release that `--versions` knows by its short name, and the patches t
 range of releases, `all` means all of them, and the first of a list is the baseline. An exact patch that is not here
 (`2.3.1`) and a nightly (`nightly`, `nightly-20260901`) are resolved and locked on first use into your own folder,
 `~/.local/share/tfcompare`. Your own versions also go there, into `versions.toml`, in the form of
-`images/versions.toml`.
+`images/versions.toml`. Each needs a lock, which `python tools/lock.py VERSION` in a clone of this repository writes.
 
 Every flavour has a lock with the hashes of all that is installed. Where a release leaves a bound open, the table closes
 it: with the Keras, protobuf or numpy of the month of that release.
