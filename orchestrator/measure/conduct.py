@@ -68,7 +68,7 @@ def measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, vie
         with interrupts.hold():
             workers.kill()
             directory.record(Machine(when="end", readings=moment()))
-            # What is not on the disk yet must not be said to have ended.
+            # What is not on the disk yet has not ended.
             directory.sync()
             directory.record(Finished(how=how, seconds=time.monotonic() - begun, cut=cut))
             directory.sync_journal()

@@ -2,8 +2,12 @@
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 from orchestrator.model import Plan
+
+# Planned looks are a handful, and each stretch of a resumed run has its own.
+MOST_LOOKS, MOST_ROUNDS = 1_000, 1_000_000
 
 
 def check_plan(plan: Plan) -> Plan:
@@ -15,14 +19,15 @@ def check_plan(plan: Plan) -> Plan:
 
 def _problems(plan: Plan) -> Iterator[str]:
     arms = {arm.key for arm in plan.arms()}
-    # Labels are names in files: two cases with one name would be told apart nowhere.
+    # Labels are names in files: two cases with one name could not be distinguished.
     if len({case.label for case in plan.cases}) < len(plan.cases) or len(set(plan.versions)) < len(plan.versions):
         yield "a case or a version is there twice"
     for pair in plan.pairs:
         if lacking := [arm for arm in pair.arms if arm not in arms]:
             yield f"{lacking[0].case} in {lacking[0].version} is compared, and is not among the arms"
-    if not plan.looks or plan.looks[0] < 1 or any(a >= b for a, b in zip(plan.looks, plan.looks[1:], strict=False)):
-        yield "looks: not ascending numbers of rounds"
+    ascend = all(earlier < later for earlier, later in pairwise((0, *plan.looks)))
+    if not ascend or not 1 <= len(plan.looks) <= MOST_LOOKS or plan.looks[-1] > MOST_ROUNDS:
+        yield "looks: not ascending numbers of rounds, or too many"
     for name, share in (("alpha", plan.alpha), ("margin", plan.margin)):
         if not 0 < share < 1:
             yield f"{name}: {share} is not between 0 and 1"

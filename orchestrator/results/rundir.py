@@ -66,8 +66,8 @@ ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="ki
 STREAM = "stream.arrow"
 # Earlier releases had all streams in results/; one that its worker had not closed ended in .partial.
 NAMED = re.compile(r"(?P<version>.+)-(?P<part>\d{1,9})(\.arrow(\.partial)?)?", re.ASCII)
-# No plan, manifest or journal is larger.
-MOST_BYTES = 2**30
+# No plan, manifest or journal is larger; to parse one takes ten times as much memory.
+MOST_BYTES = 2**28
 MOST_NAMED, LONGEST_NAME = 3, 60
 # What a line says of a failure.
 FAILED = {"failure", "external"}
