@@ -84,6 +84,16 @@ def test_a_file_that_is_missing_is_named(monkeypatch, capsys, run: Path, name: s
     assert words in capsys.readouterr().err.replace("\n", " ")
 
 
+@pytest.mark.parametrize("text", ["", "{}", "[", '{"run": 1}', "null"])
+def test_a_plan_that_is_damaged_or_foreign_is_one_line(monkeypatch, capsys, run: Path, text: str):
+    (run / "plan.json").write_text(text)
+    assert called(monkeypatch, "report", str(run)) == 7
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 1
+    assert f"{run / 'plan.json'} is not what this tfcompare writes" in err
+    assert "pydantic" not in err
+
+
 def test_a_report_goes_into_a_file_or_stays_on_stdout(monkeypatch, capsys, run: Path):
     assert called(monkeypatch, "report", str(run), "--output", str(run / "table.txt")) == 0
     streams = capsys.readouterr()

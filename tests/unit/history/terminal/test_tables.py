@@ -1,6 +1,5 @@
 """The history as it is drawn, to the letter; `UPDATE_SNAPSHOTS=1 pytest tests/unit/history` writes it anew."""
 
-import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -109,11 +108,6 @@ def test_a_series_that_ended_is_said_to_and_one_that_ended_long_ago_is_left_out(
 def test_versions_stand_in_their_order_and_those_with_names_last():
     text = overview(history(3, 1, ("nightly", "2.13.0", "2.2.3"), control=False))
     assert text.index("2.2.3 ") < text.index("2.13.0 ") < text.index("nightly ")
-
-
-def test_cases_are_sorted_by_numbers_as_numbers():
-    text = overview(history(3, ("power[size=11]", "power[size=2]", "power[size=1]"), ("2.13.0",)))
-    assert re.findall(r"size=(\d+)", text) == ["1", "2", "11"]
 
 
 def test_the_control_arm_is_shown_where_it_is_asked_for(points):
