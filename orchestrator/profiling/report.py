@@ -225,7 +225,8 @@ def _share(milliseconds: float, parts: Split) -> str:
 def _legend(profiled: Profiled) -> Iterable[str]:
     yield (
         "build: until the third call, and functions called once or twice after it; train: functions called once a "
-        "step; other: all the rest. Percentages are of the step: the time without the build."
+        "step; other: all the rest, also what these call at another rate. Percentages are of the step: the time "
+        "without the build."
     )
     yield (
         "profiler: how many times as long a call takes under it. -: not called there. C: written in C, with what it "
