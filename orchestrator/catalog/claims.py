@@ -26,6 +26,7 @@ from orchestrator.model import (
     Expectation,
     Metric,
     Pair,
+    Part,
     Share,
     Target,
     VersionPair,
@@ -43,6 +44,9 @@ TIMES: tuple[Metric, ...] = ("steady", "first", "build")
 OF_TIMES: tuple[Effect, ...] = ("slower", "faster", "same", "not slower", "not faster")
 OF_COUNTS: tuple[Effect, ...] = ("more", "less", "same", "not more", "not less")
 
+# What a control stays below unless its claim says otherwise and why: "about the same", as elsewhere.
+BELOW = 1.25
+
 # What the words of a source are read as. One rule applies to all claims: the smallest ratio that the words can mean.
 READ_AS: Mapping[str, float] = {"severalfold": 2.0, "an order of magnitude": 10.0, "orders of magnitude": 10.0}
 
@@ -56,7 +60,10 @@ class _ClaimTable(BaseModel):
 
 
 class ContrastTable(_ClaimTable):
-    """A comparison of two versions for one `case`, or of two cases in one `version`."""
+    """A comparison of two versions for one `case`, or of two cases in one `version`.
+
+    A control is expected to be `not slower` and the like: it must not show the effect.
+    """
 
     baseline: str
     candidate: str
@@ -66,7 +73,13 @@ class ContrastTable(_ClaimTable):
     published: Ratio | None = None
     read_as: Ratio | None = None
     within: Ratio | None = None
+    below: Ratio | None = None
+    ours: bool = False
     metric: Metric = "steady"
+
+    @property
+    def is_control(self) -> bool:
+        return self.expected.startswith("not ")
 
 
 class SetTable(_ClaimTable):
@@ -77,6 +90,16 @@ class SetTable(_ClaimTable):
     candidate: str
     mean_within: Ratio | None = None
     more_often: Winning | None = None
+
+
+class PartTable(_ClaimTable):
+    """How much of the way from one case to another a case between them has, in one version."""
+
+    version: str
+    baseline: str
+    step: str
+    candidate: str
+    at_least: Annotated[float, Field(gt=0, lt=1)]
 
 
 class HoldsTable(_ClaimTable):
@@ -109,6 +132,7 @@ class ClaimTable(_ClaimTable):
     devices: tuple[Literal["cpu", "gpu"], ...] = Field(min_length=1)
     withdrawn: bool = False
     sets: tuple[SetTable, ...] = ()
+    parts: tuple[PartTable, ...] = ()
     contrasts: tuple[ContrastTable, ...] = ()
     bounds: tuple[BoundTable, ...] = ()
     shares: tuple[ShareTable, ...] = ()
@@ -116,7 +140,7 @@ class ClaimTable(_ClaimTable):
 
     @property
     def tests(self) -> tuple[_ClaimTable, ...]:
-        return (*self.sets, *self.contrasts, *self.bounds, *self.shares, *self.holds)
+        return (*self.sets, *self.parts, *self.contrasts, *self.bounds, *self.shares, *self.holds)
 
 
 def all_claims(workloads: dict[str, Workload], directory: Path = CLAIMS) -> dict[str, Claim]:
@@ -152,7 +176,7 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
         line = find_line(text, first["loc"])
         raise UsageError(f"{path}:{line}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     if not table.tests:
-        kinds = "[[contrasts]], [[sets]], [[bounds]], [[shares]] or [[holds]]"
+        kinds = "[[contrasts]], [[sets]], [[parts]], [[bounds]], [[shares]] or [[holds]]"
         raise UsageError(f"{path}: a claim needs {kinds} that test it")
     reader = _Reader(path, text, table, workloads)
     claim = Claim(
@@ -166,6 +190,7 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
         devices=table.devices,
         withdrawn=table.withdrawn,
         sets=tuple(reader.each("sets", reader.case_set)),
+        parts=tuple(reader.each("parts", reader.part)),
         expectations=tuple(reader.each("contrasts", reader.expectation)),
         bounds=tuple(reader.each("bounds", reader.bound)),
         shares=tuple(reader.each("shares", reader.share)),
@@ -194,6 +219,14 @@ def find_line(text: str, place: Sequence[str | int]) -> int:
 Made = TypeVar("Made")
 
 
+class _KeyError(UsageError):
+    """A mistake in one key of a table."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
 @dataclass
 class _Reader:
     """Turns the tables of a claim file into statements, and remembers every case that they name."""
@@ -209,8 +242,13 @@ class _Reader:
         for number, row in enumerate(getattr(self.table, kind)):
             try:
                 yield read(row)
+            except _KeyError as error:
+                raise self._error(error, kind, number, error.key) from error
             except UsageError as error:
-                raise UsageError(f"{self.path}:{find_line(self.text, (kind, number))}: {error}") from error
+                raise self._error(error, kind, number) from error
+
+    def _error(self, error: UsageError, *place: str | int) -> UsageError:
+        return UsageError(f"{self.path}:{find_line(self.text, place)}: {error}")
 
     def expectation(self, table: ContrastTable) -> Expectation:
         return _expectation(table, self.table.statement, self._case)
@@ -222,6 +260,14 @@ class _Reader:
         cases = dict.fromkeys(case for text in table.cases for case in self._expand(text))
         pairs = tuple(VersionPair(case=case, baseline=baseline, candidate=candidate) for case in cases)
         return CaseSet(pairs=pairs, mean_within=table.mean_within, more_often=table.more_often)
+
+    def part(self, table: PartTable) -> Part:
+        baseline, version = self._case(table.baseline), _version(table.version)
+        step, whole = (
+            CasePair(version=version, baseline=baseline, candidate=self._case(case), margin=MARGIN)
+            for case in (table.step, table.candidate)
+        )
+        return Part(step=step, whole=whole, at_least=table.at_least)
 
     def bound(self, table: BoundTable) -> Bound:
         if (table.at_least is None) == (table.at_most is None):
@@ -252,16 +298,8 @@ def _expectation(table: ContrastTable, statement: str, case_of: Callable[[str], 
         raise UsageError("a comparison names a case, for two versions of it, or a version, for two cases in it")
     if table.expected not in (OF_TIMES if table.metric in TIMES else OF_COUNTS):
         raise UsageError(f"expected = {table.expected!r} does not go with {table.metric}")
-    if table.published is not None and table.read_as is not None:
-        raise UsageError("a comparison has `published` or `read_as`, not both")
-    claimed = table.published or table.read_as
-    if table.expected == "same" and claimed is not None:
-        raise UsageError("`same` goes with no published ratio; `within` says how near")
-    if table.expected != "same" and table.within is not None:
-        raise UsageError("`within` goes with expected = 'same'")
-    if table.read_as is not None:
-        _check_reading(table.read_as, statement)
-    margin = table.within - 1 if table.within else least(claimed)
+    _check_ratios(table, statement)
+    margin = _margin(table)
     pair: Pair
     if table.case is not None:
         pair = VersionPair(
@@ -274,7 +312,32 @@ def _expectation(table: ContrastTable, statement: str, case_of: Callable[[str], 
             version=_version(table.version), baseline=case_of(table.baseline),
             candidate=case_of(table.candidate), metric=table.metric, margin=margin,
         )  # fmt: skip
-    return Expectation(pair=pair, effect=table.expected, published=table.published, read_as=table.read_as)
+    return Expectation(
+        pair=pair, effect=table.expected, published=table.published, read_as=table.read_as, ours=table.ours
+    )
+
+
+def _check_ratios(table: ContrastTable, statement: str) -> None:
+    if table.published is not None and table.read_as is not None:
+        raise UsageError("a comparison has `published` or `read_as`, not both")
+    for key in ("published", "read_as"):
+        if getattr(table, key) is not None and table.is_control:
+            raise _KeyError(key, f"a control has no `{key}`: `below` is the ratio that it must stay below")
+        if getattr(table, key) is not None and table.expected == "same":
+            raise _KeyError(key, "`same` goes with no published ratio; `within` says how near")
+    if table.expected != "same" and table.within is not None:
+        raise _KeyError("within", "`within` goes with expected = 'same'")
+    for key in ("below", "ours"):
+        if getattr(table, key) and not table.is_control:
+            raise _KeyError(key, f"`{key}` is for a control, which is expected to be 'not slower' or the like")
+    if table.read_as is not None:
+        _check_reading(table.read_as, statement)
+
+
+def _margin(table: ContrastTable) -> float:
+    if table.is_control:
+        return (table.below or BELOW) - 1
+    return table.within - 1 if table.within else least(table.published or table.read_as)
 
 
 def _check_reading(ratio: float, statement: str) -> None:

@@ -13,7 +13,9 @@ Effect = Literal[
 ]  # fmt: skip
 Winning = Literal["slower", "faster"]
 # Figures of one arm by itself, medians over its rounds, each with its unit.
-ArmMetric = Literal["traces", "traces_per_call", "peak_rss_mb", "import_s", "build_s", "first_s", "steady_s"]
+ArmMetric = Literal[
+    "traces", "traces_per_call", "peak_rss_mb", "import_s", "build_s", "first_s", "steady_s", "first_over_steady",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +24,7 @@ class Expectation:
 
     `published` is the ratio that the source gives for this workload, as slower or faster. `read_as` is what words
     of the source such as "orders of magnitude" are read as. At most one of them is set. The pair's margin says how
-    much of it must be observed.
+    much of it must be observed; of a control, what it must stay below.
     """
 
     __pydantic_config__ = STRICT
@@ -32,6 +34,8 @@ class Expectation:
     published: float | None
     # Runs of earlier releases have it in `published`.
     read_as: float | None = None
+    # Whether the source lacks this comparison. If only controls of ours fail, the claim is open and not refuted.
+    ours: bool = False
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -62,6 +66,25 @@ class CaseSet:
     @property
     def arms(self) -> tuple[ArmKey, ...]:
         return tuple(dict.fromkeys(arm for pair in self.pairs for arm in pair.arms))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A statement about two pairs with one baseline: the first has so large a part of the second's effect, in logs."""
+
+    __pydantic_config__ = STRICT
+
+    step: Pair
+    whole: Pair
+    at_least: float
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        return (self.step, self.whole)
+
+    @property
+    def arms(self) -> tuple[ArmKey, ...]:
+        return tuple(dict.fromkeys((*self.step.arms, *self.whole.arms)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +126,7 @@ class Holds(ArmStatement):
     """A statement that an arm checks itself: its workload raises an AssertionError where it is false."""
 
 
-Statement = Expectation | CaseSet | Bound | Share | Holds
+Statement = Expectation | CaseSet | Part | Bound | Share | Holds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,13 +151,14 @@ class Claim:
     expectations: tuple[Expectation, ...]
     holds: tuple[ArmKey, ...]
     sets: tuple[CaseSet, ...] = ()
+    parts: tuple[Part, ...] = ()
     bounds: tuple[Bound, ...] = ()
     shares: tuple[Share, ...] = ()
 
     @property
     def statements(self) -> tuple[Statement, ...]:
         held = tuple(Holds(arm=arm) for arm in self.holds)
-        return (*self.sets, *self.expectations, *self.bounds, *self.shares, *held)
+        return (*self.sets, *self.parts, *self.expectations, *self.bounds, *self.shares, *held)
 
     @property
     def pairs(self) -> tuple[Pair, ...]:

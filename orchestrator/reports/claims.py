@@ -21,6 +21,7 @@ from orchestrator.model import (
     Comparison,
     Expectation,
     Pair,
+    Part,
     Share,
     Statement,
     VersionPair,
@@ -48,7 +49,7 @@ MARKS: dict[Answer, str] = {
 FIGURES: dict[ArmMetric, tuple[str, str]] = {
     "traces": ("traces", ""), "traces_per_call": ("traces per call", ""), "peak_rss_mb": ("peak memory", " MB"),
     "import_s": ("import", " s"), "build_s": ("build", " s"), "first_s": ("first call", " s"),
-    "steady_s": ("time a step", " s"),
+    "steady_s": ("time a step", " s"), "first_over_steady": ("first call over a later one", "x"),
 }  # fmt: skip
 
 
@@ -138,7 +139,7 @@ def format_seen(finding: ClaimCheck) -> str:
         return ""
     if isinstance(statement, Bound):
         return f"{seen.ratio:.3g}{FIGURES[statement.metric][1]}"
-    if isinstance(statement, Share):
+    if isinstance(statement, Share | Part):
         return f"{seen.ratio:.0%}"
     if finding.wins:
         return f"{finding.wins[0]} slower, {finding.wins[1]} faster"
@@ -159,6 +160,8 @@ def subject_of(statement: Statement) -> str:
         return subject_of_pair(statement.pair)
     if isinstance(statement, CaseSet):
         return _subject_of_set(statement)
+    if isinstance(statement, Part):
+        return f"part of {subject_of_pair(statement.whole)}: {statement.step.cases[-1].label}"
     return f"{_figure(statement)}{_arm(statement.arm)}"
 
 
@@ -197,6 +200,8 @@ def format_expected(statement: Statement | None) -> str:
         unit = FIGURES[statement.metric][1]
         limit = statement.at_most if statement.at_least is None else statement.at_least
         return f"at {'most' if statement.at_least is None else 'least'} {limit:g}{unit}"
+    if isinstance(statement, Part):
+        return f"at least {statement.at_least:.0%} of the difference, on the log scale"
     if isinstance(statement, Share):
         return f"at least {SHARE_SEEN * statement.published:.0%} of the time (published {statement.published:.0%})"
     return "holds"
@@ -207,7 +212,8 @@ def _format_effect(expectation: Expectation) -> str:
     if expectation.effect == "same":
         return f"same, within {bound}"
     if expectation.is_control:
-        return f"{expectation.effect} by {bound} or more"
+        ours = " (a control of ours)" if expectation.ours else ""
+        return f"{expectation.effect} by {bound} or more{ours}"
     if figure := _format_figure(expectation):
         return f"{expectation.effect}, at least {bound} ({figure})"
     return expectation.effect
@@ -249,11 +255,11 @@ def _object(result: ClaimResult) -> dict[str, Any]:
         "withdrawn": claim.withdrawn,
         "verdict": result.answer,
         "expected": format_expected(first),
-        "published": first.published if isinstance(first, Expectation | Share) else None,
+        "published": _find_published(first),
         "read_as": first.read_as if isinstance(first, Expectation) else None,
-        "ratio": headline.ratio if headline and first.pairs else None,
-        "ci_low": headline.ci_low if headline else None,
-        "ci_high": headline.ci_high if headline else None,
+        "ratio": headline.ratio if headline and first.pairs and not isinstance(first, Part) else None,
+        "ci_low": headline.ci_low if headline and not isinstance(first, Part) else None,
+        "ci_high": headline.ci_high if headline and not isinstance(first, Part) else None,
         "versions": [str(version) for version in claim.versions],
         "reason": result.reason or None,
         "checks": [_check(finding) for finding in result.findings],
@@ -263,27 +269,43 @@ def _object(result: ClaimResult) -> dict[str, Any]:
 def _check(finding: ClaimCheck) -> dict[str, Any]:
     statement, seen = finding.statement, finding.seen
     pair = statement.pair if isinstance(statement, Expectation) else None
+    is_figure = not statement.pairs or isinstance(statement, Part)
     return {
         "subject": subject(finding),
         "verdict": finding.answer,
         "expected": format_expected(statement),
         "at_least": _least(statement),
         "at_most": statement.at_most if isinstance(statement, Bound) else None,
-        "published": statement.published if isinstance(statement, Expectation | Share) else None,
+        "below": _find_below(statement),
+        "ours": isinstance(statement, Expectation) and statement.ours,
+        "published": _find_published(statement),
         "read_as": statement.read_as if isinstance(statement, Expectation) else None,
         "metric": pair.metric if pair else statement.metric if isinstance(statement, Bound) else None,
-        "ratio": seen.ratio if seen and statement.pairs else None,
-        "ci_low": seen.ci_low if seen else None,
-        "ci_high": seen.ci_high if seen else None,
-        "figure": seen.ratio if seen and not statement.pairs else None,
+        "ratio": seen.ratio if seen and not is_figure else None,
+        "ci_low": seen.ci_low if seen and not is_figure else None,
+        "ci_high": seen.ci_high if seen and not is_figure else None,
+        "figure": seen.ratio if seen and is_figure else None,
         "reason": finding.reason or None,
     }
+
+
+def _find_published(statement: Statement) -> float | None:
+    """Return what the source gives for this very statement; runs of earlier releases have more for their controls."""
+    if isinstance(statement, Expectation) and statement.is_control:
+        return None
+    return statement.published if isinstance(statement, Expectation | Share) else None
+
+
+def _find_below(statement: Statement) -> float | None:
+    """Return the ratio that a control must stay below."""
+    is_control = isinstance(statement, Expectation) and statement.is_control
+    return 1 + (statement.pairs[0].margin or 0.0) if is_control else None
 
 
 def _least(statement: Statement) -> float | None:
     """Return the ratio, the figure or the share that has to be seen."""
     if isinstance(statement, Expectation):
-        return 1 + (statement.pair.margin or 0.0)
-    if isinstance(statement, Bound):
+        return None if statement.is_control else 1 + (statement.pair.margin or 0.0)
+    if isinstance(statement, Bound | Part):
         return statement.at_least
     return SHARE_SEEN * statement.published if isinstance(statement, Share) else None

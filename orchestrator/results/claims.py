@@ -18,9 +18,11 @@ from orchestrator.model import (
     Expectation,
     Holds,
     Pair,
+    Part,
     Share,
     Shares,
     Statement,
+    VersionPair,
 )
 from orchestrator.stats.averages import mean_ratio
 from orchestrator.stats.looks import FEWEST_ROUNDS
@@ -66,6 +68,12 @@ class ClaimCheck:
         """Whether more rounds could still decide it."""
         return self.answer == "inconclusive" and not isinstance(self.statement, Share | Holds)
 
+    @property
+    def is_failed_control(self) -> bool:
+        """Whether it is a comparison that the source lacks and that shows the effect as well."""
+        ours = isinstance(self.statement, Expectation) and self.statement.ours
+        return ours and self.answer == "not reproduced"
+
 
 @dataclass(frozen=True)
 class ClaimResult:
@@ -83,7 +91,11 @@ class ClaimResult:
         """The reason why the claim was not simply reproduced."""
         if not self.findings:
             return "" if self.answer == "needs a GPU" else "it is tested only on a CPU: run it without --gpu"
-        return next((finding.reason for finding in self.findings if finding.answer == self.answer), "")
+        failed = [finding for finding in self.findings if finding.is_failed_control]
+        if failed and self.answer == "inconclusive":
+            return f"its control shows the effect as well: {_name_pair(failed[0].statement.pairs[0])}"
+        others = (finding for finding in self.findings if not finding.is_failed_control)
+        return next((finding.reason for finding in others if finding.answer == self.answer), "")
 
 
 def judge_claims(comparison: Comparison, claims: Sequence[Claim]) -> tuple[ClaimResult, ...]:
@@ -103,8 +115,12 @@ def judge_claims(comparison: Comparison, claims: Sequence[Claim]) -> tuple[Claim
 
 
 def _all(findings: Sequence[ClaimCheck]) -> Answer:
-    """Combine the answers to a claim's statements: all must hold, so one that fails fails the claim."""
-    answers = {finding.answer for finding in findings}
+    """Combine the answers to a claim's statements: all must hold, so one that fails fails the claim.
+
+    A control that the source lacks refutes nothing: if it shows the effect as well, what shows it elsewhere may have
+    another cause.
+    """
+    answers = {"inconclusive" if finding.is_failed_control else finding.answer for finding in findings}
     worst: tuple[Answer, ...] = ("not reproduced", "inconclusive", "reproduced, smaller")
     return next((answer for answer in worst if answer in answers), "reproduced")
 
@@ -122,6 +138,8 @@ class _ClaimJudge:
                 return _control(statement, contrast) if statement.is_control else _effect(statement, contrast)
             case CaseSet():
                 return _set(statement, [self.contrasts[pair] for pair in statement.pairs])
+            case Part():
+                return _part(statement, self.contrasts[statement.step], self.contrasts[statement.whole])
             case Bound():
                 return _bound(statement, self.arms[statement.arm])
             case Share():
@@ -214,6 +232,38 @@ def _more_often(together: CaseSet, contrasts: Sequence[Contrast], seen: Seen) ->
     return ClaimCheck(together, "inconclusive", f"{unsure} of {len(contrasts)} cases are open", seen, wins)
 
 
+def _part(part: Part, step: Contrast, whole: Contrast) -> ClaimCheck:
+    """Judge by the ends of both intervals, because the two share their baseline and are not independent."""
+    if missing := next((each for each in (step, whole) if not each.ci_low or not each.ci_high), None):
+        return ClaimCheck(part, "inconclusive", missing.reason)
+    near, far = _logs(step), _logs(whole)
+    if far.low <= 0 <= far.high:
+        return ClaimCheck(part, "inconclusive", "the whole difference is not certain")
+    if far.high < 0:
+        near, far = near.turn(), far.turn()
+    parts = sorted(end / of for end in (near.low, near.high) for of in (far.low, far.high))
+    seen = Seen(near.middle / far.middle, parts[0], parts[-1])
+    if parts[0] >= part.at_least:
+        return ClaimCheck(part, "reproduced", seen=seen)
+    if parts[-1] < part.at_least:
+        return ClaimCheck(part, "not reproduced", "it is a smaller part", seen)
+    return ClaimCheck(part, "inconclusive", "the interval of the part reaches below that", seen)
+
+
+@dataclass(frozen=True)
+class _Logs:
+    low: float
+    middle: float
+    high: float
+
+    def turn(self) -> "_Logs":
+        return _Logs(-self.high, -self.middle, -self.low)
+
+
+def _logs(contrast: Contrast) -> _Logs:
+    return _Logs(*(math.log(end or 1.0) for end in (contrast.ci_low, contrast.ratio, contrast.ci_high)))
+
+
 def _bound(bound: Bound, arm: ArmResult) -> ClaimCheck:
     figure = figure_of(arm, bound.metric)
     if arm.outcome != "measured" or figure is None:
@@ -229,8 +279,17 @@ def _bound(bound: Bound, arm: ArmResult) -> ClaimCheck:
 
 
 def figure_of(arm: ArmResult, metric: ArmMetric) -> float | None:
+    if metric == "first_over_steady":
+        return arm.first_s / arm.median_s if arm.first_s and arm.median_s else None
     figure: float | None = getattr(arm, "median_s" if metric == "steady_s" else metric)
     return figure
+
+
+def _name_pair(pair: Pair) -> str:
+    baseline, candidate = pair.arms
+    if isinstance(pair, VersionPair):
+        return f"{candidate.version} v {baseline.version}, {candidate.case}"
+    return f"{candidate.case} v {baseline.case} in {pair.version}"
 
 
 def _share(share: Share, profiled: Shares | None, arm: ArmResult) -> ClaimCheck:

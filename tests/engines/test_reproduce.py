@@ -8,8 +8,8 @@ import pytest
 
 from tests.conftest import run_command
 
-CLAIMS = ("predict-after-compile", "predict-after-compile-1-14", "predict-compiled-retraces", "non-strict-execution",
-          "python-scalars-retrace", "graph-for-small-ops", "xla-on-gpu")  # fmt: skip
+CLAIMS = ("predict-after-compile", "predict-compiled-retraces", "non-strict-execution", "python-scalars-retrace",
+          "graph-for-small-ops", "xla-on-gpu")  # fmt: skip
 Answer = dict[str, Any]
 
 
@@ -36,15 +36,17 @@ def found(tfcompare: str, run: Path) -> Answer:
 
 def test_predict_after_compile_is_reproduced(found: Answer) -> None:
     claim = found["predict-after-compile"]
-    # How much slower depends on the processor.
-    assert claim["verdict"] in ("reproduced", "reproduced, smaller")
+    # How much slower depends on the processor, and its control may be too noisy to tell.
+    assert claim["checks"][0]["verdict"] in ("reproduced", "reproduced, smaller")
     assert claim["ci_low"] > 1
-    assert claim["versions"] == ["2.0.0"]
+    assert claim["versions"] == ["2.0.0", "1.14.0"]
 
 
 def test_what_1_14_did_not_have_is_not_found_there(found: Answer) -> None:
-    assert found["predict-after-compile-1-14"]["verdict"] in ("reproduced", "inconclusive")
-    assert found["predict-after-compile-1-14"]["ratio"] < 2
+    control = found["predict-after-compile"]["checks"][1]
+    assert (control["below"], control["ours"], control["published"]) == (1.25, True, None)
+    assert control["verdict"] in ("reproduced", "inconclusive")
+    assert control["ratio"] < 2
 
 
 def test_traces_are_counted(found: Answer) -> None:
@@ -76,7 +78,6 @@ def test_only_the_arms_that_claims_name_are_measured(tfcompare: str, run: Path) 
 def test_the_table_says_what_was_expected(tfcompare: str, run: Path) -> None:
     shown = run_command(tfcompare, "report", run).stdout
     assert "predict becomes slower after compile in TensorFlow 2.0" in shown
-    assert "published 5.16x" in shown
     assert "published 6.8x" in shown
     assert "1 needs a GPU" in shown
 
@@ -85,7 +86,7 @@ def test_the_same_on_docker(tfcompare: str, docker_base: str, tmp_path: Path) ->
     flags = ("--engine", "docker", "--base", docker_base, "--rounds", "4", "--output", tmp_path / "run")
     found = reproduced(tfcompare, "predict-after-compile", "non-strict-execution", *flags)
     assert found["non-strict-execution"]["verdict"] == "reproduced"
-    assert found["predict-after-compile"]["verdict"] in ("reproduced", "reproduced, smaller")
+    assert found["predict-after-compile"]["checks"][0]["verdict"] in ("reproduced", "reproduced, smaller")
 
 
 def test_claims_are_listed_without_measuring(tfcompare: str) -> None:

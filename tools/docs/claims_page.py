@@ -20,15 +20,28 @@ the studies that this tool began with; `--list` shows them.
 | `reproduced` | every statement of the claim was seen here |
 | `reproduced, smaller` | so was the effect, but less of it: the interval leaves out the published ratio |
 | `not reproduced` | at least one was not: it is the other way round, or smaller than what has to be seen |
-| `inconclusive` | neither could be shown; the reason says why |
+| `inconclusive` | neither could be shown, or a control of ours shows the effect as well; the reason says why |
 | `needs a GPU` | it cannot be tested on the device that was measured |
 
 How much of an effect has to be seen follows from one rule and is not set claim by claim, so that none can be tuned
 until it passes. If the source gives a ratio for this workload (`published`), at least half of it on the log scale
 has to be seen (its square root), because machines differ: of a published 10x, 3.16x. If the source gives only a
-direction, more than 5 % has to be seen. `same` means within 5 %, and `within 1.25x` where the source says `about`. A
-ratio is seen when its interval leaves out 1 and its estimate is at least so large; two arms are the same when the
-interval lies inside, and not the same when all of it lies outside.
+direction, more than 5 % has to be seen. `same` means within 5 %, and `within 1.25x` where the source says `about` or
+measured once. A ratio is seen when its interval leaves out 1 and its estimate is at least so large. A ratio that is
+larger than the published one is `reproduced` as well; the line shows both.
+
+Two arms are the same only when the whole interval lies inside the bounds, and not the same when all of it lies outside.
+This asks for more than the rule for a difference, and it has to: an interval that leaves out 1 rules out that nothing
+happens, whatever its width, while an interval that reaches over a bound does not rule out a difference. By its estimate
+alone, a measurement that is too noisy to tell anything would confirm that two arms are the same.
+
+`published` is only for a ratio whose workload, versions and kind of device are those of the source, as far as what is
+measured depends on the device; a measurement may repeat the same thing less often. Otherwise the ratio is in the
+statement only, with the reason why it is not tested, and the claim is tested for its direction.
+
+A control must not show the effect (`not slower` and the like): its whole interval has to stay below 1.25x, unless the
+source gives a reason for another bound. Some controls are ours: the source does not have them. If all else holds and
+such a control shows the effect as well, the claim is `inconclusive`, because the effect may have another cause.
 
 Words for how much are read by one rule: {readings}.
 Half of that on the log scale has to be seen as well. It is printed as `read as 10x`, because no source has that figure.
@@ -46,12 +59,15 @@ One file in `workloads/claims/`, named for the claim:
 A contrast names a `version` and two cases, or a `case` and two versions. `expected` is `slower`, `faster` or `same`;
 with `metric = "peak_rss"` or `"traces"` it is `more`, `less` or `same`; `first` and `build` are metrics too. `not
 slower` and its like are for controls: a contrast that must not show the effect, so that nothing else can pass for it.
-All statements of a claim have to hold. Besides contrasts there are
+A control has no `published`; `below` is the ratio that it must stay below, 1.25 if it is not given, and `ours = true`
+says that the source does not have it. All statements of a claim have to hold. Besides contrasts there are
 
 - `[[sets]]`: two versions over all cases that some selectors name, with `mean_within` for the geometric mean of their
   ratios, or with `more_often` for what more cases are than the other way round;
+- `[[parts]]`: three cases in a `version`, of which `step` has to have `at_least` this part of the difference between
+  `baseline` and `candidate`, on the log scale;
 - `[[bounds]]`: a figure of one arm, with `at_least` or `at_most`: `traces`, `traces_per_call`, `peak_rss_mb`,
-  `import_s`, `build_s`, `first_s` or `steady_s`;
+  `import_s`, `build_s`, `first_s`, `steady_s`, or `first_over_steady`, the first call over a later one;
 - `[[shares]]`: a Python `function` that takes a `published` share of an arm's time. After the last round the arm is
   profiled once; half of the share has to be seen, because a profiler slows functions down, each in its own way;
 - `[[holds]]`: a `version` and a `case` that checks itself: its step raises an `AssertionError` where the statement is
@@ -59,8 +75,9 @@ All statements of a claim have to hold. Besides contrasts there are
 
 `said_of` lists the devices and systems that the source speaks of, and `devices` where the claim may be tested. The two
 differ often: many reports come from one GPU, and the overhead that they describe can be seen on a CPU as well. `source`
-is a link or a title, then in brackets the passage, or the author of the comment and its date. `published` is only for a
-ratio that the source gives for this workload. `read_as` is for words; the statement has to quote them.
+is a link or a title, then in brackets the passage, or the author of the comment and its date. `quote` is at most one
+sentence of it, word for word. `read_as` is for words; the statement has to quote them. Figures and number words of the
+title have to be those that are tested; `python -m tools.docs --check` says which are not.
 """
 
 # What the studies say and no claim tests, each with the reason.
@@ -69,7 +86,7 @@ UNTESTED = Path(__file__).parent / "claims_untested.md"
 
 def claims_page() -> str:
     all_claims = claims.all_claims(workloads.all_workloads())
-    example = (claims.CLAIMS / "graph-for-small-ops.toml").read_text()
+    example = (claims.CLAIMS / "integer-lookup-list-slow.toml").read_text()
     readings = ", ".join(f'"{words}" as {ratio:g}x' for words, ratio in claims.READ_AS.items())
     head = CLAIMS_HEAD.replace("{example}", example).replace("{readings}", readings)
     parts = [head.replace("# Claims\n", f"# Claims\n{WRITTEN}\n", 1)]

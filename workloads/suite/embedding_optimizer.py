@@ -8,7 +8,7 @@ import numpy
 from workloads import compat
 
 PARAMS = {
-    "optimizer": ("SGD", "Adagrad"),
+    "optimizer": ("SGD", "Adagrad", "Adam", "RMSprop", "Nadam"),
     "implementation": ("legacy", "current"),
 }
 

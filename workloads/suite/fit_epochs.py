@@ -3,7 +3,7 @@
 mode        default: each version's own; graph: eager execution is switched off
 validation  none, or ten points more after each epoch
 
-The report trains for 2000 epochs. Here a `fit` has 20, so what it costs to begin one weighs more.
+The net has 13 parameters, as in the report. The report trains for 2000 epochs, and a `fit` here for a hundred.
 """
 
 import numpy
@@ -17,7 +17,7 @@ PARAMS = {
 
 CONTRASTS = {"validation": "none", "mode": "graph"}
 
-EPOCHS = 20
+EPOCHS = 100
 POINTS = 10
 
 
@@ -30,7 +30,7 @@ def build(tf, params):
         compat.use_mode(tf, "graph")
     layers = tf.keras.layers
     inputs = layers.Input(shape=(1,))
-    hidden = layers.Dense(16, activation="relu")(inputs)
+    hidden = layers.Dense(4, activation="relu")(inputs)
     model = tf.keras.models.Model(inputs, layers.Dense(1)(hidden))
     adam_mode = "graph" if params["mode"] == "graph" else "eager"
     model.compile(compat.adam(tf.keras, 1e-3, adam_mode), loss="mse")

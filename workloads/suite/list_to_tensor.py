@@ -1,4 +1,4 @@
-"""`tf.convert_to_tensor` of a list of two images, or of one array that numpy makes of the list first.
+"""`tf.convert_to_tensor` of a list of twenty images, or of one array that numpy makes of the list first.
 
 The images are integers of 200x200x3.
 """
@@ -14,7 +14,7 @@ PARAMS = {
 CONTRASTS = {"source": "array"}
 
 # The report converts a thousand.
-IMAGES = 2
+IMAGES = 20
 
 
 def build(tf, params):

@@ -4,8 +4,10 @@ tiny   10 -> Dense 32 -> Dense 2, one row: overhead only
 small  two convolutions on 32 images of 32x32x3: overhead and arithmetic in balance
 lstm   LSTM 512 over 400 steps, Conv1D, four Dense: arithmetic only, where compile must not matter
 dense  Dense 2000, 2000 and 1000 on one row of 1000: 32 MB of weights
+none   no layer: the input is the output
 
-`tiny` is the net of TensorFlow issue 33009, `dense` that of the notebook to which the question on predict links.
+`tiny` is the net of TensorFlow issue 33009, `dense` that of the notebook to which the question on predict links, `none`
+that of issue 40261.
 
 uncompiled  as the model was made
 compiled    compiled with Adam and mean squared error, which predict does not use
@@ -26,7 +28,7 @@ from workloads import compat
 PARAMS = {
     "call": ("predict", "predict_on_batch", "call"),
     "state": ("uncompiled", "compiled", "flag_off", "reloaded"),
-    "model": ("tiny", "small", "lstm", "dense"),
+    "model": ("tiny", "small", "lstm", "dense", "none"),
 }
 
 CONTRASTS = {"state": "uncompiled"}
@@ -107,9 +109,15 @@ def dense(keras, shape):
     return keras.models.Model(inputs, layers.Dense(1000, activation="softmax")(x))
 
 
+def none(keras, shape):
+    inputs = keras.layers.Input(shape=shape[1:])
+    return keras.models.Model(inputs, inputs)
+
+
 MODELS = {
     "tiny": ((1, 10), "float32", tiny),
     "small": ((32, 32, 32, 3), "float32", small),
     "lstm": ((32, 400, 16), "float64", lstm),
     "dense": ((1, 1000), "float64", dense),
+    "none": ((1, 1, 1), "float64", none),
 }

@@ -3,8 +3,9 @@
 predict_fit  `predict` and `fit`, as in the report
 on_batch     `predict_on_batch` and `train_on_batch`
 
-A state is a one-hot row. The report takes its chain from a package; this one is written out. An action moves on or goes
-back to the start. An episode of the report has many more steps than a call here.
+A state is a one-hot row. The net is that of the report. The report takes its chain from a package; this one is written
+out: an action moves on or goes back to the start, and always does what was chosen. The report also takes random actions
+and has many more steps in an episode than a call here.
 """
 
 import numpy
@@ -24,7 +25,7 @@ def build(tf, params):
     inputs = layers.Input(shape=(STATES,))
     x = layers.Dense(10, activation="sigmoid")(inputs)
     model = tf.keras.models.Model(inputs, layers.Dense(ACTIONS)(x))
-    model.compile("adam", loss="mse")
+    model.compile("adam", loss="mse", metrics=["mae"])
     rows = numpy.identity(STATES, "float32")
 
     def predict(state):

@@ -1,7 +1,7 @@
-"""One epoch of a `fit` on 5000 rows that have a weight each, or none.
+"""One epoch of a `fit` on ten thousand rows that have a weight each, or none.
 
-The net and the shares of the data are those of the report, which has a million rows: 80 % of the rows train the net in
-batches of 1 % of all rows, and 20 % validate it. A call is one `fit`, so the start of `fit` is a part of it.
+The net and the rows are those of the report: ten numbers in a row, four Dense of 64 with Dropout, binary cross-entropy
+and the accuracy. A call is one `fit`, so the start of `fit` is a part of it.
 """
 
 import numpy
@@ -12,23 +12,21 @@ PARAMS = {
 
 CONTRASTS = {"weights": "without"}
 
-ROWS, WIDTH = 5000, 10
+ROWS, WIDTH = 10000, 10
 
 
 def build(tf, params):
     layers = tf.keras.layers
-    inputs = layers.Input(shape=(WIDTH,))
-    x = layers.Dense(2 * WIDTH, activation="tanh")(inputs)
-    model = tf.keras.models.Model(inputs, layers.Dense(1)(x))
-    model.compile("adam", loss="mse")
-    rows = numpy.random.RandomState(1).rand(ROWS, WIDTH + 2).astype("float32")
-    x, y = rows[:, :WIDTH], rows[:, WIDTH : WIDTH + 1]
-    weights = rows[:, WIDTH + 1] if params["weights"] == "with" else None
+    x = inputs = layers.Input(shape=(WIDTH,))
+    for _ in range(4):
+        x = layers.Dropout(0.1)(layers.Dense(64, activation="relu")(x))
+    model = tf.keras.models.Model(inputs, layers.Dense(1, activation="sigmoid")(x))
+    model.compile("adam", loss="binary_crossentropy", metrics=["accuracy"])
+    draw = numpy.random.RandomState(1)
+    x, y = draw.rand(ROWS, WIDTH), draw.rand(ROWS, 1)
+    weights = draw.rand(ROWS, 1) if params["weights"] == "with" else None
 
     def step():
-        history = model.fit(
-            x, y, sample_weight=weights, batch_size=ROWS // 100, epochs=1, validation_split=0.2, verbose=0
-        )
-        return numpy.isfinite(history.history["val_loss"][-1])
+        return numpy.isfinite(model.fit(x, y, sample_weight=weights, epochs=1, verbose=0).history["loss"][-1])
 
     return step

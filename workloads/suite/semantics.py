@@ -6,6 +6,7 @@ variables          a function updates a variable from outside in each call, and 
 execution          an eager operation runs when Python reaches it; an operation of a graph when the graph runs
 inner_code         a tf.function includes the functions that it calls, and AutoGraph converts their `if`
 objects            a function makes a graph for each new Python object, and uses it again for the same object
+types              a list is another type of input than a tensor; the same list uses its graph again
 outer_value        a graph keeps the value that a Python variable from outside had while tracing
 tf_print           tf.print prints in each call of a graph
 saved_graph        a graph that was saved and loaded runs without the Python code that made it
@@ -21,8 +22,8 @@ from workloads import compat
 
 PARAMS = {
     "which": (
-        "unused_gather", "print_side_effect", "variables", "execution", "inner_code", "objects", "outer_value",
-        "tf_print", "saved_graph", "run_eagerly",
+        "unused_gather", "print_side_effect", "variables", "execution", "inner_code", "objects", "types",
+        "outer_value", "tf_print", "saved_graph", "run_eagerly",
     ),
 }
 
@@ -162,6 +163,27 @@ def objects(tf):
     return step
 
 
+def types(tf):
+    tensor, numbers = tf.constant([1.0, -1.0]), [1.0, -1.0]
+
+    def step():
+        effects = []
+
+        def relu(x):
+            effects.append(x)
+            return tf.maximum(0.0, x)
+
+        function = compat.function(tf, relu)
+        function(tensor)
+        function(numbers)
+        check(len(effects) == 2, "a list is traced although a tensor of the same numbers was")
+        function(tensor)
+        function(list(numbers))
+        check(len(effects) == 2, "types that were traced are not traced again")
+
+    return step
+
+
 def outer_value(tf):
     one = tf.constant(1.0)
 
@@ -267,6 +289,7 @@ CHECKS = {
     "execution": execution,
     "inner_code": inner_code,
     "objects": objects,
+    "types": types,
     "outer_value": outer_value,
     "tf_print": tf_print,
     "saved_graph": saved_graph,

@@ -5,6 +5,7 @@ python_scalar  Python numbers that were not there before
 shape          tensors of a length that was not there before
 dtype          tensors whose dtypes were not there before in this combination
 list           lists of Python numbers that were not there before
+same_list      a list of the same Python numbers in each call
 
 The function has four arguments for the sake of `dtype`: so few dtypes exist that one argument alone would soon find
 all its graphs there. Each graph is kept, so memory grows with the calls; the number of traces is recorded with them.
@@ -17,7 +18,7 @@ import numpy
 from workloads import compat
 
 PARAMS = {
-    "argument": ("tensor", "python_scalar", "shape", "dtype", "list"),
+    "argument": ("tensor", "python_scalar", "shape", "dtype", "list", "same_list"),
 }
 
 CONTRASTS = {"argument": "tensor"}
@@ -63,8 +64,20 @@ def lists(tf):
         yield ([number] * LENGTH,) * ARGUMENTS
 
 
+def same_lists(tf):
+    for _ in itertools.count():
+        yield ([1] * LENGTH,) * ARGUMENTS
+
+
 def made_of(tf, number, length, dtypes):
     return [tf.constant(numpy.full(length, number % 10, dtype)) for dtype in dtypes]
 
 
-NEW = {"tensor": tensors, "python_scalar": python_scalars, "shape": shapes, "dtype": dtypes, "list": lists}
+NEW = {
+    "tensor": tensors,
+    "python_scalar": python_scalars,
+    "shape": shapes,
+    "dtype": dtypes,
+    "list": lists,
+    "same_list": same_lists,
+}

@@ -1,6 +1,6 @@
 """A `fit` of a small net for two epochs, with validation data that has a weight for every row or has none.
 
-A thousand rows to train on and a thousand to validate with.
+A thousand rows to train on and ten thousand to validate with.
 """
 
 import numpy
@@ -11,7 +11,7 @@ PARAMS = {
 
 CONTRASTS = {"weights": "without"}
 
-ROWS = 1000
+ROWS, VALIDATION_ROWS = 1000, 10000
 
 
 def build(tf, params):
@@ -21,9 +21,11 @@ def build(tf, params):
         x = layers.Dense(64, activation="relu")(x)
     model = tf.keras.models.Model(inputs, layers.Dense(1)(x))
     model.compile("adam", loss="mse")
-    rows = numpy.random.RandomState(1).rand(ROWS, 12).astype("float32")
-    x, y, weights = rows[:, :10], rows[:, 10:11], rows[:, 11]
-    validation = (x, y, weights) if params["weights"] == "with" else (x, y)
+    rows = numpy.random.RandomState(1).rand(ROWS + VALIDATION_ROWS, 12).astype("float32")
+    x, y = rows[:ROWS, :10], rows[:ROWS, 10:11]
+    validation = (rows[ROWS:, :10], rows[ROWS:, 10:11])
+    if params["weights"] == "with":
+        validation += (rows[ROWS:, 11],)
 
     def step():
         history = model.fit(x, y, epochs=2, validation_data=validation, verbose=0)

@@ -9,11 +9,17 @@ from rich.cells import cell_len
 
 from orchestrator.catalog.found import Found
 from orchestrator.errors import UsageError
+from orchestrator.model import Expectation, Part
 from orchestrator.reports import claims
 from tests.support.builders import (
     NEW,
     OLD,
+    case,
+    case_pair,
+    claim,
     comparison,
+    contrast,
+    plan,
 )
 from tests.support.claims_scene import scene
 from tests.support.kept import kept
@@ -72,7 +78,37 @@ def test_each_kind_of_statement_says_what_was_seen_in_its_own_words():
     assert (often["figure"], often["at_least"], often["ratio"]) == (0.98, 0.9, None)
     assert (seldom["figure"], seldom["at_most"], seldom["metric"]) == (0.02, 0.05, "traces_per_call")
     assert (share["figure"], share["expected"]) == (0.7, "at least 40% of the time (published 81%)")
-    assert checks["first-call"][1]["expected"] == "not slower by 4.00x or more"
+    control = checks["first-call"][1]
+    assert control["expected"] == "not slower by 4.00x or more"
+    # A plan of an earlier release: nobody published that ratio of this pair.
+    assert (control["published"], control["at_least"], control["below"], control["ours"]) == (None, None, 4.0, False)
+
+
+def test_a_part_and_a_control_of_ours_are_shown(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "140")
+    eager, function, jit = (case(style=style) for style in ("eager", "function", "jit"))
+    step, whole = case_pair(eager, function), case_pair(eager, jit)
+    control = replace(whole, margin=0.25)
+    said = claim(
+        Expectation(pair=control, effect="not slower", published=None, ours=True),
+        parts=(Part(step=step, whole=whole, at_least=0.5),),
+    )
+    made = comparison(
+        plan=plan((eager, function, jit), pairs=(step, whole, control), claims=(said,)),
+        contrasts=(
+            contrast(step, 0.05, "faster", ci_low=0.04, ci_high=0.06),
+            contrast(whole, 0.03, "faster", ci_low=0.025, ci_high=0.035),
+            contrast(control, 0.03, "faster", ci_low=0.025, ci_high=0.035),
+        ),
+    )
+    text = claims.render(made)
+    assert "85% · expected: at least 50% of the difference, on the log scale" in text
+    assert "not slower by 1.25x or more (a control of ours)" in text
+    [shown] = json.loads(claims.as_json(made))["claims"]
+    part = shown["checks"][0]
+    assert (shown["verdict"], shown["ratio"], shown["ci_low"]) == ("reproduced", None, None)
+    assert (round(part["figure"], 2), part["at_least"], part["ratio"]) == (0.85, 0.5, None)
+    assert (shown["checks"][1]["below"], shown["checks"][1]["ours"]) == (1.25, True)
 
 
 def test_a_claim_alone_shows_its_source_and_its_words(monkeypatch: pytest.MonkeyPatch):

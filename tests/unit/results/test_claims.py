@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.model import ArmKey, Bound, CaseSet, Claim, Comparison, Contrast, Expectation, Share, Shares
+from orchestrator.model import ArmKey, Bound, CaseSet, Claim, Comparison, Contrast, Expectation, Part, Share, Shares
 from orchestrator.results.claims import judge_claims
 from orchestrator.stats.contrasts import compare
 from tests.support.builders import (
@@ -13,6 +13,7 @@ from tests.support.builders import (
     OLD,
     arm,
     case,
+    case_pair,
     claim,
     comparison,
     contrast,
@@ -188,6 +189,76 @@ def test_a_control_without_an_interval_is_open():
     found = judged(claim(Expectation(pair=PAIR, effect="not slower", published=9.0)), made)
     assert (found.answer, found.reason) == ("inconclusive", "3 rounds are too few to tell")
     assert found.findings[0].is_open
+
+
+OTHER = replace(version_pair(case(size="control")), margin=0.25)
+
+
+def with_control(effect: str, control: str, *, ours: bool):
+    """Judge a claim whose effect has a verdict, and whose control shows the effect or does not."""
+    said = claim(
+        Expectation(pair=PAIR, effect="slower", published=None),
+        Expectation(pair=OTHER, effect="not slower", published=None, ours=ours),
+    )
+    low = {"shown": 1.5, "not shown": 0.95}[control]
+    made = contrast(OTHER, low * 1.05, "inconclusive", ci_low=low, ci_high=low * 1.1)
+    return judged(said, contrast(PAIR, 4.0, effect, "" if effect != "inconclusive" else "noisy"), made)
+
+
+def test_a_control_of_ours_refutes_nothing_and_confirms_nothing():
+    found = with_control("slower", "shown", ours=True)
+    assert found.answer == "inconclusive"
+    assert found.reason == "its control shows the effect as well: 2.0.0 v 1.0.0, power[size=control]"
+    assert with_control("slower", "not shown", ours=True).answer == "reproduced"
+    assert with_control("inconclusive", "shown", ours=True).answer == "inconclusive"
+
+
+def test_what_fails_besides_a_control_of_ours_gives_the_reason():
+    found = with_control("faster", "shown", ours=True)
+    assert (found.answer, found.reason) == ("not reproduced", "it is the other way round")
+
+
+def test_a_control_of_the_source_refutes_it():
+    found = with_control("slower", "shown", ours=False)
+    assert (found.answer, found.reason) == ("not reproduced", "the control shows the effect as well")
+
+
+@pytest.mark.parametrize(
+    ("step", "whole", "answer"),
+    [
+        ((0.04, 0.05), (0.03, 0.035), "reproduced"),
+        ((0.80, 0.90), (0.03, 0.04), "not reproduced"),
+        ((0.15, 0.25), (0.03, 0.04), "inconclusive"),
+        ((4.0, 5.0), (6.0, 7.0), "reproduced"),
+        ((0.4, 0.5), (6.0, 7.0), "not reproduced"),
+        ((0.5, 0.6), (0.9, 1.1), "inconclusive"),
+    ],
+)
+def test_a_part_is_judged_on_the_log_scale_by_the_ends_of_both_intervals(step, whole, answer):
+    pairs = tuple(case_pair(case(style="eager"), case(style=name)) for name in ("function", "jit"))
+    made = [
+        contrast(pair, math.sqrt(low * high), "faster", ci_low=low, ci_high=high)
+        for pair, (low, high) in zip(pairs, (step, whole), strict=True)
+    ]
+    found = judged(claim(parts=(Part(step=pairs[0], whole=pairs[1], at_least=0.5),)), *made)
+    assert (found.answer, bool(found.reason)) == (answer, answer != "reproduced")
+
+
+def test_a_part_without_an_interval_is_open():
+    pairs = tuple(case_pair(case(style="eager"), case(style=name)) for name in ("function", "jit"))
+    made = [contrast(pair, 0.1, "inconclusive", "noisy", ci_low=None, ci_high=None) for pair in pairs]
+    found = judged(claim(parts=(Part(step=pairs[0], whole=pairs[1], at_least=0.5),)), *made)
+    assert (found.answer, found.reason) == ("inconclusive", "noisy")
+    assert found.findings[0].is_open
+
+
+def test_a_first_call_is_compared_with_later_ones():
+    bound = Bound(arm=ArmKey(CASE.label, target(NEW)), metric="first_over_steady", at_least=2.0, at_most=None)
+    slow = replace(arm(CASE, NEW), median_ms=1.0, first_ms=50.0)
+    found = judged(claim(bounds=(bound,)), arms=(slow,))
+    assert (found.answer, found.headline.ratio) == ("reproduced", pytest.approx(50.0))
+    assert judged(claim(bounds=(bound,)), arms=(replace(slow, first_ms=1.5),)).answer == "not reproduced"
+    assert judged(claim(bounds=(bound,)), arms=(replace(slow, first_ms=None),)).answer == "inconclusive"
 
 
 CASES = [case(size=str(number)) for number in range(5)]
