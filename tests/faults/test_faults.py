@@ -41,8 +41,8 @@ def test_broken_workloads_leave_the_others_measured(tfcompare: str, tmp_path: Pa
     assert "8 of 12 arms died" in stderr
     assert "Traceback" not in stderr
     table = run_command(tfcompare, "report", tmp_path / "run").stdout
-    assert "broken in [bold]build[/bold]" in table
-    assert "it needs TensorFlow 2" in table
+    assert "broken in [bold]build[/bold]" in table.replace("\n", " ")
+    assert "it needs TensorFlow 2" in table.replace("\n", " ")
 
 
 def test_killed_worker_leaves_a_readable_run(tfcompare: str, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_processes_of_workloads_end_with_them_and_no_death_goes_unnoticed(tfcomp
     reasons = {arm["workload"]: arm["reason"] for arm in answer["arms"] if arm["outcome"] == "died"}
     assert reasons == {
         "closes_its_pipe": "it closed its pipe to the worker and did not end; ended",
-        "dies_before_its_child": "killed by SIGKILL; often the kernel, out of memory",
+        "dies_before_its_child": ("killed by SIGKILL, sent by another process: this machine did not run out of memory"),
     }
     assert any("left processes running" in warning for warning in answer["warnings"])
     assert not any(Path(f"/proc/{pid}").exists() for pid in announce.read_text().split())

@@ -91,10 +91,10 @@ def check(run: Path, tfcompare: str, env: dict[str, str]) -> frozenset[tuple[str
     return frozenset(measured)
 
 
-def check_resumed(run: Path, tfcompare: str, env: dict[str, str]) -> None:
+def check_resumed(run: Path, tfcompare: str, env: dict[str, str], *flags: str) -> None:
     """Continue a run that was killed: what had been measured stays, and nothing is left besides it."""
     before = check(run, tfcompare, env)
-    resumed = run_command(tfcompare, "run", "--resume", run, "--rounds", "2", "--quiet", env=env)
+    resumed = run_command(tfcompare, "run", "--resume", run, "--rounds", "2", "--quiet", *flags, env=env)
     assert resumed.returncode in (0, 3), resumed.stderr
     assert "Traceback" not in resumed.stderr
     assert before <= check(run, tfcompare, env), "what had been measured is gone"

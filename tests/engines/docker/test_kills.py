@@ -71,5 +71,5 @@ def test_a_run_is_continued_after_its_engine_was_killed(
         private_engine.start()
     assert code == 4, stderr
     assert "Traceback" not in stderr
-    check_resumed(going.out, tfcompare, private_engine.env)
+    check_resumed(going.out, tfcompare, private_engine.env, "--base", base)
     assert containers(gpu_environment.client, going.out) == []
