@@ -60,7 +60,7 @@ class Program:
         return (self.last_rounds,) if number == self.runs else LOOKS
 
 
-FULL = Program(runs=9, last_rounds=2 * WINDOW, limit_s=90 * 60)
+FULL = Program(runs=9, last_rounds=2 * WINDOW, limit_s=150 * 60)
 TINY = Program(runs=1, last_rounds=WINDOW, limit_s=5 * 60)
 
 
