@@ -219,7 +219,7 @@ def find_line(text: str, place: Sequence[str | int]) -> int:
 Made = TypeVar("Made")
 
 
-class _KeyError(UsageError):
+class _KeyError(Exception):
     """A mistake in one key of a table."""
 
     def __init__(self, key: str, message: str) -> None:
@@ -247,7 +247,7 @@ class _Reader:
             except UsageError as error:
                 raise self._error(error, kind, number) from error
 
-    def _error(self, error: UsageError, *place: str | int) -> UsageError:
+    def _error(self, error: Exception, *place: str | int) -> UsageError:
         return UsageError(f"{self.path}:{find_line(self.text, place)}: {error}")
 
     def expectation(self, table: ContrastTable) -> Expectation:
