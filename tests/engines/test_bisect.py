@@ -61,7 +61,7 @@ def test_many_versions_are_shown_as_a_trend(tfcompare: str, tmp_path: Path) -> N
     done = run_command(tfcompare, "run", *flags, "--output", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     assert "2.1.4 (" in done.stdout
-    assert "step: against the version before" in done.stdout.replace("\n", " ")
+    assert "step: ratio to the version before" in " ".join(done.stdout.split())
     trend = run_command(tfcompare, "report", tmp_path / "run", "--table", "trend", "--format", "json")
     [found] = json.loads(trend.stdout)["trends"]
     assert [one["version"] for one in found["versions"]] == list(versions)

@@ -179,7 +179,7 @@ def test_what_only_looks_downloads_nothing(tfcompare: str, machine: dict[str, st
     dry = call(tfcompare, reach, *RUN, "--dry-run")
     assert dry.returncode == 0, dry.stderr
     outlook = "to be installed; Python 3.7 would be downloaded (about 30 MB)"
-    assert f"  1.14.0: {outlook}\n  2.0.0: {outlook}\n  2.13.0: to be installed (Python 3.11." in dry.stdout
+    assert f"  1.14.0, 2.0.0: {outlook}\n  2.13.0: to be installed (Python 3.11." in dry.stdout
     doctor = call(tfcompare, {**reach, "COLUMNS": "200"}, "doctor", "--no-probe", "--versions", "1.14,2.13")
     assert doctor.returncode == 0, doctor.stderr
     assert "Python 3.7 would be downloaded (about 30 MB)" in doctor.stdout

@@ -139,7 +139,7 @@ def test_no_time_of_it_is_a_measurement(done: Profiled):
     assert not list(done.path.rglob("*.arrow*"))
     assert not (done.path / "plan.json").exists()
     assert as_object(done)["schema"] == "tfcompare.profile/1"
-    assert "Times under a profiler are longer" in " ".join(render(done).split())
+    assert "how many times as long a call takes under it" in " ".join(render(done).split())
 
 
 def test_its_files_hold_it_and_no_folder_of_this_machine(done: Profiled):

@@ -33,8 +33,9 @@ def victim_of(kind: str, host: int, client: docker.DockerClient, run: Path, draw
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + max(3, KILLS // 10)))
 def test_nothing_is_lost_doubled_or_left(
-    tfcompare: str, client: docker.DockerClient, start: Start, environments: dict[str, DockerEnvironment], seed: int
-) -> None:
+    tfcompare: str, docker_base: str, client: docker.DockerClient, start: Start,
+    environments: dict[str, DockerEnvironment], seed: int,
+) -> None:  # fmt: skip
     draw = random.Random(seed)
     kind, moment_s = draw.choice(VICTIMS), draw.uniform(1, LONGEST_S)
     going = start(*MEASURE)
@@ -46,7 +47,7 @@ def test_nothing_is_lost_doubled_or_left(
     assert code in ENDINGS, stderr
     assert "Traceback" not in stderr
     if (going.out / "plan.json").exists():
-        check_resumed(going.out, tfcompare, {})
+        check_resumed(going.out, tfcompare, {}, "--base", docker_base)
         assert containers(client, going.out) == []
 
 
