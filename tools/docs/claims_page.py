@@ -1,5 +1,6 @@
 """docs/claims.md: public claims about TensorFlow's speed, and the comparisons that test them."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,8 +28,9 @@ How much of an effect has to be seen follows from one rule and is not set claim 
 until it passes. If the source gives a ratio for this workload (`published`), at least half of it on the log scale
 has to be seen (its square root), because machines differ: of a published 10x, 3.16x. If the source gives only a
 direction, more than 5 % has to be seen. `same` means within 5 %, and `within 1.25x` where the source says `about` or
-measured once. A ratio is seen when its interval leaves out 1 and its estimate is at least so large. A ratio that is
-larger than the published one is `reproduced` as well; the line shows both.
+measured once. A ratio is seen when its interval leaves out 1 and its estimate is at least so large: the interval shows
+that there is an effect, and how large it is can be read off the interval that is printed. A ratio that is larger than the
+published one is `reproduced` as well; the line shows both.
 
 Two arms are the same only when the whole interval lies inside the bounds, and not the same when all of it lies outside.
 This asks for more than the rule for a difference, and it has to: an interval that leaves out 1 rules out that nothing
@@ -37,7 +39,8 @@ alone, a measurement that is too noisy to tell anything would confirm that two a
 
 `published` is only for a ratio whose workload, versions and kind of device are those of the source, as far as what is
 measured depends on the device; a measurement may repeat the same thing less often. Otherwise the ratio is in the
-statement only, with the reason why it is not tested, and the claim is tested for its direction.
+statement only, with the reason why it is not tested, and the claim is tested for its direction. The share that a function
+takes in a profile may be that of another net of the same size; the statement says so then.
 
 A control must not show the effect (`not slower` and the like): its whole interval has to stay below 1.25x, unless the
 source gives a reason for another bound. Some controls are ours: the source does not have them. If all else holds and
@@ -57,7 +60,8 @@ One file in `workloads/claims/`, named for the claim:
 {example}```
 
 A contrast names a `version` and two cases, or a `case` and two versions. `expected` is `slower`, `faster` or `same`;
-with `metric = "peak_rss"` or `"traces"` it is `more`, `less` or `same`; `first` and `build` are metrics too. `not
+with `metric = "peak_rss"` or `"traces"` it is `more`, `less` or `same` (no trace at all counts as one there: use
+`[[bounds]]` for small counts); `first` and `build` are metrics too. `not
 slower` and its like are for controls: a contrast that must not show the effect, so that nothing else can pass for it.
 A control has no `published`; `below` is the ratio that it must stay below, 1.25 if it is not given, and `ours = true`
 says that the source does not have it. All statements of a claim have to hold. Besides contrasts there are
@@ -140,4 +144,6 @@ def _link(source: str) -> str:
 
 
 def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """Return a sentence with a capital, unless it begins with a name from Python, such as tf.function."""
+    word = text.partition(" ")[0]
+    return text if re.search(r"[._=]", word) else text[:1].upper() + text[1:]
