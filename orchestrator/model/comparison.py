@@ -77,6 +77,13 @@ class ArmResult:
         return self.outcome + describe_failure(self.failure, external=self.external)
 
     @property
+    def call_ms(self) -> float | None:
+        """The time of a whole call, of which `median_ms` is the share of a step."""
+        if self.median_ms is None or not self.first_ms or not self.first_call_ms:
+            return self.median_ms
+        return self.median_ms * self.first_call_ms / self.first_ms
+
+    @property
     def median_s(self) -> float | None:
         return None if self.median_ms is None else self.median_ms / 1e3
 

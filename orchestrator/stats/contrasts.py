@@ -181,7 +181,7 @@ class _Judge:
             return f"{missing.version} died after {contrast.rounds} rounds: {missing.reason}"
         if contrast.pair.metric != "steady":
             return ""
-        if min(arm.median_ms or 0.0 for arm in arms) < SHORTEST_MS:
+        if min(arm.call_ms or 0.0 for arm in arms) < SHORTEST_MS:
             return TOO_SHORT
         return self._drift(contrast)
 

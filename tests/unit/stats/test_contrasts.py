@@ -92,6 +92,15 @@ def test_calls_of_nanoseconds_are_never_a_verdict():
     assert "too short to be timed one by one" in found.reason
 
 
+def test_a_call_of_many_short_steps_is_long_enough():
+    """A pass over a dataset says how many elements it had, and each of them takes less than a reading of the clock."""
+    whole = {"median_ms": 0.001, "first_ms": 0.002, "first_call_ms": 2000.0}
+    samples, arms = pair_of(logs(10), logs(20), **whole)
+    assert judged(plan([CASE]), samples, arms).verdict == "slower"
+    samples, arms = pair_of(logs(10), logs(20), **{**whole, "first_call_ms": 0.004})
+    assert "too short to be timed one by one" in judged(plan([CASE]), samples, arms).reason
+
+
 def rises(old: float, new: float) -> Beside:
     """In every replicate, the later calls differ by about this much from the earlier ones."""
     return Beside(
