@@ -3,7 +3,8 @@
     python tools/claims_found.py runs/reproduce-seed runs/reproduce-reported
     python -m tools.docs
 
-A claim that a run could not test on its device is left out. Of several runs, the last one counts.
+A claim that a run could not test on its device is left out, and so is one that the budget left undecided: a longer run
+has to say. Of several runs, the last one counts.
 """
 
 import sys
@@ -25,10 +26,18 @@ def main() -> None:
     found = dict(all_found())
     for path in sys.argv[1:]:
         comparison = load_run(Path(path)).comparison
-        results = [result for result in judge_planned_claims(comparison) if result.findings]
+        results = [result for result in judge_planned_claims(comparison) if result.findings and not cut_short(result)]
         found |= {result.claim.name: found_in(comparison, result) for result in results}
     write(found)
     print(f"{len(found)} claims; now run: python -m tools.docs")
+
+
+def cut_short(result: ClaimResult) -> bool:
+    """Return whether a claim is undecided because there were too few rounds for one of its comparisons."""
+    return result.answer == "inconclusive" and any(
+        finding.reason.startswith("postponed") or finding.reason.endswith("rounds are too few to tell")
+        for finding in result.findings
+    )
 
 
 def found_in(comparison: Comparison, result: ClaimResult) -> Found:

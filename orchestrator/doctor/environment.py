@@ -124,6 +124,8 @@ def _versions(setup: Setup) -> Iterator[DoctorFinding]:
     for number in setup.versions:
         ways = [way for way in setup.ways if way.version == number]
         outlooks = "; ".join(f"{way.engine}: {way.outlook}" for way in ways) or "no engine for it"
+        if ways and ways[0].outlook.state == "impossible" and (other := next((way for way in ways if way.ready), None)):
+            outlooks += f"; {ENGINES[other.engine].title} are taken"
         if any(way.ready for way in ways):
             yield DoctorFinding(number, "fine", outlooks)
         elif setup.possible(number):

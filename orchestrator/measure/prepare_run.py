@@ -119,7 +119,7 @@ def _make_on_first_able_engine(run: OpenRun) -> tuple[str, dict[str, Environment
         if environments:
             break
         first = next(iter(failures.values()))
-        run.view.say(f"no image could be had ({first}); taking {ENGINES[other].title} instead")
+        run.view.say(f"no image could be made ({first}); taking {ENGINES[other].title} instead")
         name, engine = other, ENGINES[other].make(options.environments)
         run.held.callback(engine.close)
         environments, failures = make_environments(versions, engine, run.directory, run.view)

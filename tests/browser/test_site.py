@@ -288,3 +288,11 @@ def test_a_page_is_named_and_structured_for_those_who_cannot_see_it(browser, fol
     )
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_rules_of_accessibility_are_kept(browser, folder: Path, page: str, theme: str):
+    themed(browser, theme)
+    opened(browser, folder, page)
+    assert violations(browser) == []

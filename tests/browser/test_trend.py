@@ -8,7 +8,7 @@ from selenium.webdriver.common.by import By
 
 from orchestrator.bisect import page as search_page
 from orchestrator.reports import html
-from tests.support.browser import complaints, open_case, opened, pictured, resized, themed
+from tests.support.browser import complaints, open_case, opened, pictured, resized, themed, violations
 from tests.support.searches import SCENES
 from tests.support.trends import RELEASES, STEPS, written
 
@@ -74,3 +74,11 @@ def test_the_page_of_a_search_is_read_on_a_phone(browser, search: str):
     resized(browser, 360)
     browser.get(search)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_rules_of_accessibility_are_kept(browser, trend_page: str, search: str, theme: str):
+    themed(browser, theme)
+    for page in (trend_page, search):
+        opened(browser, page)
+        assert violations(browser) == []

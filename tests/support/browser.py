@@ -3,6 +3,7 @@
 import base64
 from pathlib import Path
 
+from axe_core_python.selenium import Axe
 from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
@@ -53,3 +54,9 @@ def pictured(browser: WebDriver, file: Path) -> None:
     """All of the page, not only what the window shows."""
     taken = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "format": "png"})
     file.write_bytes(base64.b64decode(taken["data"]))
+
+
+def violations(browser: WebDriver) -> list[str]:
+    """What axe-core finds, a line per rule and element."""
+    found = Axe().run(browser)["violations"]
+    return [f"{one['id']}: {node['html'][:120]}" for one in found for node in one["nodes"]]

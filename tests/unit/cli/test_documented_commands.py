@@ -9,6 +9,7 @@ import pytest
 from typer.core import TyperCommand
 
 from orchestrator.cli import main
+from orchestrator.errors import TfCompareError
 from tests.conftest import ROOT
 from tests.support.commands import called
 
@@ -55,3 +56,34 @@ def test_a_documented_command_is_one_that_the_program_takes(monkeypatch, capsys,
 
 def test_there_are_commands():
     assert len(list(commands())) > 80
+
+
+def blocks() -> Iterator[tuple[str, str]]:
+    """Each line of an indented block that calls a program, with its page."""
+    for page in PAGES:
+        for line in page.read_text().splitlines():
+            if match := re.match(r" {4}(?:\S*\.venv/bin/)?(tfcompare|make) (.*)", line):
+                yield match[1], match[2]
+
+
+def test_a_block_names_no_command_that_is_none():
+    unknown = [line for program, line in blocks() if program == "tfcompare" and line.split()[0] not in main.COMMANDS]
+    assert [line for line in unknown if not line.startswith("-")] == []
+
+
+def test_a_block_makes_only_what_the_makefile_has():
+    targets = set(re.findall(r"^([\w./-]+):(?!=)", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = [word for program, line in blocks() if program == "make" for word in cut(line) if "=" not in word]
+    assert named
+    assert set(named) - targets == set()
+
+
+def test_the_exit_codes_of_troubleshooting_are_those_of_the_errors():
+    text = (ROOT / "docs" / "troubleshooting.md").read_text().partition("## Exit codes")[2]
+    told = [int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)]
+    errors = [0, *(error.exit_code for error in TfCompareError.__subclasses__())]
+    assert told == sorted(errors)
+
+
+def test_the_readme_stays_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150

@@ -104,6 +104,21 @@ def test_the_example_of_the_readme_is_a_workload_and_its_command_selects_it(monk
     assert out.splitlines()[-1] == f"  {Path(path).stem}"
 
 
+def test_the_workload_of_the_worked_migration_is_one_and_its_commands_select_it(monkeypatch, capsys, tmp_path):
+    page = (ROOT / "docs" / "migration.md").read_text()
+    [source] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "training.py").write_text(source)
+    commands = re.findall(r"^    tfcompare ((?:run|profile|bisect) .*?)(?: --dry-run)?$", page, re.MULTILINE)
+    assert len(commands) >= 4
+    for command in commands:
+        if command.startswith("profile"):
+            continue
+        assert called(monkeypatch, *command.split(), "--engine", "venv", "--dry-run") == 0, command
+        assert "2.8.4" in capsys.readouterr().out
+
+
 def test_syntax_that_is_too_new_for_a_version_is_found_before_any_work(monkeypatch, capsys, tmp_path):
     (tmp_path / "words.py").write_text("def build(tf, params):\n    if (x := 1): return lambda: x\n")
     flags = ("--versions", "2.0,2.13", "--engine", "venv", "--workload-dir", str(tmp_path), "--dry-run")

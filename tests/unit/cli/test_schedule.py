@@ -120,6 +120,12 @@ def test_a_mistake_is_told_now_and_not_at_night(with_cron, call, words: list[str
     assert with_cron.files() == []
 
 
+def test_a_mistyped_flag_is_told_with_the_usage_of_its_own_command(with_cron, call):
+    _, _, err = call("install", *FLAGS, "--suiet", "studies", "--yes")
+    assert "nightly install" in err
+    assert "nightly run" not in err
+
+
 def test_secrets_of_the_environment_are_not_written_down(with_cron, call):
     with_cron.set(TFCOMPARE_INDEX_URL="https://mirror/token-abc/simple", HTTPS_PROXY="http://me:hidden@proxy", TF_X="1")
     _, out, err = call("install", *FLAGS, "--notify", "${HOOK}", "--yes")

@@ -31,8 +31,8 @@ def runs(tmp_path: Path) -> Path:
 PROGRAM = Path(sys.executable).parent / "tfcompare"
 
 
-def usual() -> str:
-    return (FOLDER / "screen-report-80.txt").read_text()
+def usual(width: int = 80) -> str:
+    return (FOLDER / f"screen-report-{width}.txt").read_text()
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -89,8 +89,9 @@ def test_a_terminal_gets_colours_unless_it_or_its_user_wants_none(runs: Path):
 @pytest.mark.parametrize(
     "more", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX", "LANG": ""}]
 )
-def test_colours_and_locales_change_no_word(runs: Path, more: dict[str, str]):
-    assert ESCAPE.sub("", screen(runs, 80, "report", "run", **more)) == usual()
+@pytest.mark.parametrize("width", WIDTHS)
+def test_colours_and_locales_change_no_word(runs: Path, width: int, more: dict[str, str]):
+    assert ESCAPE.sub("", screen(runs, width, "report", "run", **more)) == usual(width)
 
 
 def test_a_reader_that_stops_early_is_no_failure(runs: Path):

@@ -41,6 +41,15 @@ def test_a_version_is_fine_where_one_engine_has_it_ready():
     assert "docker: ready" in found(HERE, "1.14.0").seen
 
 
+def test_the_engine_that_is_taken_instead_of_the_first_is_named():
+    docker = Way("1.14.0", "docker", Outlook("impossible", "its base is not here"))
+    venv = Way("1.14.0", "venv", Outlook("ready", "ready (Python 3.7.16)"))
+    shown = found(replace(HERE, ways=(docker, venv)), "1.14.0")
+    assert shown.level == "fine"
+    assert shown.seen.endswith("venv: ready (Python 3.7.16); virtual environments are taken")
+    assert "are taken" not in found(replace(HERE, ways=(READY, venv)), "1.14.0").seen
+
+
 def test_a_version_that_has_to_be_made_first_is_a_note():
     assert found(replace(HERE, ways=(INSTALLED,)), "1.14.0").level == "note"
 

@@ -12,6 +12,7 @@ from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure import resume
+from orchestrator.measure.forecast import forecast_more
 from orchestrator.measure.resume import ResumeOptions, add_rounds, extension, read_past
 from orchestrator.model import Calibrated, Disturbed, Ended, Extended, Finished, Lost, Machine, Postponed
 from orchestrator.options import EngineOptions
@@ -521,6 +522,19 @@ def test_a_run_that_was_ended_before_its_first_round_is_continued(
     assert not any(one.exploratory for one in done.comparison.contrasts)
     assert done.error is None
     assert set(run.read_manifest().environments) == set(VERSIONS)
+
+
+def test_a_dry_run_of_more_says_what_it_would_measure_and_changes_nothing(tmp_path: Path, theatre: Theatre):
+    run = begun(tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*") if path.name != ".lock"}
+    said: list[str] = []
+    found = forecast_more(ResumeOptions(run=run.path), said.append)
+    told = found.as_object()
+    assert (told["schema"], told["directory"], told["continues"]) == ("tfcompare.forecast/1", str(run.path), True)
+    assert [version["version"] for version in told["versions"]] == list(VERSIONS)
+    assert found.cases
+    assert list(found.lines())[-len(found.cases) :] == [f"  {label}" for label in found.cases]
+    assert {path: path.stat().st_mtime_ns for path in run.path.rglob("*") if path.name != ".lock"} == before
 
 
 def test_a_report_of_a_run_that_was_ended_before_its_first_round_names_the_command(tmp_path: Path):
