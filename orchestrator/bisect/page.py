@@ -92,7 +92,9 @@ def _plot(state: State, result: SearchResult) -> str:
             steps.append({"version": version, "before": escape_value(row.part.earlier), "verdict": row.finding.verdict})
     spec = charts.trend().properties(width=WIDTH_PX).configure(**charts.CONFIG).to_dict()
     spec["datasets"] = {"trend": trend, "steps": steps, "one": [{"ratio": 1}]}
-    return str(vl_convert.vegalite_to_svg(spec, vl_version=document.vega_lite()))
+    svg = str(vl_convert.vegalite_to_svg(spec, vl_version=document.vega_lite()))
+    # The frame around it has the words for those who do not see it; its marks have none.
+    return svg.replace("<svg", '<svg aria-hidden="true"', 1)
 
 
 def _tables(state: State, result: SearchResult) -> list[Table]:

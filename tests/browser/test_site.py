@@ -15,7 +15,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from orchestrator.history import site
 from orchestrator.history.model import AlarmOpened, Moved
 from orchestrator.history.site import wording
-from tests.support.browser import complaints, pictured, resized, themed
+from tests.support.browser import complaints, pictured, resized, themed, violations
 from tests.support.nights import FIRST, history
 from tests.support.sites import HOSTILE, alarm, at, changed, kept
 

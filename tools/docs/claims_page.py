@@ -29,8 +29,8 @@ until it passes. If the source gives a ratio for this workload (`published`), at
 has to be seen (its square root), because machines differ: of a published 10x, 3.16x. If the source gives only a
 direction, more than 5 % has to be seen. `same` means within 5 %, and `within 1.25x` where the source says `about` or
 measured once. A ratio is seen when its interval leaves out 1 and its estimate is at least so large: the interval shows
-that there is an effect, and how large it is can be read off the interval that is printed. A ratio that is larger than the
-published one is `reproduced` as well; the line shows both.
+that there is an effect, and how large it is can be read off the interval that is printed. A ratio that is larger than
+the published one is `reproduced` as well; the line shows both.
 
 Two arms are the same only when the whole interval lies inside the bounds, and not the same when all of it lies outside.
 This asks for more than the rule for a difference, and it has to: an interval that leaves out 1 rules out that nothing
@@ -39,8 +39,8 @@ alone, a measurement that is too noisy to tell anything would confirm that two a
 
 `published` is only for a ratio whose workload, versions and kind of device are those of the source, as far as what is
 measured depends on the device; a measurement may repeat the same thing less often. Otherwise the ratio is in the
-statement only, with the reason why it is not tested, and the claim is tested for its direction. The share that a function
-takes in a profile may be that of another net of the same size; the statement says so then.
+statement only, with the reason why it is not tested, and the claim is tested for its direction. The share that a
+function takes in a profile may be that of another net of the same size; the statement says so then.
 
 A control must not show the effect (`not slower` and the like): its whole interval has to stay below 1.25x, unless the
 source gives a reason for another bound. Some controls are ours: the source does not have them. If all else holds and

@@ -86,12 +86,15 @@ def test_a_terminal_gets_colours_unless_it_or_its_user_wants_none(runs: Path):
     assert "\x1b" not in screen(runs, 80, "report", "run", TERM="dumb")
 
 
-@pytest.mark.parametrize(
-    "more", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX", "LANG": ""}]
-)
+@pytest.mark.parametrize("more", [{"NO_COLOR": "1"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX", "LANG": ""}])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_colours_and_locales_change_no_word(runs: Path, width: int, more: dict[str, str]):
     assert ESCAPE.sub("", screen(runs, width, "report", "run", **more)) == usual(width)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_dumb_terminal_has_80_columns(runs: Path, width: int):
+    assert screen(runs, width, "report", "run", TERM="dumb") == usual()
 
 
 def test_a_reader_that_stops_early_is_no_failure(runs: Path):
