@@ -3,6 +3,7 @@ import contextlib
 import importlib.util
 import os
 import resource
+import sys
 import time
 import traceback
 
@@ -20,10 +21,13 @@ MOST_CORES = 8
 
 
 def load(name, folders):
-    """The workload module `name` from the first folder that has it."""
+    """The workload module `name` from the first folder that has it; it may import the modules beside it."""
     for folder in folders:
         path = os.path.join(folder, name + ".py")
         if os.path.exists(path):
+            if folder not in sys.path:
+                # Last: a file called random.py is the user's own, and not what TensorFlow imports.
+                sys.path.append(folder)
             spec = importlib.util.spec_from_file_location("workload_" + name, path)
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)

@@ -279,6 +279,14 @@ def test_without_a_fork_a_refusal_and_an_exception_are_answers_too(fresh: Bench,
     assert fresh.client.quit()
 
 
+def test_a_workload_imports_what_lies_beside_it_and_hides_no_module_of_python(fresh: Bench):
+    fresh.workload("helper", "VALUE = 2")
+    fresh.workload("random", "raise ValueError('not this one')")
+    fresh.workload("own", "import random\nimport helper\ndef build(tf, params):\n    return lambda: helper.VALUE\n")
+    fresh.hello()
+    assert isinstance(fresh.open("own")[1], Opened)
+
+
 def test_without_a_fork_a_workload_that_exits_takes_its_worker_along(fresh: Bench):
     fresh.workload("own", "import os\ndef build(tf, params):\n    os._exit(7)")
     fresh.hello(fork=False)

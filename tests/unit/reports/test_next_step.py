@@ -239,8 +239,7 @@ CHANGES_ITSELF = """
 def test_a_workload_that_is_edited_while_it_is_measured_is_measured_as_it_was(mine: Path, monkeypatch, capsys):
     (mine / "chance.py").unlink()
     source = dedent(CHANGES_ITSELF).replace("USERS", repr(str(mine.absolute())))
-    path = "import os, sys\nsys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))\n"
-    (mine / "changes.py").write_text(path + source)
+    (mine / "changes.py").write_text(source)
     (mine / "_helper.py").write_text("VALUE = 1.0\n")
     flags = ("--versions", "1.14,2.0", "--workload-dir", str(mine), "--rounds", "3", "--output", "run")
     assert called(monkeypatch, "run", *flags) == 0, capsys.readouterr().err
