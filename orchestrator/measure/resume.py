@@ -42,6 +42,7 @@ from orchestrator.plan import gpus
 from orchestrator.plan.pairs import looks_left
 from orchestrator.results.comparison import FIRST_ROUND, judge_run
 from orchestrator.results.endings import summarise_endings
+from orchestrator.results.exit_error import join_failures
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats.calibrate import Effort
@@ -365,8 +366,9 @@ def _prepare_again(
             failures[version] = EnvironmentFailed(
                 f"its environment was {was} and is {now}", "start a new run", version=version
             )
-    for failure in failures.values():
-        view.say(f"warning: {failure}")
+    messages = join_failures(failures.values())
     if not environments:
-        raise EnvironmentFailed("no version could be made ready:\n" + "\n".join(map(str, failures.values())))
+        raise EnvironmentFailed("\n".join(["no version could be made ready:", *messages]))
+    for message in messages:
+        view.say(f"warning: {message}")
     return add_control(environments, plan), failures

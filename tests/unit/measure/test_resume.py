@@ -306,8 +306,12 @@ def test_another_machine_takes_no_part_in_a_run(tmp_path: Path, theatre: Theatre
 def test_an_environment_that_has_become_another_is_left_out_and_told(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
     theatre.identity = "rebuilt"
-    with pytest.raises(resume.EnvironmentFailed, match="its environment was  and is rebuilt; start a new run"):
+    with pytest.raises(resume.EnvironmentFailed) as failed:
         add_rounds(ResumeOptions(run=run.path), Quiet())
+    assert str(failed.value).splitlines() == [
+        "no version could be made ready:",
+        "1.14.0, 2.0.0: its environment was  and is rebuilt; start a new run",
+    ]
     assert not any(isinstance(entry, Extended) for entry in run.entries())
 
 
