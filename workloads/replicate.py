@@ -21,7 +21,7 @@ MOST_CORES = 8
 
 
 def load(name, folders):
-    """The workload module `name` from the first folder that has it; it may import the modules beside it."""
+    """The workload module `name` from the first folder that has it; it may import other modules of that folder."""
     for folder in folders:
         path = os.path.join(folder, name + ".py")
         if os.path.exists(path):

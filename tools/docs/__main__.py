@@ -1,6 +1,7 @@
 """Write the pages of docs/ that repeat what other files state; `--check` reports pages that are out of date.
 
-Either way, a claim whose text gives other figures than its data is an error.
+Either way, a claim whose text gives other figures than its data is an error, and so is a variable that
+docs/environment.md lacks or that nothing reads.
 """
 
 import argparse
@@ -11,6 +12,8 @@ from tools.docs.claim_figures import wrong_figures
 from tools.docs.claims_page import claims_page
 from tools.docs.commands_page import commands_page
 from tools.docs.gpu_page import gpu_page
+from tools.docs.json_page import json_page
+from tools.docs.variables import wrong_variables
 from tools.docs.verdicts_picture import verdicts_picture
 from tools.docs.versions_page import versions_page
 from tools.docs.workloads_page import workloads_page
@@ -19,6 +22,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 PAGES = {
     "commands.md": commands_page,
+    "json.md": json_page,
     "workloads.md": workloads_page,
     "claims.md": claims_page,
     "versions.md": versions_page,
@@ -39,7 +43,7 @@ def main() -> None:
             (DOCS / name).write_text(PAGES[name]())
             print(f"docs/{name}")
     known = claims.all_claims(workloads.all_workloads())
-    wrong = [problem for claim in known.values() for problem in wrong_figures(claim)]
+    wrong = [*wrong_variables(), *(problem for claim in known.values() for problem in wrong_figures(claim))]
     print("\n".join(wrong), end="\n" if wrong else "")
     raise SystemExit(1 if wrong or (stale and checking) else 0)
 
