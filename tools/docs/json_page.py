@@ -38,7 +38,7 @@ def _type(of_field: dict[str, Any]) -> str:
         return f"`{of_field['const']}`"
     if "anyOf" in of_field:
         return " or ".join(dict.fromkeys(map(_type, of_field["anyOf"])))
-    kinds = of_field.get("type") or ("text" if "enum" in of_field else "object")
+    kinds = of_field.get("type") or ("string" if "enum" in of_field else "object")
     return kinds if isinstance(kinds, str) else " or ".join(kinds)
 
 

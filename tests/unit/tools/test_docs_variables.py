@@ -1,4 +1,4 @@
-"""A variable that tfcompare reads is on the page of variables, and no other is; `python -m tools.docs --check` says so."""
+"""A variable that tfcompare reads is on the page of variables, and no other is; lint says so."""
 
 from pathlib import Path
 
