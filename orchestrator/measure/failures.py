@@ -28,6 +28,12 @@ GUESS = re.compile(r"; often the kernel, out of memory| \(often the kernel, out 
 REMOVED = "container was removed"
 # Signals that other processes send. A process that crashes gets others.
 SENT = frozenset({"SIGKILL", "SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT"})
+# What a workload meets inside its container, whatever the disks of this machine have: a full scratch folder, which is
+# memory, and everything else read-only.
+NO_SCRATCH = re.compile(r"No space left on device|\[Errno 28\]")
+NO_WRITING = re.compile(r"Read-only file system|\[Errno 30\]")
+OF_SCRATCH = "the disk of the run has room: it was the /tmp of its container, which is memory"
+OF_WRITING = "only /tmp can be written in a container"
 OF_MEMORY: Mapping[OutOfMemory, str] = {
     "machine": ", out of memory: this machine had no more",
     "group": ", out of memory: the limit of its container, or of the job around it, was reached",
@@ -40,8 +46,8 @@ OF_MEMORY: Mapping[OutOfMemory, str] = {
 class Death:
     """How a replicate or a worker died, in the words of the worker and of the engine.
 
-    `innocent` says that it was a worker, which runs no code of the workload itself; `limited`, that tfcompare gave it a
-    limit of memory.
+    `innocent` says that it was a worker, which runs no code of the workload itself; `limited`, that it was in a
+    container, with a limit of memory and a scratch folder in it; `filler`, which case had filled this folder before.
     """
 
     how: str
@@ -49,6 +55,7 @@ class Death:
     log: str = ""
     innocent: bool = False
     limited: bool = False
+    filler: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,10 @@ def classify(death: Death, evidence: Evidence) -> DeathCause:
     """Return what a replicate died of."""
     if death.how == "contract":
         return DeathCause("contract", death.reason)
+    if lacks_scratch(death, evidence):
+        return _of_scratch(death)
+    if _is_in_container(death, evidence) and NO_WRITING.search(death.reason):
+        return DeathCause("workload", f"{death.reason}; {OF_WRITING}")
     if NO_ROOM.search(death.reason):
         return _of_disk(death.reason, evidence.full)
     if evidence.gone_gpus or LOST_GPU.search(death.reason):
@@ -80,6 +91,27 @@ def classify(death: Death, evidence: Evidence) -> DeathCause:
     if evidence.full and death.how != "timeout":
         return _of_disk(GUESS.sub("", death.reason), evidence.full)
     return _of_ending(death, evidence)
+
+
+def lacks_scratch(death: Death, evidence: Evidence) -> bool:
+    """Return whether a workload found no room in its container's own memory, and not on a disk."""
+    return _is_in_container(death, evidence) and bool(NO_SCRATCH.search(death.reason))
+
+
+def _is_in_container(death: Death, evidence: Evidence) -> bool:
+    """Return whether what a workload could not write was inside its container.
+
+    The results are all that is written from there to a disk of this machine, and these the worker writes.
+    """
+    return death.limited and death.how in ("raised", "asserted") and not evidence.full
+
+
+def _of_scratch(death: Death) -> DeathCause:
+    if death.filler:
+        return DeathCause(
+            "disk", f"{death.reason}; {death.filler} had filled the /tmp of their container", external=True
+        )
+    return DeathCause("workload", f"{death.reason}; {OF_SCRATCH}")
 
 
 def _of_ending(death: Death, evidence: Evidence) -> DeathCause:

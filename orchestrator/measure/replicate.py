@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.machine.evidence import MemoryMark
-from orchestrator.measure.failures import Death, classify
+from orchestrator.measure.failures import Death, classify, lacks_scratch
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.workers import Workers
 from orchestrator.model import BESIDE, Arm, ArmKey, DeathCause, Ended
@@ -158,7 +158,10 @@ class LiveReplicate:
             log=died.log,
             innocent=died.how == "worker" and not workers.is_isolated(self.arm.version),
             limited=workers.limited,
+            filler=workers.filler(self.arm.version),
         )
+        if lacks_scratch(death, evidence):
+            workers.note_filler(self.arm.version, self.arm.case.label)
         return classify(death, evidence), evidence.record
 
     def _record(self, **how: Any) -> Ended:

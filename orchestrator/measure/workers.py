@@ -47,6 +47,8 @@ class WorkerSlot:
     stream: Stream | None = None
     # Where the log of this worker begins in the log of its version.
     log_begin: int = 0
+    # The case that has filled the scratch folder of this worker's container.
+    filler: str = ""
     started: bool = False
     deaths: int = 0
     lost: bool = False
@@ -91,6 +93,15 @@ class Workers:
     def mark_memory(self, pid: int | None) -> MemoryMark:
         """Return this moment; a detached engine whose processes have no number here runs on another machine."""
         return MemoryMark.now(pid) if pid or not self.limited else MemoryMark.elsewhere()
+
+    def filler(self, version: Target) -> str:
+        """Return which case has filled the scratch folder of the version's container, or ''."""
+        return self._slots[version].filler
+
+    def note_filler(self, version: Target, case: str) -> None:
+        """Note that a case found this folder full; the first one that does is the one that has filled it."""
+        slot = self._slots[version]
+        slot.filler = slot.filler or case
 
     def is_isolated(self, version: Target) -> bool:
         return self._slots[version].isolated
@@ -165,6 +176,7 @@ class Workers:
     def _start(self, version: Target) -> Ready | None:
         slot = self._slots[version]
         slot.parts += 1
+        slot.filler = ""
         slot.stream = stream = self._run.stream(version, slot.parts)
         paths = WorkerPaths(
             run=self._plan.run,

@@ -43,6 +43,7 @@ class Part:
     refuses: str = ""
     dies: Order | None = None
     how: str = "exit"
+    reason: str = "ended with exit code 3"
     takes_its_worker_along: Order | None = None
 
 
@@ -150,8 +151,7 @@ class Actor:
         if part.takes_its_worker_along == here:
             raise ChannelClosed("killed by SIGKILL")
         if part.dies == here:
-            reason = "ended with exit code 3"
-            return {"kind": "died", "replicate": number, "how": part.how, "reason": reason, "log": "x"}
+            return {"kind": "died", "replicate": number, "how": part.how, "reason": part.reason, "log": "x"}
         if part.refuses:
             return {"kind": "refused", "replicate": number, "reason": part.refuses}
         return {"replicate": number, **self._done(order, opened, int(part.ms(opened["round"]) * MS))}

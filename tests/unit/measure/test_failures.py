@@ -1,5 +1,6 @@
 """What a replicate died of follows from its own words and from what the machine shows."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,34 @@ CASES: dict[str, tuple[Death, Evidence, tuple[str, bool]]] = {
     "a full disk says so": (
         Death(how="raised", reason="OSError: [Errno 28] No space left on device (raised in a call)"),
         Evidence(full=(FULL,), memory="none"),
+        ("disk", True),
+    ),
+    "a container whose own memory is full": (
+        Death(how="raised", reason="OSError: [Errno 28] No space left on device (raised in a call)", limited=True),
+        QUIET,
+        ("workload", False),
+    ),
+    "a container whose own memory another case has filled": (
+        Death(how="raised", reason="OSError: [Errno 28] No space left on device", limited=True, filler="greedy"),
+        QUIET,
+        ("disk", True),
+    ),
+    "a place in a container that is read-only": (
+        Death(how="raised", reason="OSError: [Errno 30] Read-only file system: '/data'", limited=True),
+        QUIET,
+        ("workload", False),
+    ),
+    "a container and a full disk": (
+        Death(how="raised", reason="OSError: [Errno 28] No space left on device", limited=True),
+        Evidence(full=(FULL,)),
+        ("disk", True),
+    ),
+    "a disk of a container that breaks": (
+        Death(how="raised", reason="OSError: [Errno 5] Input/output error", limited=True), QUIET, ("disk", True),
+    ),
+    "rows of a container that a full disk did not take": (
+        Death(how="results", reason="its rows could not be written: OSError: [Errno 28] x", limited=True),
+        QUIET,
         ("disk", True),
     ),
     "rows that a full disk did not take": (
@@ -114,6 +143,14 @@ def test_the_reason_names_the_cause():
     assert unknown.reason == KILLED
     disk = classify(Death(how="exit", reason="ended with exit code 1"), Evidence(full=(FULL,)))
     assert disk.reason == f"ended with exit code 1; {FULL}"
+    scratch = Death(how="raised", reason="OSError: [Errno 28] x", limited=True)
+    assert classify(scratch, QUIET).reason == (
+        "OSError: [Errno 28] x; the disk of the run has room: it was the /tmp of its container, which is memory"
+    )
+    placed = classify(Death(how="raised", reason="OSError: [Errno 30] x", limited=True), QUIET)
+    assert placed.reason == "OSError: [Errno 30] x; only /tmp can be written in a container"
+    beside = classify(replace(scratch, filler="greedy[size=10]"), QUIET)
+    assert beside.reason == "OSError: [Errno 28] x; greedy[size=10] had filled the /tmp of their container"
     card = classify(Death(how="raised", reason="InternalError: x"), Evidence(gone_gpus=("GPU-1", "GPU-2")))
     assert card.reason == "InternalError: x; this machine no longer shows GPU-1, GPU-2"
 

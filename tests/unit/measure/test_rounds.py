@@ -131,6 +131,22 @@ def test_an_arm_that_dies_leaves_the_others_in_the_same_visit(tmp_path: Path, or
     assert (death.failure, death.external) == ("workload", False)
 
 
+def test_of_cases_that_find_their_container_full_the_first_has_filled_it(tmp_path: Path):
+    """Containers are new in every round, and so is their memory."""
+
+    def full(number: int) -> Part:
+        return Part(noisy(10), dies=("open", number), how="raised", reason="OSError: [Errno 28] x")
+
+    stage = Stage({("a", NEW): full(2), ("b", NEW): full(2), ("c", NEW): full(3)})
+    played = play(tmp_path, plan([A, B, case("c")], looks=(4,), engine="docker"), stage)
+    deaths = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "died"]
+    assert [(death.failure, death.external) for death in deaths] == [
+        ("workload", False), ("disk", True), ("workload", False),
+    ]  # fmt: skip
+    assert deaths[1].reason == f"OSError: [Errno 28] x; {deaths[0].case} had filled the /tmp of their container"
+    assert deaths[2].case == "c"
+
+
 @pytest.mark.parametrize("order", ["open", "burst", "close"])
 def test_a_worker_that_dies_costs_its_arm_and_another_takes_its_place(tmp_path: Path, order: str):
     stage = Stage({("a", NEW): Part(takes_its_worker_along=(order, 2))})
