@@ -9,7 +9,7 @@ from pathlib import Path
 import docker
 import requests
 import urllib3
-from docker.errors import APIError, DockerException
+from docker.errors import APIError, DockerException, ImageNotFound
 
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import lock_hash, lockfile
@@ -119,7 +119,12 @@ class DockerEnvironment:
             workers=paths.workers,
         )
         with asking("its container could not be made", EnvironmentFailed, self.facts.version):
-            container_id = container.create(client, spec)
+            try:
+                container_id = container.create(client, spec)
+            except ImageNotFound as error:
+                raise EnvironmentFailed(
+                    "its image was removed", "start a new run, which makes it again", version=self.facts.version
+                ) from error
         channel = container.ContainerChannel(client, container_id, self.facts.version, paths.log, paths.results)
         own = (f"{container.ROOT}/own",) if paths.own_workloads else ()
         return Started(channel, (f"{container.ROOT}/workloads/suite", *own), f"{container.ROOT}/results/{stream.name}")
