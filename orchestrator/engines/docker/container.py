@@ -310,6 +310,8 @@ class ContainerChannel:
         return None
 
     def _ending(self) -> str:
+        # An engine that is being stopped ends its containers, and answers on the connections that it has until then.
+        self._api.close()
         until = time.monotonic() + END_S
         try:
             while (state := self._api.inspect_container(self._container)["State"])["Running"]:

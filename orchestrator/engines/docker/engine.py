@@ -101,7 +101,14 @@ class DockerEnvironment:
         return self.clients.of_thread()
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
-        client = self.client
+        try:
+            client = self.client
+        except EngineUnavailable as gone:
+            # It answered when the run began.
+            cause = _root_cause(gone.__cause__ or gone)
+            raise EngineUnavailable(
+                f"the Docker engine stopped answering while {self.facts.version} was started ({cause})"
+            ) from gone
         spec = container.Spec(
             image=self.facts.identity,
             version=self.facts.version,

@@ -112,6 +112,8 @@ class Api:
 
     def remove_container(self, container: str, **options: bool) -> None: ...
 
+    def close(self) -> None: ...
+
     def wait(self, container: str, timeout: float) -> None:
         raise requests.ConnectionError("Read timed out.")
 
