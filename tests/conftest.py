@@ -18,9 +18,12 @@ from xdist.workermanage import WorkerController
 from orchestrator.engines.docker.engine import connect
 from orchestrator.engines.venv import interpreters
 from orchestrator.errors import EngineUnavailable
+from tests.support import stub_environments
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCAL_BASE = "tfcompare-base:{python}"
+# The environments of whoever runs the tests.
+REAL_CACHE = {"TFCOMPARE_CACHE": os.environ.get("TFCOMPARE_CACHE", "")}
 
 # Versions and digests of whoever runs the tests are no part of them; what a test starts inherits this.
 os.environ["TFCOMPARE_DATA"] = tempfile.mkdtemp(prefix="tfcompare-data-")
@@ -126,6 +129,20 @@ def docker_base() -> str:
     if not present.issuperset(wanted):
         missing_docker("there are no base images; run `tools/base-images 3.6 3.7 3.11` or set TFCOMPARE_BASE")
     return LOCAL_BASE
+
+
+@pytest.fixture(scope="session")
+def stub_cache(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The variable by which virtual environments have a stub of TensorFlow; their workers start in half a second."""
+    folder: Path = tmp_path_factory.mktemp("stubs")
+    return stub_environments.build(folder / "cache", ("1.14", "2.0", "2.13"))
+
+
+@pytest.fixture
+def stubbed(stub_cache: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command of the test takes these environments; REAL_CACHE gives one the real ones."""
+    for name, value in stub_cache.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture(scope="session")

@@ -81,9 +81,11 @@ def test_more_rounds_keep_the_limits_and_are_exploratory_after_a_single_look(lim
     assert len(told(limited)) >= replicates + 4
 
 
-def test_a_workload_that_wants_more_memory_than_there_is_dies_with_that_reason(tfcompare: str, tmp_path: Path) -> None:
+def test_a_workload_that_wants_more_memory_than_there_is_dies_with_that_reason(
+    tfcompare: str, stub_cache: dict[str, str], tmp_path: Path
+) -> None:
     flags = ("--memory", "5g", "--rounds", "2", "--case", "greedy", "--engine", "venv", "--output", tmp_path / "run")
-    code, answer, _ = compare(tfcompare, *SHARED, *flags)
+    code, answer, _ = compare(tfcompare, *SHARED, *flags, env=stub_cache)
     assert code == 6
     assert {arm["outcome"] for arm in answer["arms"]} == {"died"}
     assert all("MemoryError" in arm["reason"] for arm in answer["arms"])
@@ -91,10 +93,10 @@ def test_a_workload_that_wants_more_memory_than_there_is_dies_with_that_reason(t
 
 
 @pytest.fixture(scope="module")
-def odd(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
+def odd(tfcompare: str, stub_cache: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Answer:
     run = tmp_path_factory.mktemp("odd") / "run"
     flags = ("--case", "instant", "--case", "leaks", "--rounds", "6", "--engine", "venv", "--output", run)
-    code, answer, stderr = compare(tfcompare, *SHARED, *flags)
+    code, answer, stderr = compare(tfcompare, *SHARED, *flags, env=stub_cache)
     assert code == 0, stderr
     return answer
 

@@ -1,5 +1,6 @@
-"""Nights as they come: measured by two TensorFlows, judged by the nights before, told to a server that listens here.
+"""Nights as they come: measured in two environments, judged by the nights before, told to a server that listens here.
 
+Their TensorFlow is a stub, since the workload asks nothing of it.
 The nights before are the first one's points, written again with other dates and a little noise; the pace of a workload
 is changed by a file that no source shows.
 """
@@ -40,6 +41,7 @@ class House:
     folder: Path
     told: list[dict[str, str]]
     address: str
+    env: dict[str, str]
 
     @property
     def store(self) -> Store:
@@ -51,14 +53,14 @@ class House:
     def night(self, *flags: str):
         own = ("--workload-dir", self.folder / "own", "--case", "pace", "--engine", "venv", "--rounds", str(ROUNDS))
         kept = ("--history", self.store.path, "--notify", self.address)
-        return run_command(self.command, "nightly", "run", "--versions", VERSIONS, *own, *kept, *flags)
+        return run_command(self.command, "nightly", "run", "--versions", VERSIONS, *own, *kept, *flags, env=self.env)
 
     def nights(self) -> list[Night]:
         return [event for event in self.store.events()[0] if isinstance(event, Night)]
 
 
 @pytest.fixture(scope="module")
-def house(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def house(tfcompare: str, stub_cache: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder = tmp_path_factory.mktemp("night")
     (folder / "own").mkdir()
     copy(WORKLOAD, folder / "own")
@@ -75,7 +77,7 @@ def house(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
     server = HTTPServer(("127.0.0.1", 0), Listens)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    made = House(tfcompare, folder, told, f"json://127.0.0.1:{server.server_port}")
+    made = House(tfcompare, folder, told, f"json://127.0.0.1:{server.server_port}", stub_cache)
     made.pace(QUICKLY)
     yield made
     server.shutdown()

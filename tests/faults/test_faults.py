@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from orchestrator.engines.venv import interpreters
-from tests.conftest import run_command
+from tests.conftest import REAL_CACHE, run_command
 from tests.support.end_to_end import compare, outcomes, parse
 
 OWN = Path(__file__).parent / "workloads"
 VENV = ("--engine", "venv", "--versions", "1.14,2.0", "--rounds", "2", "--quiet")
+
+pytestmark = pytest.mark.usefixtures("stubbed")
 
 
 def own(*names: str) -> list[str]:
@@ -152,7 +154,7 @@ def test_case_that_no_version_can_run_says_why(tfcompare: str, tmp_path: Path) -
     case = "augmentation[layer=flip]"
     done = run_command(
         tfcompare, "run", "--versions", "1.14,2.0", "--engine", "venv", "--rounds", "2", "--output", tmp_path / "run",
-        "--case", case, "--format", "json",
+        "--case", case, "--format", "json", env=REAL_CACHE,
     )  # fmt: skip
     assert done.returncode == 3
     assert "no version can run what was selected" in done.stderr

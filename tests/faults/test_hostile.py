@@ -11,6 +11,8 @@ from tests.support.hostile import CHECKS, VERSIONS, attack, reasons
 
 VENV = ("--engine", "venv")
 
+pytestmark = pytest.mark.usefixtures("stubbed")
+
 
 @pytest.mark.parametrize("attacker", CHECKS)
 def test_a_hostile_workload_costs_itself_alone(tfcompare: str, tmp_path: Path, attacker: str) -> None:

@@ -18,6 +18,8 @@ from tests.support.end_to_end import Answer, compare, parse
 OWN = Path(__file__).parent / "workloads"
 VENV = ("--engine", "venv", "--versions", "1.14,2.0", "--quiet", "--workload-dir", str(OWN))
 
+pytestmark = pytest.mark.usefixtures("stubbed")
+
 
 def arms(answer: Answer) -> dict[tuple[str, str], Answer]:
     return {(arm["workload"], arm["version"]): arm for arm in answer["arms"]}

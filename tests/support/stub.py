@@ -17,6 +17,9 @@ version = Namespace(GIT_VERSION="stub")
 test = Namespace(is_built_with_cuda=lambda: False)
 keras = Namespace(__version__="@VERSION@")
 random = Namespace(set_seed=lambda seed: None)
+# Of TensorFlow 1.
+executing_eagerly = lambda: True
+compat = Namespace(v1=Namespace(set_random_seed=lambda seed: None))
 
 
 class Threading(object):

@@ -22,13 +22,22 @@ import pytest
 from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.docker import image
+from orchestrator.engines.docker import image, limits
 from orchestrator.engines.docker.container import RUN_LABEL
 from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment, connect
+from orchestrator.measure import run as story
 from orchestrator.options import EngineOptions
+from orchestrator.plan.request import RunOptions
+from orchestrator.terminal.progress import Quiet
+from tests.support import stub
 
 HERE = Path(__file__).parent
 OWN = HERE / "workloads"
+# A base with all that a worker needs but TensorFlow: the images of STUBS have a stub of it.
+STUB_BASE = "tfcompare-stub:{python}"
+STUBS, STUB_PYTHON = ("1.14.0", "2.0.0"), "3.7"
+INSTALLED = "/opt/tfcompare"
+PACKAGES = f"{INSTALLED}/lib/python{STUB_PYTHON}/site-packages"
 DEADLINE_S = 120
 # What a test starts ends with it even if pytest itself is killed.
 TIED = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
@@ -61,10 +70,12 @@ def containers(client: docker.DockerClient, run: Path) -> list[dict[str, Any]]:
     """The containers of a run directory, running or not."""
     plan = run / "plan.json"
     text = plan.read_text() if plan.exists() else ""
-    if not text:
-        return []
-    label = f"{RUN_LABEL}={json.loads(text)['run']}"
-    found: list[dict[str, Any]] = client.api.containers(all=True, filters={"label": label})
+    return containers_of(client, json.loads(text)["run"]) if text else []
+
+
+def containers_of(client: docker.DockerClient, number: str) -> list[dict[str, Any]]:
+    """The containers of a run with this number, running or not."""
+    found: list[dict[str, Any]] = client.api.containers(all=True, filters={"label": f"{RUN_LABEL}={number}"})
     return found
 
 
@@ -81,6 +92,20 @@ def client(docker_base: str) -> Iterator[docker.DockerClient]:
     client = connect()
     yield client
     client.close()
+
+
+def with_memory(client: docker.DockerClient, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each of two workers this much memory."""
+    monkeypatch.setattr(limits, "MEMORY_SHARE", 2 * limit / client.info()["MemTotal"])
+
+
+def run_here(base: str, out: Path, *selected: str) -> story.Done:
+    """Measure 1.14 and 2.0 in this process, where a limit can be lowered."""
+    options = RunOptions(
+        versions=("1.14", "2.0"), engine="docker", environments=EngineOptions(base=base), rounds=2,
+        own_workloads=OWN, selected=selected, out=out,
+    )  # fmt: skip
+    return story.run(options, Quiet())
 
 
 MakeEngine = Callable[..., DockerEngine]
@@ -116,6 +141,67 @@ def environments(docker_base: str, tmp_path_factory: pytest.TempPathFactory) -> 
     engine.close()
 
 
+@pytest.fixture(scope="session")
+def stub_base(
+    client: docker.DockerClient,
+    docker_base: str,
+    environments: dict[str, DockerEnvironment],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> str:
+    """A base that makes 1.14.0 and 2.0.0 ready at once, with a stub in place of TensorFlow.
+
+    Engine, containers, Python, numpy and pyarrow are real, and a worker starts in a second.
+    """
+    base = base_image(client, docker_base, STUB_PYTHON)
+    copied = "".join(
+        f"COPY --from=real {path} {path}\n"
+        for folder, names in ((INSTALLED, ("bin", "pyvenv.cfg")), (PACKAGES, ("numpy", "numpy.libs", "pyarrow")))
+        for path in (f"{folder}/{name}" for name in names)
+    )
+    dockerfile = (
+        f"FROM {environments['2.0.0'].facts.identity} AS real\nFROM {base.id}\n{copied}"
+        f"ENV PATH={INSTALLED}/bin:$PATH HOME=/tmp PYTHONDONTWRITEBYTECODE=1\nUSER 65534\nWORKDIR /tmp\n"
+    )
+    client.images.build(
+        fileobj=io.BytesIO(dockerfile.encode()), tag=STUB_BASE.replace("{python}", STUB_PYTHON), rm=True
+    )
+    build_stubs(client, tmp_path_factory.mktemp("stubs"))
+    return STUB_BASE
+
+
+def build_stubs(client: docker.DockerClient, folder: Path, flavour: str = "cpu") -> None:
+    """Make the images of STUBS in an engine that has their base."""
+    for number in STUBS:
+        stub.write(folder / number, number)
+        recipe = recipe_of(client, number, flavour, STUB_BASE)
+        base = STUB_BASE.replace("{python}", STUB_PYTHON)
+        (folder / number / "Dockerfile").write_text(
+            f"FROM {base}\nCOPY tensorflow {PACKAGES}/tensorflow\n{label_line(recipe)}"
+        )
+        client.images.build(path=str(folder / number), tag=recipe.tag, rm=True)
+
+
+def recipe_of(client: docker.DockerClient, number: str, flavour: str, base: str) -> image.Recipe:
+    full = version(number)
+    first = next(one for one in full.flavours if one.name == flavour)
+    return image.recipe(client, full, first, base)
+
+
+def label_line(recipe: image.Recipe) -> str:
+    """All labels at once: for labels that are passed to it, the builder makes one container each."""
+    return "LABEL " + " ".join(f"{name}={json.dumps(value)}" for name, value in sorted(recipe.labels.items())) + "\n"
+
+
+@pytest.fixture(scope="session")
+def stubs(stub_base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, DockerEnvironment]]:
+    """Those images as a run prepares them."""
+    engine = DockerEngine(EngineOptions(base=stub_base))
+    log = BuildLog(tmp_path_factory.mktemp("stubs") / "build.log", lambda line: None)
+    yield {number: engine.prepare(version(number), log) for number in STUBS}
+    engine.close()
+    assert not log.path.exists(), "nothing was built"
+
+
 @dataclass
 class Going:
     """A real `tfcompare run` in a process of its own."""
@@ -139,11 +225,11 @@ Start = Callable[..., Going]
 
 
 @pytest.fixture
-def start(tfcompare: str, docker_base: str, tmp_path: Path) -> Iterator[Start]:
+def start(tfcompare: str, stub_base: str, tmp_path: Path) -> Iterator[Start]:
     """Starts runs of 1.14 and 2.0 on Docker; whatever still runs at the end of the test is ended."""
     started: list[Going] = []
 
-    def start(*flags: str, env: dict[str, str] | None = None, name: str = "run") -> Going:
+    def start(*flags: str, env: dict[str, str] | None = None, name: str = "run", out: Path | None = None) -> Going:
         fixed = [
             "run",
             "--versions",
@@ -151,11 +237,11 @@ def start(tfcompare: str, docker_base: str, tmp_path: Path) -> Iterator[Start]:
             "--engine",
             "docker",
             "--base",
-            docker_base,
+            stub_base,
             "--workload-dir",
             str(OWN),
         ]
-        out = tmp_path / name
+        out = out or tmp_path / name
         process = subprocess.Popen(
             [*TIED, tfcompare, *fixed, "--output", str(out), *flags],
             env={**os.environ, **(env or {})},
@@ -215,6 +301,13 @@ class PrivateEngine:
             probe.sendall(b"GET /_ping HTTP/1.0\r\n\r\n")
             return b" 200 " in probe.recv(1000)
         return False
+
+    def end(self) -> None:
+        """As a package manager or a restart of the service would: it ends its containers, and then itself."""
+        assert self.process is not None
+        self.process.terminate()
+        self.process.wait(timeout=60)
+        self.kill()
 
     def kill(self) -> None:
         """As a crash would: its containers go on without it."""
@@ -293,6 +386,24 @@ def private_engine(client: docker.DockerClient, docker_base: str) -> Iterator[Pr
         engine.stop()
 
 
+@pytest.fixture(scope="session")
+def private_stub_base(private_engine: PrivateEngine, client: docker.DockerClient, stub_base: str) -> str:
+    """The private engine has this base from now on."""
+    own = private_engine.client()
+    own.images.load(client.images.get(stub_base.replace("{python}", STUB_PYTHON)).save(named=True))
+    own.close()
+    return stub_base
+
+
+@pytest.fixture
+def private_stubs(private_engine: PrivateEngine, private_stub_base: str, tmp_path: Path) -> PrivateEngine:
+    """The private engine with the images of STUBS, which other tests may have removed."""
+    own = private_engine.client()
+    build_stubs(own, tmp_path / "stubs")
+    own.close()
+    return private_engine
+
+
 @pytest.fixture
 def on_private(private_engine: PrivateEngine, monkeypatch: pytest.MonkeyPatch) -> PrivateEngine:
     """The private engine as the one that this process asks."""
@@ -318,8 +429,6 @@ def gpu_environment(
 
 def stand_in(client: docker.DockerClient, identity: str, number: str, flavour: str, base: str) -> None:
     """Makes `identity` pass for the image of another recipe."""
-    full = version(number)
-    flavours = [one for one in full.flavours if one.name == flavour]
-    recipe = image.recipe(client, full, flavours[0], base)
-    dockerfile = io.BytesIO(f"FROM {identity}\n".encode())
-    client.images.build(fileobj=dockerfile, tag=recipe.tag, labels=recipe.labels, rm=True)
+    recipe = recipe_of(client, number, flavour, base)
+    dockerfile = io.BytesIO(f"FROM {identity}\n{label_line(recipe)}".encode())
+    client.images.build(fileobj=dockerfile, tag=recipe.tag, rm=True)

@@ -1,15 +1,16 @@
 """An engine that is not there, or not any more."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from orchestrator.engines.docker.engine import DockerEnvironment
 from tests.conftest import run_command
-from tests.engines.docker.conftest import MakeEngine, PrivateEngine, Start, containers, stand_in
+from tests.engines.docker.conftest import MakeEngine, PrivateEngine, Start, containers
 
 RUN = ("run", "--versions", "1.14,2.0", "--suite", "smoke")
+ENDLESS = ("--rounds", "1000", "--case", "naps", "--format", "json")
 
 
 @pytest.fixture
@@ -48,25 +49,19 @@ def test_engine_that_answers_is_taken_and_one_line_says_so(tfcompare: str, docke
 
 def test_engine_that_dies_during_a_run_keeps_what_was_measured(
     tfcompare: str,
-    docker_base: str,
-    private_engine: PrivateEngine,
-    gpu_environment: DockerEnvironment,
+    private_stubs: PrivateEngine,
     start: Start,
     engine: MakeEngine,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    base = docker_base.replace("{python}", "3.6")
-    for number in ("1.14.0", "2.0.0"):
-        stand_in(gpu_environment.client, gpu_environment.facts.identity, number, "cpu", base)
-    flags = ("--base", base, "--rounds", "1000", "--case", "naps", "--format", "json")
-    going = start(*flags, env=private_engine.env)
+    going = start(*ENDLESS, env=private_stubs.env)
     try:
         going.until_measuring()
-        private_engine.kill()
+        private_stubs.kill()
         code, stdout, stderr = going.end()
     finally:
-        private_engine.kill()
-        private_engine.start()
+        private_stubs.kill()
+        private_stubs.start()
     assert code == 4, stderr
     assert "the Docker engine stopped answering" in stderr
     assert f"what was measured before is kept: tfcompare report {going.out}" in stderr
@@ -78,6 +73,7 @@ def test_engine_that_dies_during_a_run_keeps_what_was_measured(
     assert max(arm["rounds"] for arm in arms) >= 1
     assert "died" not in {arm["outcome"] for arm in arms if arm["rounds"]}, "it is not the workload that failed"
 
-    monkeypatch.setenv("DOCKER_HOST", private_engine.env["DOCKER_HOST"])
+    monkeypatch.setenv("DOCKER_HOST", private_stubs.env["DOCKER_HOST"])
     assert engine().sweep()
-    assert containers(gpu_environment.client, going.out) == []
+    with closing(private_stubs.client()) as client:
+        assert containers(client, going.out) == []

@@ -34,7 +34,7 @@ from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
-from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version
+from tests.engines.docker.conftest import OWN, MakeEngine, PrivateEngine, base_image, build_stubs, version
 from tests.support.builders import target
 
 GPU = ("run", "--engine", "docker", "--gpu", "--versions", "1.14,2.0", "--rounds", "2", "--suite", "smoke")
@@ -300,17 +300,19 @@ def alive(client: docker.DockerClient, run: str, since: float) -> int:
 
 @pytest.mark.parametrize(("exclusive", "most"), [(True, 1), (False, 2)])
 def test_versions_hold_the_gpu_in_turn_where_that_is_asked_for(
+    private_stubs: PrivateEngine,
     on_private: PrivateEngine,
-    gpu_environment: DockerEnvironment,
-    docker_base: str,
+    stub_base: str,
     tmp_path: Path,
     exclusive: bool,
     most: int,
 ) -> None:
     """Real containers of the runtime named nvidia; they measure on the CPU, for there is nothing else here."""
-    places = EngineOptions(gpu=True, exclusive=exclusive, base=docker_base, chosen_gpus=(V100,))
+    client = on_private.client()
+    build_stubs(client, tmp_path / "gpu", "gpu")
+    places = EngineOptions(gpu=True, exclusive=exclusive, base=stub_base, chosen_gpus=(V100,))
     options = RunOptions(
-        versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",), rounds=2, environments=places
+        versions=("1.14", "2.0"), own_workloads=OWN, selected=("naps[which=first]",), rounds=2, environments=places
     )
     asked = check_request(options)
     plan = replace(asked.freeze("docker"), device="cpu")
@@ -322,11 +324,12 @@ def test_versions_hold_the_gpu_in_turn_where_that_is_asked_for(
     directory.write_manifest(make_manifest(asked, environments))
     begun = time.time()
     try:
-        prepared = PreparedRun(plan, environments, directory)
+        prepared = PreparedRun(plan, environments, directory, own_workloads=OWN)
         error = measure_rounds(prepared, first_rounds(plan), Progress(), Quiet())
     finally:
         engine.close()
     assert error is None
     assert not any(stream.live for stream in directory.streams())
-    assert alive(gpu_environment.client, plan.run, begun) == most
+    assert alive(client, plan.run, begun) == most
+    client.close()
     assert on_private.shim_log.count('"NVIDIA_VISIBLE_DEVICES=GPU-4d6a4d6a"') >= 2

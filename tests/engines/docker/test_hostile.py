@@ -18,8 +18,6 @@ HOSTILE = Path(__file__).parent / "hostile"
 FAULTS = Path(__file__).parents[2] / "faults" / "workloads"
 NOBODY = 65534
 
-pytestmark = pytest.mark.usefixtures("environments")
-
 
 def attacked(
     tfcompare: str, base: str, out: Path, *names: str, code: int = 0, folder: Path = HOSTILE
@@ -39,13 +37,13 @@ def journal(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
 
 
-def test_links_among_the_results_lead_nowhere(tfcompare: str, docker_base: str, tmp_path: Path) -> None:
+def test_links_among_the_results_lead_nowhere(tfcompare: str, stub_base: str, tmp_path: Path) -> None:
     """At every name that a host might write, and in the place of the stream itself."""
     victim = Path("/var/tmp") / f"tfcompare-victim-{os.getpid()}"
     victim.write_text("precious")
     os.environ["TF_VICTIM"] = str(victim)
     try:
-        _, _, stderr = attacked(tfcompare, docker_base, tmp_path / "run", "links", "innocent", code=7)
+        _, _, stderr = attacked(tfcompare, stub_base, tmp_path / "run", "links", "innocent", code=7)
         assert victim.read_text() == "precious"
     finally:
         del os.environ["TF_VICTIM"]
@@ -57,8 +55,8 @@ def test_links_among_the_results_lead_nowhere(tfcompare: str, docker_base: str, 
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can leave what makes others root")
-def test_no_program_of_root_is_left_behind(tfcompare: str, docker_base: str, tmp_path: Path) -> None:
-    arms, answer, _ = attacked(tfcompare, docker_base, tmp_path / "run", "setuid")
+def test_no_program_of_root_is_left_behind(tfcompare: str, stub_base: str, tmp_path: Path) -> None:
+    arms, answer, _ = attacked(tfcompare, stub_base, tmp_path / "run", "setuid")
     assert {arm["outcome"] for arm in arms.values()} == {"measured"}
     run = tmp_path / "run"
     assert stat.S_IMODE(run.stat().st_mode) == 0o700
@@ -72,9 +70,9 @@ def test_no_program_of_root_is_left_behind(tfcompare: str, docker_base: str, tmp
 
 
 def test_a_worker_sees_no_results_but_its_own_and_speaks_for_no_other(
-    tfcompare: str, docker_base: str, tmp_path: Path
+    tfcompare: str, stub_base: str, tmp_path: Path
 ) -> None:
-    arms, answer, stderr = attacked(tfcompare, docker_base, tmp_path / "run", "forges", code=7)
+    arms, answer, stderr = attacked(tfcompare, stub_base, tmp_path / "run", "forges", code=7)
     # In 1.14 the forged stream lies beside the true one, in 2.0 in its place.
     assert (arms["forges", "1.14.0"]["outcome"], arms["forges", "1.14.0"]["rounds"]) == ("measured", 2)
     assert arms["forges", "2.0.0"]["rounds"] == 0
@@ -82,29 +80,29 @@ def test_a_worker_sees_no_results_but_its_own_and_speaks_for_no_other(
     assert any("removed unexpected files from the results of 1.14.0: 1.14.0-9" in one for one in answer["warnings"])
 
 
-def test_an_error_text_that_is_no_utf8_costs_its_arm_alone(tfcompare: str, docker_base: str, tmp_path: Path) -> None:
-    arms, _, _ = attacked(tfcompare, docker_base, tmp_path / "run", "odd_name", "innocent", code=6)
+def test_an_error_text_that_is_no_utf8_costs_its_arm_alone(tfcompare: str, stub_base: str, tmp_path: Path) -> None:
+    arms, _, _ = attacked(tfcompare, stub_base, tmp_path / "run", "odd_name", "innocent", code=6)
     assert {arms["innocent", version]["outcome"] for version in ("1.14.0", "2.0.0")} == {"measured"}
     for version in ("1.14.0", "2.0.0"):
         assert arms["odd_name", version]["reason"].startswith("ValueError: cannot read caf?.npy (raised in build, at ")
 
 
-def test_answers_that_cannot_be_true_cost_their_arm_alone(tfcompare: str, docker_base: str, tmp_path: Path) -> None:
-    arms, _, _ = attacked(tfcompare, docker_base, tmp_path / "run", "lies", "innocent", code=6)
+def test_answers_that_cannot_be_true_cost_their_arm_alone(tfcompare: str, stub_base: str, tmp_path: Path) -> None:
+    arms, _, _ = attacked(tfcompare, stub_base, tmp_path / "run", "lies", "innocent", code=6)
     assert {arms["innocent", version]["outcome"] for version in ("1.14.0", "2.0.0")} == {"measured"}
     assert {arms["lies", version]["outcome"] for version in ("1.14.0", "2.0.0")} == {"died"}
 
 
 @pytest.mark.parametrize("attacker", CHECKS)
 def test_what_is_sent_printed_and_written_without_end_costs_its_own_case(
-    tfcompare: str, docker_base: str, tmp_path: Path, attacker: str
+    tfcompare: str, stub_base: str, tmp_path: Path, attacker: str
 ) -> None:
-    CHECKS[attacker](tfcompare, tmp_path / "run", ("--engine", "docker", "--base", docker_base))
+    CHECKS[attacker](tfcompare, tmp_path / "run", ("--engine", "docker", "--base", stub_base))
 
 
-def test_no_replicate_reaches_the_pipe_of_its_worker(tfcompare: str, docker_base: str, tmp_path: Path) -> None:
+def test_no_replicate_reaches_the_pipe_of_its_worker(tfcompare: str, stub_base: str, tmp_path: Path) -> None:
     answer, _ = attack(
-        tfcompare, tmp_path / "run", "flood[way=worker]", engine=("--engine", "docker", "--base", docker_base)
+        tfcompare, tmp_path / "run", "flood[way=worker]", engine=("--engine", "docker", "--base", stub_base)
     )
     assert set(outcomes(answer).values()) == {"measured"}
 
@@ -124,10 +122,10 @@ def test_a_host_that_is_killed_amid_an_attack_leaves_a_run_that_is_read_safely(
 
 
 def test_processes_of_workloads_end_with_them_and_no_death_goes_unnoticed(
-    tfcompare: str, docker_base: str, tmp_path: Path
+    tfcompare: str, stub_base: str, tmp_path: Path
 ) -> None:
     names = ("closes_its_pipe", "dies_before_its_child", "leaves_a_daemon", "fine[size=10]")
-    arms, answer, _ = attacked(tfcompare, docker_base, tmp_path / "run", *names, code=6, folder=FAULTS)
+    arms, answer, _ = attacked(tfcompare, stub_base, tmp_path / "run", *names, code=6, folder=FAULTS)
     for version in ("1.14.0", "2.0.0"):
         assert arms["closes_its_pipe", version]["reason"] == "it closed its pipe to the worker and did not end; ended"
         assert arms["dies_before_its_child", version]["reason"].startswith("killed by SIGKILL")

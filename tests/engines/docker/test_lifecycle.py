@@ -11,23 +11,17 @@ import docker
 import pytest
 
 from orchestrator.engines import WorkerPaths
-from orchestrator.engines.docker import container, limits
+from orchestrator.engines.docker import container
 from orchestrator.engines.docker.engine import DockerEnvironment
 from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.machine.host import spent_by
-from orchestrator.measure import run as story
 from orchestrator.model import Case
-from orchestrator.options import EngineOptions
-from orchestrator.plan.request import RunOptions
-from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
-from tests.engines.docker.conftest import OWN, MakeEngine, Start, containers, until
+from tests.engines.docker.conftest import MakeEngine, Start, containers, run_here, until, with_memory
 from tests.support.builders import target
 
 ENDLESS = ("--rounds", "1000", "--case", "naps")
 SHORT = ("--rounds", "3", "--case", "naps", "--format", "json", "--quiet")
-
-pytestmark = pytest.mark.usefixtures("environments")
 
 
 def report(tfcompare: str, run: Path) -> dict[str, Any]:
@@ -98,7 +92,7 @@ def test_killed_run_leaves_containers_that_end_by_themselves_and_are_swept_by_th
 )
 def test_container_of_an_owner_that_cannot_be_seen_is_swept_when_it_has_ended(
     client: docker.DockerClient,
-    environments: dict[str, DockerEnvironment],
+    stubs: dict[str, DockerEnvironment],
     engine: MakeEngine,
     owner: str,
     state: str,
@@ -106,7 +100,7 @@ def test_container_of_an_owner_that_cannot_be_seen_is_swept_when_it_has_ended(
 ) -> None:
     command = ["sleep", "100"] if state == "running" else ["true"]
     made = client.api.create_container(
-        environments["1.14.0"].facts.identity,
+        stubs["1.14.0"].facts.identity,
         command,
         labels={container.OWNER_LABEL: owner},
         host_config=client.api.create_host_config(network_mode="none"),
@@ -137,12 +131,12 @@ def test_owner_that_is_a_zombie_is_gone() -> None:
 
 @pytest.mark.parametrize("told", [True, False], ids=["told to quit", "left alone"])
 def test_worker_ends_in_order(
-    client: docker.DockerClient, environments: dict[str, DockerEnvironment], tmp_path: Path, told: bool
+    client: docker.DockerClient, stubs: dict[str, DockerEnvironment], tmp_path: Path, told: bool
 ) -> None:
     """Not killed, or the end of its stream would be a matter of luck."""
     run = f"orderly-{tmp_path}"
     paths = WorkerPaths(run=run, results=tmp_path, log=tmp_path / "log", own_workloads=None)
-    started = environments["1.14.0"].start(paths, tmp_path / "stream.arrow")
+    started = stubs["1.14.0"].start(paths, tmp_path / "stream.arrow")
     worker = WorkerClient(started.channel, target("1.14.0"))
     worker.hello(run=run, device="cpu", threads=None, folders=started.folders, results=started.results, timeout_s=60)
     if told:
@@ -160,7 +154,7 @@ def test_worker_ends_in_order(
 
 
 def test_worker_killed_in_the_middle_is_a_row_and_not_the_end(
-    client: docker.DockerClient, tfcompare: str, docker_base: str, start: Start
+    client: docker.DockerClient, tfcompare: str, stub_base: str, start: Start
 ) -> None:
     going = start(*SHORT)
     going.until_measuring()
@@ -177,17 +171,17 @@ def test_worker_killed_in_the_middle_is_a_row_and_not_the_end(
     assert died[0]["reason"] in stderr
     assert (died[0]["failure"], died[0]["external"]) == ("signal", True)
     assert containers(client, going.out) == []
-    more = ("run", "--resume", going.out, "--rounds", "2", "--base", docker_base, "--format", "json")
+    more = ("run", "--resume", going.out, "--rounds", "2", "--base", stub_base, "--format", "json")
     again = run_command(tfcompare, *more)
     assert again.returncode == 0, again.stderr
     assert set(outcomes(json.loads(again.stdout)).values()) == {"measured"}
 
 
 def test_worker_whose_container_is_removed_is_told_so(
-    client: docker.DockerClient, environments: dict[str, DockerEnvironment], tmp_path: Path
+    client: docker.DockerClient, stubs: dict[str, DockerEnvironment], tmp_path: Path
 ) -> None:
     paths = WorkerPaths(run="removed", results=tmp_path, log=tmp_path / "log", own_workloads=None)
-    channel = environments["1.14.0"].start(paths, tmp_path / "stream.arrow").channel
+    channel = stubs["1.14.0"].start(paths, tmp_path / "stream.arrow").channel
     [entry] = client.api.containers(filters={"label": f"{container.RUN_LABEL}=removed"})
     client.api.remove_container(entry["Id"], force=True)
     with pytest.raises(container.ChannelClosed, match=r"its container was removed|killed by SIGKILL"):
@@ -195,25 +189,11 @@ def test_worker_whose_container_is_removed_is_told_so(
     channel.close()
 
 
-def with_memory(client: docker.DockerClient, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give each of two workers this much memory."""
-    monkeypatch.setattr(limits, "MEMORY_SHARE", 2 * limit / client.info()["MemTotal"])
-
-
-def run_here(docker_base: str, out: Path, *selected: str) -> story.Done:
-    """In this process, where a limit can be lowered."""
-    options = RunOptions(
-        versions=("1.14", "2.0"), engine="docker", environments=EngineOptions(base=docker_base), rounds=2,
-        own_workloads=OWN, selected=selected, out=out,
-    )  # fmt: skip
-    return story.run(options, Quiet())
-
-
 def test_case_that_runs_out_of_memory_is_a_row_that_says_so(
-    client: docker.DockerClient, docker_base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: docker.DockerClient, stub_base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_memory(client, 1 << 30, monkeypatch)
-    done = run_here(docker_base, tmp_path / "run", "hungry", "naps[which=first]")
+    with_memory(client, 1 << 29, monkeypatch)
+    done = run_here(stub_base, tmp_path / "run", "hungry", "naps[which=first]")
     arms = {(arm.case.workload, arm.version): arm for arm in done.comparison.arms}
     for version in ("1.14.0", "2.0.0"):
         assert arms["hungry", version].outcome == "died"
@@ -225,6 +205,7 @@ def test_case_that_runs_out_of_memory_is_a_row_that_says_so(
     assert containers(client, done.path) == []
 
 
+@pytest.mark.usefixtures("environments")
 def test_worker_that_runs_out_of_memory_says_so(
     client: docker.DockerClient, docker_base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,13 +233,13 @@ def build(tf, params):
 
 
 def test_what_a_worker_in_a_container_spends_is_its_own_and_not_foreign_load(
-    environments: dict[str, DockerEnvironment], tmp_path: Path
+    stubs: dict[str, DockerEnvironment], tmp_path: Path
 ) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "burns.py").write_text(BURNS)
     paths = WorkerPaths(run=f"burns-{tmp_path}", results=tmp_path, log=tmp_path / "log", own_workloads=mine)
-    started = environments["1.14.0"].start(paths, tmp_path / "stream.arrow")
+    started = stubs["1.14.0"].start(paths, tmp_path / "stream.arrow")
     worker = WorkerClient(started.channel, target("1.14.0"))
     try:
         worker.hello(

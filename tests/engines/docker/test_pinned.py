@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from textwrap import dedent
 
-import pytest
-
 from tests.conftest import run_command
 
 WORKLOAD = """
@@ -28,8 +26,7 @@ WORKLOAD = """
 """
 
 
-@pytest.mark.usefixtures("environments")
-def test_large_files_are_mounted_and_small_ones_copied(tfcompare: str, docker_base: str, tmp_path: Path) -> None:
+def test_large_files_are_mounted_and_small_ones_copied(tfcompare: str, stub_base: str, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     (mine / "data").mkdir(parents=True)
     (mine / "reads.py").write_text(dedent(WORKLOAD))
@@ -40,7 +37,7 @@ def test_large_files_are_mounted_and_small_ones_copied(tfcompare: str, docker_ba
         (mine / name).chmod(0o666)
     out = tmp_path / "run"
     done = run_command(
-        tfcompare, "run", "--versions", "1.14,2.0", "--engine", "docker", "--base", docker_base, "--rounds", "2",
+        tfcompare, "run", "--versions", "1.14,2.0", "--engine", "docker", "--base", stub_base, "--rounds", "2",
         "--workload-dir", mine, "--format", "json", "--output", out,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -51,5 +48,5 @@ def test_large_files_are_mounted_and_small_ones_copied(tfcompare: str, docker_ba
     ]
     assert (out / "workloads" / "data" / "small.txt").read_text() == "small"
     (mine / "reads.py").unlink()
-    more = run_command(tfcompare, "run", "--resume", out, "--rounds", "2", "--base", docker_base, "--quiet")
+    more = run_command(tfcompare, "run", "--resume", out, "--rounds", "2", "--base", stub_base, "--quiet")
     assert more.returncode in (0, 3), more.stderr
