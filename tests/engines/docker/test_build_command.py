@@ -126,6 +126,27 @@ def test_an_interrupt_ends_a_build_at_once_and_says_what_is_kept(
     assert took < 10
 
 
+def test_an_interrupt_ends_a_run_at_once_while_its_images_are_built(
+    tfcompare: str, world: dict[str, str], docker_base: str, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        argv = [tfcompare, "run", "--versions", "9.1.0,9.2.0", "--engine", "docker", "--base", docker_base]
+        argv += ["--index-url", f"http://127.0.0.1:{silent.getsockname()[1]}/simple", "--case", "power[style=eager]"]
+        argv += ["--output", str(tmp_path / "run")]
+        with subprocess.Popen(
+            argv, env={**os.environ, **world}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            silent.settimeout(60)
+            asked, _ = silent.accept()
+            process.send_signal(signal.SIGINT)
+            stdout, stderr = process.communicate(timeout=60)
+            asked.close()
+    assert (process.returncode, stdout) == (130, ""), stderr
+    assert "interrupted before anything was measured; environments that are done are kept" in stderr
+    assert "Traceback" not in stderr
+    assert not (tmp_path / "run" / "plan.json").exists()
+
+
 def test_without_an_engine_the_exit_code_is_that_of_an_engine(tfcompare: str, tmp_path: Path) -> None:
     done = run_command(tfcompare, "images", "build", "1.14", env={"DOCKER_HOST": f"unix://{tmp_path}/nobody.sock"})
     assert (done.returncode, "no Docker engine answers" in done.stderr) == (4, True)

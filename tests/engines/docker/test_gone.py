@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import run_command
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, Start, containers
+from tests.support.end_to_end import parse
 
 RUN = ("run", "--versions", "1.14,2.0", "--suite", "smoke")
 ENDLESS = ("--rounds", "1000", "--case", "naps", "--format", "json")
@@ -75,5 +76,34 @@ def test_engine_that_dies_during_a_run_keeps_what_was_measured(
 
     monkeypatch.setenv("DOCKER_HOST", private_stubs.env["DOCKER_HOST"])
     assert engine().sweep()
+    with closing(private_stubs.client()) as client:
+        assert containers(client, going.out) == []
+
+
+def test_a_run_is_continued_after_its_engine_was_stopped_in_order_and_started_again(
+    tfcompare: str, private_stubs: PrivateEngine, stub_base: str, start: Start
+) -> None:
+    """An engine that is stopped ends its containers first."""
+    going = start(*ENDLESS, env=private_stubs.env)
+    try:
+        going.until_measuring()
+        private_stubs.end()
+        code, stdout, stderr = going.end()
+    finally:
+        private_stubs.kill()
+        private_stubs.start()
+    assert code == 4, stderr
+    assert "the Docker engine stopped answering" in stderr
+    assert f"what was measured before is kept: tfcompare report {going.out}" in stderr
+    assert "Traceback" not in stderr
+    arms = json.loads(stdout)["arms"]
+    assert "died" not in {arm["outcome"] for arm in arms}, "it is not a worker that failed"
+    more = ("run", "--resume", going.out, "--rounds", "2", "--base", stub_base, "--format", "json")
+    done = run_command(tfcompare, *more, env=private_stubs.env)
+    assert done.returncode == 0, done.stderr
+    assert "removed what runs that were killed had left behind: 2 containers" in done.stderr
+    again = {(arm["version"], arm["params"]["which"]): arm for arm in parse(done)["arms"]}
+    assert {arm["outcome"] for arm in again.values()} == {"measured"}
+    assert all(again[arm["version"], arm["params"]["which"]]["rounds"] >= arm["rounds"] + 2 for arm in arms)
     with closing(private_stubs.client()) as client:
         assert containers(client, going.out) == []

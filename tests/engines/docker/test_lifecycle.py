@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.support.builders import target
 
 ENDLESS = ("--rounds", "1000", "--case", "naps")
 SHORT = ("--rounds", "3", "--case", "naps", "--format", "json", "--quiet")
+HANGING = ("--rounds", "1000", "--case", "hangs")
 
 
 def report(tfcompare: str, run: Path) -> dict[str, Any]:
@@ -34,6 +36,18 @@ def report(tfcompare: str, run: Path) -> dict[str, Any]:
 def outcomes(answer: dict[str, Any]) -> dict[tuple[str, str], str]:
     """By (parameter, version): one workload is measured here."""
     return {(arm["params"]["which"], arm["version"]): arm["outcome"] for arm in answer["arms"]}
+
+
+def hangs(client: docker.DockerClient, run: Path) -> bool:
+    """Whether a workload of this run has said that it hangs."""
+    for entry in containers(client, run):
+        if entry["Labels"]["tfcompare.version"] == "2.0.0":
+            # It may end meanwhile.
+            with suppress(docker.errors.APIError):
+                look = client.api.exec_create(entry["Id"], ["test", "-e", "/tmp/hangs"])["Id"]
+                client.api.exec_start(look)
+                return bool(client.api.exec_inspect(look)["ExitCode"] == 0)
+    return False
 
 
 @pytest.mark.parametrize(
@@ -57,6 +71,32 @@ def test_signal_ends_the_containers_and_keeps_the_results(
     arms = report(tfcompare, going.out)["arms"]
     assert "measured" in {arm["outcome"] for arm in arms}
     assert max(arm["rounds"] for arm in arms) >= 1
+
+
+def test_an_interrupt_does_not_wait_for_a_call_that_hangs(client: docker.DockerClient, start: Start) -> None:
+    """The call would go on for ten minutes, and no test waits that long."""
+    going = start(*HANGING)
+    until(lambda: hangs(client, going.out), "a call that hangs")
+    going.process.send_signal(signal.SIGINT)
+    code, _, stderr = going.end()
+    assert (code, "interrupted" in stderr, "Traceback" in stderr) == (130, True, False), stderr
+    assert '"kind":"finished"' in (going.out / "journal.jsonl").read_text()
+    assert containers(client, going.out) == []
+
+
+def test_the_next_run_removes_what_a_run_that_was_killed_while_a_call_hung_has_left(
+    client: docker.DockerClient, start: Start
+) -> None:
+    going = start(*HANGING)
+    until(lambda: hangs(client, going.out), "a call that hangs")
+    going.process.kill()
+    going.process.wait()
+    until(lambda: {entry["State"] for entry in containers(client, going.out)} == {"exited"}, "the workers to end")
+    following = start("--rounds", "2", "--case", "naps[which=first]", name="following")
+    code, _, stderr = following.end()
+    assert code == 0, stderr
+    assert "removed what runs that were killed had left behind: 2 containers\n" in stderr
+    assert containers(client, going.out) == containers(client, following.out) == []
 
 
 def test_killed_run_leaves_containers_that_end_by_themselves_and_are_swept_by_the_next(
@@ -175,6 +215,25 @@ def test_worker_killed_in_the_middle_is_a_row_and_not_the_end(
     again = run_command(tfcompare, *more)
     assert again.returncode == 0, again.stderr
     assert set(outcomes(json.loads(again.stdout)).values()) == {"measured"}
+
+
+def test_a_worker_whose_container_is_paused_is_noticed_at_the_deadline(
+    client: docker.DockerClient, start: Start
+) -> None:
+    going = start(*SHORT, "--timeout", "3s")
+    going.until_measuring()
+    [victim] = [entry for entry in containers(client, going.out) if entry["Labels"]["tfcompare.version"] == "2.0.0"]
+    client.api.pause(victim["Id"])
+    code, stdout, stderr = going.end()
+    assert code == 6, stderr
+    answer = json.loads(stdout)
+    [dead] = [arm for arm in answer["arms"] if arm["outcome"] == "died"]
+    assert (dead["version"], dead["failure"], dead["external"]) == ("2.0.0", "deadline", True)
+    assert dead["reason"].startswith("its worker died: timeout: no answer to ")
+    assert sorted(outcomes(answer).values()) == ["died", "measured", "measured", "measured"]
+    assert stderr.count(dead["reason"]) == 1
+    assert "Traceback" not in stderr
+    assert containers(client, going.out) == []
 
 
 def test_worker_whose_container_is_removed_is_told_so(
