@@ -14,8 +14,10 @@ import struct
 import time
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
-# How long a killed process may take to be gone; the kernel may still be writing for it.
-KILLED_S, POLL_S = 5.0, 0.001
+# How long a killed process may take to be gone, and a stopped one to stop; the kernel may still be writing for it.
+KILLED_S, STOPPED_S, POLL_S = 5.0, 2.0, 0.001
+# The states of a process that starts no other: stopped, traced, a zombie, dead.
+QUIET = "TtZXx"
 # How long replicates may take to die with their worker.
 DYING_S = 0.2
 # What the kernel did not let go in that time is not waited for again.
@@ -51,15 +53,36 @@ def set_dumpable(dumpable):
     _prctl(PR_SET_DUMPABLE, int(dumpable))
 
 
-def children():
-    """The processes whose parent is this one; none where the kernel does not list them."""
+def children(pid="self"):
+    """The processes whose parent is this one, or another; none where the kernel does not list them."""
     pids = set()
     with contextlib.suppress(OSError):
-        for task in os.listdir("/proc/self/task"):
+        for task in os.listdir("/proc/{}/task".format(pid)):
             with contextlib.suppress(OSError):
-                with open("/proc/self/task/{}/children".format(task)) as listed:
+                with open("/proc/{}/task/{}/children".format(pid, task)) as listed:
                     pids.update(map(int, listed.read().split()))
     return pids
+
+
+def below(pids):
+    """These processes and all that they have started."""
+    found, waiting = set(), list(pids)
+    while waiting:
+        pid = waiting.pop()
+        if pid not in found:
+            found.add(pid)
+            waiting.extend(children(pid))
+    return found
+
+
+def state(pid):
+    """The letter that the kernel has for the state of a process; that of a dead one if it is gone."""
+    try:
+        # In bytes: a name is whatever its process likes.
+        with open("/proc/{}/stat".format(pid), "rb") as stat:
+            return stat.read().rpartition(b")")[2].split()[0].decode("ascii")
+    except (OSError, IndexError):
+        return "X"
 
 
 def has_ended(pid):
@@ -71,24 +94,53 @@ def has_ended(pid):
     return status if ended else None
 
 
-def kill(pid):
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+def kill(pid, number=signal.SIGKILL):
+    # One that has taken another user is out of reach.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def stop(pids):
+    """Stops these processes, which have not ended, and all below them; returns those that are to be killed.
+
+    One that is stopped starts no other, and keeps its place where their number is limited.
+    """
+    seen, until = set(), 0.0
+    while True:
+        found = {pid: state(pid) for pid in below(pids)}
+        running = [pid for pid, letter in found.items() if letter not in QUIET]
+        if not seen.issuperset(running):
+            seen.update(running)
+            until = time.monotonic() + STOPPED_S
+        if not running or time.monotonic() >= until:
+            # The kernel calls a process a zombie whose other threads still run.
+            return {pid for pid, letter in found.items() if letter not in "ZXx" or pid in pids}
+        for pid in running:
+            kill(pid, signal.SIGSTOP)
+        time.sleep(POLL_S)
 
 
 def end_children(kept=frozenset(), dying_s=0.0):
-    """Ends all children but those kept, and what becomes a child of this process by that.
+    """Ends all children but those kept, what is below them, and what becomes a child of this process by that.
 
-    Returns how many of them still ran after `dying_s`.
+    All are stopped before the first is killed: of processes that start others without end, each that is killed alone
+    would be replaced at once. Returns how many of them still ran after `dying_s`.
     """
     killed = set()
-    begun = time.monotonic()
+    kills_at = time.monotonic() + dying_s
+    until = kills_at + KILLED_S
     strays = children() - kept - STUCK
-    while strays and time.monotonic() < begun + KILLED_S:
-        for pid in strays:
-            if has_ended(pid) is None and pid not in killed and time.monotonic() >= begun + dying_s:
+    while strays and time.monotonic() < until:
+        if time.monotonic() >= kills_at:
+            running = stop([pid for pid in strays if has_ended(pid) is None])
+            for pid in running:
                 kill(pid)
-                killed.add(pid)
+            if running - killed:
+                killed |= running
+                until = time.monotonic() + KILLED_S
+        else:
+            for pid in strays:
+                has_ended(pid)
         time.sleep(POLL_S)
         strays = children() - kept - STUCK
     STUCK.update(strays)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 # What one version takes on the disk, installed; images and environments of 1.14, 2.0 and 2.13 took 0.9 to 1.7 GB.
 CPU_GB, GPU_GB = 1.7, 6.0
-# The processes and threads of a container.
-CONTAINER_TASKS = 8192
+# The processes and threads of a worker and all that it starts, where they can be limited.
+WORKER_TASKS = 8192
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +120,7 @@ AUTO = "auto"
 # In the order in which `auto` tries them.
 ENGINES: dict[str, EngineInfo] = {
     "docker": EngineInfo(
-        title="Docker", make=_docker, isolation="container", gpus=True, detached=True, tasks=CONTAINER_TASKS
+        title="Docker", make=_docker, isolation="container", gpus=True, detached=True, tasks=WORKER_TASKS
     ),
-    "venv": EngineInfo(title="virtual environments", make=_venv, isolation="process"),
+    "venv": EngineInfo(title="virtual environments", make=_venv, isolation="process", tasks=WORKER_TASKS),
 }

@@ -3,15 +3,18 @@
 from collections.abc import Callable
 
 from orchestrator.engines import Engine, scratch
-from orchestrator.engines.worker import cgroup
+from orchestrator.engines.worker import cgroup, marked
 
 
 def sweep(engine: Engine, say: Callable[[str], None]) -> None:
     """Remove what killed runs have left, and report it in one line."""
     found = list(engine.sweep())
-    if ended := cgroup.reap():
+    ended = cgroup.reap()
+    removed = scratch.reap()
+    ended += sum(map(marked.end_marked, removed))
+    if ended:
         found.append(_count(ended, "process", "processes"))
-    if removed := scratch.reap():
+    if removed:
         found.append(f"{_count(len(removed), 'temporary directory', 'temporary directories')} in {removed[0].parent}")
     if found:
         say(f"removed what runs that were killed had left behind: {', '.join(found)}")

@@ -68,6 +68,54 @@ HANGS = (
         time.sleep(600)
 """
 )
+# Twenty pairs of processes, each in a session of its own: whichever of a pair is killed alone, the other replaces it at
+# once. After `most` starts no more are started.
+HYDRA = (
+    NOTE
+    + """
+    def build(tf, params):
+        for _ in range(20):
+            if os.fork() == 0:
+                watch(params)
+        while len(open(params["file"]).read().split()) < 20:
+            time.sleep(0.001)
+        return lambda: 1.0
+
+    def watch(params):
+        while True:
+            if os.getpgrp() != os.getpid():
+                os.setsid()
+                note(params)
+            first = os.getpid()
+            other = start(params)
+            if other == 0:
+                # The other of the pair, which takes over if the first is gone.
+                os.setsid()
+                note(params)
+                while os.getppid() == first:
+                    time.sleep(0.0005)
+            else:
+                os.waitpid(other, 0)
+
+    def start(params):
+        while os.stat(params["file"]).st_size > int(params["most"]) * 6:
+            time.sleep(1)
+        return os.fork()
+"""
+)
+KILLS_ALL_ABOVE = (
+    NOTE
+    + """
+    def build(tf, params):
+        sleep_in_child(params, leaves=True)
+        while not os.path.exists(params["file"]):
+            time.sleep(0.001)
+        with open("/proc/%d/stat" % os.getppid()) as stat:
+            first = int(stat.read().rpartition(")")[2].split()[1])
+        os.kill(first, signal.SIGKILL)
+        time.sleep(600)
+"""
+)
 KILLS_ITS_WORKER = (
     NOTE
     + """
@@ -102,6 +150,35 @@ def test_a_process_that_left_its_session_ends_with_its_replicate(bench: Bench, p
     bench.measure()
     assert bench.client.quit()
     assert read_last_line(bench.log) == "tfcompare: workloads left processes running, which were ended: 2"
+
+
+def test_processes_that_replace_each_other_end_with_their_replicate(bench: Bench, pids: Path):
+    """One after the other, they would never end: whoever lives on starts those that were killed again."""
+    bench.workload("hydra", HYDRA)
+    number, opened = bench.open("hydra", {"file": str(pids), "most": "3000"})
+    assert isinstance(opened, Opened), opened
+    bench.burst(number)
+    assert bench.close(number) == Closed(rows=7)
+    started = read_pids(pids, 20)
+    assert not any(map(is_running, started))
+    assert len(started) < 300, "as many as it liked"
+    bench.measure()
+
+
+@pytest.mark.parametrize("grouped", [True, False], ids=["in a cgroup", "without one"])
+def test_nothing_outlives_a_worker_whose_first_process_is_killed(
+    tmp_path: Path, pids: Path, grouped: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """The process that would have ended what left its session is gone, and so is the worker with it."""
+    if not grouped:
+        monkeypatch.setattr("orchestrator.engines.worker.cgroup.find_parents", lambda root: [])
+    bench = Bench(tmp_path)
+    bench.hello()
+    bench.workload("kills", KILLS_ALL_ABOVE)
+    with pytest.raises(WorkerDied, match="killed by SIGKILL"):
+        bench.open("kills", {"file": str(pids)})
+    bench.channel.close()
+    wait_for_end(*read_pids(pids), bench.channel.pid)
 
 
 def test_a_worker_that_has_ended_nothing_says_nothing(bench: Bench):

@@ -1,9 +1,12 @@
-"""What an engine has (CPUs, memory, processes), and how much of it each of its workers may use."""
+"""What a machine has (CPUs, memory, processes), and how much of it each worker may use.
+
+The share of the processes holds for virtual environments as well.
+"""
 
 import os
 from pathlib import Path
 
-from orchestrator.engines import CONTAINER_TASKS
+from orchestrator.engines import WORKER_TASKS
 
 ONLINE = Path("/sys/devices/system/cpu/online")
 # All workers together take no more than this share: the rest is for everything else on the machine.
@@ -19,7 +22,7 @@ def share_memory(total: int, workers: int) -> int:
 def share_processes(workers: int, kernel: Path = KERNEL) -> int:
     """Return how many processes and threads each of this many workers may have."""
     total = min(_read_number(kernel / "pid_max"), _read_number(kernel / "threads-max"))
-    return min(CONTAINER_TASKS, max(1, int(total * PROCESSES_SHARE) // workers))
+    return min(WORKER_TASKS, max(1, int(total * PROCESSES_SHARE) // workers))
 
 
 def _read_number(path: Path) -> int:

@@ -1,102 +1,164 @@
-"""A cgroup around a worker: nothing that the worker starts can leave it, and all of it ends with it.
+"""Cgroups around a worker: nothing that the worker starts can leave them, and all of it ends with them.
 
-Only in a hierarchy of version 2, where this user may make a cgroup, and where cgroups share no CPUs out: a worker
-would otherwise compete with the rest of the machine for them in another way than without a cgroup.
+There are two kinds. In a hierarchy of version 2 one is made where this user may make it and where cgroups share no CPUs
+out: a worker would otherwise compete with the rest of the machine for them in another way than without a cgroup. In a
+hierarchy of version 1 that counts processes one is made where this user may. Each limits the worker's processes if the
+kernel counts them there.
 """
 
 import os
 import secrets
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.engines.scratch import PREFIX, find_named, lock_directory
 
 ROOT = Path("/")
 END_S, POLL_S = 5.0, 0.005
+# The file with the limit of processes and threads.
+LIMIT = "pids.max"
+
+
+@dataclass
+class _Group:
+    """One directory, and the lock by which the next run knows whose it is."""
+
+    directory: Path
+    lock: int
 
 
 class Cgroup:
-    def __init__(self, directory: Path, lock: int) -> None:
-        self._directory = directory
-        self._lock: int | None = lock
+    def __init__(self, groups: list[_Group]) -> None:
+        self._groups = groups
+        self.limits_tasks = False
 
     @classmethod
-    def around(cls, pid: int, root: Path = ROOT) -> "Cgroup | None":
-        """Put a process into a new cgroup; return None where that is not possible."""
-        parent = find_parent(root)
-        if parent is None:
-            return None
-        directory = parent / f"{PREFIX}{secrets.token_hex(4)}"
-        try:
-            directory.mkdir()
-        except OSError:
-            return None
-        lock = lock_directory(directory)
-        if lock is None:
-            return None
-        made = cls(directory, lock)
-        try:
-            if "cpu" not in (directory / "cgroup.controllers").read_text().split():
-                (directory / "cgroup.procs").write_text(str(pid))
-                return made
-        except OSError:
-            pass
-        made.end()
-        return None
+    def around(cls, pid: int, tasks: int, root: Path = ROOT) -> "Cgroup | None":
+        """Put a process into new cgroups, which allow this many processes and threads; return None if none can be."""
+        made = cls([group for parent in find_parents(root) if (group := _enter(parent, pid))])
+        for group in made._groups:
+            made.limits_tasks |= _limit(group.directory, tasks)
+        return made if made._groups else None
+
+    @property
+    def directories(self) -> list[Path]:
+        return [group.directory for group in self._groups]
 
     def end(self) -> int:
-        """End what is in the cgroup, remove it, and return how many processes were in it."""
+        """End what is in the cgroups, remove them, and return how many processes were in them."""
         # Two threads may end a worker at the same time.
-        lock, self._lock = self._lock, None
-        if lock is None:
-            return 0
+        groups, self._groups = self._groups, []
         pids: set[int] = set()
         until = time.monotonic() + END_S
-        while self._directory.exists() and time.monotonic() < until:
-            pids |= self._kill()
-            # Those that a worker has made inside come first.
-            for inner, _, _ in os.walk(self._directory, topdown=False):
-                with suppress(OSError):
-                    os.rmdir(inner)
-            time.sleep(POLL_S if self._directory.exists() else 0)
-        os.close(lock)
+        while (left := [group.directory for group in groups if group.directory.exists()]) and time.monotonic() < until:
+            for directory in left:
+                pids |= _kill(directory)
+                # Those that a worker has made inside come first.
+                for inner, _, _ in os.walk(directory, topdown=False):
+                    with suppress(OSError):
+                        os.rmdir(inner)
+            time.sleep(POLL_S if any(directory.exists() for directory in left) else 0)
+        for group in groups:
+            os.close(group.lock)
         return len(pids)
 
-    def _kill(self) -> set[int]:
-        pids: set[int] = set()
-        for inner in self._directory.rglob("cgroup.procs"):
-            with suppress(OSError):
-                pids |= set(map(int, inner.read_text().split()))
-        with suppress(OSError):
-            # All at once, so that none can start another. Kernels before 5.14 lack it.
-            (self._directory / "cgroup.kill").write_text("1")
-        for pid in pids:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        return pids
 
-
-def find_parent(root: Path = ROOT) -> Path | None:
-    """Return the directory of this process's own cgroup, in the hierarchy of version 2."""
-    with suppress(OSError, ValueError, StopIteration):
-        mounts = (line.split() for line in (root / "proc/self/mountinfo").read_text().splitlines())
-        mount = next(words for words in mounts if words[words.index("-") + 1] == "cgroup2")
-        groups = (line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines())
-        own = next(path for _, controllers, path in groups if controllers == "")
-        # The hierarchy may be mounted from this cgroup on, as in a container.
-        inside = os.path.relpath(own, mount[3])
-        if not inside.startswith(".."):
-            return root / mount[4].lstrip("/") / inside
+def _enter(parent: Path, pid: int) -> _Group | None:
+    """Make a cgroup in another one and put a process into it; return None where that is not possible."""
+    directory = parent / f"{PREFIX}{secrets.token_hex(4)}"
+    try:
+        directory.mkdir()
+    except OSError:
+        return None
+    lock = lock_directory(directory)
+    if lock is None:
+        return None
+    group = _Group(directory, lock)
+    try:
+        if not _shares_cpus(directory):
+            (directory / "cgroup.procs").write_text(str(pid))
+            return group
+    except OSError:
+        pass
+    Cgroup([group]).end()
     return None
+
+
+def _shares_cpus(directory: Path) -> bool:
+    """Return whether a cgroup has its own share of the CPUs; of version 1, only a hierarchy without any is used."""
+    with suppress(FileNotFoundError):
+        return "cpu" in (directory / "cgroup.controllers").read_text().split()
+    return False
+
+
+def _limit(directory: Path, tasks: int) -> bool:
+    """Allow this many processes and threads; return False if they are not counted here."""
+    with suppress(OSError):
+        if (directory / LIMIT).exists():
+            (directory / LIMIT).write_text(str(tasks))
+            return True
+    return False
+
+
+def _kill(directory: Path) -> set[int]:
+    # So that none can start another. The kernel counts those below as well.
+    _limit(directory, 0)
+    pids: set[int] = set()
+    for inner in directory.rglob("cgroup.procs"):
+        with suppress(OSError):
+            pids |= set(map(int, inner.read_text().split()))
+    with suppress(OSError):
+        # All at once. Kernels before 5.14 lack it, and version 1 has none.
+        if (directory / "cgroup.kill").exists():
+            (directory / "cgroup.kill").write_text("1")
+    for pid in pids:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    return pids
+
+
+def find_parents(root: Path = ROOT) -> list[Path]:
+    """Return the directories of this process's own cgroup, in the hierarchies in which one can be made for a worker."""
+    with suppress(OSError, ValueError):
+        lines = (root / "proc/self/mountinfo").read_text().splitlines()
+        own = dict(line.split(":", 2)[1:] for line in (root / "proc/self/cgroup").read_text().splitlines())
+        return list(_find_parents([line.split() for line in lines], own, root))
+    return []
+
+
+def _find_parents(mounts: list[list[str]], own: dict[str, str], root: Path) -> Iterator[Path]:
+    # A hierarchy may be mounted in several places.
+    seen: set[str] = set()
+    for words in mounts:
+        kind, _, options = words[words.index("-") + 1 :][:3]
+        controllers = next((names for names in own if _is_counting(names, kind, options)), None)
+        if controllers is None or controllers in seen:
+            continue
+        seen.add(controllers)
+        # The hierarchy may be mounted from this cgroup on, as in a container.
+        inside = os.path.relpath(own[controllers], words[3])
+        if not inside.startswith(".."):
+            yield root / words[4].lstrip("/") / inside
+
+
+def _is_counting(controllers: str, kind: str, options: str) -> bool:
+    """Return whether this is version 2, or the hierarchy of version 1 that counts processes and shares out no CPUs."""
+    if kind == "cgroup2":
+        return controllers == ""
+    names = set(controllers.split(","))
+    return kind == "cgroup" and "pids" in names and "cpu" not in names and names <= set(options.split(","))
 
 
 def reap(root: Path = ROOT) -> int:
     """End what is in the cgroups of runs whose process has ended, remove them, and return how many processes it was."""
-    parent = find_parent(root)
-    ended = 0
-    for directory in find_named(parent) if parent else ():
-        if (lock := lock_directory(directory)) is not None:
-            ended += Cgroup(directory, lock).end()
-    return ended
+    groups = [
+        _Group(directory, lock)
+        for parent in find_parents(root)
+        for directory in find_named(parent)
+        if (lock := lock_directory(directory)) is not None
+    ]
+    return Cgroup(groups).end()

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from orchestrator import contract, files
+from orchestrator.engines import WORKER_TASKS
 from orchestrator.engines.scratch import Scratch
 from orchestrator.engines.worker.cgroup import Cgroup
 from orchestrator.engines.worker.limits import WorkerFiles
+from orchestrator.engines.worker.marked import end_marked
 
 # How long a worker has for leaving in order, and then for ending what its workloads have started.
 LEAVE_S, END_S = 2.0, 8.0
@@ -120,6 +122,7 @@ class ProcessChannel:
         cpus: tuple[int, ...] | None = None,
         memory_mb: int | None = None,
         results: Path | None = None,
+        tasks: int = WORKER_TASKS,
     ) -> None:
         self._files = WorkerFiles(log, results)
         # Forked replicates leave without their clean-up, and AutoGraph a file for each function that it has read.
@@ -131,7 +134,9 @@ class ProcessChannel:
             raise
         # From outside and at once: a hook inside the child is unsafe with threads, and a worker only forks and imports
         # TensorFlow when the first line comes.
-        self._cgroup = Cgroup.around(self._process.pid)
+        self._cgroup = Cgroup.around(self._process.pid, tasks)
+        if not (self._cgroup and self._cgroup.limits_tasks):
+            _limit_tasks(self._process.pid, tasks)
         if cpus is not None:
             os.sched_setaffinity(self._process.pid, cpus)
         if memory_mb is not None:
@@ -191,7 +196,9 @@ class ProcessChannel:
         kill_group(self._process.pid)
         if self._cgroup:
             self._cgroup.end()
-        self._process.wait()
+        if self._process.wait() != 0:
+            # Its first process did not leave in order, so it may not have ended what left the group.
+            end_marked(self._scratch.path)
         # It closes the pipe itself. A daemon that a workload left behind may hold the other end for ever.
         self._reader.join(LEAVE_S)
         self._scratch.cleanup()
@@ -201,6 +208,20 @@ class ProcessChannel:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(within_s)
         return self._process.returncode is not None
+
+
+def _limit_tasks(pid: int, tasks: int, root: Path = Path("/")) -> None:
+    """Let a process and those that it starts not start another once this user has this many tasks more than now.
+
+    The kernel counts those of the user, whatever started them, and limits no process of root.
+    """
+    if os.getuid() == 0:
+        return
+    with suppress(OSError, ValueError):
+        running = int((root / "proc/loadavg").read_text().split()[3].partition("/")[2])
+        limits = resource.prlimit(pid, resource.RLIMIT_NPROC)
+        most = min(running + tasks, *(limit for limit in limits if limit != resource.RLIM_INFINITY), 2**31)
+        resource.prlimit(pid, resource.RLIMIT_NPROC, (most, most))
 
 
 def _limit_files(pid: int) -> None:

@@ -13,6 +13,7 @@ import pytest
 from orchestrator.engines import scratch
 from orchestrator.engines.remains import sweep
 from orchestrator.engines.scratch import Scratch, reap
+from tests.support.processes import wait_for_end
 
 OWNER = """
 import sys
@@ -119,3 +120,26 @@ def test_what_was_left_is_reported_in_one_line(temporary: Path):
     assert said == [
         f"removed what runs that were killed had left behind: 1 container, 2 temporary directories in {temporary}"
     ]
+
+
+LEAVES = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+"""
+
+
+def test_processes_that_began_with_a_directory_that_was_left_are_ended_with_it(temporary: Path):
+    (temporary / "tfcompare-123-abcdefgh").mkdir()
+    variables = {"TMPDIR": str(temporary / "tfcompare-123-abcdefgh")}
+    with subprocess.Popen([sys.executable, "-c", LEAVES], env=variables, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        pid = int(process.stdout.readline())
+        process.wait()
+        said: list[str] = []
+        sweep(SimpleNamespace(sweep=list), said.append)  # type: ignore[arg-type]
+    wait_for_end(pid)
+    words = "removed what runs that were killed had left behind: 1 process, 1 temporary directory in "
+    assert said == [f"{words}{temporary}"]

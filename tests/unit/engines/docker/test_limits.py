@@ -47,10 +47,10 @@ def test_all_workers_together_leave_some_of_the_machine(tmp_path: Path, workers:
     total = 24 * 2**30
     assert 0.89 * total < limits.share_memory(total, workers) * workers <= 0.9 * total
     processes = limits.share_processes(workers, tmp_path)
-    assert 0 < processes <= limits.CONTAINER_TASKS
+    assert 0 < processes <= limits.WORKER_TASKS
     assert processes * workers <= 16_384
     (tmp_path / "pid_max").write_text("4194304\n")
-    assert limits.share_processes(workers, tmp_path) == min(limits.CONTAINER_TASKS, 95_953 // workers)
+    assert limits.share_processes(workers, tmp_path) == min(limits.WORKER_TASKS, 95_953 // workers)
     (tmp_path / "threads-max").write_text("max\n")
     assert limits.share_processes(workers, tmp_path) == limits.share_processes(workers, tmp_path / "nowhere") > 0
 

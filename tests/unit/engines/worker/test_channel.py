@@ -1,6 +1,7 @@
 """Lines are whole however they arrive, and an ended worker says how it ended."""
 
 import os
+import resource
 import signal
 import sys
 import time
@@ -184,6 +185,22 @@ def test_an_answer_may_be_long_only_where_a_long_one_was_asked_for(start):
     channel.send(f"{2**21}\n")
     with pytest.raises(ContractError, match="a line of more than 1 MiB"):
         channel.receive(PATIENCE_S)
+
+
+def test_every_user_but_root_has_a_limit_of_processes(start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The kernel would not hold root to it, and another user needs no rights to lower it."""
+    before = resource.getrlimit(resource.RLIMIT_NPROC)
+    pid = start("input()").pid
+    monkeypatch.setattr("os.getuid", lambda: 0)
+    channels._limit_tasks(pid, 100)
+    assert resource.prlimit(pid, resource.RLIMIT_NPROC) == before
+    monkeypatch.setattr("os.getuid", lambda: 1000)
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/loadavg").write_text("0.5 0.5 0.5 2/340 1234\n")
+    channels._limit_tasks(pid, 100, tmp_path)
+    assert resource.prlimit(pid, resource.RLIMIT_NPROC) == (440, 440)
+    channels._limit_tasks(pid, 200, tmp_path)
+    assert resource.prlimit(pid, resource.RLIMIT_NPROC) == (440, 440), "it is never raised"
 
 
 def test_a_process_and_those_that_it_starts_write_no_file_that_is_too_large(start, tmp_path: Path):
