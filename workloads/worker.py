@@ -448,7 +448,8 @@ class Worker:
         try:
             return Child(live, others + [self.answers], self.deaths)
         except OSError as error:
-            raise ChildDied("fork", "no process could be started for it: {}".format(error.strerror))
+            where = ": {}".format(error.filename) if error.filename else ""
+            raise ChildDied("fork", "no process could be started for it: {}{}".format(error.strerror, where))
 
     def _probe(self, command):
         def main(receive, send):

@@ -162,9 +162,8 @@ def _exit_code(step: Callable[[], object]) -> int:
             return UsageError.exit_code
         if isinstance(error, OSError) and error.errno in FULL:
             where = error.filename or "a file"
-            return report_error(
-                UsageError(f"cannot write {where}: {error.strerror}; make room, or choose another place")
-            )
+            remedy = "choose another place" if error.errno == errno.EROFS else "make room, or choose another place"
+            return report_error(UsageError(f"cannot write {where}: {error.strerror}; {remedy}"))
         # A SystemExit is a library's: nothing here raises one.
         return report_error(crash.record(error))
 

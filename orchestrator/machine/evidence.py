@@ -1,4 +1,4 @@
-"""What this machine shows of a death: file systems without room, memory that ran out, GPUs that are gone."""
+"""What this machine shows of a death: file systems that take nothing, memory that ran out, GPUs that are gone."""
 
 import os
 import re
@@ -58,11 +58,13 @@ class MemoryMark:
 
 
 def describe_full(folder: Path) -> str:
-    """Say that the file system of a folder has no room left; return '' if it has some, or cannot be asked."""
+    """Say that the file system of a folder takes nothing more; return '' if it does, or cannot be asked."""
     try:
         status = os.statvfs(folder)
     except OSError:
         return ""
+    if status.f_flag & os.ST_RDONLY:
+        return f"the file system of {folder} is read-only"
     # Some of the room is for root alone.
     free = (status.f_bavail if os.getuid() else status.f_bfree) * status.f_frsize
     if status.f_blocks and free < LEAST_FREE:

@@ -15,11 +15,13 @@ from orchestrator.machine.evidence import (
 )
 from orchestrator.model import DeathCause
 
-NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded|\[Errno (5|28|122)\]")
+NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded|Read-only file system|\[Errno (5|28|30|122)\]")
 NO_MEMORY = re.compile(
     r"^(its worker died: )?out of memory|\bMemoryError\b|std::bad_alloc|Cannot allocate memory|\[Errno 12\]"
     r"|ResourceExhausted|OOM when allocating|CUDA_ERROR_OUT_OF_MEMORY"
 )
+# What an environment says if a folder of the host's is gone, or the host cannot start another process.
+HOST_LACKS = re.compile(r"cannot write |no process could be started for it")
 LOST_GPU = re.compile(r"GPU is lost|fallen off the bus|CUDA_ERROR_(NO_DEVICE|ECC_UNCORRECTABLE)", re.IGNORECASE)
 KILLED = re.compile(r"killed by (SIG[A-Z0-9]+)")
 # What a worker and a channel guess about SIGKILL; the evidence says more.
@@ -154,7 +156,7 @@ def classify_start(reason: str, evidence: Evidence, *, limited: bool = False) ->
         return DeathCause("memory", reason)
     if reason.startswith("import failed: "):
         return DeathCause("import", reason)
-    return DeathCause("start", reason)
+    return DeathCause("start", reason, external=bool(HOST_LACKS.search(reason)))
 
 
 def classify_environment(reason: str) -> DeathCause:

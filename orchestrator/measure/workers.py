@@ -181,7 +181,7 @@ class Workers:
         paths = WorkerPaths(
             run=self._plan.run,
             results=self._run.create_results_directory(version, slot.parts),
-            log=self._run.logs / f"worker-{version}.log",
+            log=self._run.create_worker_log(version),
             own_workloads=self._own,
             seed=(self._plan.seed + self._round - FIRST_ROUND) % HASH_SEEDS,
             large=self._plan.large,
@@ -214,7 +214,8 @@ class Workers:
             if self._giving_up:
                 return None
             last_line = read_last_line(paths.log) if isinstance(error.__cause__, ChannelClosed) else ""
-            reason = f"{error}{f' ({last_line})' if last_line else ''}; see {paths.log}"
+            log = f"; see {paths.log}" if paths.log.exists() else ""
+            reason = f"{error}{f' ({last_line})' if last_line else ''}{log}"
             self._not_started(version, classify_start(reason, self.scene.examine(memory), limited=self.limited))
             return None
         except BaseException:

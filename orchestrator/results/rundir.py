@@ -19,7 +19,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -227,7 +227,9 @@ class RunDir:
                     if stream.live:
                         files.sync(self.path, stream.path)
                         files.sync(self.path, stream.path.parent)
-            files.sync(self.path, self.results)
+            # A folder that a user has removed comes back with the next worker.
+            with suppress(FileNotFoundError):
+                files.sync(self.path, self.results)
         self.record(Synced())
         self.sync_journal()
 
@@ -241,12 +243,21 @@ class RunDir:
             files.sync(self.path, self.journal)
             files.sync(self.path, self.path)
 
-    def _writing(self, name: str) -> AbstractContextManager[None]:
-        return files.writing(
-            self.path / name,
-            f"what was written before is kept. Once it can be written, `tfcompare run --resume {self.path}` continues "
-            "the run",
-        )
+    @contextmanager
+    def _writing(self, name: str) -> Iterator[None]:
+        """Turn an operating system's error into the user's: what cannot be written, why, and what to do."""
+        try:
+            yield
+        except OSError as error:
+            if not os.path.lexists(self.path):
+                raise UsageError(
+                    f"{self.path} was removed or renamed while the run was in progress; start a new run, or continue "
+                    "the renamed one with `tfcompare run --resume`"
+                ) from error
+            raise UsageError(
+                f"cannot write {self.path / name}: {error.strerror or error}; what was written before is kept. Once it "
+                f"can be written, `tfcompare run --resume {self.path}` continues the run"
+            ) from error
 
     @property
     def is_prepared(self) -> bool:
@@ -323,8 +334,15 @@ class RunDir:
         """Create a results folder for one worker, which will write its stream there."""
         directory = self.results / f"{version}-{part}"
         with self._writing(f"results/{directory.name}"):
+            self.results.mkdir(exist_ok=True)
             directory.mkdir(mode=0o700)
         return directory
+
+    def create_worker_log(self, version: Target) -> Path:
+        """Return the log of a version's workers, in a folder that exists, also after a user has removed the logs."""
+        with self._writing(self.logs.name):
+            self.logs.mkdir(exist_ok=True)
+        return self.logs / f"worker-{version}.log"
 
     def stream(self, version: Target, part: int) -> Stream:
         """Return the stream in a worker's results folder."""

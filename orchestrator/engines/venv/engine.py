@@ -16,19 +16,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator import files
+from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, Version
-from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.engines import Outlook, Started, WorkerPaths, build_errors
+from orchestrator.engines.build_log import BuildLog
+from orchestrator.engines.directory_lock import DirectoryLock
+from orchestrator.engines.docker.limits import share_processes
+from orchestrator.engines.environment import cache, worker_variables
+from orchestrator.engines.index.proxy import OVERRULED, Index
 from orchestrator.engines.scratch import Scratch
 from orchestrator.engines.venv import interpreters, pythons
-from orchestrator.engines.worker.channel import ProcessChannel
-from orchestrator.engines.directory_lock import DirectoryLock
-from orchestrator.engines.index.proxy import OVERRULED, Index
 from orchestrator.engines.venv.interpreters import Interpreter
-from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.environment import cache, worker_variables
+from orchestrator.engines.worker.channel import ProcessChannel
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
@@ -56,15 +57,27 @@ class VenvEnvironment:
         # HOME is the environment's own: a user's keras.json must not steer one version and not another.
         env = {**worker_variables(paths.seed), "HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
         argv = [str(self.path / "bin" / "python"), str(WORKLOADS / "worker.py")]
+        limits = (self.options.cpus, self.options.memory_mb, paths.results, share_processes(paths.workers))
         try:
-            channel = ProcessChannel(argv, env, paths.log, self.options.cpus, self.options.memory_mb, paths.results)
+            channel = ProcessChannel(argv, env, paths.log, *limits)
         except OSError as error:
-            raise EnvironmentFailed(
-                f"{argv[0]} does not start ({error.strerror})", f"remove {self.path} and run again",
-                version=self.facts.version,
-            ) from error  # fmt: skip
+            raise self._explain_start(argv[0], error) from error
         own = (str(paths.own_workloads.resolve()),) if paths.own_workloads else ()
         return Started(channel, (str(BUILTIN), *own), str(stream.resolve()))
+
+    def _explain_start(self, python: str, error: OSError) -> EnvironmentFailed:
+        """Return why a worker was not started: only some of the causes are in the environment."""
+        if error.filename == python and not self.path.exists():
+            what, advice = f"{self.path} was removed", "run again to install it again"
+        elif error.filename == python:
+            what, advice = f"{python} does not start ({error.strerror})", f"remove {self.path} and run again"
+        elif error.filename and not Path(error.filename).parent.exists():
+            what = f"cannot write {error.filename}: {Path(error.filename).parent} was removed"
+            advice = "make it again, then repeat the command or continue the run with --resume"
+        else:
+            where = f"cannot write {error.filename}: " if error.filename else "no process could be started for it: "
+            what, advice = f"{where}{error.strerror}", ""
+        return EnvironmentFailed(what, advice, version=self.facts.version)
 
 
 class VenvEngine:
@@ -179,7 +192,9 @@ class VenvEngine:
         if (code := log.run(argv, env)) == 0:
             return
         head = "its environment could not be installed"
-        failure = build_errors.of_install(log.end, directory=environments_directory(), wheelhouse=self._index.wheelhouse)
+        failure = build_errors.of_install(
+            log.end, directory=environments_directory(), wheelhouse=self._index.wheelhouse
+        )
         message = f"{head}: {failure}" if failure else f"{head} ({argv[0]} ended with {code}). {build_errors.UNKNOWN}"
         raise EnvironmentFailed(message, version=version.number, detail=f"{log.tail()}\nThe whole log is {log.path}")
 
@@ -237,7 +252,7 @@ def environment_path(flavour: Flavour, interpreter: Interpreter) -> Path:
 
 
 def identify(path: Path, interpreter: Interpreter) -> str:
-    """Return what distinguishes an environment from others: its directory and, if that changed, the build of its Python.
+    """Return what distinguishes an environment from others: its directory and, if that changed, its Python's build.
 
     The build is included if it is no longer the one of the install. An environment links to that Python, so a new build
     needs no new install.

@@ -46,6 +46,11 @@ def test_a_file_system_without_room_for_a_file_is_named(small: Path):
     assert describe_full(small) == f"the file system of {small} has no room for another file"
 
 
+def test_a_read_only_file_system_is_named(small: Path):
+    subprocess.run(["mount", "-o", "remount,ro", str(small)], check=True)
+    assert describe_full(small) == f"the file system of {small} is read-only"
+
+
 def test_a_folder_that_is_gone_says_nothing(tmp_path: Path):
     assert describe_full(tmp_path / "gone") == ""
 

@@ -160,6 +160,10 @@ STARTS: dict[str, tuple[str, Evidence, tuple[str, bool]]] = {
     "a full scratch folder": ("exit code 1", Evidence(full=(FULL,)), ("disk", True)),
     "a kill": ("killed by SIGKILL (often the kernel, out of memory)", QUIET, ("signal", True)),
     "a kill without memory": ("killed by SIGKILL", Evidence(memory="machine"), ("memory", True)),
+    "a read-only folder": ("results failed: OSError: [Errno 30] x", QUIET, ("disk", True)),
+    "a folder that was removed": ("2.0.0: cannot write /a/b: /a was removed", QUIET, ("start", True)),
+    "a host without processes": ("no process could be started for it: x", QUIET, ("start", True)),
+    "a program that is none": ("/a/bin/python does not start (Exec format error)", QUIET, ("start", False)),
     "an import": ("import failed: ImportError: x", QUIET, ("import", False)),
     "an import without room": ("import failed: OSError: [Errno 28] x", QUIET, ("disk", True)),
     "a container that is too small": (
@@ -178,8 +182,9 @@ def test_a_failed_start_has_a_kind_and_a_side(reason: str, evidence: Evidence, e
 
 def test_an_environment_that_was_not_made_fails_at_the_start_or_for_the_disk():
     assert classify_environment("pip ended with 1").kind == "start"
-    disk = classify_environment("there was no room: No space left on device")
-    assert (disk.kind, disk.external) == ("disk", True)
+    for words in ("No space left on device", "Read-only file system"):
+        disk = classify_environment(f"cannot write /a: {words}")
+        assert (disk.kind, disk.external) == ("disk", True)
 
 
 def test_a_scene_looks_at_all_of_its_folders_and_cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

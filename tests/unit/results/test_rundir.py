@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -485,16 +486,54 @@ def test_a_stream_that_cannot_be_taken_out_stays_where_it_is(run: RunDir, monkey
     assert [stream.name for stream in run.streams()] == ["results/2.0.0-1/stream.arrow"]
 
 
-@pytest.mark.parametrize("gone", ["folder", "room"])
-def test_a_journal_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: str):
+def test_a_journal_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     run = run_directory(tmp_path / "run", plan())
-    if gone == "folder":
-        shutil.rmtree(run.path)
-    else:
-        monkeypatch.setattr(files, "open_below", lambda *arguments: os.open("/dev/full", os.O_WRONLY))
-    words = "No such file" if gone == "folder" else "No space left"
-    with pytest.raises(UsageError, match=rf"cannot write .*journal\.jsonl: {words}.*continues the run"):
+    monkeypatch.setattr(files, "open_below", lambda *arguments: os.open("/dev/full", os.O_WRONLY))
+    with pytest.raises(UsageError, match=r"cannot write .*journal\.jsonl: No space left.*continues the run"):
         run.record(ENTRIES[0])
+
+
+def test_a_run_that_is_gone_says_so_whatever_is_written(tmp_path: Path):
+    run = run_directory(tmp_path / "run", plan())
+    shutil.rmtree(run.path)
+    for write in (
+        lambda: run.record(ENTRIES[0]),
+        run.sync,
+        lambda: run.create_results_directory(target("2.0.0"), 1),
+        lambda: run.create_worker_log(target("2.0.0")),
+    ):
+        with pytest.raises(UsageError, match=f"^{run.path} was removed or renamed while the run was in progress; "):
+            write()
+    assert not run.path.exists()
+
+
+def test_folders_that_a_user_has_removed_come_back_with_the_next_worker(tmp_path: Path):
+    run = run_directory(tmp_path / "run", plan())
+    shutil.rmtree(run.results)
+    shutil.rmtree(run.logs)
+    run.sync()
+    assert run.create_results_directory(target("2.0.0"), 1).is_dir()
+    assert run.create_worker_log(target("2.0.0")).parent.is_dir()
+
+
+def test_of_several_that_make_one_run_directory_at_once_one_wins(tmp_path: Path):
+    start, ended = threading.Barrier(8), []
+
+    def create() -> None:
+        start.wait()
+        try:
+            ended.append(str(RunDir.create(tmp_path / "run").path))
+        except UsageError as error:
+            ended.append(str(error))
+
+    threads = [threading.Thread(target=create) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ended.count(str(tmp_path / "run")) == 1
+    assert all("choose another --output" in words for words in ended if words != str(tmp_path / "run"))
+    assert (tmp_path / "run" / "begun.json").exists()
 
 
 def test_what_a_killed_host_had_not_finished_writing_is_no_stream(run: RunDir):
