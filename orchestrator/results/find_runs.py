@@ -1,6 +1,7 @@
 """Finds run directories, and says of each what it holds; nothing of a run is judged for that."""
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,9 @@ from orchestrator.errors import UsageError
 MOST_PLAN_BYTES = 2**26
 # Where runs without --output go.
 RUNS = Path("runs")
+# What is newer than this moment by more than this was written while the clock was ahead. The clock of a network's file
+# system and that of this machine may differ by less.
+FUTURE_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -26,14 +30,19 @@ class FoundRun:
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """Return the run directories in a folder, the newest first."""
+    """Return the run directories in a folder, the newest first.
+
+    Last are those that claim to be of the future: the clock was set back after them, and all others may be newer.
+    """
     plans = []
+    latest = time.time() + FUTURE_S
     for plan in folder.glob("*/plan.json"):
         try:
-            plans.append((-plan.stat().st_mtime, plan.parent))
+            written = plan.stat().st_mtime
         except OSError:
             continue
-    return [path for _, path in sorted(plans)]
+        plans.append((written > latest, -written, plan.parent))
+    return [path for *_, path in sorted(plans)]
 
 
 def newest_run(folder: Path = RUNS) -> Path:
