@@ -137,7 +137,7 @@ def _write_heading(options: ProfileOptions, run: PreparedRun, ready: dict[Target
         top=options.top,
         pythons={version: str(answer.facts.get("python")) for version, answer in ready.items()},
     )
-    (directory.path / PROFILE_FILE).write_bytes(HEADING.dump_json(heading, indent=1) + b"\n")
+    _write(directory.path / PROFILE_FILE, HEADING.dump_json(heading, indent=1) + b"\n")
     return heading
 
 
@@ -186,11 +186,17 @@ class Profiler:
 def _keep(arm: ProfiledArm, directory: RunDir) -> None:
     """Write the arm's files: all that is known about it, and its stacks for flame graphs."""
     stem_path = directory.path / "profiles" / stem(arm.case, arm.version)
-    Path(f"{stem_path}.json").write_bytes(ARM.dump_json(arm, indent=1) + b"\n")
+    _write(Path(f"{stem_path}.json"), ARM.dump_json(arm, indent=1) + b"\n")
     if arm.profile:
         stacks = arm.profile.stacks
-        Path(f"{stem_path}.collapsed.txt").write_text(collapse(stacks))
-        Path(f"{stem_path}.speedscope.json").write_text(json.dumps(speedscope(arm, stacks)) + "\n")
+        _write(Path(f"{stem_path}.collapsed.txt"), collapse(stacks).encode())
+        _write(Path(f"{stem_path}.speedscope.json"), json.dumps(speedscope(arm, stacks)).encode() + b"\n")
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file as a whole: a profile that is killed can be read as far as it went."""
+    with files.writing(path, "the profiles that were written before are kept"):
+        files.write_atomically(path, data)
 
 
 def read(path: Path) -> Profiled:
