@@ -3,12 +3,13 @@
 import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -21,10 +22,13 @@ from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.cli.images import prune as prune_command
 from orchestrator.engines.build_log import BuildLog
+from orchestrator.engines.directory_lock import DirectoryLock
+from orchestrator.engines.venv import engine as venv
 from orchestrator.engines.venv.engine import MARKER, VenvEngine
 from orchestrator.images import venv_cache
 from orchestrator.options import EngineOptions
 from tests.support.commands import called
+from tests.support.live_runs import until
 from tests.support.packages import locked, own_pip, wheel
 
 WAIT_S = 120
@@ -171,6 +175,30 @@ def test_an_install_waits_until_no_process_uses_what_it_replaces(holder: Holder,
         assert (holder.path / MARKER).exists()
         assert not (holder.path / "kept").exists()
         assert not venv_cache.remove(holder.path), "who has installed it uses it"
+
+
+def test_an_interrupt_ends_a_run_that_waits_for_another_install(tfcompare: str, tmp_path: Path) -> None:
+    """The other holds the locks of both environments, and goes on undisturbed."""
+    versions = ("1.14.0", "2.0.0")
+    with ExitStack() as held:
+        for version in catalog.resolve(versions):
+            flavour, interpreter = venv._choose(version)
+            assert interpreter is not None
+            lock = DirectoryLock(venv.environment_path(flavour, interpreter))
+            held.callback(lock.release)
+            assert lock.exclude()
+        argv = [tfcompare, "run", "--engine", "venv", "--versions", ",".join(versions), "--verbose"]
+        with subprocess.Popen(
+            [*argv, "--output", str(tmp_path / "run")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            logs = [tmp_path / "run" / "logs" / f"build-{version}.log" for version in versions]
+            until(lambda: all(log.exists() and "waiting for it" in log.read_text() for log in logs), process)
+            process.send_signal(signal.SIGINT)
+            stdout, stderr = process.communicate(timeout=WAIT_S)
+        assert (process.returncode, stdout) == (130, ""), stderr
+        assert stderr.splitlines()[-1].startswith("tfcompare: interrupted before anything was measured")
+        assert "Traceback" not in stderr
+    assert not list((tmp_path / "cache").rglob(MARKER))
 
 
 def test_an_environment_whose_install_failed_is_free(made: Version, tmp_path: Path) -> None:

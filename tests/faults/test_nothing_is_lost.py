@@ -14,6 +14,7 @@ import pytest
 from orchestrator.results.rundir import RunDir
 from tests.conftest import run_command
 from tests.support.end_to_end import Answer, compare, parse
+from tests.support.live_runs import kinds, mount, until
 
 OWN = Path(__file__).parent / "workloads"
 VENV = ("--engine", "venv", "--versions", "1.14,2.0", "--quiet", "--workload-dir", str(OWN))
@@ -39,26 +40,14 @@ def continued(tfcompare: str, run: Path, env: dict[str, str] | None = None, roun
     return answer
 
 
-def mounted(folder: Path, size: str) -> Path:
-    folder.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        pytest.skip(f"no right to mount: {done.stderr.strip()}")
-    return folder
-
-
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     """Makes a small file system of its own."""
     made = []
 
     def make(size: str) -> Path:
-        made.append(mounted(tmp_path / f"small-{size}", size))
+        (tmp_path / f"small-{size}").mkdir()
+        made.append(mount(tmp_path / f"small-{size}", "-t", "tmpfs", "-o", f"size={size}", "tmpfs"))
         return made[-1]
 
     yield make
@@ -132,23 +121,8 @@ def test_a_worker_that_was_killed_leaves_an_arm_that_is_tried_again(tfcompare: s
     assert found["announces", "2.0.0"]["rounds"] >= 2
 
 
-def until(condition: Callable[[], object], process: "subprocess.Popen[str]") -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if condition():
-            return
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.002)
-    raise AssertionError("it did not come to that")
-
-
 def planned(run: Path) -> bool:
     return (run / "begun.json").exists() and RunDir(run).read_begun().plan is not None
-
-
-def kinds(run: Path, kind: str) -> int:
-    journal = run / "journal.jsonl"
-    return journal.read_text().count(f'"kind":"{kind}"') if journal.exists() else 0
 
 
 MOMENTS: dict[str, Callable[[Path], object]] = {

@@ -1,5 +1,6 @@
 """Runs of workloads that attack, on either engine: what they cost, and what is left of them."""
 
+import re
 from pathlib import Path
 
 from tests.support.end_to_end import Answer, compare, outcomes
@@ -61,4 +62,18 @@ def check_bomb(tfcompare: str, out: Path, engine: tuple[str, ...]) -> None:
     assert "holds a compressed batch, which no worker writes" in stderr
 
 
-CHECKS = {"flood": check_flood, "loud": check_loud, "litter": check_litter, "bomb": check_bomb}
+def check_wipe(tfcompare: str, out: Path, engine: tuple[str, ...]) -> None:
+    """Results that a workload removes are missed by number; nothing else comes of it."""
+    answer, stderr = attack(tfcompare, out, "wipes", "innocent", engine=engine, code=7)
+    assert {arm["rounds"] for arm in answer["arms"] if arm["workload"] == "wipes"} == {0}
+    for version in VERSIONS:
+        assert re.search(f"{version}: the results of \\d+ replicates are lost: measured, and in no file", stderr)
+
+
+CHECKS = {
+    "flood": check_flood,
+    "loud": check_loud,
+    "litter": check_litter,
+    "bomb": check_bomb,
+    "wipe": check_wipe,
+}

@@ -35,6 +35,20 @@ HANGS_IN_BURST = """
                 time.sleep(600)
         return step
 """
+# The first replicate of all stops its worker, or the process that watches over that.
+STOPS = """
+    import os, signal, time
+
+    def build(tf, params):
+        mark = os.environ["TF_ANNOUNCE"]
+        if not os.path.exists(mark):
+            with open("/proc/%d/stat" % os.getppid()) as stat:
+                above = int(stat.read().rpartition(")")[2].split()[1])
+            with open(mark, "w") as file:
+                file.write("%d\\n%d\\n%d\\n" % (os.getpid(), os.getppid(), above))
+            os.kill({"worker": os.getppid(), "first": above}[os.environ["TF_WHICH"]], signal.SIGSTOP)
+        return lambda: time.sleep(0.001)
+"""
 LEAVES = """
     import os, time
 
@@ -117,6 +131,38 @@ def test_a_burst_that_hangs_is_ended_at_the_timeout_that_the_user_set(scene: Sce
     code, answer, _ = scene.run(HANGS_IN_BURST, "--rounds", "2", "--timeout", "1s")
     assert code == 6
     assert {arm["reason"] for arm in answer["arms"]} == {"no answer within 1 s; ended (--timeout allows longer)"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["worker", "first"])
+def test_a_worker_that_is_stopped_is_ended_and_costs_one_arm_at_most(
+    scene: Scene, which: str, monkeypatch: pytest.MonkeyPatch
+):
+    """It neither answers nor ends, and obeys no signal but the one that kills."""
+    monkeypatch.setenv("TF_WHICH", which)
+    code, answer, stderr = scene.run(STOPS, "--rounds", "2", "--timeout", "1s")
+    wait_for_end(*read_pids(scene.announced, 3))
+    assert list(scene.temporary.iterdir()) == []
+    dead = [arm for arm in answer["arms"] if arm["outcome"] != "measured"]
+    if which == "first":
+        # Its worker answers without it, and is ended with it.
+        assert (code, dead) == (0, []), stderr
+        return
+    assert (code, len(dead)) == (6, 1), stderr
+    assert dead[0]["reason"] == "its worker died: timeout: no answer to open within 11 s; ended"
+    assert (dead[0]["failure"], dead[0]["external"]) == ("deadline", True)
+
+
+def test_an_interrupt_while_a_call_hangs_ends_it_at_once(scene: Scene):
+    with scene.start(HANGS, "--rounds", "2") as process:
+        pids = read_pids(scene.announced, 2)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, stdout) == (130, ""), stderr
+    assert stderr.splitlines()[-1] == "tfcompare: interrupted"
+    wait_for_end(*pids)
+    assert [entry["how"] for entry in scene.journal("finished")] == ["interrupted"]
+    assert list(scene.temporary.iterdir()) == []
 
 
 def test_processes_that_workloads_leave_running_are_ended_journaled_and_said_once(scene: Scene):
