@@ -79,6 +79,8 @@ def complete(shell: str, words: Sequence[str]) -> None:
         print_for_bash(*words[:2])
         return
     *whole, unfinished = words or ("",)
+    # They hand on a quote that is still open, and put it back themselves.
+    unfinished = unfinished.lstrip("'\"")
     for each in _find(whole, unfinished):
         print(f"{each.word}\t{each.about()}" if shell == "fish" else _with_blank(each))
 

@@ -153,16 +153,65 @@ def test_bash_completes_the_line_when_tab_is_pressed(typed: str, line: str, tmp_
     assert press_tab(typed, tmp_path) == line
 
 
-def press_tab(typed: str, home: Path) -> str:
-    """The line that a real bash shows after a Tab."""
-    bash = shutil.which("bash")
-    assert bash
-    (home / "rc").write_text("PS1='> '\nbind 'set enable-bracketed-paste off'\nsource <(tfcompare completion bash)\n")
+@pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        ("tfcompare exp", "tfcompare export "),
+        ("tfcompare run --versions 1.14,lat", "tfcompare run --versions 1.14,latest"),
+        ("tfcompare run --case 'predict[state=unc", "tfcompare run --case 'predict[state=uncompiled"),
+        ("tfcompare run --format=ht", "tfcompare run --format=html "),
+    ],
+)
+def test_zsh_completes_the_line_when_tab_is_pressed(typed: str, line: str, tmp_path: Path):
+    assert press_tab(typed, tmp_path, "zsh") == line
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed")
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("tfcompare exp", "export"),
+        ("tfcompare run --versions 1.14,lat", "1.14,latest"),
+        ("tfcompare run --case predict[state=unc", "predict[state=uncompiled]"),
+        ("tfcompare run --case 'predict[state=unc", "predict[state=uncompiled]"),
+        ("tfcompare run --format=ht", "--format=html"),
+    ],
+)
+def test_fish_offers_what_continues_the_line(typed: str, found: str, tmp_path: Path):
+    script = 'tfcompare completion fish | source; complete -C "$argv[1]"'
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", script, typed], env=of_shell(tmp_path), capture_output=True, text=True, check=True
+    )
+    assert found in [line.partition("\t")[0] for line in done.stdout.splitlines()]
+
+
+def of_shell(home: Path) -> dict[str, str]:
     here = str(Path(sys.executable).parent)
-    environment = {"PATH": f"{here}:{os.environ['PATH']}", "HOME": str(home), "TERM": "dumb"}
+    return {"PATH": f"{here}:{os.environ['PATH']}", "HOME": str(home), "ZDOTDIR": str(home), "TERM": "dumb"}
+
+
+ZSHRC = """
+PS1='> '
+unsetopt prompt_sp
+unset zle_bracketed_paste
+autoload -U compinit
+compinit -u
+source <(tfcompare completion zsh)
+"""
+
+
+def press_tab(typed: str, home: Path, shell: str = "bash") -> str:
+    """The line that a real shell shows after a Tab."""
+    program = shutil.which(shell)
+    assert program
+    (home / "rc").write_text("PS1='> '\nbind 'set enable-bracketed-paste off'\nsource <(tfcompare completion bash)\n")
+    (home / ".zshrc").write_text(ZSHRC)
+    flags = ["--noprofile", "--rcfile", str(home / "rc")] if shell == "bash" else ["--no-globalrcs"]
     pid, terminal = pty.fork()
     if not pid:
-        os.execve(bash, ["bash", "--noprofile", "--rcfile", str(home / "rc"), "-i"], environment)
+        os.chdir(home)
+        os.execve(program, [shell, *flags, "-i"], of_shell(home))
     try:
         read_until(terminal, "> ")
         os.write(terminal, f"{typed}\t".encode())
