@@ -37,7 +37,7 @@ def find_marked(scratch: Path, processes: Path = PROCESSES) -> set[int]:
     mark = b"TMPDIR=" + os.fsencode(scratch)
     found = set()
     for name in filter(str.isdigit, os.listdir(processes)):
-        # A zombie shows no variables, and those of other users do not show them.
+        # A zombie shows no variables, and those of other users' processes are hidden.
         with suppress(OSError):
             if mark in (processes / name / "environ").read_bytes().split(b"\0"):
                 found.add(int(name))
