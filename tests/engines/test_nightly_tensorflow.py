@@ -94,7 +94,7 @@ def test_wheels_that_cannot_be_installed_or_imported_are_rows_and_all_others_are
         "--case", "power[style=function]", "--output", tmp_path / "run",
     )  # fmt: skip
     assert done.returncode == 5, done.stderr
-    assert f"died: {DAYS[0]} power[style=function]: environment: " in done.stdout.replace("\n", " ")
+    assert f"died (start): {DAYS[0]} power[style=function]: environment: " in done.stdout.replace("\n", " ")
     assert "Traceback" not in done.stderr
     names = {DAYS[1]: "nightly"}
     points = {point.build: point for point in of_run(load_run(tmp_path / "run"), "screen", names=names)}
