@@ -1,13 +1,12 @@
 """How reliable verdicts are: arms with a known true ratio, measured and judged like those of any run.
 
-Each run measures all arms side by side, with the default looks, until each pair of them has a verdict. It is then
+Each run measures all arms and bodies side by side, with the default looks, until each pair has a verdict. It is then
 judged for one pair of arms at a time, look by look, as if nothing else had been measured, so that no verdict profits
-from being one of many; alone, no pair needs more rounds than among others. Every body has as many runs, so that a quiet
-one does not outweigh the others. Nothing is subtracted from an arm.
+from being one of many; alone, no pair needs more rounds than among others. Nothing is subtracted from an arm.
 
-The last run of each body has two windows of all looks, whatever is decided. The rounds of its arms that do not differ
-are kept in recorded.json, for the tests to replay. Raw runs are stored until all are done; run it again to continue an
-interrupted bench.
+The last run has two windows of all looks, whatever is decided. The rounds of its arms that do not differ are kept in
+recorded.json, for the tests to replay. What each run showed is stored at once; run it again to continue an interrupted
+bench.
 """
 
 import json
@@ -17,12 +16,13 @@ import statistics
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from scipy import stats
 
@@ -50,7 +50,7 @@ RECORDED = Path(__file__).parent / "recorded.json"
 
 @dataclass(frozen=True)
 class Program:
-    """How many runs each body gets in each condition, the rounds of the last, and the time of a condition."""
+    """How many runs each condition gets, the rounds of the last, and the time of a condition."""
 
     runs: int
     last_rounds: int
@@ -66,16 +66,18 @@ TINY = Program(runs=1, last_rounds=WINDOW, limit_s=5 * 60)
 
 @dataclass(frozen=True)
 class Judged:
-    """The contrast with which a comparison ended, and the slowdown that it should have found."""
+    """How a comparison ended, and the slowdown that it should have found."""
 
     body: str
     slowdown: float
-    contrast: Contrast
+    verdict: str
+    low: float | None
+    high: float | None
+    rounds: int
 
     @property
     def covered(self) -> bool:
-        low, high = self.contrast.ci_low, self.contrast.ci_high
-        return low is not None and high is not None and low <= 1 + self.slowdown <= high
+        return self.low is not None and self.high is not None and self.low <= 1 + self.slowdown <= self.high
 
 
 @dataclass(frozen=True)
@@ -83,15 +85,36 @@ class Recorded:
     """One run: all valid replicates."""
 
     condition: str
-    body: str
     plan: Plan
     replicates: tuple[Replicate, ...]
-    seconds: float
 
     @classmethod
-    def read(cls, condition: str, body: str, path: Path) -> "Recorded":
+    def read(cls, condition: str, path: Path) -> "Recorded":
         gathered = gather(RunDir.open(path))
-        return cls(condition, body, gathered.plan, gathered.replicates, seconds_of(path))
+        return cls(condition, gathered.plan, gathered.replicates)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run showed: every comparison, and the rounds that tests replay if nothing ended it early."""
+
+    condition: str
+    seconds: float
+    judged: tuple[Judged, ...]
+    levels: tuple[Mapping[str, Any], ...]
+
+    @classmethod
+    def of(cls, recorded: Recorded, seconds: float) -> "Outcome":
+        return cls(recorded.condition, seconds, tuple(judge_run(recorded)), tuple(levels_of(recorded)))
+
+    @classmethod
+    def load(cls, kept: Mapping[str, Any]) -> "Outcome":
+        judged = tuple(Judged(*fields) for fields in kept["judged"])
+        return cls(kept["condition"], kept["seconds"], judged, tuple(kept["levels"]))
+
+    def dump(self) -> Mapping[str, Any]:
+        kept = {"condition": self.condition, "seconds": self.seconds, "levels": self.levels}
+        return {**kept, "judged": [astuple(each) for each in self.judged]}
 
 
 @contextmanager
@@ -125,35 +148,46 @@ def pairs_of(case: Case) -> tuple[Pair, ...]:
     )
 
 
-def measure(folder: Path, condition: str, case: Case, looks: tuple[int, ...], seed: int, scratch: Path) -> None:
-    arms = arena.slowed(VERSION, SLOWDOWNS, scratch)
+def measure(folder: Path, condition: str, looks: tuple[int, ...], seed: int, scratch: Path) -> None:
+    arms, cases = arena.slowed(VERSION, SLOWDOWNS, scratch), list(BODIES.values())
+    pairs = tuple(pair for case in cases for pair in pairs_of(case))
     with neighbour(seed) if condition != CONDITIONS[0] else nullcontext():
-        arena.run(arms, [case], folder=folder, seed=seed, looks=looks, pairs=pairs_of(case))
+        arena.run(arms, cases, folder=folder, seed=seed, looks=looks, pairs=pairs)
 
 
-def measure_all(program: Program, store: Store, scratch: Path) -> list[Recorded]:
-    """Measure every run that is not stored, bodies in turn, as far as the time of a condition goes."""
-    runs: list[Recorded] = []
+def measure_all(program: Program, store: Store, scratch: Path) -> list[Outcome]:
+    """Measure every run that is not stored, as far as the time of a condition goes."""
+    outcomes: list[Outcome] = []
     for condition in CONDITIONS:
         for number in range(1, program.runs + 1):
-            for body, case in BODIES.items():
-                name = f"{condition}-{body}-{number}".replace(" ", "-")
-                before = [run for run in runs if run.condition == condition]
-                needed_s = max((run.seconds for run in before if run.body == body), default=0.0)
-                if not store.has(name) and sum(run.seconds for run in before) + needed_s > program.limit_s:
-                    print(f"detect: {name} is left out: the time is over", file=sys.stderr)
-                    continue
-                seed = SEED + number * 10 + CONDITIONS.index(condition) * 2 + list(BODIES).index(body)
-                path = store.run(name, measure, condition, case, program.looks(number), seed, scratch)
-                runs.append(Recorded.read(condition, body, path))
-                print(f"detect: {name}: {runs[-1].seconds:.0f} s", file=sys.stderr)
-    return runs
+            name = f"{condition}-{number}".replace(" ", "-")
+            before = [outcome.seconds for outcome in outcomes if outcome.condition == condition]
+            kept = store.read(name)
+            if kept is None and sum(before) + max(before, default=0.0) > program.limit_s:
+                print(f"detect: {name} is left out: the time is over", file=sys.stderr)
+                continue
+            if kept is None:
+                seed = SEED + number * 10 + CONDITIONS.index(condition)
+                path = store.run(name, measure, condition, program.looks(number), seed, scratch)
+                kept = Outcome.of(Recorded.read(condition, path), seconds_of(path)).dump()
+                store.write(name, kept)
+            outcomes.append(Outcome.load(kept))
+            print(f"detect: {name}: {outcomes[-1].seconds:.0f} s", file=sys.stderr)
+    return outcomes
 
 
 def judge_run(recorded: Recorded) -> list[Judged]:
     """Judge every pair in every window."""
+    bodies = {case: body for body, case in BODIES.items()}
     return [
-        Judged(recorded.body, SLOWDOWNS[pair.candidate], contrast)
+        Judged(
+            bodies[pair.case],
+            SLOWDOWNS[pair.candidate],
+            contrast.verdict,
+            contrast.ci_low,
+            contrast.ci_high,
+            contrast.rounds,
+        )
         for pair in recorded.plan.pairs
         if isinstance(pair, VersionPair)
         for contrast in judge_pair(recorded, pair)
@@ -163,8 +197,8 @@ def judge_run(recorded: Recorded) -> list[Judged]:
 def judge_pair(recorded: Recorded, pair: VersionPair) -> Iterator[Contrast]:
     """Yield the contrasts with which runs of these two arms alone would have ended, one for each window."""
     versions = (pair.baseline, pair.candidate)
-    plan = replace(recorded.plan, versions=versions, looks=LOOKS, pairs=(pair,), margin=MARGIN)
-    own = [replicate for replicate in recorded.replicates if replicate.version in versions]
+    plan = replace(recorded.plan, cases=(pair.case,), versions=versions, looks=LOOKS, pairs=(pair,), margin=MARGIN)
+    own = [each for each in recorded.replicates if each.version in versions and each.case == pair.case.label]
     for before in range(0, recorded.plan.looks[-1], WINDOW):
         # The looks of a window are counted from its own first round.
         of_window = [replicate._replace(round=replicate.round - before) for replicate in own]
@@ -176,29 +210,27 @@ def judge_pair(recorded: Recorded, pair: VersionPair) -> Iterator[Contrast]:
         yield contrast
 
 
-def record(runs: Iterable[Recorded]) -> None:
-    """Write the log times of the arms that do not differ, by round, of the runs that nothing ended early."""
-    rows = []
-    for run in runs:
-        if run.plan.looks == LOOKS:
-            continue
-        label, of_arms = run.plan.cases[0].label, samples(run.plan, run.replicates)
-        arms = [of_arms[label, Target(name), "steady"] for name, slowdown in SLOWDOWNS.items() if slowdown == 0]
+def levels_of(recorded: Recorded) -> Iterator[Mapping[str, Any]]:
+    """Yield the log times of the arms that do not differ, by round, for each body of a run that nothing ended early."""
+    if recorded.plan.looks == LOOKS:
+        return
+    of_arms = samples(recorded.plan, recorded.replicates)
+    for case in recorded.plan.cases:
+        arms = [of_arms[case.label, Target(name), "steady"] for name, slowdown in SLOWDOWNS.items() if slowdown == 0]
         whole = sorted(set.intersection(*(set(rounds) for rounds in arms)))
         # Verdicts rest on ratios that are taken turn by turn, so each arm is recorded by its ratio to the first.
         levels = [[arms[0][number].level + (arm[number] - arms[0][number]) for number in whole] for arm in arms]
-        rows.append(
-            {
-                "condition": run.condition,
-                "case": label,
-                "arms": [[round(level, 5) for level in of_arm] for of_arm in levels],
-            }
-        )
+        rounded = [[round(level, 5) for level in of_arm] for of_arm in levels]
+        yield {"condition": recorded.condition, "case": case.label, "arms": rounded}
+
+
+def record(outcomes: Iterable[Outcome]) -> None:
+    rows = [levels for outcome in outcomes for levels in outcome.levels]
     RECORDED.write_text(json.dumps(rows, indent=None, separators=(",", ":")) + "\n")
 
 
 def share(found: Sequence[Judged], verdict: str) -> str:
-    return f"{sum(one.contrast.verdict == verdict for one in found) / len(found):.0%}"
+    return f"{sum(one.verdict == verdict for one in found) / len(found):.0%}"
 
 
 def table(found: Sequence[Judged]) -> list[str]:
@@ -210,7 +242,7 @@ def table(found: Sequence[Judged]) -> list[str]:
         own = [one for one in found if (one.body, one.slowdown) == (body, slowdown)]
         shares = [share(own, verdict) for verdict in ("slower", "faster", "same", "inconclusive")]
         covered = sum(one.covered for one in own) / len(own)
-        rounds = statistics.median(one.contrast.rounds for one in own)
+        rounds = statistics.median(one.rounds for one in own)
         cells = [body, f"{slowdown:.0%}", str(len(own)), *shares, f"{covered:.0%}", f"{rounds:.0f}"]
         rows.append("| " + " | ".join(cells) + " |")
     return rows
@@ -236,7 +268,7 @@ class DetectionTarget:
         return f"| {' | '.join((self.promise, limit, *map(self._describe, (own, *bodies)), met))} |"
 
     def _count(self, own: Sequence[Judged]) -> int:
-        return sum(one.contrast.verdict in self.verdicts if self.verdicts else one.covered for one in own)
+        return sum(one.verdict in self.verdicts if self.verdicts else one.covered for one in own)
 
     def _share(self, own: Sequence[Judged]) -> tuple[float, float, float]:
         """Return a share with its exact 95 % limits; of nothing, everything is possible."""
@@ -283,17 +315,17 @@ def section(program: Program = FULL) -> str:
     ]
     store = Store("detect", tiny=program == TINY)
     with TemporaryDirectory() as scratch:
-        runs = measure_all(program, store, Path(scratch))
+        outcomes = measure_all(program, store, Path(scratch))
     for condition in CONDITIONS:
-        own = [run for run in runs if run.condition == condition]
-        found = [one for run in own for one in judge_run(run)]
-        counts = ", ".join(f"{sum(run.body == body for run in own)} of {body}" for body in BODIES)
+        own = [outcome for outcome in outcomes if outcome.condition == condition]
+        found = [one for outcome in own for one in outcome.judged]
         lines += ["", f"### {condition.capitalize()}", "", *table(found), "", *targets(found), ""]
         lines.append(
-            f"Runs: {counts} (planned: {program.runs} of each, the last of which counts twice); "
-            f"{sum(run.seconds for run in own):.0f} s."
+            f"Runs: {len(own)} (planned: {program.runs}, the last of which counts twice); "
+            f"{sum(outcome.seconds for outcome in own):.0f} s."
         )
     if program != TINY:
-        record(runs)
+        record(outcomes)
+    lines += ["", store.describe()]
     store.retire()
     return "\n".join(lines)

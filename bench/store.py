@@ -1,26 +1,32 @@
-"""What a long bench has measured so far, so that an interrupted one can continue.
+"""What a long bench has measured so far, so that an interrupted one can continue, also on another machine.
 
-Raw results stay in a directory of the bench below runs/bench. When the whole bench is done, it gets another name:
-the next bench measures everything again, and the last one is kept for a look.
+Raw runs stay below runs/bench. What a bench makes of them is kept in bench/measured, which is part of the repository:
+a reader can count again what the page says. A bench that is finished begins anew the next time.
 """
 
 import json
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from orchestrator import files
+from orchestrator.machine.host import host_facts
 from orchestrator.model import Finished
 from orchestrator.results.rundir import RunDir
 
-ROOT = Path(__file__).resolve().parent.parent / "runs" / "bench"
+BENCH = Path(__file__).resolve().parent
+RAW, MEASURED = BENCH.parent / "runs" / "bench", BENCH / "measured"
 
 
 class Store:
     def __init__(self, bench: str, *, tiny: bool = False) -> None:
-        self.directory = ROOT / (f"{bench}-tiny" if tiny else bench)
+        self.directory = RAW / (f"{bench}-tiny" if tiny else bench)
         self.directory.mkdir(parents=True, exist_ok=True)
+        self._file = (self.directory if tiny else MEASURED) / f"{bench}.json"
+        kept = json.loads(self._file.read_text()) if self._file.exists() else {"finished": True}
+        self._results: dict[str, Any] = {} if kept["finished"] else kept["results"]
 
     def run(self, name: str, measure: Callable[..., object], *how: object) -> Path:
         """Return the run directory of this name; measure it unless it was measured to its end before."""
@@ -35,17 +41,34 @@ class Store:
 
     def read(self, name: str) -> Any:
         """Return a result that was written before, or None."""
-        path = self.directory / f"{name}.json"
-        return json.loads(path.read_text()) if path.exists() else None
+        return self._results[name]["result"] if name in self._results else None
 
     def write(self, name: str, result: object) -> None:
-        files.write_atomically(self.directory / f"{name}.json", json.dumps(result).encode())
+        """Keep a result, and what it was measured on."""
+        on = {"day": f"{datetime.now(UTC):%Y-%m-%d}", "cpu": host_facts()["cpu"]}
+        self._results[name] = {**on, "result": result}
+        self._save(finished=False)
+
+    def describe(self) -> str:
+        """Say when and on what the results were measured."""
+        days = sorted({each["day"] for each in self._results.values()})
+        cpus = sorted({each["cpu"] for each in self._results.values()})
+        return f"Measured on {', '.join(days)}; cpu {' and '.join(cpus)}."
 
     def retire(self) -> None:
-        """Put everything aside: it has been reported."""
+        """Put raw runs aside and let the next bench begin anew: all this has been reported."""
         aside = self.directory.with_name(f"{self.directory.name}-last")
         shutil.rmtree(aside, ignore_errors=True)
         self.directory.rename(aside)
+        if self._results and self._file.parent == MEASURED:
+            self._save(finished=True)
+
+    def _save(self, *, finished: bool) -> None:
+        self._file.parent.mkdir(exist_ok=True)
+        # A result a line, so that a version control shows what was added.
+        lines = (f"{json.dumps(name)}: {json.dumps(result)}" for name, result in self._results.items())
+        text = f'{{"finished": {json.dumps(finished)}, "results": {{\n' + ",\n".join(lines) + "\n}}\n"
+        files.write_atomically(self._file, text.encode())
 
 
 def is_finished(path: Path) -> bool:

@@ -8,19 +8,19 @@ from dataclasses import replace
 import pytest
 
 from bench import arena, detect
-from bench.detect import BODIES, SLOWDOWNS, TARGETS, WINDOW, DetectionTarget, Judged, Recorded
+from bench.detect import BODIES, SLOWDOWNS, TARGETS, WINDOW, DetectionTarget, Judged, Outcome, Recorded
+from orchestrator.model import Case
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.replicates import Replicate
-from tests.support.builders import contrast, plan, target, version_pair
+from tests.support.builders import plan, target, version_pair
 
-MATMUL = arena.MATMUL
-PAIR = version_pair(MATMUL, "a", "b")
+MATMUL, TRAIN = arena.MATMUL, arena.TRAIN
 
 
-def replicate(version: str, number: int, steady_ns: float) -> Replicate:
+def replicate(case: Case, version: str, number: int, steady_ns: float) -> Replicate:
     facts = dict.fromkeys(Replicate._fields, 1) | {"rise": 0.0, "checksum": "abcdef"}
     bursts = (math.log(steady_ns),)
-    own = {"case": MATMUL.label, "round": number, "steady_ns": steady_ns, "bursts": bursts, "cpu_bursts": bursts}
+    own = {"case": case.label, "round": number, "steady_ns": steady_ns, "bursts": bursts, "cpu_bursts": bursts}
     return Replicate(**(facts | own | {"version": target(version)}))
 
 
@@ -28,21 +28,23 @@ def recorded(windows: int = 1, offset: float = 0.0) -> Recorded:
     """Rounds with little noise; arm b is off by so much, though it should not be."""
     draw = random.Random(18)
     replicates = tuple(
-        replicate(name, number, 1e7 * (1 + slowdown + offset * (name == "b")) * math.exp(draw.gauss(0, 0.001)))
+        replicate(case, name, number, 1e7 * (1 + slowdown + offset * (name == "b")) * math.exp(draw.gauss(0, 0.001)))
+        for case in BODIES.values()
         for name, slowdown in SLOWDOWNS.items()
         for number in range(1, windows * WINDOW + 1)
     )
-    measured = plan([MATMUL], tuple(SLOWDOWNS), pairs=detect.pairs_of(MATMUL), looks=(windows * WINDOW,))
-    return Recorded("as found", "matmul", measured, replicates, 60.0)
+    pairs = tuple(pair for case in BODIES.values() for pair in detect.pairs_of(case))
+    measured = plan(list(BODIES.values()), tuple(SLOWDOWNS), pairs=pairs, looks=(windows * WINDOW,))
+    return Recorded("as found", measured, replicates)
 
 
 def test_every_pair_with_an_arm_that_is_not_slowed_is_judged_in_every_window():
     alike = sum(not slowdown for slowdown in SLOWDOWNS.values())
-    judged = detect.judge_run(recorded(windows=2))
+    judged = [each for each in detect.judge_run(recorded(windows=2)) if each.body == "train"]
     assert sum(each.slowdown == 0 for each in judged) == 2 * math.comb(alike, 2)
     assert sum(each.slowdown == 0.05 for each in judged) == 2 * alike
-    assert {each.contrast.verdict for each in judged if each.slowdown == 0} == {"same"}
-    assert {each.contrast.verdict for each in judged if each.slowdown > 0} == {"slower"}
+    assert {each.verdict for each in judged if each.slowdown == 0} == {"same"}
+    assert {each.verdict for each in judged if each.slowdown > 0} == {"slower"}
     assert all(each.covered for each in judged)
 
 
@@ -53,29 +55,32 @@ def test_later_windows_have_the_looks_of_the_first():
 
 def test_an_offset_of_an_arm_is_an_error_that_is_seen():
     judged = detect.judge_run(recorded(offset=0.08))
-    assert sum(each.contrast.verdict != "same" for each in judged if each.slowdown == 0) == 3
+    assert sum(each.verdict != "same" for each in judged if each.slowdown == 0) == 3 * len(BODIES)
 
 
 def test_only_the_times_of_arms_that_do_not_differ_are_recorded(tmp_path, monkeypatch):
     monkeypatch.setattr(detect, "RECORDED", tmp_path / "recorded.json")
-    detect.record([recorded()])
-    (run,) = json.loads((tmp_path / "recorded.json").read_text())
-    assert run["condition"] == "as found"
-    assert run["case"] == MATMUL.label
-    assert [len(arm) for arm in run["arms"]] == [WINDOW] * 4
-    assert all(math.log(0.9e7) < level < math.log(1.1e7) for arm in run["arms"] for level in arm)
+    detect.record([Outcome.of(recorded(), 60.0)])
+    runs = json.loads((tmp_path / "recorded.json").read_text())
+    assert [run["case"] for run in runs] == [MATMUL.label, TRAIN.label]
+    assert {run["condition"] for run in runs} == {"as found"}
+    assert [len(arm) for run in runs for arm in run["arms"]] == [WINDOW] * 8
+    assert all(math.log(0.9e7) < level < math.log(1.1e7) for run in runs for arm in run["arms"] for level in arm)
 
 
-def test_runs_that_verdicts_may_have_ended_are_not_recorded(tmp_path, monkeypatch):
-    monkeypatch.setattr(detect, "RECORDED", tmp_path / "recorded.json")
+def test_runs_that_verdicts_may_have_ended_are_not_recorded():
     run = recorded()
-    detect.record([replace(run, plan=replace(run.plan, looks=LOOKS))])
-    assert json.loads((tmp_path / "recorded.json").read_text()) == []
+    assert not Outcome.of(replace(run, plan=replace(run.plan, looks=LOOKS)), 60.0).levels
+
+
+def test_what_a_run_showed_is_read_as_it_was_written():
+    outcome = Outcome.of(recorded(), 60.0)
+    assert Outcome.load(json.loads(json.dumps(outcome.dump()))) == outcome
 
 
 def judged(body: str, right: int, wrong: int) -> list[Judged]:
     def ending(verdict: str) -> Judged:
-        return Judged(body, 0.05, contrast(PAIR, 1.05, verdict))
+        return Judged(body, 0.05, verdict, 1.02, 1.08, 10)
 
     return [ending("slower")] * right + [ending("inconclusive")] * wrong
 

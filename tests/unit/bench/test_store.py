@@ -1,5 +1,7 @@
 """A bench that was interrupted goes on where it stopped."""
 
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,8 @@ from tests.support.builders import plan, run_directory
 
 @pytest.fixture
 def raw(tmp_path, monkeypatch) -> Store:
-    monkeypatch.setattr(store, "ROOT", tmp_path)
+    monkeypatch.setattr(store, "RAW", tmp_path / "raw")
+    monkeypatch.setattr(store, "MEASURED", tmp_path / "measured")
     return Store("made")
 
 
@@ -41,14 +44,34 @@ def test_a_run_that_was_cut_short_is_measured_again(raw):
     assert calls == ["run-1", "run-1", "run-2"]
 
 
-def test_results_are_read_as_they_were_written(raw):
+RESULT = {"words": ["slower"], "wall_s": 1.5}
+
+
+def test_results_are_read_as_they_were_written_also_by_the_next_process(raw):
     assert raw.read("trial") is None
-    raw.write("trial", {"words": ["slower"], "wall_s": 1.5})
-    assert raw.read("trial") == {"words": ["slower"], "wall_s": 1.5}
+    raw.write("trial", RESULT)
+    raw.write("other", 1)
+    for each in (raw, Store("made")):
+        assert each.read("trial") == RESULT
+        assert each.read("other") == 1
+    assert f"{datetime.now(UTC):%Y-%m-%d}" in raw.describe()
 
 
 def test_a_bench_that_is_done_begins_anew_and_can_still_be_looked_at(raw, tmp_path):
     raw.run("run-1", measure, [])
+    raw.write("trial", RESULT)
     raw.retire()
-    assert store.is_finished(tmp_path / "made-last" / "run-1")
-    assert not Store("made").has("run-1")
+    assert store.is_finished(tmp_path / "raw" / "made-last" / "run-1")
+    kept = json.loads((tmp_path / "measured" / "made.json").read_text())
+    assert kept["results"]["trial"]["result"] == RESULT
+    anew = Store("made")
+    assert not anew.has("run-1")
+    assert anew.read("trial") is None
+
+
+def test_a_tiny_bench_leaves_nothing_in_the_repository(raw, tmp_path):
+    tiny = Store("made", tiny=True)
+    tiny.write("trial", RESULT)
+    assert tiny.read("trial") == RESULT
+    tiny.retire()
+    assert not (tmp_path / "measured").exists()
