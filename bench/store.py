@@ -1,7 +1,7 @@
 """What a long bench has measured so far, so that an interrupted one can continue, also on another machine.
 
 Raw runs stay below runs/bench. What a bench makes of them is kept in bench/measured, which is part of the repository:
-a reader can count again what the page says. A bench that is finished begins anew the next time.
+a reader can count again what the page says. After a bench has finished, the next one starts from nothing.
 """
 
 import json
@@ -56,7 +56,7 @@ class Store:
         return f"Measured on {', '.join(days)}; cpu {' and '.join(cpus)}."
 
     def retire(self) -> None:
-        """Put raw runs aside and let the next bench begin anew: all this has been reported."""
+        """Put raw runs aside and let the next bench start from nothing: all this has been reported."""
         aside = self.directory.with_name(f"{self.directory.name}-last")
         shutil.rmtree(aside, ignore_errors=True)
         self.directory.rename(aside)
@@ -65,7 +65,7 @@ class Store:
 
     def _save(self, *, finished: bool) -> None:
         self._file.parent.mkdir(exist_ok=True)
-        # A result a line, so that a version control shows what was added.
+        # One result per line, so that version control shows what was added.
         lines = (f"{json.dumps(name)}: {json.dumps(result)}" for name, result in self._results.items())
         text = f'{{"finished": {json.dumps(finished)}, "results": {{\n' + ",\n".join(lines) + "\n}}\n"
         files.write_atomically(self._file, text.encode())

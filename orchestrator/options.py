@@ -44,6 +44,8 @@ class EngineOptions:
     python_downloads: bool = True
     cpus: tuple[int, ...] | None = None
     memory_mb: int | None = None
+    # The caller's variables that reach every target.
+    variables: tuple[tuple[str, str], ...] = ()
 
     @property
     def device(self) -> Literal["cpu", "gpu"]:

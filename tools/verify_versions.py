@@ -72,7 +72,7 @@ def verify(version: Version, flavour: Flavour, parent: Path, watching: View, kee
             return {**result, "said": str(error).splitlines()[0]}
         if log.used:
             result["built_s"] = round(time.monotonic() - begun)
-        target = Target(version.number)
+        target = Target(version.name)
         directory.write_plan(plan)
         directory.write_manifest(make_manifest(asked, {target: environment}))
         prepared = PreparedRun(plan, {target: environment}, directory)

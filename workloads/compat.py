@@ -47,7 +47,29 @@ def describe(tf):
         "keras": _installed("keras"),
         "is_cuda_build": bool(tf.test.is_built_with_cuda()),
         "numpy": numpy.__version__,
+        "onednn": _uses_onednn(),
+        "tf32": _uses_tf32(tf),
     }
+
+
+def _uses_onednn():
+    """Whether operations are oneDNN's where it has them, or None where TensorFlow does not tell."""
+    try:
+        try:
+            from tensorflow.python.util import _pywrap_util_port as port
+        except ImportError:  # before 2.2
+            from tensorflow.python import pywrap_tensorflow as port
+        return bool(port.IsMklEnabled())
+    except (ImportError, AttributeError):
+        return None
+
+
+def _uses_tf32(tf):
+    """Whether a GPU may multiply float32 with fewer digits, or None before that existed."""
+    try:
+        return bool(tf.config.experimental.tensor_float_32_execution_enabled())
+    except AttributeError:
+        return None
 
 
 def keras_is_3(tf):

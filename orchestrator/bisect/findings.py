@@ -20,13 +20,13 @@ def learn(
     A version in the middle that cannot be measured is left out. An end was measured before, so if it cannot be measured
     now, this run is the cause.
     """
-    arms = {arm.version.number: arm for arm in comparison.arms}
+    arms = {arm.version.name: arm for arm in comparison.arms}
     if len(wanted.versions) > 2:
         middle = wanted.versions[1]
         if not _usable(arms[middle], timeouts):
             return (), (Skipped(version=middle, reason=why_not(arms[middle]), environment=False),)
-    contrasts = {contrast.pair.arms[1].version.number: contrast for contrast in comparison.contrasts}
-    baseline = comparison.plan.versions[0].number
+    contrasts = {contrast.pair.arms[1].version.name: contrast for contrast in comparison.contrasts}
+    baseline = comparison.plan.versions[0].name
     return tuple(
         _late(pair, timeouts, wanted.thorough) or _finding(pair, baseline, contrasts, wanted.thorough)
         for pair in wanted.pairs
@@ -47,7 +47,7 @@ def order(wanted: Wanted) -> tuple[str, ...]:
 def versions_out_of_time(run: RunDir) -> frozenset[str]:
     """Return the versions in which the case exceeded its deadline."""
     return frozenset(
-        entry.version.number
+        entry.version.name
         for entry in run.entries()
         if isinstance(entry, Ended) and entry.outcome == "died" and entry.how == "timeout"
     )
@@ -55,7 +55,7 @@ def versions_out_of_time(run: RunDir) -> frozenset[str]:
 
 def end_lost(comparison: Comparison, wanted: Wanted, timeouts: Collection[str]) -> TfCompareError | None:
     """Return an error if the first run lacks an end, without which nothing can be searched."""
-    lost = [arm for arm in comparison.arms if arm.version.number in wanted.versions and not _usable(arm, timeouts)]
+    lost = [arm for arm in comparison.arms if arm.version.name in wanted.versions and not _usable(arm, timeouts)]
     if not lost:
         return None
     reasons = "\n".join(f"{arm.version} {arm.outcome}: {arm.reason}" for arm in lost)
@@ -68,7 +68,7 @@ def why_not(arm: ArmResult) -> str:
 
 
 def _usable(arm: ArmResult, timeouts: Collection[str]) -> bool:
-    return arm.outcome == "measured" or arm.version.number in timeouts
+    return arm.outcome == "measured" or arm.version.name in timeouts
 
 
 def _late(pair: tuple[str, str], timeouts: Collection[str], thorough: bool) -> BisectFinding | None:
@@ -94,7 +94,7 @@ def _finding(pair: tuple[str, str], baseline: str, contrasts: dict[str, Contrast
     contrast = contrasts[later if earlier == baseline else earlier]
     finding = BisectFinding(
         earlier=baseline,
-        later=contrast.pair.arms[1].version.number,
+        later=contrast.pair.arms[1].version.name,
         verdict=contrast.verdict,
         reason=contrast.reason,
         ratio=contrast.ratio,

@@ -49,9 +49,9 @@ def judge(version: Version, gpu: Gpu, others: Iterable[Version]) -> Match:
     """Judge how a version fits a GPU; an alternative is chosen from `others`."""
     fit, reason = _fit(version, gpu)
     if fit != "unsupported":
-        return Match(version.number, gpu.title, fit, reason)
+        return Match(version.name, gpu.title, fit, reason)
     fine = [other.number for other in others if _fit(other, gpu)[0] == "fine"]
-    return Match(version.number, gpu.title, fit, reason, _alternative(version.number, fine))
+    return Match(version.name, gpu.title, fit, reason, _alternative(version.number, fine))
 
 
 def _alternative(number: str, fine: list[str]) -> str:
@@ -67,6 +67,8 @@ def _rank(number: str) -> int:
 
 
 def _fit(version: Version, gpu: Gpu) -> tuple[Fit, str]:
+    if version.image:
+        return "unknown", "it is an image, of which only its user knows what it was built for"
     flavours = version.on("gpu")
     if not flavours:
         return "unsupported", "the table of versions has no GPU flavour of it"

@@ -39,6 +39,11 @@ def read(path: Path) -> tuple[Pin, ...]:
     return tuple(_pins(path, content(path).decode(errors="replace")))
 
 
+def list_packages(*paths: Path) -> dict[str, str]:
+    """Return the name and number of everything that is installed from these locks; what comes later counts."""
+    return {re.sub(r"[-_.]+", "-", pin.name).lower(): pin.number for path in paths for pin in read(path)}
+
+
 def check(*paths: Path) -> None:
     """Raise UsageError unless all of these files are locks, before anything is built from them."""
     for path in paths:

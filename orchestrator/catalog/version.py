@@ -45,11 +45,27 @@ class Flavour:
     digest: str
     requirements: tuple[str, ...] = ()
     cuda: Cuda | None = None
+    # A wheel of the user's own that the lock names, by its digest.
+    wheel: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetChanges:
+    """What a target changes in a version: the name it then has, and the text from which it can be made again."""
+
+    name: str
+    definition: str
+    variables: tuple[tuple[str, str], ...] = ()
+    # Used instead of all that a version installs.
+    image: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Version:
-    """One pinned TensorFlow, with one flavour per device and Python, the preferred Python first."""
+    """One pinned TensorFlow, with one flavour per device and Python, the preferred Python first.
+
+    A target may change it. An image of the user's own is a version without number and flavours.
+    """
 
     number: str
     aliases: tuple[str, ...]
@@ -57,6 +73,21 @@ class Version:
     flavours: tuple[Flavour, ...]
     # Known problems of this version, for lists and verdicts.
     notes: tuple[str, ...] = ()
+    changes: TargetChanges | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the target."""
+        return self.changes.name if self.changes else self.number
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables that this target alone gets."""
+        return dict(self.changes.variables) if self.changes else {}
+
+    @property
+    def image(self) -> str:
+        return self.changes.image if self.changes else ""
 
     def on(self, name: FlavourName) -> tuple[Flavour, ...]:
         return tuple(flavour for flavour in self.flavours if flavour.name == name)

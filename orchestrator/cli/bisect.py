@@ -22,6 +22,7 @@ from orchestrator.cli.options import (
     number,
     refuse_others,
     run_options,
+    say_ignored,
     with_options,
 )
 from orchestrator.errors import UsageError
@@ -133,6 +134,7 @@ def bisect(
             seed=measuring.seed,
         )
         parse.check_versions((good, bad))
+        say_ignored(options.environments, verbosity.say)
         from orchestrator.bisect.state import Question
 
         question = Question(good=good, bad=bad, nightlies=nightlies, every=every, run=options)

@@ -99,6 +99,14 @@ def one_of(flag: str, noun: str, text: str, values: Collection[str]) -> str:
     return text
 
 
+def check_targets(texts: Sequence[str]) -> None:
+    """Raise UsageError for a target that is not written as one, or whose version is none."""
+    from orchestrator.catalog import targets
+
+    changed = [targets.parse(text) for text in texts if not targets.is_plain(text)]
+    check_versions([*filter(targets.is_plain, texts), *(each.version for each in changed if each.version)])
+
+
 def check_versions(names: Sequence[str]) -> None:
     """Raise UsageError for a version that is in no table and cannot be locked on first use."""
     from orchestrator import catalog

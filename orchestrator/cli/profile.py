@@ -19,6 +19,7 @@ from orchestrator.cli.options import (
     VerbosityFlags,
     number,
     run_options,
+    say_ignored,
     with_options,
 )
 from orchestrator.cli.report import show_profile
@@ -70,6 +71,7 @@ def profile_cases(
         command=redact.redact_words(sys.argv[1:]),
     )
     parse.check_versions(options.versions)
+    say_ignored(options.environments, verbosity.say)
     from orchestrator.profiling.run import ProfileOptions, profile
     from orchestrator.terminal.progress import view
 

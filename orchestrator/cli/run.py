@@ -1,11 +1,12 @@
 """`tfcompare run`: versions are measured and compared."""
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 from rich.console import Console
@@ -25,12 +26,14 @@ from orchestrator.cli.options import (
     ReportFormatFlags,
     RunDirectoryFlags,
     SelectionFlags,
+    TargetFlags,
     VerbosityFlags,
     choice,
     engine_options,
     names_of,
     refuse_others,
     run_options,
+    say_ignored,
     with_options,
 )
 from orchestrator.errors import ArmsDied, UsageError
@@ -48,13 +51,17 @@ WITH_RESUME = names_of(
     OwnWorkloadsFlags, InstallationFlags, ReportFormatFlags, ArrangementFlags, FailOnFlags, VerbosityFlags
 ) | {"resume", "rounds", "budget", "gpu_request", "dry_run"}
 
+# A word of a program's command line among the targets.
+PROGRAM = re.compile(r"-.*|python[\d.]*|.*\.(py|sh)|\.?/.*")
+
 app = typer.Typer()
 
 
-@app.command(context_settings={"allow_extra_args": True})
+@app.command()
 @with_options
 def run(
     context: typer.Context,
+    changed: TargetFlags,
     selection: SelectionFlags,
     measuring: MeasuringFlags,
     margin: MarginFlags,
@@ -66,6 +73,14 @@ def run(
     arrangement: ArrangementFlags,
     alarm: FailOnFlags,
     verbosity: VerbosityFlags,
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Targets to compare, the baseline first, each in one argument: 2.13 '2.13 py=3.8'.",
+            metavar="TARGET",
+            show_default=False,
+        ),
+    ] = None,
     versions: Annotated[
         str | None,
         typer.Option(
@@ -94,7 +109,10 @@ def run(
         ),
     ] = False,
 ) -> None:
-    r"""Compare TensorFlow versions: install each, measure them in turn, print verdicts.
+    r"""Compare TensorFlow versions and targets: install each, measure them in turn, print verdicts.
+
+    A target is a version, perhaps with changes: variables (NAME=VALUE), another Python (py=3.8) or Keras 2 (keras=2).
+    What you built is a target, too: wheel=FILE, image=NAME. A name follows at the end: `as NAME`.
 
     [bold]Examples[/bold]
 
@@ -104,14 +122,15 @@ def run(
 
       tfcompare run --versions 1.14,2.0 --suite smoke --engine venv --output runs/first
 
+      tfcompare run 2.15 '2.15 TF_ENABLE_ONEDNN_OPTS=0 as onednn-off'
+
       tfcompare run --versions 2.0,2.13 --workload-dir mine
 
       tfcompare run --versions 2.0,2.13 --format json --quiet > comparison.json
 
       tfcompare run --resume runs/first --budget 10m
     """
-    if context.args:
-        _refuse_words(context.args, versions or "")
+    named = (*parse.names(versions or ""), *_split(targets or ()), *_split(changed.target or ()))
     if resume:
         refuse_others(context, WITH_RESUME, "--resume continues a run as it was planned", "start a new run")
         environments = engine_options(machine, gpu, installation)
@@ -136,16 +155,17 @@ def run(
             done = add_rounds(asked, watching)
         _finish(done, how, alarm, verbosity.quiet)
         return
-    if versions is None:
-        raise UsageError("--versions is missing: name them, the baseline first, e.g. --versions 1.14,2.0,2.13")
-    names = parse.names(versions)
-    parse.check_versions(names)
+    if not named:
+        raise UsageError(
+            "there is nothing to compare: name versions, the baseline first, e.g. --versions 1.14,2.0,2.13"
+        )
+    parse.check_targets(named)
     options = run_options(
         machine,
         gpu,
         installation,
         measuring.budget,
-        versions=names,
+        versions=named,
         suite=selection.suite,
         selected=tuple(selection.case or ()),
         own_workloads=selection.workload_dir,
@@ -160,18 +180,17 @@ def run(
     run_and_show(options, report, arrangement, alarm, verbosity, dry_run=measuring.dry_run)
 
 
-def _refuse_words(words: Sequence[str], versions: str) -> NoReturn:
-    """Raise UsageError for what is neither a flag nor the value of one, with what to write instead."""
-    from orchestrator import catalog
+def _split(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the targets that arguments name; raise UsageError for words of a program."""
+    from orchestrator.catalog import targets
 
-    names = parse.names(",".join(words))
-    if names and all(catalog.find(name) for name in names):
-        listed = ",".join((*parse.names(versions), *names))
-        raise UsageError(f"versions go with --versions, in one list: tfcompare run --versions {listed}")
-    raise UsageError(
-        f"unexpected: {shlex.join(words)}. `run` measures workloads, not programs: put what a step does into a file "
-        "with a function build(tf, params), and name its folder with --workload-dir; docs/own-workload.md says how"
-    )
+    if programs := [word for word in words if PROGRAM.fullmatch(word)]:
+        raise UsageError(
+            f"unexpected: {shlex.join(programs)}. `run` measures workloads, not programs: put what a step does into a "
+            "file with a function build(tf, params), and name its folder with --workload-dir; docs/own-workload.md "
+            "says how"
+        )
+    return targets.split(words)
 
 
 def run_and_show(
@@ -185,6 +204,7 @@ def run_and_show(
 ) -> None:
     from orchestrator.plan.planning import plan_run
 
+    say_ignored(options.environments, verbosity.say)
     # A mistake of the user ends here, and does not wait for the import of what measures.
     planned = plan_run(options, verbosity.say)
     how = _choose_report(report, arrangement)

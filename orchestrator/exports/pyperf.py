@@ -136,7 +136,7 @@ def _about_version(run: Run, version: Target) -> Metadata:
         tfcompare_tool=run.manifest.tool,
         tfcompare_engine=run.plan.engine,
         tfcompare_device=run.plan.device,
-        tensorflow_version=version.number,
+        tensorflow_version=version.name,
         python_version=python_of(run, version),
         cpu_model_name=str(host.get("cpu") or ""),
         cpu_count=cores if isinstance(cores, int) else None,

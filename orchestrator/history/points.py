@@ -72,7 +72,7 @@ def _outcome(between: list[ArmResult], contrast: Contrast) -> tuple[Outcome, str
 
 def _surroundings(manifest: Manifest, workload: str, reference: Target, build: Target, device: str) -> Surroundings:
     def image(version: Target) -> str:
-        facts = manifest.environments.get(version) or manifest.environments.get(Target(version.number))
+        facts = manifest.environments.get(version) or manifest.environments.get(Target(version.name))
         return facts.identity if facts else ""
 
     host = manifest.host

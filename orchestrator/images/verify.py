@@ -1,31 +1,20 @@
 """Checks whether an image holds what the table of versions says, from inside, in a container like a worker's."""
 
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import docker
 from packaging.version import Version as Number
 
-from orchestrator import files as confined
-from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, Version
-from orchestrator.contract import ContractError
-from orchestrator.engines.docker import container
 from orchestrator.engines.docker.engine import asking
 from orchestrator.engines.docker.image import SPEC_LABEL, Recipe
-from orchestrator.engines.environment import cache
-from orchestrator.engines.worker.channel import ChannelClosed, ChannelTimeout
+from orchestrator.engines.docker.inside import Files, Imported, Inside, look
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.images.inside import Files, Imported, Inside, NoInventory, parse
 
-SCRIPT = "image_inventory.py"
-# Gigabytes are read, and TensorFlow is imported, perhaps from a cold disk.
-TIMEOUT_S = 900
 # From 2.1 on `tensorflow` carries CUDA, and what is without it has another name.
 WITHOUT_CUDA = re.compile(r"(tensorflow|tf-nightly)-cpu==.*|tensorflow==(1\.|2\.0\.).*")
 MOST_NAMED = 5
@@ -74,54 +63,6 @@ def verify(
     return Verified(version=version.number, flavour=flavour.name, image=name, checks=checks)
 
 
-def look(client: docker.DockerClient, image_id: str, number: str) -> Inside | str:
-    """Return what workloads/image_inventory.py reports from inside an image, or why it could not."""
-    with _make_folder() as directory:
-        # Next to what the image may write to, and not in it: it could put a link there.
-        log, results = Path(directory) / "log", Path(directory) / "results"
-        results.mkdir()
-        spec = container.Spec(
-            image=image_id,
-            version=number,
-            run="verify",
-            workloads=WORKLOADS,
-            own_workloads=None,
-            results=results,
-            gpu=None,
-            program=SCRIPT,
-        )
-        try:
-            channel = container.ContainerChannel(client, container.create(client, spec), number, log, results)
-        except EnvironmentFailed as error:
-            return str(error)
-        try:
-            return parse(channel.receive(TIMEOUT_S))
-        except ChannelTimeout:
-            return f"no answer within {TIMEOUT_S} s"
-        except ChannelClosed as closed:
-            message = confined.read_last_line(log)
-            return f"{closed}: {message}" if message else str(closed)
-        except (NoInventory, ContractError) as error:
-            return str(error)
-        finally:
-            channel.close()
-            # Before the folder's own clean-up, which may follow a link that the image has left there.
-            confined.remove_tree(results)
-
-
-def _make_folder() -> tempfile.TemporaryDirectory[str]:
-    """Create a temporary folder in the cache.
-
-    If tfcompare runs in a container, the engine sees that folder, but not /tmp.
-    """
-    try:
-        cache().mkdir(parents=True, exist_ok=True)
-        return tempfile.TemporaryDirectory(prefix="verify-", dir=cache())
-    except OSError as error:
-        message = f"cannot write {cache()}: {error.strerror}; TFCOMPARE_CACHE names another folder"
-        raise EnvironmentFailed(message) from error
-
-
 def compare(
     inside: Inside | str, labels: Mapping[str, str], version: Version, flavour: Flavour, recipe: Recipe
 ) -> Iterator[Check]:
@@ -135,7 +76,7 @@ def compare(
         yield Check("start", False, "an answer from inside", inside)
         return
     imported, installed = inside.imported, inside.distributions
-    pinned = pins(flavour)
+    pinned = lockfile.list_packages(flavour.pip_lock, flavour.lock)
     yield _tensorflow(version, imported)
     if version.keras:
         yield _same("Keras", version.keras, _first(installed, KERASES) or "none")
@@ -187,15 +128,6 @@ def _agree(wanted: str, actual: str) -> bool:
     """
     pairs = zip(wanted.split("."), actual.split("."), strict=False)
     return not actual or all(part == other for part, other in pairs)
-
-
-def pins(flavour: Flavour) -> dict[str, str]:
-    """Return the name and version of everything that is installed for a flavour.
-
-    The version's lock is installed last, so its entries count.
-    """
-    locks = (flavour.pip_lock, flavour.lock)
-    return {re.sub(r"[-_.]+", "-", pin.name).lower(): pin.number for lock in locks for pin in lockfile.read(lock)}
 
 
 def _packages(pinned: Mapping[str, str], inside: Inside) -> Check:

@@ -19,8 +19,8 @@ DROPPED = ("--versions", "--output", "--index-url")
 def can_compare(planned: PlannedRun, ready: Collection[str]) -> bool:
     """Return whether the versions with these numbers allow a comparison: two arms, or all arms of a claim's ratio."""
     if planned.options.claims:
-        return any(all(version.number in ready for _, version in pair.arms) for pair in planned.selection.pairs)
-    return sum(version.number in ready for version in planned.selection.targets) >= 2
+        return any(all(version.name in ready for _, version in pair.arms) for pair in planned.selection.pairs)
+    return sum(version.name in ready for version in planned.selection.targets) >= 2
 
 
 def make_error(
@@ -33,7 +33,7 @@ def make_error(
     message = "\n".join(join_failures(failures.values()))
     if not any(failure.lacks_python for failure in failures.values()):
         return EnvironmentFailed(f"no version could be made ready:\n{message}")
-    names = suggest([version for version in versions if version.number not in failures])
+    names = suggest([version for version in versions if version.name not in failures])
     if not options.command or len(names) < 2:
         return EnvironmentFailed(message)
     command = write_command(options.command, names)

@@ -58,7 +58,7 @@ class Forecast:
             "engine": self.engine,
             "device": self.device,
             "versions": [
-                {"version": version.number, "state": outlook.state, "outlook": str(outlook)}
+                {"version": version.name, "state": outlook.state, "outlook": str(outlook)}
                 for version, outlook in self.outlooks
             ],
             "cases": list(self.cases),
@@ -131,7 +131,7 @@ def _group_by_text(outlooks: Sequence[tuple[Version, Outlook]]) -> dict[str, lis
     """Return the numbers of the versions that have the same prospects, so that each reason is printed once."""
     versions: dict[str, list[str]] = {}
     for version, outlook in outlooks:
-        versions.setdefault(str(outlook), []).append(version.number)
+        versions.setdefault(str(outlook), []).append(version.name)
     return versions
 
 

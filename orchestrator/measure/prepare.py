@@ -40,24 +40,24 @@ def make_ready(
     def watch(number: str) -> BuildLog:
         return BuildLog(logs / f"build-{number}.log", lambda line: view.preparing(number, line), view.say)
 
-    build_logs = {version.number: watch(version.number) for version in versions}
+    build_logs = {version.name: watch(version.name) for version in versions}
 
     def make(version: Version) -> ReadyEnvironment | EnvironmentFailed:
-        log = build_logs[version.number]
+        log = build_logs[version.name]
         begun = time.monotonic()
         try:
             outlook = engine.outlook(version)
             # What is impossible is reported once, by the failure that follows.
             if outlook.state != "impossible":
-                view.say(f"{version.number}: {outlook}")
+                view.say(f"{version.name}: {outlook}")
             environment = engine.prepare(version, log)
         except EnvironmentFailed as error:
-            view.preparing(version.number, "failed")
+            view.preparing(version.name, "failed")
             return error
         seconds = time.monotonic() - begun
-        view.preparing(version.number, "ready")
+        view.preparing(version.name, "ready")
         if log.used:
-            view.say(f"{version.number}: made in {seconds:.0f} s")
+            view.say(f"{version.name}: made in {seconds:.0f} s")
         return ReadyEnvironment(environment, log.used, seconds)
 
     try:

@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from orchestrator import contract, redact
+from orchestrator import contract
 from orchestrator.catalog import pinned
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
 from orchestrator.catalog.version import Version
 from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.engines.choose import choose_engine, find_candidates
-from orchestrator.engines.environment import find_passed_on_variables
 from orchestrator.engines.remains import sweep
 from orchestrator.engines.scratch import Scratch
 from orchestrator.errors import EnvironmentFailed, Interrupted
@@ -158,9 +157,9 @@ def record_lost(failures: Mapping[str, EnvironmentFailed], directory: RunDir) ->
 
 def add_control(environments: Mapping[str, Environment], plan: Plan) -> dict[Target, Environment]:
     """Return the environment of each target, given those of the numbers; the control arm takes the baseline's."""
-    controls = [version for version in plan.versions if version.control and version.number in environments]
+    controls = [version for version in plan.versions if version.control and version.name in environments]
     own = {Target(number): environment for number, environment in environments.items()}
-    return own | {version: environments[version.number] for version in controls}
+    return own | {version: environments[version.name] for version in controls}
 
 
 def find_workloads(plan: Plan, directory: RunDir, held: ExitStack) -> Path | None:
@@ -173,13 +172,13 @@ def find_workloads(plan: Plan, directory: RunDir, held: ExitStack) -> Path | Non
 
 
 def note_variables(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Say which variables of the caller may change times; what TensorFlow logs changes none."""
-    named = [f"{name}={value}" for name, value in variables.items() if not name.startswith("TF_CPP_")]
-    return (f"variables of your shell reached every version: {', '.join(named)}",) if named else ()
+    """Say which variables of the caller reached every target."""
+    named = [f"{name}={value}" for name, value in variables.items()]
+    return (f"variables of your shell reached every target: {', '.join(named)}",) if named else ()
 
 
 def make_manifest(planned: PlannedRun, environments: dict[Target, Environment]) -> Manifest:
-    variables = {name: redact.mask_login(value) for name, value in find_passed_on_variables().items()}
+    variables = dict(planned.options.environments.variables)
     return Manifest(
         tool=installed_version("tfcompare"),
         contract=contract.FINGERPRINT,

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator import catalog, contract
-from orchestrator.catalog import pinned
+from orchestrator.catalog import changed, pinned
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import Fitting
-from orchestrator.catalog.version import Version
+from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.engines.remains import sweep
@@ -132,7 +132,7 @@ def is_closed(arm: ArmKey, comparison: Comparison, past: Past) -> bool:
     return (
         arm in past.progress.ended
         or arm.version in past.unable
-        or Target(arm.version.number) not in comparison.manifest.environments
+        or Target(arm.version.name) not in comparison.manifest.environments
     )
 
 
@@ -193,9 +193,15 @@ def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[
             raise NothingSelected(describe_nothing_open(options.run, past))
         for line in describe_deaths(past):
             say(line)
-        versions = tuple(version for version in catalog.all_versions() if Target(version.number) in plan.versions)
+        changed.provide(plan.definitions, say, _device(plan))
+        by_name = versions_of(plan)
+        versions = tuple(
+            by_name[target.name] for target in plan.versions if target.name in by_name and not target.control
+        )
         fitting = gpus.again(plan.gpus, list(versions))
-        engine = _make_engine(options.environments, plan, fitting)
+        # The variables of then, and not those of now.
+        inherited = tuple(manifest.variables.items())
+        engine = _make_engine(replace(options.environments, variables=inherited), plan, fitting)
         held.callback(engine.close)
         yield PlannedRounds(
             directory=directory,
@@ -208,10 +214,21 @@ def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[
             versions=tuple(
                 version
                 for version in versions
-                if not directory.is_prepared or Target(version.number) in manifest.environments
+                if not directory.is_prepared or Target(version.name) in manifest.environments
             ),
             held=held,
         )
+
+
+def versions_of(plan: Plan) -> dict[str, Version]:
+    """Return the versions that a plan's targets can stand for, by name."""
+    return {version.name: version for version in catalog.all_versions()} | changed.by_name(
+        plan.definitions, _device(plan)
+    )
+
+
+def _device(plan: Plan) -> FlavourName:
+    return "gpu" if plan.device == "gpu" else "cpu"
 
 
 def read_request(directory: RunDir) -> tuple[Plan, Manifest]:
@@ -349,15 +366,15 @@ def _prepare_again(
 
     An environment that has changed is left out: it must not continue under the old name.
     """
-    by_number = {version.number: version for version in catalog.all_versions()}
+    by_name = versions_of(plan)
     known = directory.read_manifest().environments if directory.is_prepared else {}
     ready = [version for version in plan.versions if version in known or not directory.is_prepared]
-    measured = [version.number for version in ready if not version.control]
-    wanted = [by_number[number] for number in measured if number in by_number]
+    measured = [version.name for version in ready if not version.control]
+    wanted = [by_name[name] for name in measured if name in by_name]
     environments, failures = make_environments(tuple(wanted), engine, directory, view)
-    for number in measured:
-        if number not in by_number:
-            failures[number] = EnvironmentFailed("left out, it is no longer in the table of versions", version=number)
+    for name in measured:
+        if name not in by_name:
+            failures[name] = EnvironmentFailed("left out, it is no longer in the table of versions", version=name)
     for version in list(environments):
         now = environments[version].facts.identity
         was = known[Target(version)].identity if Target(version) in known else now

@@ -240,7 +240,7 @@ class Workers:
 
     def _require_gpu(self, client: WorkerClient) -> None:
         """Raise EngineUnavailable unless TensorFlow itself sees the GPUs that were requested for the run."""
-        slow = client.version.number in self._fitting.slow_starts
+        slow = client.version.name in self._fitting.slow_starts
         seen = client.gpus(SLOW_START_TIMEOUT_S if slow else START_TIMEOUT_S)
         if wrong := misfit(self._fitting.gpus, seen):
             raise EngineUnavailable(

@@ -37,31 +37,31 @@ class Case:
         return params_text(self.params)
 
 
-# What the name of a control arm has after the number.
+# What a control arm has after the name of the baseline.
 _CONTROL = "+control"
 
 
 @dataclass(frozen=True, order=True)
 class Target:
-    """What a case runs in: a TensorFlow of this number.
+    """What a case runs in, by its name: the number of a version, or a name for a version with changes.
 
     The control arm is the baseline again, in a separate worker: what it differs by is this machine's noise. Files,
-    streams, tables and exports have a target's name, which is `str(target)`; nothing else knows how it is written.
+    streams, tables and exports have `str(target)`; nothing else knows how it is written.
     """
 
-    number: str
+    name: str
     control: bool = False
 
     def __post_init__(self) -> None:
-        if not self.number or self.number.endswith(_CONTROL):
-            raise ValueError(f"{self.number!r} is no number of a version")
+        if not self.name or self.name.endswith(_CONTROL):
+            raise ValueError(f"{self.name!r} is no name of a target")
 
     # The border of the library: programs that use `load_run` write `arm.version == "2.0"`, look versions up by name and
     # print them. Inside tfcompare no target is compared with a text.
     def __eq__(self, other: object) -> bool:
         if isinstance(other, str):
             return str(self) == other
-        return isinstance(other, Target) and (self.number, self.control) == (other.number, other.control)
+        return isinstance(other, Target) and (self.name, self.control) == (other.name, other.control)
 
     def __hash__(self) -> int:
         return hash(str(self))
@@ -70,7 +70,7 @@ class Target:
         return repr(str(self))
 
     def __str__(self) -> str:
-        return f"{self.number}{_CONTROL}" if self.control else self.number
+        return f"{self.name}{_CONTROL}" if self.control else self.name
 
     @classmethod
     def parse(cls, name: str) -> "Target":

@@ -59,6 +59,8 @@ class Plan:
     exclusive: bool = False
     # Of the user's own workload folder, what was not copied into the run directory.
     large: tuple[LargeFile, ...] = ()
+    # Of the targets that change a version: from these they can be made again.
+    definitions: tuple[str, ...] = ()
 
     def arms(self) -> tuple[Arm, ...]:
         """Return the arms to measure."""
@@ -76,7 +78,7 @@ def list_arms(
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentFacts:
-    """The environment in which a version was measured."""
+    """The environment of a target. Earlier releases recorded neither packages nor variables."""
 
     __pydantic_config__ = STRICT
 
@@ -86,6 +88,9 @@ class EnvironmentFacts:
     lock: str
     python: str
     details: dict[str, str] = field(default_factory=dict)
+    # What is installed, by name with its number; and the variables that this target alone gets.
+    packages: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

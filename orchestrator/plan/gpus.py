@@ -86,7 +86,7 @@ def again(keys: Sequence[str], versions: Sequence[Version]) -> Fitting:
 def _refusal(failing: Sequence[Match], versions: Sequence[Version], *, by_claims: bool) -> str:
     lines = ["--gpu: not every version can run here:", *(f"  {match}" for match in failing)]
     failing_versions = {match.version for match in failing}
-    others = [version.number for version in versions if version.number not in failing_versions]
+    others = [version.name for version in versions if version.name not in failing_versions]
     if by_claims:
         way = "Name claims about other versions"
     elif others:

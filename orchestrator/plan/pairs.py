@@ -42,7 +42,7 @@ def in_order(versions: Iterable[Target]) -> tuple[Target, ...]:
     """Return the versions from the oldest to the newest, wherever the baseline is, without its second arm."""
     own = [version for version in versions if not version.control]
     try:
-        return tuple(sorted(own, key=lambda version: Number(version.number)))
+        return tuple(sorted(own, key=lambda version: Number(version.name)))
     except InvalidVersion:
         return tuple(own)
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator import catalog
+from orchestrator.catalog import changed
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.claims import BUDGETS_S, cases_of
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
@@ -23,6 +24,7 @@ from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 class RunOptions:
     """The options given on the command line."""
 
+    # The targets, as they were written.
     versions: tuple[str, ...] = ()
     # Without one the cases of `own_workloads`, or else of the default suite.
     suite: str | None = None
@@ -106,6 +108,7 @@ class PlannedRun:
             gpus=tuple(gpu.key for gpu in self.fitting.gpus),
             exclusive=options.environments.exclusive,
             large=large,
+            definitions=tuple(version.changes.definition for version in selection.versions if version.changes),
         )
 
 
@@ -137,12 +140,16 @@ def _check_syntax(workload: Workload, versions: tuple[Version, ...]) -> None:
         return
     for version in versions:
         pythons = [flavour.python.number for flavour in version.flavours]
+        # What Python an image of the user's own has is known once it is there.
+        if not pythons:
+            continue
         suites.check_syntax(workload.path, max(pythons, key=lambda number: tuple(map(int, number.split(".")))))
 
 
 def _check_threads(versions: tuple[Version, ...]) -> None:
+    numbered = [version for version in versions if version.number]
     if deaf := [
-        version.number for version in versions if tuple(map(int, catalog.minor(version.number).split("."))) < (1, 14)
+        version.name for version in numbered if tuple(map(int, catalog.minor(version.number).split("."))) < (1, 14)
     ]:
         raise UsageError(
             f"--threads has no effect in TensorFlow {', '.join(deaf)}; leave that version out, or limit the CPUs of "
@@ -175,14 +182,14 @@ def suite_of(options: RunOptions, workloads: Mapping[str, Workload]) -> Suite:
 
 def _of_suite(options: RunOptions, workloads: dict[str, Workload], fewest: int) -> Selection:
     # A version next to itself also is a comparison: of the machine with itself.
-    versions = catalog.resolve(options.versions, 1 if options.control else fewest)
+    versions = changed.resolve(options.versions, 1 if options.control else fewest, options.environments.device)
     suite = suite_of(options, workloads)
     cases = select_cases(options.selected, suite.cases, workloads)
     if not cases:
         raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
-    targets = tuple(Target(version.number) for version in versions)
+    targets = tuple(Target(version.name) for version in versions)
     if options.control:
-        targets = (targets[0], Target(targets[0].number, control=True), *targets[1:])
+        targets = (targets[0], Target(targets[0].name, control=True), *targets[1:])
     budget_s = _budget_s(options, suite.budget_s(len(cases), len(targets)))
     return Selection(versions, targets, cases, plan_pairs(cases, targets, workloads), budget_s)
 
@@ -194,9 +201,9 @@ def _of_claims(options: RunOptions) -> Selection:
             "none of these claims can be tested on this device; `tfcompare list claims` shows which can"
         )
     named = {version for claim in claims for version in claim.versions}
-    versions = tuple(version for version in catalog.all_versions() if Target(version.number) in named)
+    versions = tuple(version for version in catalog.all_versions() if Target(version.name) in named)
     pairs = dict.fromkeys(pair for claim in claims for pair in claim.pairs)
-    targets = tuple(Target(version.number) for version in versions)
+    targets = tuple(Target(version.name) for version in versions)
     budget_s = _budget_s(options, BUDGETS_S.get(options.suite or ""))
     return Selection(versions, targets, cases_of(claims), tuple(pairs), budget_s)
 

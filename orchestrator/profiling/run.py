@@ -153,7 +153,7 @@ class Profiler:
         arm = self._profile(case, version, number)
         # A refused case has compiled nothing. A deadline that was missed once will be missed again.
         if arm.outcome != "refused":
-            self.cold.discard(version.number)
+            self.cold.discard(version.name)
         return arm
 
     def _profile(self, case: Case, version: Target, number: int) -> ProfiledArm:
@@ -165,7 +165,7 @@ class Profiler:
             ]
             return died(reason="; ".join(f"{entry.stage}: {entry.reason}" for entry in lost[-1:]))
         plan = self.run.plan
-        timeout_s = max(plan.timeout_s, SLOW_START_TIMEOUT_S) if version.number in self.cold else plan.timeout_s
+        timeout_s = max(plan.timeout_s, SLOW_START_TIMEOUT_S) if version.name in self.cold else plan.timeout_s
         try:
             answer = worker.profile(case, replicate=number, calls=self.calls, seed=plan.seed, timeout_s=timeout_s)
         except WorkerDied as death:

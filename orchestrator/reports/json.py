@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from orchestrator.model import ArmResult, Comparison, Contrast, Pair
+from orchestrator.reports.target_differences import as_objects
 
 SCHEMA = "tfcompare.comparison/1"
 
@@ -20,6 +21,7 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
         "arms": [_arm(arm) for arm in comparison.arms],
         "contrasts": [_contrast(contrast) for contrast in comparison.contrasts],
         "warnings": [*comparison.broken, *comparison.warnings],
+        "differences": as_objects(comparison),
     }
 
 

@@ -14,7 +14,13 @@ from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.reasons import describe_reasons
 from orchestrator.reports.summary import by_candidate, sentences
-from orchestrator.reports.table import describe_errors, describe_place, note_what_is_left_out, render_warnings
+from orchestrator.reports.table import (
+    describe_errors,
+    describe_place,
+    note_what_is_left_out,
+    render_differences,
+    render_warnings,
+)
 from orchestrator.stats.averages import MeanRatio, mean_ratio
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import clip, render_plain, safe_text
@@ -94,7 +100,12 @@ def layout(comparison: Comparison, width: int, arrangement: Arrangement | None =
     worst_first = arrangement.sort == Arrangement.sort
     parts += _blocks(_Block(str(versions[0]), across, means, worst_first), versions[1:], width)
     parts += _blocks(_Block("inside each version", inside, {}, worst_first), versions, width)
-    below: list[RenderableType] = [*_reasons(comparison), *render_warnings(comparison), _legend(comparison)]
+    below: list[RenderableType] = [
+        *_reasons(comparison),
+        *render_differences(comparison),
+        *render_warnings(comparison),
+        _legend(comparison),
+    ]
     return Group(*parts, Text(), *below)
 
 

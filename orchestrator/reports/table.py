@@ -24,6 +24,7 @@ from orchestrator.reports.columns import (
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid, format_title
 from orchestrator.reports.summary import by_candidate, sentences
+from orchestrator.reports.target_differences import describe_differences
 from orchestrator.results.warnings import is_noisy
 from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
 from orchestrator.terminal.text import clip, render_plain, safe_text
@@ -63,7 +64,7 @@ def layout(
     undecided_inside = [contrast for contrast in inside if cpu and is_open(contrast)]
     draw_contrasts = partial(_cases_table, comparison, notes)
     parts.extend(_fit_with_cpu(draw_contrasts, inside, undecided_inside, judging, width))
-    return Group(*parts, *below(notes.lines(comparison.plan.alpha)))
+    return Group(*parts, *below([*notes.lines(comparison.plan.alpha), *render_differences(comparison)]))
 
 
 def below(notes: Sequence[Text]) -> Sequence[Text]:
@@ -112,6 +113,11 @@ def note_what_is_left_out(comparison: Comparison, arrangement: Arrangement) -> s
 def render_warnings(comparison: Comparison) -> Iterable[RenderableType]:
     for text in (*comparison.broken, *comparison.warnings):
         yield safe_text(f"warning: {clip(text, LONGEST)}", style="yellow")
+
+
+def render_differences(comparison: Comparison) -> Iterable[Text]:
+    for line in describe_differences(comparison):
+        yield safe_text(clip(line, LONGEST), style="dim")
 
 
 def _asks_for_cpu(comparison: Comparison, chosen: Sequence[Column], columns: Sequence[str] | None) -> bool:

@@ -74,6 +74,7 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
     plan = comparison.plan
     below = (
         *notes.lines(plan.alpha),
+        *table.render_differences(comparison),
         safe_text(LEGEND.format(baseline=plan.versions[0]), style="dim"),
         safe_text(f"margin {plan.margin:.0%} · {table.describe_errors(plan)}", style="dim"),
     )

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
@@ -69,6 +69,8 @@ NAMED = re.compile(r"(?P<version>.+)-(?P<part>\d{1,9})(\.arrow(\.partial)?)?", r
 # No plan, manifest or journal is larger; to parse one takes ten times as much memory.
 MOST_BYTES = 2**28
 MOST_NAMED, LONGEST_NAME = 3, 60
+# Of an environment.
+RECORDED_LATER = ("packages", "variables")
 # What a line says of a failure.
 FAILED = {"failure", "external"}
 
@@ -201,11 +203,18 @@ class RunDir:
         self._write("begun.json", BEGUN.dump_json(begun, indent=1))
 
     def write_plan(self, plan: Plan) -> None:
-        self._write("plan.json", PLAN.dump_json(plan, indent=1))
+        # Earlier releases refuse a key that they do not know, and most runs have no such targets.
+        nothing = None if plan.definitions else {"definitions"}
+        self._write("plan.json", PLAN.dump_json(plan, indent=1, exclude=nothing))
 
     def write_manifest(self, manifest: Manifest) -> None:
-        # Most runs have none, and earlier releases refuse a key that they do not know.
-        nothing = None if manifest.variables else {"variables"}
+        nothing: dict[str, Any] = {} if manifest.variables else {"variables": True}
+        # What earlier runs did not record of an environment is not written as nothing.
+        unknown = {
+            target: {name for name in RECORDED_LATER if not getattr(facts, name)}
+            for target, facts in manifest.environments.items()
+        }
+        nothing["environments"] = {target: names for target, names in unknown.items() if names}
         self._write("manifest.json", MANIFEST.dump_json(manifest, indent=1, exclude=nothing))
 
     def _write(self, name: str, data: bytes) -> None:

@@ -2,8 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from statistics import median
 
 from orchestrator.model import Contrast, GpuSpan, Manifest, Plan, Target, Watched
@@ -137,15 +136,6 @@ def check_run(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
             f"measurements were disturbed {format_count(len(endings.disturbed), 'time')} "
             f"(e.g. {endings.disturbed[0].cause}): {repeated} repeated, {len(endings.disturbed) - repeated} kept"
         )
-    pythons = {
-        version: str(manifest.workers.get(version, {}).get("python", facts.python))
-        for version, facts in manifest.environments.items()
-    }
-    # An environment may know less of its Python than the worker in it.
-    if len({tuple(python.split(".")[:2]) for python in pythons.values()}) > 1:
-        warnings.append(
-            f"Python differs between versions ({_join_versions(pythons)}); the ratios include that difference"
-        )
     return warnings
 
 
@@ -168,16 +158,6 @@ def compare_threads(plan: Plan, endings: Endings) -> list[str]:
         f"TensorFlow states different numbers of threads in {len(odd)} of {len(by_case)} cases (inter,intra; "
         f"0 is its own choice{wish}), e.g. in {case}: {counts}"
     ]
-
-
-def _join_versions(pythons: Mapping[Target, str]) -> str:
-    """List versions with their Pythons; three or more neighbours that share a Python become a range."""
-    parts: list[str] = []
-    for python, group in groupby(pythons, key=pythons.__getitem__):
-        versions = list(group)
-        names = [f"{versions[0]} to {versions[-1]}"] if len(versions) > 2 else list(map(str, versions))
-        parts += [f"{name} on {python}" for name in names]
-    return ", ".join(parts)
 
 
 def _clocks(watched: Sequence[Watched]) -> list[str]:

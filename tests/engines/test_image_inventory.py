@@ -8,10 +8,11 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.bundled import WORKLOADS
+from orchestrator.catalog import lockfile
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.engine import VenvEngine
-from orchestrator.images.verify import KERASES, pins
+from orchestrator.images.verify import KERASES
 from orchestrator.options import EngineOptions
 from tests.conftest import ROOT
 
@@ -37,7 +38,7 @@ def test_a_real_environment_is_as_its_lock_says(number: str, tmp_path: Path) -> 
     python = Path(facts.details["path"]) / "bin" / "python"
     done = subprocess.run([python, WORKLOADS / "image_inventory.py"], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
-    locked = pins(flavour)
+    locked = lockfile.list_packages(flavour.pip_lock, flavour.lock)
     assert found["distributions"] == locked
     assert found["unrecorded"] == []
     [files] = found["files"]

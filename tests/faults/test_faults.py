@@ -52,7 +52,7 @@ def test_killed_worker_leaves_a_readable_run(tfcompare: str, tmp_path: Path) -> 
     announce = tmp_path / "announce"
     announce.touch()
     flags = [*VENV, *own("announces", "fine[size=10]"), "--format", "json", "--output", str(tmp_path / "run")]
-    environment = {**os.environ, "TF_ANNOUNCE": str(announce)}
+    environment = {**os.environ, "TF_CPP_ANNOUNCE": str(announce)}
     with subprocess.Popen(
         [tfcompare, "run", *flags], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -87,7 +87,7 @@ def test_interrupted_run_keeps_what_it_measured(tfcompare: str, tmp_path: Path, 
     flags = ["--engine", "venv", "--versions", "1.14,2.0", "--rounds", "500", "--output", str(tmp_path / "run")]
     with subprocess.Popen(
         [tfcompare, "run", *flags, *own("announces")],
-        env={**os.environ, "TF_ANNOUNCE": str(announce)},
+        env={**os.environ, "TF_CPP_ANNOUNCE": str(announce)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -115,7 +115,7 @@ def test_signals_that_follow_the_first_change_nothing(tfcompare: str, tmp_path: 
     flags = ["--engine", "venv", "--versions", "1.14,2.0", "--rounds", "500", "--output", str(tmp_path / "run")]
     with subprocess.Popen(
         [tfcompare, "run", *flags, *own("announces")],
-        env={**os.environ, "TF_ANNOUNCE": str(announce), "TMPDIR": str(tmp_path / "temporary")},
+        env={**os.environ, "TF_CPP_ANNOUNCE": str(announce), "TMPDIR": str(tmp_path / "temporary")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -134,7 +134,7 @@ def test_processes_of_workloads_end_with_them_and_no_death_goes_unnoticed(tfcomp
     names = ("closes_its_pipe", "dies_before_its_child", "leaves_a_daemon", "fine[size=10]")
     announce = tmp_path / "announce"
     code, answer, stderr = compare(
-        tfcompare, *VENV, *own(*names), "--output", tmp_path / "run", env={"TF_ANNOUNCE": str(announce)}
+        tfcompare, *VENV, *own(*names), "--output", tmp_path / "run", env={"TF_CPP_ANNOUNCE": str(announce)}
     )
     assert code == 6, stderr
     found = outcomes(answer)

@@ -24,11 +24,11 @@ def test_processes_that_replace_each_other_end_with_their_replicate(tfcompare: s
     """As those of a fork bomb do. Neither the innocent case nor anything after the run is touched by them."""
     mark = f"hydra-{os.getpid()}"
     with pytest.MonkeyPatch.context() as variables:
-        variables.setenv("TF_MARK", mark)
+        variables.setenv("TF_CPP_MARK", mark)
         answer, _ = attack(tfcompare, tmp_path / "run", "hydra", "innocent", engine=VENV)
     assert set(outcomes(answer).values()) == {"measured"}
     assert any("workloads left processes running" in warning for warning in answer["warnings"])
-    assert marked(f"TF_MARK={mark}") == []
+    assert marked(f"TF_CPP_MARK={mark}") == []
 
 
 def test_a_line_without_end_of_a_worker_is_not_listened_to(tfcompare: str, tmp_path: Path) -> None:

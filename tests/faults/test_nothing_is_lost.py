@@ -85,7 +85,7 @@ def test_a_run_directory_that_is_full_is_named_and_its_run_is_continued(
 ) -> None:
     disk = small(size)
     (disk / "wanted").touch()
-    run, env = disk / "run", {"TF_FILL": str(disk)}
+    run, env = disk / "run", {"TF_CPP_FILL": str(disk)}
     flags = ("--case", "fills", "--case", "naps[which=first]", "--rounds", "3", "--output", run)
     done = run_command(tfcompare, "run", *VENV, *flags, env=env)
     assert done.returncode in (2, 6), done.stderr
@@ -103,7 +103,7 @@ def test_a_run_directory_that_is_full_is_named_and_its_run_is_continued(
 def test_a_worker_that_was_killed_leaves_an_arm_that_is_tried_again(tfcompare: str, tmp_path: Path) -> None:
     announce, run = tmp_path / "announce", tmp_path / "run"
     announce.touch()
-    env = {"TF_ANNOUNCE": str(announce)}
+    env = {"TF_CPP_ANNOUNCE": str(announce)}
     flags = ("--case", "announces", "--rounds", "2", "--format", "json", "--output", str(run))
     with subprocess.Popen(
         [tfcompare, "run", *VENV, *flags], env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

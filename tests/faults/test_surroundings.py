@@ -36,8 +36,8 @@ class Scene:
         self.out = folder / "run"
         self.scratch = folder / "scratch"
         self.scratch.mkdir()
-        self.mark = f"TF_MARK=surroundings-{os.getpid()}-{folder.name}"
-        self.env = {**stubs, "TMPDIR": str(self.scratch), "TF_MARK": self.mark.partition("=")[2], "COLUMNS": "100"}
+        self.mark = f"TF_CPP_MARK=surroundings-{os.getpid()}-{folder.name}"
+        self.env = {**stubs, "TMPDIR": str(self.scratch), "TF_CPP_MARK": self.mark.partition("=")[2], "COLUMNS": "100"}
 
     def start(self, *argv: str, before: tuple[str, ...] = (), **env: str) -> "subprocess.Popen[str]":
         """Start a command of tfcompare; `before` is a program that starts it."""

@@ -30,10 +30,10 @@ def victim_of(kind: str, host: int, mark: str, draw: random.Random) -> int | Non
 def test_nothing_is_lost_doubled_or_left(tfcompare: str, stub_cache: dict[str, str], tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     kind, moment_s = draw.choice(VICTIMS), draw.uniform(0.2, LONGEST_S)
-    mark = f"TF_SOAK=soak-{os.getpid()}-{seed}"
+    mark = f"TF_CPP_SOAK=soak-{os.getpid()}-{seed}"
     scratch = tmp_path / "tmp"
     scratch.mkdir()
-    env = {**stub_cache, "TMPDIR": str(scratch), "TF_SOAK": mark.partition("=")[2]}
+    env = {**stub_cache, "TMPDIR": str(scratch), "TF_CPP_SOAK": mark.partition("=")[2]}
     run = tmp_path / "run"
     argv = [tfcompare, "run", *FLAGS, "--rounds", "4", "--output", str(run)]
     with subprocess.Popen(argv, env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -7,14 +7,16 @@ import ssl
 import subprocess
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from orchestrator.engines.venv import interpreters
+from tests.support import stub
 
 USER, PASSWORD = "somebody@example", "p%ss w0rd/extremely:secret"
 LOGIN = f"{quote(USER, safe='')}:{quote(PASSWORD, safe='')}"
@@ -28,6 +30,32 @@ def wheel(folder: Path, name: str, number: str = "1.0", code: str = "") -> Path:
         f"{name}.py": code or f"NUMBER = {number!r}\n",
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: {number}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    members[f"{info}/RECORD"] = "".join(f"{member},,\n" for member in [*members, f"{info}/RECORD"])
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, text in members.items():
+            archive.writestr(zipfile.ZipInfo(member), text)
+    return path
+
+
+def own_tensorflow(
+    folder: Path,
+    *,
+    number: str = "2.15.1+mine",
+    tags: str = "cp311-cp311-linux_x86_64",
+    needs: Sequence[str] = ("numpy",),
+    code: str = "",
+) -> Path:
+    """A wheel that holds the stub of TensorFlow, with some code at its end."""
+    path, info = folder / f"tensorflow_cpu-{number}-{tags}.whl", f"tensorflow_cpu-{number}.dist-info"
+    needed = "".join(f"Requires-Dist: {each}\n" for each in needs)
+    with TemporaryDirectory() as made:
+        package = stub.write(Path(made), number)
+        members = {file.relative_to(package).as_posix(): file.read_text() for file in sorted(package.rglob("*.py"))}
+    members["tensorflow/__init__.py"] += code
+    members |= {
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: tensorflow-cpu\nVersion: {number}\n{needed}",
+        f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: false\nTag: {tags}\n",
     }
     members[f"{info}/RECORD"] = "".join(f"{member},,\n" for member in [*members, f"{info}/RECORD"])
     with zipfile.ZipFile(path, "w") as archive:

@@ -49,7 +49,7 @@ class Scene:
         return subprocess.Popen(
             ["bash", "-c", f'{limits}\nexec "$@"', "run", sys.executable, "-c", RUN, *argv],
             cwd=ROOT,
-            env={**os.environ, "TMPDIR": str(self.temporary), "TF_ANNOUNCE": str(self.announced)},
+            env={**os.environ, "TMPDIR": str(self.temporary), "TF_CPP_ANNOUNCE": str(self.announced)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

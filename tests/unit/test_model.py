@@ -40,13 +40,13 @@ def test_the_control_arm_is_named_after_the_version_that_it_runs():
 @pytest.mark.parametrize("made", [Target("2.13.0"), Target("2.13.0", control=True), Target("nightly")], ids=str)
 def test_a_target_comes_back_from_its_name(made: Target):
     again = Target.parse(str(made))
-    assert (again, again.number, again.control) == (made, made.number, made.control)
+    assert (again, again.name, again.control) == (made, made.name, made.control)
     assert {made: 1}[again] == 1
 
 
 @pytest.mark.parametrize("name", ["", "+control", "2.0+control+control"])
 def test_what_is_no_name_of_a_target_is_refused(name: str):
-    with pytest.raises(ValueError, match="is no number of a version"):
+    with pytest.raises(ValueError, match="is no name of a target"):
         Target.parse(name)
 
 

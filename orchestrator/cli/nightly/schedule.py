@@ -311,11 +311,12 @@ def _program() -> tuple[str, ...]:
 
 
 def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str, str], list[str]]:
-    from orchestrator.engines.environment import is_passed_on
+    from orchestrator.catalog.variables import find_of_tensorflow
 
+    inherited = find_of_tensorflow() if "--inherit-env" in words else {}
     carried, notes = {}, []
     for name, value in sorted(os.environ.items()):
-        if not (CARRIED.fullmatch(name) or is_passed_on(name)):
+        if not (CARRIED.fullmatch(name) or name in inherited):
             continue
         if redact.may_be_secret(name, value):
             if env_file is None:

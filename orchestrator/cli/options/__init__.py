@@ -5,7 +5,7 @@ honour all of them: where a command needs only some of them, the group is split,
 smaller.
 """
 
-from orchestrator.cli.options.convert import engine_options, run_options
+from orchestrator.cli.options.convert import engine_options, run_options, say_ignored
 from orchestrator.cli.options.declare import (
     Group,
     choice,
@@ -36,7 +36,7 @@ from orchestrator.cli.options.output import (
     RunDirectoryFlags,
     VerbosityFlags,
 )
-from orchestrator.cli.options.selection import OwnWorkloadsFlags, SelectionFlags
+from orchestrator.cli.options.selection import OwnWorkloadsFlags, SelectionFlags, TargetFlags
 
 __all__ = [
     "FORMATS",
@@ -65,6 +65,7 @@ __all__ = [
     "SeedFlags",
     "SelectionFlags",
     "SourcesFlags",
+    "TargetFlags",
     "VerbosityFlags",
     "choice",
     "engine_options",
@@ -73,5 +74,6 @@ __all__ = [
     "number",
     "refuse_others",
     "run_options",
+    "say_ignored",
     "with_options",
 ]

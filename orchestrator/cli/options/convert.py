@@ -1,7 +1,9 @@
 """Turns groups of flags into the options of environments and runs."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from orchestrator.catalog.variables import find_of_tensorflow, note_ignored
 from orchestrator.cli import parse
 from orchestrator.cli.options.installation import InstallationFlags
 from orchestrator.cli.options.machine import GpuFlags, MachineFlags
@@ -34,7 +36,14 @@ def engine_options(machine: MachineFlags, gpu: GpuFlags, installation: Installat
         python_downloads=not installation.no_python_downloads,
         cpus=parse.cpus(machine.cpuset) if machine.cpuset else None,
         memory_mb=parse.memory_mb(machine.memory) if machine.memory else None,
+        variables=tuple(find_of_tensorflow().items()) if machine.inherit_env else (),
     )
+
+
+def say_ignored(options: EngineOptions, say: Callable[[str], None]) -> None:
+    """Say which variables of the shell reach no target."""
+    if note := note_ignored(options.variables):
+        say(note)
 
 
 def run_options(

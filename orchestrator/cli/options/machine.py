@@ -36,6 +36,10 @@ class MachineFlags(Group):
     memory: Annotated[
         str | None, typer.Option("--memory", help="Limit of memory for each version, e.g. 4g.", metavar="SIZE")
     ] = None
+    inherit_env: Annotated[
+        bool,
+        typer.Option("--inherit-env", help="Pass TensorFlow's variables of your shell, such as TF_XLA_FLAGS, to all."),
+    ] = False
     timeout: Annotated[
         str, typer.Option("--timeout", help="Limit of time for one step of a case.", metavar="DURATION")
     ] = "10m"

@@ -24,6 +24,21 @@ class OwnWorkloadsFlags(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TargetFlags(Group):
+    panel = "Selection"
+
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            "-t",
+            help="A version with changes, e.g. '2.15 TF_ENABLE_ONEDNN_OPTS=0 as onednn-off'; repeatable.",
+            metavar="TARGET",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class SelectionFlags(OwnWorkloadsFlags):
     suite: Annotated[
         str | None,

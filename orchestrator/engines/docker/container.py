@@ -8,8 +8,9 @@ import struct
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import GpuRequest, LargeFile
 
 ROOT = "/tfcompare"
+# Packages of the worker's that an image of the user's own lacks; the worker looks for them under this name.
+LIBRARY = "library"
 # The one writable place inside besides the results; it is memory.
 SCRATCH = "/tmp"  # noqa: S108
 RUN_LABEL = "tfcompare.run"
@@ -67,6 +70,11 @@ class Spec:
     seed: int = 0
     # How many workers of the run are there at once: they share the memory and the processes of the machine.
     workers: int = 1
+    # Those of the target alone.
+    variables: Mapping[str, str] = field(default_factory=dict)
+    # An image of the user's own may have a program that runs before every other, and may lack packages of the worker's.
+    own_image: bool = False
+    library: Path | None = None
 
 
 def owner() -> str:
@@ -140,6 +148,8 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     if spec.own_workloads:
         mounts.append(mount("own", spec.own_workloads))
         mounts += [mount(f"own/{file.name}", Path(file.path)) for file in spec.large]
+    if spec.library:
+        mounts.append(mount(LIBRARY, spec.library))
     for name, directory in (("results", spec.results), ("jit", spec.jit)):
         if directory:
             _hand_over(directory, user)
@@ -172,10 +182,12 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     created = client.api.create_container(
         image=spec.image,
         command=["python3", f"{ROOT}/workloads/{spec.program}"],
+        # Docker's way to write "none".
+        entrypoint=[""] if spec.own_image else None,
         user=f"{user[0]}:{user[1]}",
         working_dir=SCRATCH,
         environment={
-            **worker_variables(spec.seed),
+            **worker_variables(spec.seed, spec.variables),
             "HOME": SCRATCH,
             **nvidia.variables(spec.gpu, spec.devices),
             **(nvidia.jit_variables(f"{ROOT}/jit") if spec.jit else {}),

@@ -16,7 +16,7 @@ from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, FlavourName, Version
 from orchestrator.engines import Outlook, Started, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.docker import container, image, limits, nvidia, security
+from orchestrator.engines.docker import container, image, limits, nvidia, own_image, security
 from orchestrator.engines.index.proxy import Index
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError, UsageError
 from orchestrator.model import EnvironmentFacts
@@ -95,6 +95,9 @@ class DockerEnvironment:
     facts: EnvironmentFacts
     options: EngineOptions
     devices: tuple[str, ...] = ()
+    # Packages that an image of the user's own lacks.
+    library: Path | None = None
+    own_image: bool = False
 
     @property
     def client(self) -> docker.DockerClient:
@@ -124,6 +127,9 @@ class DockerEnvironment:
             memory_mb=self.options.memory_mb,
             seed=paths.seed,
             workers=paths.workers,
+            variables={**dict(self.options.variables), **self.facts.variables},
+            own_image=self.own_image,
+            library=self.library,
         )
         with asking("its container could not be made", EnvironmentFailed, self.facts.version):
             try:
@@ -170,8 +176,10 @@ class DockerEngine:
         try:
             with (
                 closing(connect(timeout_s=REGISTRY_S)) as client,
-                asking("looking for its image", EnvironmentFailed, version.number),
+                asking("looking for its image", EnvironmentFailed, version.name),
             ):
+                if version.image:
+                    return own_image.outlook(client, version.image)
                 recipe = image.recipe(client, version, self._choose(version), self._options.base)
                 if image.existing(client, recipe):
                     return Outlook("ready", f"ready ({recipe.tag})")
@@ -184,13 +192,15 @@ class DockerEngine:
         return Outlook("to build", f"to be built from {recipe.base}")
 
     def prepare(self, version: Version, log: BuildLog) -> DockerEnvironment:
+        if version.image:
+            return self._prepare_own(version, log)
         flavour = self._choose(version)
         client = self._clients.of_thread()
-        with asking("its image could not be had", EnvironmentFailed, version.number):
+        with asking("its image could not be had", EnvironmentFailed, version.name):
             recipe = image.recipe(client, version, flavour, self._options.base)
             identity = image.existing(client, recipe)
             if identity is None and self._options.base:
-                image.fetch(client, version.number, recipe.base, flavour.python.number, log)
+                image.fetch(client, version.name, recipe.base, flavour.python.number, log)
                 # Now that its base is here, it may be another one.
                 recipe = image.recipe(client, version, flavour, self._options.base)
                 identity = image.existing(client, recipe)
@@ -199,14 +209,34 @@ class DockerEngine:
                 identity = image.build(client, recipe, self._source(log), log)
             devices, details = self._devices(client)
         facts = EnvironmentFacts(
-            version=version.number,
+            version=version.name,
             kind="docker",
             identity=identity,
             lock=lock_hash(flavour),
             python=flavour.python.number,
             details={"tag": recipe.tag, "base": recipe.base, "spec": recipe.spec, "flavour": flavour.name, **details},
+            packages=lockfile.list_packages(flavour.pip_lock, flavour.lock),
+            variables=version.variables,
         )
         return DockerEnvironment(self._clients, facts, self._options, devices)
+
+    def _prepare_own(self, version: Version, log: BuildLog) -> DockerEnvironment:
+        """Use an image of the user's own, pinned to what its name stands for now."""
+        client = self._clients.of_thread()
+        with asking("its image could not be had", EnvironmentFailed, version.name):
+            found = own_image.find(client, version.name, version.image, log)
+            devices, details = self._devices(client)
+        facts = EnvironmentFacts(
+            version=version.name,
+            kind="docker",
+            identity=found.identity,
+            lock="",
+            python=found.inside.python,
+            details={"image": version.image, "digest": found.digest, **details},
+            packages=dict(found.inside.distributions),
+            variables=version.variables,
+        )
+        return DockerEnvironment(self._clients, facts, self._options, devices, found.library, own_image=True)
 
     def _devices(self, client: docker.DockerClient) -> tuple[tuple[str, ...], dict[str, str]]:
         """Return the devices that the engine is asked to put into each container, and how the run records them."""
@@ -224,9 +254,7 @@ class DockerEngine:
     def _choose(self, version: Version) -> Flavour:
         flavours = version.on(self._flavour)
         if not flavours:
-            raise EnvironmentFailed(
-                f"the table of versions has no {self._flavour} flavour of it", version=version.number
-            )
+            raise EnvironmentFailed(f"the table of versions has no {self._flavour} flavour of it", version=version.name)
         return flavours[0]
 
     def storage(self) -> tuple[str, Path] | None:

@@ -5,11 +5,12 @@ import io
 import json
 import os
 import tarfile
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import docker
 import requests
@@ -28,6 +29,11 @@ BASE_ID = "tfcompare.base"
 BUILDER = "tfcompare.builder"
 BASE_NAME = "org.opencontainers.image.base.name"
 BASE_DIGEST = "org.opencontainers.image.base.digest"
+# The changes of the Dockerfile that let pip find a wheel of the user's own.
+WITH_WHEEL = (
+    (b"COPY lock.txt /tmp/build/", b"COPY lock.txt *.whl /tmp/build/"),
+    (b"--no-build-isolation -r", b"--no-build-isolation --find-links /tmp/build -r"),
+)
 # How often the progress of a download is shown.
 SHOWN_EVERY_S = 0.5
 # The classic builder takes these without an ARG, and keeps them out of the image and of its cache's keys.
@@ -50,11 +56,14 @@ class Recipe:
     files: dict[str, bytes]
     spec: str
     labels: dict[str, str]
+    # Of the user's own; the lock names it by its digest.
+    wheel: Path | None = None
 
     @property
     def tag(self) -> str:
         flavour = self.labels["tfcompare.flavour"]
-        return f"tfcompare:{self.version}-{flavour}-{self.spec[:12]}"
+        # A wheel's number may have a plus.
+        return f"tfcompare:{self.version.replace('+', '_')}-{flavour}-{self.spec[:12]}"
 
 
 def builder() -> str:
@@ -75,7 +84,7 @@ def base_reference(flavour: Flavour, override: str | None) -> str:
 def recipe(client: docker.DockerClient, version: Version, flavour: Flavour, override: str | None) -> Recipe:
     base = base_reference(flavour, override)
     files = {
-        "Dockerfile": catalog.DOCKERFILE.read_bytes(),
+        "Dockerfile": _dockerfile(flavour),
         "pip.txt": lockfile.content(flavour.pip_lock),
         "lock.txt": lockfile.content(flavour.lock),
     }
@@ -98,7 +107,16 @@ def recipe(client: docker.DockerClient, version: Version, flavour: Flavour, over
         BASE_DIGEST: base.partition("@")[2],
         BASE_ID: local,
     }
-    return Recipe(version.number, base, files, spec, labels)
+    return Recipe(version.number, base, files, spec, labels, flavour.wheel)
+
+
+def _dockerfile(flavour: Flavour) -> bytes:
+    text = catalog.DOCKERFILE.read_bytes()
+    if flavour.wheel:
+        for before, after in WITH_WHEEL:
+            assert before in text
+            text = text.replace(before, after)
+    return text
 
 
 def _base_id(client: docker.DockerClient, reference: str) -> str:
@@ -107,14 +125,14 @@ def _base_id(client: docker.DockerClient, reference: str) -> str:
     If the base is no longer here or never was, the id comes from the newest image built on it: what was built or loaded
     can be run without its base.
     """
-    if here := _local_id(client, reference):
+    if here := local_id(client, reference):
         return here
     built = client.api.images(filters={"label": [SPEC_LABEL, f"{BASE_NAME}={reference}"]})
     base_ids = [(entry["Created"], entry["Labels"][BASE_ID]) for entry in built if entry["Labels"].get(BASE_ID)]
     return str(max(base_ids)[1]) if base_ids else ""
 
 
-def _local_id(client: docker.DockerClient, reference: str) -> str:
+def local_id(client: docker.DockerClient, reference: str) -> str:
     try:
         return str(client.images.get(reference).id)
     except ImageNotFound:
@@ -127,7 +145,7 @@ def base_missing(client: docker.DockerClient, reference: str) -> str:
     The reason is that the base is neither here nor in a registry that answers.
     """
     try:
-        if not _local_id(client, reference):
+        if not local_id(client, reference):
             client.images.get_registry_data(reference)
     except (APIError, requests.RequestException) as error:
         message = str(getattr(error, "explanation", "") or error).strip()
@@ -141,7 +159,7 @@ def fetch(client: docker.DockerClient, version: str, reference: str, python: str
     A base of the user's choice is hashed by its id. If the build itself pulled it, it would have another hash the next
     time.
     """
-    if _local_id(client, reference):
+    if local_id(client, reference):
         return
     log.line(f"pulling {reference}")
     try:
@@ -164,9 +182,10 @@ def existing(client: docker.DockerClient, recipe: Recipe) -> str | None:
 def build(client: docker.DockerClient, recipe: Recipe, source: Source, log: BuildLog) -> str:
     log.line(f"building {recipe.tag} from {recipe.base}")
     proxies = {name: value for name, value in os.environ.items() if name.upper() in PROXIES}
+    files = {**recipe.files, "Dockerfile": _with_labels(recipe), "ca.pem": source.ca_bundle}
     try:
         steps = client.api.build(
-            fileobj=_context({**recipe.files, "Dockerfile": _with_labels(recipe), "ca.pem": source.ca_bundle}),
+            fileobj=_context(files, recipe.wheel),
             custom_context=True,
             tag=recipe.tag,
             buildargs={
@@ -239,16 +258,24 @@ class Download:
         return f"downloading: {done:.0f} of {max(done, total):.0f} MB, {done / (now - self._begun):.1f} MB/s"
 
 
-def _context(files: dict[str, bytes]) -> io.BytesIO:
+def _context(files: dict[str, bytes], wheel: Path | None) -> BinaryIO:
     """Return a tar archive with nothing but names and contents: times and owners would defeat the builder's cache."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
+    # A wheel may be larger than the memory that is left.
+    archive: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 it is read elsewhere
+    with tarfile.open(fileobj=archive, mode="w") as tar:
         for name, content in sorted(files.items()):
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-    buffer.seek(0)
-    return buffer
+            tar.addfile(_entry(name, len(content)), io.BytesIO(content))
+        if wheel:
+            with wheel.open("rb") as file:
+                tar.addfile(_entry(wheel.name, os.fstat(file.fileno()).st_size), file)
+    archive.seek(0)
+    return archive
+
+
+def _entry(name: str, size: int) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.size = size
+    return entry
 
 
 def _failure(version: str, message: str, failure: build_errors.Failure | None, log: BuildLog) -> EnvironmentFailed:

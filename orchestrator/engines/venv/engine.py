@@ -35,6 +35,7 @@ from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 
 MARKER = "tfcompare.json"
+NO_IMAGES = "an image runs on the docker engine only: take --engine docker"
 # How often a process that waits for a lock tries again, and after how long it reports that: `images prune` looks at
 # locks by taking them for a moment.
 TRY_S, PATIENCE_S = 0.1, 1.0
@@ -55,7 +56,8 @@ class VenvEnvironment:
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
         # HOME is the environment's own: a user's keras.json must not steer one version and not another.
-        env = {**worker_variables(paths.seed), "HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
+        variables = {**dict(self.options.variables), **self.facts.variables}
+        env = {**worker_variables(paths.seed, variables), "HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
         argv = [str(self.path / "bin" / "python"), str(WORKLOADS / "worker.py")]
         limits = (self.options.cpus, self.options.memory_mb, paths.results, share_processes(paths.workers))
         try:
@@ -101,6 +103,8 @@ class VenvEngine:
         return []
 
     def outlook(self, version: Version) -> Outlook:
+        if version.image:
+            return Outlook("impossible", NO_IMAGES)
         flavour, interpreter = _choose(version)
         if interpreter is None:
             if ban := pythons.find_ban(self._options):
@@ -111,6 +115,8 @@ class VenvEngine:
         return Outlook("to build", f"to be installed (Python {interpreter.version}, {interpreter.path})")
 
     def prepare(self, version: Version, log: BuildLog) -> VenvEnvironment:
+        if version.image:
+            raise EnvironmentFailed(NO_IMAGES, version=version.name)
         flavour, interpreter = _choose(version)
         if interpreter is None:
             interpreter = self._download(version, flavour.python.number, log)
@@ -118,12 +124,14 @@ class VenvEngine:
         lock = self._lock(path, lambda: self._build(version, flavour, interpreter, path, log), version, log)
         identity = identify(path, interpreter)
         facts = EnvironmentFacts(
-            version=version.number,
+            version=version.name,
             kind="venv",
             identity=identity,
             lock=lock_hash(flavour),
             python=interpreter.version,
             details={"path": str(path), "interpreter": str(interpreter.path)},
+            packages=lockfile.list_packages(flavour.pip_lock, flavour.lock),
+            variables=version.variables,
         )
         return VenvEnvironment(path, facts, self._options, self._find_home(path), lock)
 
@@ -139,7 +147,7 @@ class VenvEngine:
         except OSError as error:
             # What is ready needs no lock: a shared cache may be read-only, and then this user cannot remove it either.
             if not (path / MARKER).exists():
-                raise _unwritable(version.number, path.parent, error) from error
+                raise _unwritable(version.name, path.parent, error) from error
             return None
         self._held.callback(lock.release)
         return lock
@@ -156,12 +164,12 @@ class VenvEngine:
     def _download(self, version: Version, number: str, log: BuildLog) -> Interpreter:
         if ban := pythons.find_ban(self._options):
             message = interpreters.missing(_numbers(version), ban)
-            raise EnvironmentFailed(message, version=version.number, lacks_python=True)
+            raise EnvironmentFailed(message, version=version.name, lacks_python=True)
         try:
             return self._downloads.install(number, log)
         except pythons.NotDownloaded as error:
             message = f"Python {number} could not be downloaded ({error})"
-            raise EnvironmentFailed(message, version=version.number, lacks_python=True) from error
+            raise EnvironmentFailed(message, version=version.name, lacks_python=True) from error
 
     def _build(self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog) -> None:
         lockfile.check(flavour.pip_lock, flavour.lock)
@@ -178,12 +186,13 @@ class VenvEngine:
             self._run(version, [*pip, "-r", str(flavour.pip_lock)], asking, log)
             # Locks are whole, so nothing is left to resolve; without isolation, so that the few source packages are
             # built with the locked setuptools and not with one fetched unlocked.
-            locked = [*pip, "--no-deps", "--no-build-isolation", "-r", str(flavour.lock)]
+            own = ["--find-links", str(flavour.wheel.parent)] if flavour.wheel else []
+            locked = [*pip, "--no-deps", "--no-build-isolation", *own, "-r", str(flavour.lock)]
             self._run(version, locked, asking, log)
             marker = {"version": version.number, "lock": flavour.lock.name, "build": interpreter.build}
             (path / MARKER).write_text(json.dumps(marker))
         except OSError as error:
-            raise _unwritable(version.number, path, error) from error
+            raise _unwritable(version.name, path, error) from error
 
     def _run(self, version: Version, argv: list[str], asking: dict[str, str], log: BuildLog) -> None:
         dropped = {"VIRTUAL_ENV", *(OVERRULED if asking else ())}
@@ -196,7 +205,7 @@ class VenvEngine:
             log.end, directory=environments_directory(), wheelhouse=self._index.wheelhouse
         )
         message = f"{head}: {failure}" if failure else f"{head} ({argv[0]} ended with {code}). {build_errors.UNKNOWN}"
-        raise EnvironmentFailed(message, version=version.number, detail=f"{log.tail()}\nThe whole log is {log.path}")
+        raise EnvironmentFailed(message, version=version.name, detail=f"{log.tail()}\nThe whole log is {log.path}")
 
     def storage(self) -> tuple[str, Path]:
         return "environments", environments_directory()

@@ -1,7 +1,7 @@
 """Tables of where and with what a run was measured, and the command that would repeat it."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from orchestrator.model import Comparison, Manifest, Target
@@ -71,13 +71,25 @@ def environments(comparison: Comparison) -> list[Fact]:
     """Return one line per fact, with a dash for a version that lacks it."""
     manifest, versions = comparison.manifest, comparison.plan.versions
     by_version = {version: _facts(manifest, version) for version in versions}
+    packages = {version: _packages(manifest, version) for version in versions}
+    return [
+        *_rows(by_version, _words),
+        # There are too many that are the same.
+        *(fact for fact in _rows(packages, lambda name: f"package {name}") if fact.differs),
+    ]
+
+
+def _rows(by_version: Mapping[Target, Mapping[str, object]], words: Callable[[str], str]) -> list[Fact]:
     names = dict.fromkeys(name for facts in by_version.values() for name in facts)
     return [
-        Fact(
-            escape_value(_words(name)), tuple(escape_value(by_version[version].get(name, "–")) for version in versions)
-        )
+        Fact(escape_value(words(name)), tuple(escape_value(facts.get(name, "–")) for facts in by_version.values()))
         for name in names
     ]
+
+
+def _packages(manifest: Manifest, version: Target) -> Mapping[str, str]:
+    environment = manifest.environments.get(version)
+    return environment.packages if environment else {}
 
 
 def _facts(manifest: Manifest, version: Target) -> Mapping[str, object]:
@@ -93,7 +105,8 @@ def _facts(manifest: Manifest, version: Target) -> Mapping[str, object]:
         else {}
     )
     details = environment.details if environment else {}
-    facts = {**installed, **manifest.workers.get(version, {}), **details}
+    variables = environment.variables if environment else {}
+    facts = {**installed, **manifest.workers.get(version, {}), **details, **variables}
     return {name: value for name, value in facts.items() if value not in (None, "")}
 
 

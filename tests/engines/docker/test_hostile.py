@@ -41,12 +41,12 @@ def test_links_among_the_results_lead_nowhere(tfcompare: str, stub_base: str, tm
     """At every name that a host might write, and in the place of the stream itself."""
     victim = Path("/var/tmp") / f"tfcompare-victim-{os.getpid()}"
     victim.write_text("precious")
-    os.environ["TF_VICTIM"] = str(victim)
+    os.environ["TF_CPP_VICTIM"] = str(victim)
     try:
         _, _, stderr = attacked(tfcompare, stub_base, tmp_path / "run", "links", "innocent", code=7)
         assert victim.read_text() == "precious"
     finally:
-        del os.environ["TF_VICTIM"]
+        del os.environ["TF_CPP_VICTIM"]
         victim.unlink()
     assert not any(path.is_symlink() for path in (tmp_path / "run").rglob("*"))
     assert "it is a symbolic link" in stderr

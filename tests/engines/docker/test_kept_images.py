@@ -20,8 +20,9 @@ from orchestrator.catalog import user_data
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import container, image
 from orchestrator.engines.docker.engine import DockerEnvironment
+from orchestrator.engines.docker.inside import look
 from orchestrator.images.archive import read
-from orchestrator.images.verify import Verified, look, verify
+from orchestrator.images.verify import Verified, verify
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, stand_in, version
 from tests.support.commands import called
 

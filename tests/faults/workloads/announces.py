@@ -1,4 +1,4 @@
-"""Writes the pid of its worker to the file that TF_ANNOUNCE names, then takes its time."""
+"""Writes the pid of its worker to the file that TF_CPP_ANNOUNCE names, then takes its time."""
 import os
 import time
 
@@ -6,7 +6,7 @@ import time
 def build(tf, params):
     def step():
         if tf.__version__.startswith("2."):
-            with open(os.environ["TF_ANNOUNCE"], "a") as announce:
+            with open(os.environ["TF_CPP_ANNOUNCE"], "a") as announce:
                 announce.write("{}\n".format(os.getppid()))
         time.sleep(0.05)
 

@@ -1,4 +1,4 @@
-"""Takes all room of the disk that TF_FILL names, from its eighth call on and while a file there asks for it."""
+"""Takes all room of the disk that TF_CPP_FILL names, from its eighth call on and while a file there asks for it."""
 import os
 import time
 
@@ -8,7 +8,7 @@ def build(tf, params):
 
     def step():
         calls.append(None)
-        place = os.environ["TF_FILL"]
+        place = os.environ["TF_CPP_FILL"]
         if len(calls) > 7 and tf.__version__.startswith("2.") and os.path.exists(os.path.join(place, "wanted")):
             try:
                 with open(os.path.join(place, "filler"), "ab", buffering=0) as filler:

@@ -7,7 +7,7 @@ def build(tf, params):
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            announce = os.environ.get("TF_ANNOUNCE")
+            announce = os.environ.get("TF_CPP_ANNOUNCE")
             if announce:
                 with open(announce, "a") as file:
                     file.write("{}\n".format(os.getpid()))

@@ -57,16 +57,16 @@ def test_results_are_read_as_they_were_written_also_by_the_next_process(raw):
     assert f"{datetime.now(UTC):%Y-%m-%d}" in raw.describe()
 
 
-def test_a_bench_that_is_done_begins_anew_and_can_still_be_looked_at(raw, tmp_path):
+def test_a_bench_that_is_done_starts_from_nothing_and_can_still_be_looked_at(raw, tmp_path):
     raw.run("run-1", measure, [])
     raw.write("trial", RESULT)
     raw.retire()
     assert store.is_finished(tmp_path / "raw" / "made-last" / "run-1")
     kept = json.loads((tmp_path / "measured" / "made.json").read_text())
     assert kept["results"]["trial"]["result"] == RESULT
-    anew = Store("made")
-    assert not anew.has("run-1")
-    assert anew.read("trial") is None
+    second = Store("made")
+    assert not second.has("run-1")
+    assert second.read("trial") is None
 
 
 def test_a_tiny_bench_leaves_nothing_in_the_repository(raw, tmp_path):

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import select
 import shutil
 import subprocess
@@ -150,7 +151,7 @@ def test_fish_gets_words_with_what_they_are_about(monkeypatch, capsys):
     ],
 )
 def test_bash_completes_the_line_when_tab_is_pressed(typed: str, line: str, tmp_path: Path):
-    assert press_tab(typed, tmp_path) == line
+    assert press_tab(typed, tmp_path, "bash", line) == line
 
 
 @pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
@@ -164,7 +165,7 @@ def test_bash_completes_the_line_when_tab_is_pressed(typed: str, line: str, tmp_
     ],
 )
 def test_zsh_completes_the_line_when_tab_is_pressed(typed: str, line: str, tmp_path: Path):
-    assert press_tab(typed, tmp_path, "zsh") == line
+    assert press_tab(typed, tmp_path, "zsh", line) == line
 
 
 @pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed")
@@ -191,6 +192,8 @@ def of_shell(home: Path) -> dict[str, str]:
     return {"PATH": f"{here}:{os.environ['PATH']}", "HOME": str(home), "ZDOTDIR": str(home), "TERM": "dumb"}
 
 
+# What a terminal is told besides text: bells, and whether to mark what is pasted.
+BESIDE = re.compile(r"[\a\r]|\x1b\[\?2004[hl]")
 ZSHRC = """
 PS1='> '
 unsetopt prompt_sp
@@ -201,8 +204,8 @@ source <(tfcompare completion zsh)
 """
 
 
-def press_tab(typed: str, home: Path, shell: str = "bash") -> str:
-    """The line that a real shell shows after a Tab."""
+def press_tab(typed: str, home: Path, shell: str, expected: str) -> str:
+    """The line that a real shell shows after a Tab, once it is the expected one and nothing follows."""
     program = shutil.which(shell)
     assert program
     (home / "rc").write_text("PS1='> '\nbind 'set enable-bracketed-paste off'\nsource <(tfcompare completion bash)\n")
@@ -215,19 +218,17 @@ def press_tab(typed: str, home: Path, shell: str = "bash") -> str:
     try:
         read_until(terminal, "> ")
         os.write(terminal, f"{typed}\t".encode())
-        shown = read_until(terminal, None)
-        return shown.replace("\a", "").replace("\r", "")
+        return read_until(terminal, expected) + read_until(terminal, None, patience_s=0.5)
     finally:
         os.close(terminal)
         os.waitpid(pid, 0)
 
 
-def read_until(terminal: int, end: str | None, quiet_s: float = 1.5) -> str:
-    """What the terminal shows up to an end, or until it has been silent for a while."""
+def read_until(terminal: int, end: str | None, patience_s: float = 30) -> str:
+    """What the terminal shows up to an end, or as long as patience lasts; a busy machine needs some."""
     shown = ""
-    until = time.monotonic() + 20
-    while time.monotonic() < until and not (end and shown.endswith(end)):
-        if not select.select([terminal], [], [], quiet_s)[0]:
-            break
-        shown += os.read(terminal, 4096).decode()
+    until = time.monotonic() + patience_s
+    while not (end and shown.endswith(end)) and (left_s := until - time.monotonic()) > 0:
+        if select.select([terminal], [], [], left_s)[0]:
+            shown = BESIDE.sub("", shown + os.read(terminal, 4096).decode())
     return shown

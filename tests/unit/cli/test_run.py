@@ -23,7 +23,15 @@ BAD_CALLS = {
     "a margin of nothing": (["--margin", "0"], 2, "--margin '0'"),
     "a margin of everything": (["--margin", "100"], 2, "--margin '100'"),
     "an unknown alarm": (["--fail-on", "slower,faster"], 2, "it is slower, inconclusive, died"),
-    "versions without their flag": (["--engine", "venv", "2.13"], 2, "tfcompare run --versions 1.14,2.0,2.13"),
+    "a target that is no version": (["2.130"], 2, "did you mean 2.13"),
+    "a change that does not exist": (["-t", "2.13 kreas=2"], 2, "unknown change 'kreas' (did you mean keras?)"),
+    "a target twice": (["-t", "2.13 TF_X=1 as a", "-t", "2.13 TF_X=1 as b"], 2, "a and b are the same target"),
+    "an image in virtual environments": (
+        ["--engine", "venv", "--gpu", "-t", "image=a as b"],
+        4,
+        "--gpu needs the docker engine",
+    ),
+    "a wheel that is not there": (["-t", "wheel=a-1-py3-none-any.whl as b"], 2, "No such file or directory"),
     "a program": (["--", "python", "train.py"], 2, "unexpected: python train.py. `run` measures workloads"),
     "an export": (["--format", "csv"], 2, "--format csv: `tfcompare export RUN --to csv` writes that"),
     "a bad duration": (["--budget", "soon"], 2, "--budget 'soon': a duration"),
@@ -178,6 +186,6 @@ def test_old_names_of_flags_are_still_taken(monkeypatch, capsys, tmp_path):
 
 def test_versions_are_needed_but_to_go_on_with_a_run(monkeypatch, capsys, tmp_path):
     assert called(monkeypatch, "run") == 2
-    assert "--versions is missing" in capsys.readouterr().err
+    assert "there is nothing to compare: name versions" in capsys.readouterr().err
     assert called(monkeypatch, "run", "--resume", str(tmp_path)) == 2
     assert "holds no run" in capsys.readouterr().err

@@ -128,7 +128,7 @@ def test_a_mistyped_flag_is_told_with_the_usage_of_its_own_command(with_cron, ca
 
 def test_secrets_of_the_environment_are_not_written_down(with_cron, call):
     with_cron.set(TFCOMPARE_INDEX_URL="https://mirror/token-abc/simple", HTTPS_PROXY="http://me:hidden@proxy", TF_X="1")
-    _, out, err = call("install", *FLAGS, "--notify", "${HOOK}", "--yes")
+    _, out, err = call("install", *FLAGS, "--inherit-env", "--notify", "${HOOK}", "--yes")
     text = Cron().script.read_text()
     assert "token-abc" not in out + err + text
     assert "hidden" not in out + err + text

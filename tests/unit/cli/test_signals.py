@@ -15,7 +15,7 @@ ANNOUNCES = """
     import os, time
 
     def build(tf, params):
-        with open(os.environ["TF_ANNOUNCE"], "a") as file:
+        with open(os.environ["TF_CPP_ANNOUNCE"], "a") as file:
             file.write("{}\\n{}\\n".format(os.getpid(), os.getppid()))
 
         def step():
@@ -40,13 +40,13 @@ STOPS = """
     import os, signal, time
 
     def build(tf, params):
-        mark = os.environ["TF_ANNOUNCE"]
+        mark = os.environ["TF_CPP_ANNOUNCE"]
         if not os.path.exists(mark):
             with open("/proc/%d/stat" % os.getppid()) as stat:
                 above = int(stat.read().rpartition(")")[2].split()[1])
             with open(mark, "w") as file:
                 file.write("%d\\n%d\\n%d\\n" % (os.getpid(), os.getppid(), above))
-            os.kill({"worker": os.getppid(), "first": above}[os.environ["TF_WHICH"]], signal.SIGSTOP)
+            os.kill({"worker": os.getppid(), "first": above}[os.environ["TF_CPP_WHICH"]], signal.SIGSTOP)
         return lambda: time.sleep(0.001)
 """
 LEAVES = """
@@ -56,7 +56,7 @@ LEAVES = """
         if os.fork() == 0:
             os.setsid()
             if os.fork() == 0:
-                with open(os.environ["TF_ANNOUNCE"], "a") as file:
+                with open(os.environ["TF_CPP_ANNOUNCE"], "a") as file:
                     file.write("{}\\n".format(os.getpid()))
                 time.sleep(600)
             os._exit(0)
@@ -95,7 +95,7 @@ def test_a_run_that_is_ended_keeps_what_it_measured_and_leaves_nothing(
 
 
 def test_a_run_that_is_ended_while_its_workers_start_loses_no_version(scene: Scene):
-    slow = "import os, time\nopen(os.environ['TF_ANNOUNCE'], 'a').write('%d\\n' % os.getpid())\ntime.sleep(600)\n"
+    slow = "import os, time\nopen(os.environ['TF_CPP_ANNOUNCE'], 'a').write('%d\\n' % os.getpid())\ntime.sleep(600)\n"
     package = scene.stub / "tensorflow" / "__init__.py"
     package.write_text(slow + package.read_text())
     with scene.start(ANNOUNCES, "--rounds", "500") as process:
@@ -139,7 +139,7 @@ def test_a_worker_that_is_stopped_is_ended_and_costs_one_arm_at_most(
     scene: Scene, which: str, monkeypatch: pytest.MonkeyPatch
 ):
     """It neither answers nor ends, and obeys no signal but the one that kills."""
-    monkeypatch.setenv("TF_WHICH", which)
+    monkeypatch.setenv("TF_CPP_WHICH", which)
     code, answer, stderr = scene.run(STOPS, "--rounds", "2", "--timeout", "1s")
     wait_for_end(*read_pids(scene.announced, 3))
     assert list(scene.temporary.iterdir()) == []

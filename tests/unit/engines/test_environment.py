@@ -5,38 +5,78 @@ from pathlib import Path
 import pytest
 
 from orchestrator.catalog import user_data
-from orchestrator.engines.environment import cache, is_passed_on, worker_variables
+from orchestrator.catalog.variables import find_of_tensorflow, note_ignored
+from orchestrator.engines.environment import cache, worker_variables
 from orchestrator.errors import UsageError
 
 
-def test_only_what_is_meant_for_tensorflow_reaches_a_worker(monkeypatch: pytest.MonkeyPatch):
+def test_a_worker_gets_the_variables_of_its_target_and_none_of_the_shell(monkeypatch: pytest.MonkeyPatch):
     for name in ("TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "XLA_FLAGS", "PYTHONPATH", "LD_PRELOAD", "AWS_SECRET"):
         monkeypatch.setenv(name, "x")
-    found = worker_variables()
-    assert {"TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "XLA_FLAGS"} <= found.keys()
-    assert not {"PYTHONPATH", "LD_PRELOAD", "AWS_SECRET", "PATH", "HOME"} & found.keys()
+    found = worker_variables(own={"XLA_FLAGS": "--own"})
+    assert found["XLA_FLAGS"] == "--own"
+    assert not {"TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "PYTHONPATH", "LD_PRELOAD", "AWS_SECRET"} & found.keys()
+    assert not {"PATH", "HOME"} & found.keys()
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["TF_VAR_db_password", "TF_TOKEN_app_terraform_io", "TF_CLI_CONFIG_FILE", "TF_CLI_ARGS_plan", "TF_HTTP_PASSWORD"],
-)
-def test_the_variables_of_terraform_reach_no_worker(monkeypatch: pytest.MonkeyPatch, name: str):
-    monkeypatch.setenv(name, "x")
-    assert name not in worker_variables()
-    assert not is_passed_on(name)
+def test_what_tensorflow_logs_is_for_the_user_to_say(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    assert worker_variables()["TF_CPP_MIN_LOG_LEVEL"] == "0"
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["TF_ENABLE_ONEDNN_OPTS", "TF_CPP_MIN_LOG_LEVEL", "TF_XLA_FLAGS", "TF_CLIENT", "TF_VARIANT", "TF_USE_LEGACY_KERAS"],
-)
-def test_the_variables_of_tensorflow_reach_every_worker(monkeypatch: pytest.MonkeyPatch, name: str):
-    monkeypatch.setenv(name, "x")
-    assert worker_variables()[name] == "x"
+OF_TENSORFLOW = [
+    "TF_ENABLE_ONEDNN_OPTS",
+    "TF_XLA_FLAGS",
+    "TF_USE_LEGACY_KERAS",
+    "NVIDIA_TF32_OVERRIDE",
+    "KERAS_BACKEND",
+    "OMP_NUM_THREADS",
+    "KMP_AFFINITY",
+    "MKL_CBWR",
+    "CUDNN_LOGINFO_DBG",
+    "NCCL_DEBUG",
+    "CUDA_LAUNCH_BLOCKING",
+    "TF_MLIR_ENABLE_MERGE_CONTROL_FLOW_PASS",
+    "TF_VARIANT",
+]
+OF_OTHERS = [
+    "TF_VAR_db_password",
+    "TF_TOKEN_app_terraform_io",
+    "TF_CLI_ARGS_plan",
+    "TF_HTTP_PASSWORD",
+    "TF_CPP_VMODULE",
+    "CUDA_HOME",
+    "CUDA_PATH_V11_2",
+    "CUDA_VISIBLE_DEVICES",
+    "TF_API_TOKEN",
+    "TF_STORE_KEY",
+    "HOME",
+    "TF_FORCE_GPU_ALLOW_GROWTH",
+]
 
 
-def test_what_must_be_equal_in_every_version_is_set_and_not_taken_over(monkeypatch: pytest.MonkeyPatch):
+def test_the_variables_of_tensorflow_are_told_from_others(monkeypatch: pytest.MonkeyPatch):
+    for name in find_of_tensorflow():
+        monkeypatch.delenv(name)
+    for name in (*OF_TENSORFLOW, *OF_OTHERS):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("XLA_FLAGS", "http://me:secret@host")
+    assert find_of_tensorflow().keys() == set(OF_TENSORFLOW)
+
+
+def test_what_is_ignored_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch):
+    for name in find_of_tensorflow():
+        monkeypatch.delenv(name)
+    assert note_ignored(()) == ""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert note_ignored(()) == (
+        "note: OMP_NUM_THREADS of your shell is not passed on: name it in a target, such as "
+        "'2.15 OMP_NUM_THREADS=...', or pass it to all with --inherit-env"
+    )
+    assert note_ignored(find_of_tensorflow()) == ""
+
+
+def test_what_must_be_equal_in_every_target_is_set_and_not_taken_over(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PYTHONHASHSEED", "random")
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     assert (worker_variables()["PYTHONHASHSEED"], worker_variables()["KERAS_BACKEND"]) == ("0", "tensorflow")

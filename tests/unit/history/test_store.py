@@ -84,7 +84,7 @@ def test_a_file_with_what_is_no_version_is_put_aside(store: Store, name: str):
     path = store.append([replace(point, **{name: "+control"})])
     read = store.read()
     assert read.points() == []
-    assert read.warnings[0].startswith(f"{path} is left out, since it cannot be read: '' is no number of a version")
+    assert read.warnings[0].startswith(f"{path} is left out, since it cannot be read: '' is no name of a target")
 
 
 def test_a_file_with_a_damaged_text_is_put_aside(store: Store):

@@ -298,7 +298,7 @@ ODD = {
             config=member("c.json", CONFIG.replace(b'"1.14.0"', b'""')),
             manifest=member("manifest.json", listing({**ENTRY, "RepoTags": [MADE.tag.replace("1.14.0", "")]})),
         ),
-        "'' is no number of a version",
+        "'' is no name of a target",
     ),
     "an image twice": (usual(manifest=member("manifest.json", listing(ENTRY, ENTRY))), f"{MADE.tag} is in it twice"),
     "too many images": (usual(manifest=member("manifest.json", listing(*[ENTRY] * 501))), "more than 500 images"),

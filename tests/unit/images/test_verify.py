@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.catalog import lock_hash
+from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour
 from orchestrator.engines.docker import container
+from orchestrator.engines.docker.inside import Inside, look, parse
 from orchestrator.images import report
-from orchestrator.images.inside import Inside, parse
-from orchestrator.images.verify import Verified, compare, look, pins
+from orchestrator.images.verify import Verified, compare
 from orchestrator.terminal.text import render_plain
 from tests.unit.images.scenes import flavour, recipe, version, with_locks
 
@@ -63,7 +63,7 @@ def test_an_image_as_it_was_built_is_right_in_everything(locked: Flavour):
 
 
 def test_a_lock_is_read_for_its_pins_and_names_are_compared_as_indexes_do(locked: Flavour):
-    assert pins(locked) == INSTALLED
+    assert lockfile.list_packages(locked.pip_lock, locked.lock) == INSTALLED
 
 
 CHANGES = {

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from orchestrator import redact
+from orchestrator.catalog.variables import find_of_tensorflow
 from orchestrator.cli.nightly.schedule import SERVE
 from orchestrator.engines.environment import worker_variables
 from orchestrator.nightly import lock, night
@@ -82,7 +83,7 @@ def assert_clean(*texts: object) -> None:
 @pytest.mark.parametrize("scheduler", ["cron", "systemd"])
 def test_nothing_of_the_environment_that_may_be_secret_is_shown_or_written(planted: Machine, call, scheduler: str):
     use(planted, scheduler)
-    code, out, err = call("install", *FLAGS, "--scheduler", scheduler, "--yes")
+    code, out, err = call("install", *FLAGS, "--inherit-env", "--scheduler", scheduler, "--yes")
     assert code == 0, err
     assert_clean(out, err, *written(planted).values(), *call("status"), *call("status", "--format", "json"))
     text = "".join(written(planted).values())
@@ -274,7 +275,7 @@ def test_a_night_refuses_a_login_in_what_it_would_hand_on(machine: Machine, call
 
 
 def test_workers_get_the_variables_of_tensorflow_and_not_those_of_terraform(planted: Machine):
-    found = worker_variables()
+    found = worker_variables(own=find_of_tensorflow())
     assert_clean(found)
     assert {"TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "XLA_FLAGS"} <= found.keys()
     assert not [name for name in found if name.startswith(("TF_VAR", "TF_TOKEN", "TF_CLI", "TF_HTTP"))]

@@ -34,7 +34,7 @@ def report() -> dict[str, Any]:
 
 
 def test_it_has_exactly_the_keys_that_readers_rely_on(report: dict[str, Any]):
-    assert report.keys() == {"schema", "run", "arms", "contrasts", "warnings"}
+    assert report.keys() == {"schema", "run", "arms", "contrasts", "warnings", "differences"}
     assert report["schema"] == "tfcompare.comparison/1"
     assert report["run"].keys() == RUN
     assert {frozenset(arm) for arm in report["arms"]} == {frozenset(ARM)}

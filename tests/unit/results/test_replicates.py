@@ -32,7 +32,7 @@ def test_a_stream_becomes_one_summary_a_replicate(tmp_path: Path):
 def test_rows_of_what_is_no_version_break_their_stream(tmp_path: Path):
     loaded = load(write_stream(tmp_path / "a.arrow", [rows(version="+control")]))
     assert loaded.replicates == ()
-    assert loaded.broken == (f"{tmp_path / 'a.arrow'}: '' is no number of a version; run its version again",)
+    assert loaded.broken == (f"{tmp_path / 'a.arrow'}: '' is no name of a target; run its version again",)
 
 
 @pytest.mark.parametrize(

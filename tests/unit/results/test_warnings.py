@@ -8,7 +8,7 @@ from orchestrator.model import Contrast, EnvironmentFacts, Finished, GpuSpan, Ta
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.endings import Endings
 from orchestrator.results.rundir import RunDir
-from orchestrator.results.warnings import _join_versions, check_control, check_noise, compare_threads, is_noisy
+from orchestrator.results.warnings import check_control, check_noise, compare_threads, is_noisy
 from tests.support.builders import (
     MS,
     NEW,
@@ -37,26 +37,6 @@ def run(tmp_path: Path) -> RunDir:
 def test_how_a_run_ended_early_is_a_warning(run: RunDir):
     run.record(Finished(how="interrupted", seconds=1.0))
     assert judge_run(run).warnings == ("interrupted",)
-
-
-@pytest.mark.parametrize(
-    ("pythons", "warned"),
-    [
-        (
-            ("3.7.16", "3.11.7"),
-            (
-                f"Python differs between versions ({OLD} on 3.7.16, {NEW} on 3.11.7); "
-                "the ratios include that difference",
-            ),
-        ),
-        (("3.11.7", "3.11.9"), ()),
-    ],
-)
-def test_pythons_that_differ_by_more_than_a_patch_are_named(tmp_path: Path, pythons, warned):
-    workers = {version: {"python": python} for version, python in zip((OLD, NEW), pythons, strict=True)}
-    run = run_directory(tmp_path / "other", plan([A]), workers=workers)
-    run.record(DONE)
-    assert judge_run(run).warnings == warned
 
 
 def test_a_python_that_is_known_without_its_patch_is_the_same(tmp_path: Path):
@@ -187,12 +167,6 @@ def test_a_gpu_whose_clock_kept_still_or_was_not_told_is_nothing_to_warn_of(run:
 def test_what_was_noted_of_the_gpus_at_the_start_stands_above_every_report(run: RunDir):
     run.write_manifest(manifest(notes=("MEASURED BY FORCE: 1.0.0",)))
     assert warned(run) == ("MEASURED BY FORCE: 1.0.0",)
-
-
-def test_neighbours_that_share_a_python_are_told_together() -> None:
-    by_name = {"1.14.0": "3.7", "2.0.0": "3.7", "2.1.4": "3.7", "2.13.0": "3.11", "2.20.0": "3.11"}
-    pythons = {target(name): python for name, python in by_name.items()}
-    assert _join_versions(pythons) == "1.14.0 to 2.1.4 on 3.7, 2.13.0 on 3.11, 2.20.0 on 3.11"
 
 
 EQUAL = {(A.label, OLD): {(0, 0)}, (A.label, NEW): {(0, 0)}}

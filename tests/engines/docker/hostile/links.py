@@ -7,7 +7,7 @@ RESULTS = "/tfcompare/results"
 
 
 def build(tf, params):
-    victim = os.environ["TF_VICTIM"]
+    victim = os.environ["TF_CPP_VICTIM"]
     for name in [*os.listdir(RESULTS), "2.0.0-1.arrow", "log"]:
         for link in ("." + name + ".tmp", name + ".partial", "." + name, name):
             path = os.path.join(RESULTS, link)

@@ -1,0 +1,56 @@
+"""The environment variables that change what TensorFlow does: a target gets those that it names, and no others."""
+
+import os
+import re
+
+from orchestrator.redact import LOGIN
+
+NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+OF_TENSORFLOW = re.compile(r"(TF|XLA|OMP|KMP|MKL|ONEDNN|DNNL|CUDA|CUDNN|NCCL)_\w+|NVIDIA_TF32_OVERRIDE|KERAS_BACKEND")
+# They change what is printed, and no time or result.
+LOGS = re.compile(r"TF_CPP_\w+")
+# Terraform's, and folders of this machine, which no environment has.
+OTHERS = re.compile(r"TF_(VAR|TOKEN|CLI|HTTP)_\w+|TF_ENCRYPTION|CUDA_(HOME|PATH|ROOT|TOOLKIT_ROOT_DIR)\w*")
+SECRET = re.compile(r"\w*(PASSWORD|PASSWD|TOKEN|SECRET|CREDENTIAL)\w*|\w+_KEY")
+GPUS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
+OURS = re.compile(r"PATH|HOME|LANG|PYTHON\w*|TFCOMPARE_\w*|TF_FORCE_GPU_ALLOW_GROWTH")
+
+
+def why_not(name: str, value: str) -> str:
+    """Return why a target cannot set a variable, or ''."""
+    if name in GPUS:
+        return "is not for a target: --gpus names the cards"
+    if OURS.fullmatch(name):
+        return "is set by tfcompare itself, alike for all targets"
+    return "may hold a secret, and a run records the variables of its targets" if may_be_secret(name, value) else ""
+
+
+def may_be_secret(name: str, value: str) -> bool:
+    return bool(SECRET.fullmatch(name) or LOGIN.search(value))
+
+
+def find_of_tensorflow() -> dict[str, str]:
+    """Return the caller's variables that would change TensorFlow in every target."""
+    return {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if OF_TENSORFLOW.fullmatch(name)
+        and not (LOGS.fullmatch(name) or OTHERS.fullmatch(name))
+        and not why_not(name, value)
+    }
+
+
+def find_of_logs() -> dict[str, str]:
+    return {name: value for name, value in sorted(os.environ.items()) if LOGS.fullmatch(name)}
+
+
+def note_ignored(inherited: object) -> str:
+    """Say which variables of the caller change nothing, unless they are passed to all targets; '' if there are none."""
+    names = [] if inherited else list(find_of_tensorflow())
+    if not names:
+        return ""
+    what, they = ("is not passed on", "it") if len(names) == 1 else ("are not passed on", "them")
+    return (
+        f"note: {', '.join(names)} of your shell {what}: name {they} in a target, such as "
+        f"'2.15 {names[0]}=...', or pass {they} to all with --inherit-env"
+    )

@@ -1,0 +1,92 @@
+"""A wheel of the user's own: what it holds, for which Python, and what it needs."""
+
+import hashlib
+import zipfile
+from dataclasses import dataclass
+from email.parser import BytesHeaderParser
+from functools import cache
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from orchestrator.errors import UsageError
+
+# No metadata of a package are larger.
+MOST_METADATA = 2**20
+PLATFORMS = ("manylinux", "linux_x86_64")
+
+
+@dataclass(frozen=True)
+class Wheel:
+    path: Path
+    # Of the distribution that it installs.
+    name: str
+    number: str
+    # The Pythons that it is for, e.g. 3.11; none if it takes any.
+    pythons: tuple[str, ...]
+    requirements: tuple[str, ...]
+    digest: str
+
+
+def read(path: Path) -> Wheel:
+    """Read a wheel of TensorFlow; raise UsageError for any other file."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise UsageError(f"wheel={path}: {error.strerror}; name the file of a wheel") from error
+    return _read(path, status.st_size, status.st_mtime_ns)
+
+
+@cache
+def _read(path: Path, size: int, modified_ns: int) -> Wheel:
+    try:
+        name, number, _, tags = parse_wheel_filename(path.name)
+    except InvalidWheelFilename as error:
+        raise UsageError(f"wheel={path}: {error}; a wheel keeps the name under which it was built") from error
+    fitting = [tag for tag in tags if tag.platform == "any" or _is_here(tag.platform)]
+    if not fitting:
+        platforms = ", ".join(sorted({tag.platform for tag in tags}))
+        raise UsageError(f"wheel={path}: it is for {platforms}, and targets run on Linux on x86_64")
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        with zipfile.ZipFile(path) as archive:
+            requirements = _requirements(archive)
+            is_tensorflow = any(entry.startswith("tensorflow/") for entry in archive.namelist())
+    except (OSError, zipfile.BadZipFile) as error:
+        raise UsageError(f"wheel={path}: it cannot be read as a wheel: {error}") from error
+    if not is_tensorflow:
+        raise UsageError(f"wheel={path}: it holds no package `tensorflow`")
+    pythons = {_python(tag.interpreter) for tag in fitting}
+    return Wheel(path, name, str(number), tuple(sorted(filter(None, pythons))), requirements, digest)
+
+
+def _is_here(platform: str) -> bool:
+    return platform.startswith(PLATFORMS) and platform.endswith("x86_64")
+
+
+def _python(interpreter: str) -> str:
+    """Return the Python of a tag such as cp311, or '' if it takes any."""
+    digits = interpreter.removeprefix("cp")
+    return f"{digits[0]}.{digits[1:]}" if interpreter.startswith("cp3") and digits.isdigit() and digits[1:] else ""
+
+
+def _requirements(archive: zipfile.ZipFile) -> tuple[str, ...]:
+    """Return what the wheel needs without any of its extras."""
+    for entry in archive.infolist():
+        folder, _, file = entry.filename.partition("/")
+        if folder.endswith(".dist-info") and file == "METADATA" and entry.file_size <= MOST_METADATA:
+            headers = BytesHeaderParser().parsebytes(archive.read(entry))
+            needed = map(str, headers.get_all("Requires-Dist") or ())
+            return tuple(filter(None, map(_without_extra, needed)))
+    raise zipfile.BadZipFile("it has no metadata")
+
+
+def _without_extra(text: str) -> str:
+    """Return a requirement, or '' if only an extra has it."""
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement as error:
+        raise zipfile.BadZipFile(f"{text!r} in its metadata is no requirement") from error
+    return "" if requirement.marker and "extra" in str(requirement.marker) else str(requirement)

@@ -1,0 +1,126 @@
+"""Looks into an image: what workloads/image_inventory.py reports from a container like a worker's.
+
+The image may be anyone's, and its answer may be anything.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+
+import docker
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from orchestrator import files as confined
+from orchestrator.bundled import WORKLOADS
+from orchestrator.contract import ContractError
+from orchestrator.engines.docker import container
+from orchestrator.engines.environment import cache
+from orchestrator.engines.worker.channel import ChannelClosed, ChannelTimeout
+from orchestrator.engines.worker.events import Amount, Text, clean
+from orchestrator.errors import EnvironmentFailed
+
+SCRIPT = "image_inventory.py"
+# Gigabytes are read, and TensorFlow is imported, perhaps from a cold disk.
+TIMEOUT_S = 900
+
+
+class ImagePart(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class Listed(ImagePart):
+    """A number of files, with the names of the first ones."""
+
+    count: Amount
+    first: list[Text]
+
+
+class Files(ImagePart):
+    """The comparison of a folder's files with what their packages recorded."""
+
+    checked: Amount
+    changed: Listed
+    missing: Listed
+    added: Listed
+
+
+class Imported(ImagePart):
+    """The versions that the packages state, or why they cannot be imported."""
+
+    error: Text = ""
+    tensorflow: Text = ""
+    numpy: Text = ""
+    cuda_build: bool | None = None
+    cuda_version: Text = ""
+
+
+class Inside(ImagePart):
+    python: Text
+    distributions: dict[Text, Text]
+    unrecorded: list[Text]
+    files: list[Files]
+    imported: Imported
+
+
+class NoInventory(Exception):
+    """The answer from inside is not an inventory; the message says why."""
+
+
+def parse(answer: str) -> Inside:
+    try:
+        return Inside.model_validate(json.loads(answer))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        location = ".".join(str(clean(str(part), 40)) for part in first["loc"])
+        raise NoInventory(f"its answer is no inventory: {location or 'all of it'}: {first['msg']}") from error
+    except (ValueError, RecursionError) as error:
+        raise NoInventory(f"its answer is no inventory: {error}") from error
+
+
+def look(client: docker.DockerClient, image_id: str, number: str, *, own: bool = False) -> Inside | str:
+    """Return what is reported from inside an image, or why it could not; `own` is one that tfcompare has not built."""
+    with _make_folder() as directory:
+        # Next to what the image may write to, and not in it: it could put a link there.
+        log, results = Path(directory) / "log", Path(directory) / "results"
+        results.mkdir()
+        spec = container.Spec(
+            image=image_id,
+            version=number,
+            run="verify",
+            workloads=WORKLOADS,
+            own_workloads=None,
+            results=results,
+            gpu=None,
+            program=SCRIPT,
+            own_image=own,
+        )
+        try:
+            channel = container.ContainerChannel(client, container.create(client, spec), number, log, results)
+        except EnvironmentFailed as error:
+            return str(error)
+        try:
+            return parse(channel.receive(TIMEOUT_S))
+        except ChannelTimeout:
+            return f"no answer within {TIMEOUT_S} s"
+        except ChannelClosed as closed:
+            message = confined.read_last_line(log)
+            return f"{closed}: {message}" if message else str(closed)
+        except (NoInventory, ContractError) as error:
+            return str(error)
+        finally:
+            channel.close()
+            # Before the folder's own clean-up, which may follow a link that the image has left there.
+            confined.remove_tree(results)
+
+
+def _make_folder() -> tempfile.TemporaryDirectory[str]:
+    """Create a temporary folder in the cache.
+
+    If tfcompare runs in a container, the engine sees that folder, but not /tmp.
+    """
+    try:
+        cache().mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix="verify-", dir=cache())
+    except OSError as error:
+        message = f"cannot write {cache()}: {error.strerror}; TFCOMPARE_CACHE names another folder"
+        raise EnvironmentFailed(message) from error

@@ -1,0 +1,88 @@
+"""What differs between the targets of a run besides TensorFlow: it is in their ratios as well."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator.model import Manifest, Plan, Target, VersionPair
+
+# What a worker says of itself, and how it is called here.
+TENSORFLOW = "TensorFlow"
+STATED = {"python": "Python", "tensorflow": TENSORFLOW, "tf_keras": "Keras", "onednn": "oneDNN", "tf32": "TF32"}
+# Their own facts tell of these.
+NAMED = frozenset(
+    {"tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly", "tf-nightly-cpu", "keras", "tf-keras"}
+)
+MISSING = "none"
+
+
+@dataclass(frozen=True)
+class DifferingFact:
+    """Something that two targets have differently."""
+
+    name: str
+    baseline: str
+    candidate: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.baseline} -> {self.candidate}"
+
+
+@dataclass(frozen=True)
+class TargetDifference:
+    """What a target has differently from its baseline, and which of its packages are others."""
+
+    baseline: Target
+    candidate: Target
+    facts: tuple[DifferingFact, ...]
+    packages: tuple[DifferingFact, ...]
+
+
+def find_differences(plan: Plan, manifest: Manifest) -> tuple[TargetDifference, ...]:
+    """Return the differences of every two targets that are compared, if there are any."""
+    known = manifest.environments
+    compared = [
+        (pair.baseline, pair.candidate)
+        for pair in plan.pairs
+        if isinstance(pair, VersionPair) and pair.baseline in known and pair.candidate in known
+    ]
+    found = (
+        _compare(manifest, baseline, candidate)
+        for baseline, candidate in dict.fromkeys(compared)
+        if not candidate.control
+    )
+    return tuple(each for each in found if each.facts or each.packages)
+
+
+def _compare(manifest: Manifest, baseline: Target, candidate: Target) -> TargetDifference:
+    facts = _differing(_facts(manifest, baseline), _facts(manifest, candidate))
+    # The names of two releases say it.
+    facts = [fact for fact in facts if fact != DifferingFact(TENSORFLOW, baseline.name, candidate.name)]
+    packages = _differing(_packages(manifest, baseline), _packages(manifest, candidate))
+    return TargetDifference(baseline, candidate, tuple(facts), tuple(packages))
+
+
+def _differing(baseline: Mapping[str, str], candidate: Mapping[str, str]) -> list[DifferingFact]:
+    return [
+        DifferingFact(name, baseline.get(name, MISSING), candidate.get(name, MISSING))
+        for name in dict.fromkeys((*baseline, *candidate))
+        if baseline.get(name, MISSING) != candidate.get(name, MISSING)
+    ]
+
+
+def _facts(manifest: Manifest, target: Target) -> dict[str, str]:
+    environment, stated = manifest.environments.get(target), manifest.workers.get(target, {})
+    facts = {words: _say(stated[name]) for name, words in STATED.items() if stated.get(name) is not None}
+    if environment:
+        facts = {STATED["python"]: environment.python} | facts | environment.variables
+    return facts
+
+
+def _say(value: str | bool | None) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)
+
+
+def _packages(manifest: Manifest, target: Target) -> dict[str, str]:
+    environment = manifest.environments.get(target)
+    return {name: number for name, number in (environment.packages if environment else {}).items() if name not in NAMED}
