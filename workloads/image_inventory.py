@@ -148,16 +148,25 @@ def imported():
     import tensorflow as tf
 
     said = {"numpy": numpy.__version__, "tensorflow": tf.__version__, "cuda_build": bool(tf.test.is_built_with_cuda())}
+    cuda_version = _cuda_version(tf)
+    if cuda_version:
+        said["cuda_version"] = str(cuda_version)
+    return said
+
+
+def _cuda_version(tf):
     try:
-        info = dict(tf.sysconfig.get_build_info())
+        return dict(tf.sysconfig.get_build_info()).get("cuda_version")
     except AttributeError:
+        pass
+    try:
         # Before 2.3.
         from tensorflow.python.platform import build_info
 
-        info = {"cuda_version": getattr(build_info, "cuda_version_number", "")}
-    if info.get("cuda_version"):
-        said["cuda_version"] = str(info["cuda_version"])
-    return said
+        return getattr(build_info, "cuda_version_number", None)
+    except ImportError:
+        # A TensorFlow that somebody built in another way.
+        return None
 
 
 def _leave_own_folder():

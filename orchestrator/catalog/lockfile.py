@@ -39,6 +39,21 @@ def read(path: Path) -> tuple[Pin, ...]:
     return tuple(_pins(path, content(path).decode(errors="replace")))
 
 
+def locate_wheel(text: bytes, wheel: Path) -> bytes:
+    """Return a lock whose last line, the pin of a wheel that no index has, says where the wheel is.
+
+    By its number pip would take the file of an index and find that its hash is another.
+    """
+    before, _, pin = text.decode().rstrip().rpartition("\n")
+    name, _, digest = pin.partition(" ")
+    return f"{before}\n{name.partition('==')[0]} @ {wheel.as_uri()} {digest}\n".encode()
+
+
+def describe_wheel(flavour_lock: Path, wheel: Path | None) -> dict[str, str]:
+    """Return what a run records of a wheel: its name, and the beginning of its hash."""
+    return {"wheel": f"{wheel.name} {read(flavour_lock)[-1].hashes[0][:12]}"} if wheel else {}
+
+
 def list_packages(*paths: Path) -> dict[str, str]:
     """Return the name and number of everything that is installed from these locks; what comes later counts."""
     return {re.sub(r"[-_.]+", "-", pin.name).lower(): pin.number for path in paths for pin in read(path)}

@@ -47,11 +47,16 @@ def in_order(versions: Iterable[Target]) -> tuple[Target, ...]:
         return tuple(own)
 
 
+def is_trend(plan: Plan) -> bool:
+    """Return whether the targets of a run are enough to follow one another; versions with changes do not."""
+    return not plan.definitions and len(in_order(plan.versions)) >= TREND_FROM
+
+
 def neighbour_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[VersionPair, ...]:
     """Pair each version of a trend with the one before it, among those that have a time."""
     versions = in_order(plan.versions)
     # Of two, it would be the contrast that there is.
-    if plan.claims or len(versions) < 3:
+    if plan.claims or plan.definitions or len(versions) < 3:
         return ()
     timed = {(arm.case, arm.version) for arm in arms if arm.median_ms is not None}
     return tuple(
@@ -64,7 +69,7 @@ def neighbour_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[VersionPair,
 def reference_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[VersionPair, ...]:
     """Pair every version with the oldest that has a time, for the trend's cases whose baseline has none."""
     versions = in_order(plan.versions)
-    if plan.claims or len(versions) < 3:
+    if plan.claims or plan.definitions or len(versions) < 3:
         return ()
     timed = {(arm.case, arm.version) for arm in arms if arm.median_ms is not None}
     pairs = []

@@ -66,10 +66,10 @@ def _html(path: Path) -> tuple[str, Run]:
     return html.page(path)
 
 
-def _has_many_versions(plan: Plan) -> bool:
-    from orchestrator.plan.pairs import TREND_FROM, in_order
+def _is_trend(plan: Plan) -> bool:
+    from orchestrator.plan.pairs import is_trend
 
-    return len(in_order(plan.versions)) >= TREND_FROM
+    return is_trend(plan)
 
 
 # The second takes columns.
@@ -91,7 +91,7 @@ REPORTS: dict[str, Report] = {
         ),
         Report(name="study", about="training loops as the published study prints them", module=".study"),
         Report(
-            name="trend", about="one line per version", module=".trend", json=".trend", suits=_has_many_versions
+            name="trend", about="one line per version", module=".trend", json=".trend", suits=_is_trend
         ),
     )
 }  # fmt: skip

@@ -8,6 +8,8 @@ from orchestrator.model import Manifest, Plan, Target, VersionPair
 # What a worker says of itself, and how it is called here.
 TENSORFLOW = "TensorFlow"
 STATED = {"python": "Python", "tensorflow": TENSORFLOW, "tf_keras": "Keras", "onednn": "oneDNN", "tf32": "TF32"}
+# What the user built.
+OWN = ("wheel", "image")
 # Their own facts tell of these.
 NAMED = frozenset(
     {"tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly", "tf-nightly-cpu", "keras", "tf-keras"}
@@ -73,7 +75,8 @@ def _facts(manifest: Manifest, target: Target) -> dict[str, str]:
     environment, stated = manifest.environments.get(target), manifest.workers.get(target, {})
     facts = {words: _say(stated[name]) for name, words in STATED.items() if stated.get(name) is not None}
     if environment:
-        facts = {STATED["python"]: environment.python} | facts | environment.variables
+        own = {name: environment.details[name] for name in OWN if name in environment.details}
+        facts = {STATED["python"]: environment.python} | facts | own | environment.variables
     return facts
 
 

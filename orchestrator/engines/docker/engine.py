@@ -208,6 +208,7 @@ class DockerEngine:
                 lockfile.check(flavour.pip_lock, flavour.lock)
                 identity = image.build(client, recipe, self._source(log), log)
             devices, details = self._devices(client)
+            details |= lockfile.describe_wheel(flavour.lock, flavour.wheel)
         facts = EnvironmentFacts(
             version=version.name,
             kind="docker",

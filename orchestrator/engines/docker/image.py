@@ -29,11 +29,9 @@ BASE_ID = "tfcompare.base"
 BUILDER = "tfcompare.builder"
 BASE_NAME = "org.opencontainers.image.base.name"
 BASE_DIGEST = "org.opencontainers.image.base.digest"
-# The changes of the Dockerfile that let pip find a wheel of the user's own.
-WITH_WHEEL = (
-    (b"COPY lock.txt /tmp/build/", b"COPY lock.txt *.whl /tmp/build/"),
-    (b"--no-build-isolation -r", b"--no-build-isolation --find-links /tmp/build -r"),
-)
+# Where the Dockerfile puts the lock, and what brings a wheel of the user's own there as well.
+BUILD = Path("/tmp/build")  # noqa: S108 it is inside an image
+COPY_LOCK, COPY_BOTH = (f"COPY lock.txt {what}{BUILD}/".encode() for what in ("", "*.whl "))
 # How often the progress of a download is shown.
 SHOWN_EVERY_S = 0.5
 # The classic builder takes these without an ARG, and keeps them out of the image and of its cache's keys.
@@ -58,6 +56,8 @@ class Recipe:
     labels: dict[str, str]
     # Of the user's own; the lock names it by its digest.
     wheel: Path | None = None
+    # For which target it was asked, if that is no version of the table.
+    target: str = ""
 
     @property
     def tag(self) -> str:
@@ -84,10 +84,14 @@ def base_reference(flavour: Flavour, override: str | None) -> str:
 def recipe(client: docker.DockerClient, version: Version, flavour: Flavour, override: str | None) -> Recipe:
     base = base_reference(flavour, override)
     files = {
-        "Dockerfile": _dockerfile(flavour),
+        "Dockerfile": catalog.DOCKERFILE.read_bytes(),
         "pip.txt": lockfile.content(flavour.pip_lock),
         "lock.txt": lockfile.content(flavour.lock),
     }
+    if flavour.wheel:
+        assert COPY_LOCK in files["Dockerfile"]
+        files["Dockerfile"] = files["Dockerfile"].replace(COPY_LOCK, COPY_BOTH)
+        files["lock.txt"] = lockfile.locate_wheel(files["lock.txt"], BUILD / flavour.wheel.name)
     # The id distinguishes a base without a digest from the next one of the same name.
     local = _base_id(client, base) if override and "@" not in base else ""
     digest = hashlib.sha256(f"{base} {local}".encode())
@@ -107,16 +111,7 @@ def recipe(client: docker.DockerClient, version: Version, flavour: Flavour, over
         BASE_DIGEST: base.partition("@")[2],
         BASE_ID: local,
     }
-    return Recipe(version.number, base, files, spec, labels, flavour.wheel)
-
-
-def _dockerfile(flavour: Flavour) -> bytes:
-    text = catalog.DOCKERFILE.read_bytes()
-    if flavour.wheel:
-        for before, after in WITH_WHEEL:
-            assert before in text
-            text = text.replace(before, after)
-    return text
+    return Recipe(version.number, base, files, spec, labels, flavour.wheel, version.name)
 
 
 def _base_id(client: docker.DockerClient, reference: str) -> str:
@@ -161,13 +156,17 @@ def fetch(client: docker.DockerClient, version: str, reference: str, python: str
     """
     if local_id(client, reference):
         return
+    if message := pull(client, reference, log):
+        raise _failure(version, message, build_errors.of_image(message, "", base=reference, python=python), log)
+
+
+def pull(client: docker.DockerClient, reference: str, log: BuildLog) -> str:
+    """Pull an image; return the error with which that ended, or ''."""
     log.line(f"pulling {reference}")
     try:
-        message = _follow(client.api.pull(reference, stream=True, decode=True), log)
+        return _follow(client.api.pull(reference, stream=True, decode=True), log)
     except APIError as error:
-        message = str(error.explanation or error)
-    if message:
-        raise _failure(version, message, build_errors.of_image(message, "", base=reference, python=python), log)
+        return str(error.explanation or error)
 
 
 def existing(client: docker.DockerClient, recipe: Recipe) -> str | None:
@@ -205,7 +204,7 @@ def build(client: docker.DockerClient, recipe: Recipe, source: Source, log: Buil
     if message:
         python = recipe.labels["tfcompare.python"]
         failure = build_errors.of_image(message, log.end, base=recipe.base, python=python, wheelhouse=source.wheelhouse)
-        raise _failure(recipe.version, message, failure, log)
+        raise _failure(recipe.target or recipe.version, message, failure, log)
     return str(client.images.get(recipe.tag).id)
 
 

@@ -49,7 +49,10 @@ def outlook(client: docker.DockerClient, reference: str) -> Outlook:
 
 def find(client: docker.DockerClient, version: str, reference: str, log: BuildLog) -> OwnImage:
     """Return the image with this name, pulled unless it is here; raise EnvironmentFailed if it cannot be used."""
-    image.fetch(client, version, reference, "", log)
+    if not image.local_id(client, reference) and (message := image.pull(client, reference, log)):
+        raise EnvironmentFailed(
+            f"{reference} is neither here nor could it be pulled: {message.strip()}", version=version
+        )
     found = client.images.get(reference)
     built_for = found.attrs.get("Architecture", "")
     if built_for != ARCHITECTURE:

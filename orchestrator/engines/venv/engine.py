@@ -129,7 +129,11 @@ class VenvEngine:
             identity=identity,
             lock=lock_hash(flavour),
             python=interpreter.version,
-            details={"path": str(path), "interpreter": str(interpreter.path)},
+            details={
+                "path": str(path),
+                "interpreter": str(interpreter.path),
+                **lockfile.describe_wheel(flavour.lock, flavour.wheel),
+            },
             packages=lockfile.list_packages(flavour.pip_lock, flavour.lock),
             variables=version.variables,
         )
@@ -186,8 +190,11 @@ class VenvEngine:
             self._run(version, [*pip, "-r", str(flavour.pip_lock)], asking, log)
             # Locks are whole, so nothing is left to resolve; without isolation, so that the few source packages are
             # built with the locked setuptools and not with one fetched unlocked.
-            own = ["--find-links", str(flavour.wheel.parent)] if flavour.wheel else []
-            locked = [*pip, "--no-deps", "--no-build-isolation", *own, "-r", str(flavour.lock)]
+            lock = flavour.lock
+            if flavour.wheel:
+                lock = path / lock.name
+                lock.write_bytes(lockfile.locate_wheel(lockfile.content(flavour.lock), flavour.wheel))
+            locked = [*pip, "--no-deps", "--no-build-isolation", "-r", str(lock)]
             self._run(version, locked, asking, log)
             marker = {"version": version.number, "lock": flavour.lock.name, "build": interpreter.build}
             (path / MARKER).write_text(json.dumps(marker))

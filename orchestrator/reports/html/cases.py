@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any, TypeVar
 
 from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast, VersionPair
-from orchestrator.plan.pairs import TREND_FROM, in_order
+from orchestrator.plan.pairs import in_order, is_trend
 from orchestrator.reports.columns import MEASURES, format_ratio, ratio
 from orchestrator.reports.html.calls import Course
 from orchestrator.reports.html.escape import escape_value, round_figure
@@ -143,7 +143,7 @@ def _with_range(row: TableRow, replicates: Sequence[Replicate]) -> TableRow:
 
 def _trend(comparison: Comparison, results: CaseResults) -> tuple[Plot, ...]:
     """Return the plots for many versions: ratio and time from one version to the next, and where neighbours differ."""
-    if not is_trend(comparison) or not any(arm.median_ms is not None for arm in results.arms):
+    if not is_trend(comparison.plan) or not any(arm.median_ms is not None for arm in results.arms):
         return ()
     baseline = escape_value(
         results.references[0].pair.arms[0].version if results.references else comparison.plan.versions[0]
@@ -172,10 +172,6 @@ def _trend(comparison: Comparison, results: CaseResults) -> tuple[Plot, ...]:
             caption="Medians of the replicates, and their quartiles.",
         ),
     )
-
-
-def is_trend(comparison: Comparison) -> bool:
-    return len(in_order(comparison.plan.versions)) >= TREND_FROM
 
 
 def _spread(results: CaseResults) -> Plot | None:
@@ -307,7 +303,7 @@ def _data(comparison: Comparison, results: CaseResults) -> dict[str, Any]:
             for contrast in results.contrasts
             if contrast.ratio is not None
         ],
-        **(_trend_data(comparison, results) if is_trend(comparison) else {}),
+        **(_trend_data(comparison, results) if is_trend(comparison.plan) else {}),
     }
 
 

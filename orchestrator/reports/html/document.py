@@ -10,8 +10,8 @@ import altair
 import jinja2
 import vl_convert
 
-from orchestrator.model import Comparison, Contrast
-from orchestrator.plan.pairs import TREND_FROM
+from orchestrator.model import Comparison, Contrast, Plan
+from orchestrator.plan.pairs import is_trend
 from orchestrator.reports import table, trend
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.html import charts, facts
@@ -59,7 +59,7 @@ def render_page(run: Run, calls: Calls) -> str:
             style=style,
             runtime=runtime,
             script=script,
-            title=escape_value(_title([str(version) for version in versions])),
+            title=escape_value(_title(comparison.plan)),
             run=escape_value(comparison.plan.run),
             created=comparison.plan.created,
             facts=escape_value(table.facts(comparison)),
@@ -147,16 +147,16 @@ def _overview(comparison: Comparison, names: Names, matrices: Sequence[Matrix]) 
     }
 
 
-def _title(versions: Sequence[str]) -> str:
-    baseline, *others = versions
-    if len(versions) >= TREND_FROM:
+def _title(plan: Plan) -> str:
+    baseline, *others = map(str, plan.versions)
+    if is_trend(plan):
         return f"{others[0]} to {others[-1]}, {len(others)} versions, against {baseline}"
     return f"{_join_with_and(tuple(others))} against {baseline}" if others else baseline
 
 
 def _summary(comparison: Comparison) -> Sequence[str]:
     """Return one sentence per version or, for many versions, one per case about the steps between neighbours."""
-    if len(comparison.plan.versions) < TREND_FROM:
+    if not is_trend(comparison.plan):
         return sentences(comparison)
     return [f"{case.label}: {trend.summary(points)}" for case, points in trend.points(comparison).items()]
 
