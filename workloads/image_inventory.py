@@ -165,7 +165,7 @@ def _cuda_version(tf):
 
         return getattr(build_info, "cuda_version_number", None)
     except ImportError:
-        # A TensorFlow that somebody built in another way.
+        # A TensorFlow that was built in another way.
         return None
 
 

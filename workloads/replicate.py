@@ -1,6 +1,7 @@
 """The life of one replicate inside its process: refuse or build, first calls, warm-up, bursts, facts."""
 import contextlib
 import importlib.util
+import json
 import os
 import resource
 import sys
@@ -14,6 +15,8 @@ MESSAGE_LIMIT, NAME_LIMIT = 500, 100
 # 0.9 to 1.4, the next 0.5 to 0.8, until some five milliseconds had passed; a kernel that takes idle pages back made one
 # of 0.65 s a first time 0.97. What is longer than `LONG_NS` shows neither.
 LEAD_IN_S, LONG_NS = 0.005, 10 ** 9
+# The variable with the folder of packages for each workload, and the folder of data in the copy of a workload folder.
+LAYERS, DATA = "WORKLOAD_LAYERS", "tfcompare_data"
 # The most calls in a burst; calls are so short then that the burst takes hardly any time.
 MOST_IN_BURST = 50
 # On a larger machine another core may be on another socket, far from the memory of the replicate.
@@ -33,6 +36,32 @@ def load(name, folders):
             spec.loader.exec_module(module)
             return module
     raise LookupError("no file {}.py in {}".format(name, ", ".join(folders)))
+
+
+def use_layer(name):
+    """Makes the packages importable that the workload requires beyond those of this environment; they come last."""
+    layer = json.loads(os.environ.get(LAYERS) or "{}").get(name, {})
+    if layer.get("refused"):
+        raise compat.Refused(layer["refused"])
+    if layer.get("folder"):
+        sys.path.append(layer["folder"])
+
+
+def as_declared(module, params):
+    """The parameters as PARAMS has them: the host knows numbers as texts."""
+    declared = getattr(module, "PARAMS", {})
+    return {
+        name: next((value for value in declared.get(name, ()) if str(value) == text), text)
+        for name, text in params.items()
+    }
+
+
+def place_data(module, name):
+    """Tells a workload where its DATA are in here; each has its place in the copy of the folder."""
+    data = getattr(module, "DATA", None)
+    here = os.path.join(os.path.dirname(os.path.abspath(module.__file__)), DATA, name)
+    if isinstance(data, dict) and os.path.isdir(here):
+        module.DATA = {key: os.path.join(here, key) for key in data}
 
 
 def take_core(number):
@@ -192,8 +221,10 @@ class Replicate:
 
     def _prepare(self):
         """The workload's `build` with its parameters, in a process that is ready for it."""
-        params = self.order["params"]
+        use_layer(self.order["workload"])
         module = load(self.order["workload"], self.folders)
+        params = as_declared(module, self.order["params"])
+        place_data(module, self.order["workload"])
         self.stage = "build"
         compat.grow_memory(self.tf)
         if self.threads:

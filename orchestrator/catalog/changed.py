@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
 from orchestrator import catalog
@@ -13,7 +14,7 @@ from orchestrator.catalog.version import Flavour, FlavourName, Python, TargetCha
 from orchestrator.catalog.wheel import Wheel
 from orchestrator.errors import UsageError
 
-# From this release on, Keras 3 comes with TensorFlow, and Keras 2 is a package of its own.
+# From this release on, Keras 3 comes with TensorFlow, and Keras 2 is a separate package.
 KERAS_3 = (2, 16)
 LEGACY = ("TF_USE_LEGACY_KERAS", "1")
 
@@ -82,17 +83,15 @@ def resolve(texts: Sequence[str], fewest: int, device: FlavourName) -> tuple[Ver
     found: dict[str, Version] = {}
     for text in texts:
         if targets.is_plain(text):
-            found.update((version.name, version) for version in catalog.resolve([text], 1))
-            continue
-        version = find(text, device)
-        for other in found.values():
-            if other.name == version.name:
-                raise UsageError(f"two targets are named {version.name}; give one of them another name, with `as`")
-            if _what_runs(other, device) == _what_runs(version, device):
-                raise UsageError(
-                    f"{other.name} and {version.name} are the same target; to measure one twice, add --control"
-                )
-        found[version.name] = version
+            several = catalog.resolve([text], 1)
+        else:
+            several = (find(text, device),)
+            if several[0].name in found:
+                raise UsageError(f"two targets are named {several[0].name}; give one of them another name, with `as`")
+        found.update((version.name, version) for version in several)
+    for one, other in combinations(found.values(), 2):
+        if _what_runs(one, device) == _what_runs(other, device):
+            raise UsageError(f"{one.name} and {other.name} are the same target; to measure one twice, add --control")
     if len(found) < fewest:
         raise UsageError("a comparison takes at least two targets, e.g. 2.15 '2.15 TF_ENABLE_ONEDNN_OPTS=0'")
     return tuple(found.values())

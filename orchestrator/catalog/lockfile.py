@@ -54,9 +54,18 @@ def describe_wheel(flavour_lock: Path, wheel: Path | None) -> dict[str, str]:
     return {"wheel": f"{wheel.name} {read(flavour_lock)[-1].hashes[0][:12]}"} if wheel else {}
 
 
+def normalize(name: str) -> str:
+    """Return a package's name as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def write_pin(pin: Pin) -> str:
+    return " ".join([f"{pin.name}=={pin.number}", *(f"--hash=sha256:{digest}" for digest in pin.hashes)])
+
+
 def list_packages(*paths: Path) -> dict[str, str]:
     """Return the name and number of everything that is installed from these locks; what comes later counts."""
-    return {re.sub(r"[-_.]+", "-", pin.name).lower(): pin.number for path in paths for pin in read(path)}
+    return {normalize(pin.name): pin.number for path in paths for pin in read(path)}
 
 
 def check(*paths: Path) -> None:

@@ -1,14 +1,17 @@
 """The workload folder of a run, copied when the run starts so that a file edited meanwhile changes nothing."""
 
+import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.errors import UsageError
 from orchestrator.model import LargeFile
 
 MOST_BYTES_EACH, MOST_BYTES = 10 * 10**6, 100 * 10**6
+# The folder of data in the copy of a workload folder; workloads/replicate.py knows it, too.
+DATA = "tfcompare_data"
 # In a container each is a separate mount.
 MOST_LARGE = 50
 MOST_FILES = 20_000
@@ -94,6 +97,33 @@ def pin(directory: Path, copy: Path) -> tuple[LargeFile, ...]:
     except OSError as error:
         raise _unusable(directory, error) from error
     return large
+
+
+def place_data(data: Mapping[str, Path], workload: str, copy: Path) -> tuple[LargeFile, ...]:
+    """Mark the place of a workload's data in the copy of its folder, where they are used and never copied."""
+    found = tuple(describe(f"{DATA}/{workload}/{name}", place) for name, place in sorted(data.items()))
+    for file in found:
+        target = copy / file.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.mkdir() if Path(file.path).is_dir() else target.touch()
+    for path in (copy / DATA).rglob("*") if found else ():
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return found
+
+
+def hash_data(file: LargeFile) -> str:
+    """Return the digest of a file, or of the names and contents of all files in a folder."""
+    digest = hashlib.sha256()
+    place = Path(file.path)
+    for name, path in files(place) if place.is_dir() else [("", place)]:
+        with path.open("rb") as content:
+            digest.update(f"{name} {hashlib.file_digest(content, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def hash_all_data(large: Iterable[LargeFile]) -> dict[str, str]:
+    """Return the digests of data by the names under which a run records them."""
+    return {file.name: hash_data(file) for file in large if file.name.startswith(f"{DATA}/")}
 
 
 def notes_on(large: Sequence[LargeFile]) -> list[str]:

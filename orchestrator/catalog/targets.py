@@ -21,7 +21,7 @@ GRAMMAR = (
 KEYS = ("py", "keras", "wheel", "image")
 PYTHON = re.compile(r"3\.\d{1,2}")
 NAME = re.compile(r"[A-Za-z][\w.-]{0,39}")
-# In names of files and in tables; what has other characters, or more of them, needs a name of its own.
+# In names of files and in tables; what has other characters, or more of them, needs a separate name.
 USUAL_NAME = re.compile(r"[\w.+=,:-]{1,60}")
 LONGEST = 4096
 
@@ -111,7 +111,7 @@ def _check_name(text: str, name: str) -> None:
 def _check_change(text: str, key: str, value: str, *, first: bool) -> None:
     if key in ("wheel", "image"):
         if not first:
-            raise UsageError(f"target {text!r}: {key}= stands in place of a version, and so comes first; {GRAMMAR}")
+            raise UsageError(f"target {text!r}: {key}= takes the place of a version, and so comes first; {GRAMMAR}")
     elif first:
         raise UsageError(f"target {text!r}: it begins with {key}=, and not with a version; {GRAMMAR}")
     elif key in KEYS:

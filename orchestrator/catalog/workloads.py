@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import InvalidRequirement, Requirement
+
 from orchestrator import files
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import did_you_mean
@@ -64,7 +66,9 @@ def read_workload(path: Path, *, builtin: bool) -> Workload:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; remove it, or name another folder") from error
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UsageError(f"{path}: cannot be read as Python: {str(error) or 'it is nested too deep'}") from error
-    constants = {name: _literal(path, tree, name) for name in ("PARAMS", "CONTRASTS", "EXCLUDE")}
+    constants = {
+        name: _literal(path, tree, name) for name in ("PARAMS", "CONTRASTS", "EXCLUDE", "REQUIREMENTS", "DATA")
+    }
     builders = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "build"]
     if not builders:
         raise UsageError(f"{path}: a workload needs a function build(tf, params) that returns its step")
@@ -85,12 +89,44 @@ def read_workload(path: Path, *, builtin: bool) -> Workload:
         contrasts={str(name): str(value) for name, value in (constants["CONTRASTS"] or {}).items()},
         exclude=tuple({str(name): str(value) for name, value in rule.items()} for rule in exclude),
         builtin=builtin,
+        requirements=_requirements(path, constants["REQUIREMENTS"] or ()),
+        data=_data(path, constants["DATA"] or {}),
     )
     for combination in (workload.contrasts, *workload.exclude):
         for name, value in combination.items():
             if value not in params.get(name, ()):
                 raise UsageError(f"{path}: {name}={value} is in CONTRASTS or EXCLUDE, but not in PARAMS")
     return workload
+
+
+def _requirements(path: Path, given: Any) -> tuple[str, ...]:
+    if not isinstance(given, (tuple, list)) or not all(isinstance(text, str) for text in given):
+        raise UsageError(f"{path}: REQUIREMENTS must be a tuple of strings, such as ('pandas', 'pillow>=9')")
+    for text in given:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement as error:
+            raise UsageError(f"{path}: REQUIREMENTS: {text!r} is no requirement: {error}") from error
+        if requirement.url:
+            raise UsageError(f"{path}: REQUIREMENTS: {text!r}: name a package of the index, not an address")
+    return tuple(given)
+
+
+def _data(path: Path, given: Any) -> dict[str, Path]:
+    """Return folders and files by name; what is relative lies next to the workload."""
+    if not isinstance(given, dict) or not all(isinstance(text, str) for item in given.items() for text in item):
+        raise UsageError(f"{path}: DATA must be a dict of names and folders, such as {{'images': '/data/images'}}")
+    for name in given:
+        if not FILE_NAME.fullmatch(name):
+            raise UsageError(f"{path}: DATA: the name {name!r} has letters, digits, '_', '-' and '.' only")
+    return {name: path.absolute().parent / Path(place).expanduser() for name, place in given.items()}
+
+
+def check_data(workload: Workload) -> None:
+    """Raise UsageError for data that are not there."""
+    for name, place in workload.data.items():
+        if not place.exists():
+            raise UsageError(f"{workload.path}: DATA[{name!r}]: {place} does not exist")
 
 
 def _literal(path: Path, tree: ast.Module, name: str) -> Any:
@@ -154,11 +190,14 @@ class Suite:
     summary: str
     cases: tuple[str, ...]
     arm_budget_s: float | None
+    # Few arms take less where they are decided, and in a noisy hour no verdict comes of less.
+    least_budget_s: float = 0.0
 
     def budget_s(self, cases: int, versions: int) -> float | None:
         if self.arm_budget_s is None:
             return None
-        return self.arm_budget_s * cases * versions + VERSION_BUDGET_S * versions
+        usual_s = self.arm_budget_s * cases * versions + VERSION_BUDGET_S * versions
+        return max(usual_s, self.least_budget_s)
 
 
 def suite(name: str) -> Suite:
@@ -177,6 +216,7 @@ def all_suites() -> dict[str, Suite]:
             summary=entry["summary"],
             cases=tuple(everything if entry["cases"] == ["*"] else entry["cases"]),
             arm_budget_s=entry.get("arm_budget_s"),
+            least_budget_s=entry.get("least_budget_s", 0.0),
         )
         for name, entry in table.items()
     }

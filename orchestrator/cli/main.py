@@ -37,6 +37,9 @@ COMMANDS = {
     "images": "images",
     "list": "list",
     "doctor": "doctor",
+    "init": "init",
+    "check": "check",
+    "config": "config",
     "completion": "completion",
 }
 
@@ -52,7 +55,11 @@ class Commands(TyperGroup):
         self.commands = dict.fromkeys(COMMANDS)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, rename(args))
+        from orchestrator.cli.settings import find_defaults
+
+        words = rename(args)
+        ctx.default_map = find_defaults(self, words)
+        return super().parse_args(ctx, words)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:

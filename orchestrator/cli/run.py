@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -130,7 +130,9 @@ def run(
 
       tfcompare run --resume runs/first --budget 10m
     """
-    named = (*parse.names(versions or ""), *_split(targets or ()), *_split(changed.target or ()))
+    named = _find_targets(
+        context, {"versions": (versions or "",), "targets": targets or (), "target": changed.target or ()}
+    )
     if resume:
         refuse_others(context, WITH_RESUME, "--resume continues a run as it was planned", "start a new run")
         environments = engine_options(machine, gpu, installation)
@@ -169,6 +171,7 @@ def run(
         suite=selection.suite,
         selected=tuple(selection.case or ()),
         own_workloads=selection.workload_dir,
+        hash_data=selection.hash_data,
         out=directory.output,
         rounds=measuring.rounds,
         margin=parse.margin(margin.margin),
@@ -178,6 +181,16 @@ def run(
         command=redact.redact_words(sys.argv[1:]),
     )
     run_and_show(options, report, arrangement, alarm, verbosity, dry_run=measuring.dry_run)
+
+
+def _find_targets(context: typer.Context, given: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the targets that are typed or, without any, those of the folder's settings."""
+    typed = {name for name, words in given.items() if any(words) and not _is_setting(context, name)}
+    return tuple(target for name, words in given.items() if not typed or name in typed for target in _split(words))
+
+
+def _is_setting(context: typer.Context, name: str) -> bool:
+    return getattr(context.get_parameter_source(name), "name", "") == "DEFAULT_MAP"
 
 
 def _split(words: Sequence[str]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Where versions are installed and workers run: one Protocol, one file and one entry in ENGINES per engine."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -12,6 +12,7 @@ from orchestrator.options import EngineOptions
 if TYPE_CHECKING:
     from orchestrator.catalog.version import Version
     from orchestrator.engines.build_log import BuildLog
+    from orchestrator.engines.layers import Layer
     from orchestrator.engines.worker.channel import Channel
 
 # What one version takes on the disk, installed; images and environments of 1.14, 2.0 and 2.13 took 0.9 to 1.7 GB.
@@ -34,6 +35,8 @@ class WorkerPaths:
     seed: int = 0
     # How many workers there are at once, this one included.
     workers: int = 1
+    # By workload, for those that require more packages than a target has.
+    layers: Mapping[str, "Layer"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

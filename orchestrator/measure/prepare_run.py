@@ -1,8 +1,8 @@
 """What a run, a profile and a search prepare: the engine, the run directory, workloads and environments."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
 from orchestrator.catalog.version import Version
 from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.engines.choose import choose_engine, find_candidates
+from orchestrator.engines.layers import Layer, make_layer
 from orchestrator.engines.remains import sweep
 from orchestrator.engines.scratch import Scratch
 from orchestrator.errors import EnvironmentFailed, Interrupted
@@ -20,7 +21,8 @@ from orchestrator.machine.host import host_facts
 from orchestrator.measure import alternative
 from orchestrator.measure.failures import classify_environment
 from orchestrator.measure.prepare import ReadyEnvironment, make_ready
-from orchestrator.model import LargeFile, Lost, Manifest, Plan, Target
+from orchestrator.model import LargeFile, Lost, Manifest, Plan, Target, Workload
+from orchestrator.options import EngineOptions
 from orchestrator.plan.request import PlannedRun
 from orchestrator.results import exit_error
 from orchestrator.results.rundir import RunDir
@@ -50,6 +52,8 @@ class PreparedRun:
     own_workloads: Path | None = None
     fitting: Fitting = NO_GPUS
     failures: tuple[EnvironmentFailed, ...] = ()
+    # What workloads require beyond a target's own packages, by target and workload.
+    layers: Mapping[Target, Mapping[str, Layer]] = field(default_factory=dict)
 
 
 @contextmanager
@@ -71,6 +75,8 @@ def pin_workloads(run: OpenRun) -> OpenRun:
     if own is None or all(workload.builtin for workload in planned.workloads.values()):
         return run
     large = pinned.pin(own, run.directory.workloads)
+    for name, workload in planned.workloads.items():
+        large += pinned.place_data(workload.data, name, run.directory.workloads)
     for note in pinned.notes_on(large):
         run.view.say(f"note: {note}")
     workloads = {
@@ -94,14 +100,33 @@ def prepare_environments(run: OpenRun, *, enough: Callable[[Collection[str]], bo
         view.say(f"warning: {message}")
     record_lost(failures, directory)
     plan = planned.freeze(engine_name, run.large)
+    of_targets = add_control(environments, plan)
     return PreparedRun(
         plan=plan,
-        environments=add_control(environments, plan),
+        environments=of_targets,
         directory=directory,
         own_workloads=find_workloads(plan, directory, run.held),
         fitting=planned.fitting,
         failures=tuple(failures.values()),
+        layers=make_layers(planned.workloads.values(), of_targets, planned.options.environments, view.say),
     )
+
+
+def make_layers(
+    workloads: Iterable[Workload],
+    environments: Mapping[Target, Environment],
+    options: EngineOptions,
+    say: Callable[[str], None],
+) -> dict[Target, dict[str, Layer]]:
+    """Make what workloads require beyond each target's packages; what cannot be had is a refusal of these arms."""
+    layers: dict[Target, dict[str, Layer]] = {}
+    for workload in workloads:
+        for target, environment in environments.items() if workload.requirements else ():
+            layer = make_layer(workload.requirements, environment.facts, options)
+            layers.setdefault(target, {})[workload.name] = layer
+            told = layer.refusal or f"has what {workload.name} requires"
+            say(f"{target}: {told}")
+    return layers
 
 
 def _make_on_first_able_engine(run: OpenRun) -> tuple[str, dict[str, Environment], dict[str, EnvironmentFailed]]:
@@ -177,14 +202,17 @@ def note_variables(variables: Mapping[str, str]) -> tuple[str, ...]:
     return (f"variables of your shell reached every target: {', '.join(named)}",) if named else ()
 
 
-def make_manifest(planned: PlannedRun, environments: dict[Target, Environment]) -> Manifest:
+def make_manifest(
+    planned: PlannedRun, environments: dict[Target, Environment], large: Sequence[LargeFile] = ()
+) -> Manifest:
+    hashed = pinned.hash_all_data(large) if planned.options.hash_data else {}
     variables = dict(planned.options.environments.variables)
     return Manifest(
         tool=installed_version("tfcompare"),
         contract=contract.FINGERPRINT,
         command=planned.options.command,
         host=host_facts(),
-        sources=suites.source_hashes(list(planned.workloads.values())),
+        sources=suites.source_hashes(list(planned.workloads.values())) | hashed,
         environments={version: environment.facts for version, environment in environments.items()},
         workers={},
         notes=(*planned.fitting.notes, *note_variables(variables)),

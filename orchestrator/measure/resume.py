@@ -19,7 +19,14 @@ from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.machine.host import host_facts, is_here
 from orchestrator.measure.capacity import OpenAtOnce, open_at_once, read_capacity
 from orchestrator.measure.conduct import Done, conduct
-from orchestrator.measure.prepare_run import PreparedRun, add_control, find_workloads, make_environments, record_lost
+from orchestrator.measure.prepare_run import (
+    PreparedRun,
+    add_control,
+    find_workloads,
+    make_environments,
+    make_layers,
+    record_lost,
+)
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.rounds import find_undecided
@@ -278,13 +285,17 @@ def add_rounds(options: ResumeOptions, view: View) -> Done:
         directory.record(ahead)
         record_lost(failures, directory)
         environments = {version: made for version, made in environments.items() if version not in more.past.unable}
+        own = find_workloads(plan, directory, more.held) or options.own_workloads
+        named = {case.workload for case in plan.cases}
+        workloads = [workload for name, workload in suites.all_workloads(own).items() if name in named]
         prepared = PreparedRun(
             plan=plan,
             environments=environments,
             directory=directory,
-            own_workloads=find_workloads(plan, directory, more.held) or options.own_workloads,
+            own_workloads=own,
             fitting=more.fitting,
             failures=tuple(failures.values()),
+            layers=make_layers(workloads, environments, options.environments, view.say),
         )
         rounds = RoundRange(
             cases=more.cases,
@@ -320,6 +331,9 @@ def same_sources(plan: Plan, manifest: Manifest, directory: RunDir, own: Path | 
     _same_files(plan, manifest, pinned_copy or own)
     if pinned_copy and own:
         _same_files(plan, manifest, own, f", or leave --workload-dir out: {directory.path} keeps the files it measured")
+    recorded = {name: digest for name, digest in manifest.sources.items() if name.startswith(f"{pinned.DATA}/")}
+    if recorded and pinned.hash_all_data(plan.large) != recorded:
+        raise UsageError(f"the data of {plan.run} have other contents than when it was measured; start a new run")
     if changed := pinned.changes_of(plan.large):
         raise UsageError(f"changed since {plan.run} was measured: {', '.join(changed)}; start a new run")
 

@@ -29,5 +29,5 @@ def run_planned(planned: PlannedRun, view: View) -> Done:
         opened.directory.write_begun(plan, make_manifest(opened.planned, {}))
         prepared = prepare_environments(opened, enough=partial(can_compare, planned))
         prepared.directory.write_plan(prepared.plan)
-        prepared.directory.write_manifest(make_manifest(opened.planned, prepared.environments))
+        prepared.directory.write_manifest(make_manifest(opened.planned, prepared.environments, opened.large))
         return conduct(prepared, first_rounds(prepared.plan), Progress(), view)

@@ -62,6 +62,7 @@ class Workers:
         self._plan = run.plan
         self._run = run.directory
         self._own = run.own_workloads
+        self._layers = run.layers
         self._say = say
         self._fitting = run.fitting
         # Workers of a detached engine have their scratch folder, and a limit of memory, in their containers.
@@ -186,6 +187,7 @@ class Workers:
             seed=(self._plan.seed + self._round - FIRST_ROUND) % HASH_SEEDS,
             large=self._plan.large,
             workers=1 if self._plan.exclusive else len(self._slots),
+            layers=self._layers.get(version, {}),
         )
         slot.log_begin = paths.log.stat().st_size if paths.log.exists() else 0
         client, memory = None, self.mark_memory(None)

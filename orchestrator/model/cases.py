@@ -1,6 +1,6 @@
 """Workloads, their cases, the targets that these run in, and the arms: a case in a target."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,9 @@ class Workload:
     contrasts: dict[str, str]
     exclude: tuple[dict[str, str], ...]
     builtin: bool
+    # Packages beyond those of TensorFlow; and folders or files by the names under which the workload knows them.
+    requirements: tuple[str, ...] = ()
+    data: dict[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, order=True)

@@ -42,6 +42,7 @@ class RunOptions:
     seed: int | None = None
     isolation: Isolation = "fork"
     claims: tuple[Claim, ...] = ()
+    hash_data: bool = False
     command: tuple[str, ...] = ()
 
 
@@ -121,8 +122,9 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
     selection = _of_claims(options) if options.claims else _of_suite(options, workloads, fewest)
     if any(options.threads or ()):
         _check_threads(selection.versions)
-    for case in selection.cases:
-        _check_syntax(workloads[case.workload], selection.versions)
+    for name in dict.fromkeys(case.workload for case in selection.cases):
+        _check_syntax(workloads[name], selection.versions)
+        suites.check_data(workloads[name])
     created = datetime.now(UTC).replace(microsecond=0)
     return PlannedRun(
         options=options,

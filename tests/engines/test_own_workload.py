@@ -3,7 +3,9 @@
 import re
 from pathlib import Path
 
-from tests.conftest import ROOT
+import pytest
+
+from tests.conftest import ROOT, run_command
 from tests.support.end_to_end import compare, contrast
 
 PAGE = (ROOT / "docs" / "own-workload.md").read_text()
@@ -34,3 +36,54 @@ def test_the_documented_example_refuses_where_it_says_so(tfcompare: str, tmp_pat
     assert {(arm["outcome"], arm["reason"]) for arm in refused} == {
         ("refused", "TensorFlow 1 has no eager mode switched on by default")
     }
+
+
+NEEDY = """
+import os
+
+import helper
+import tabulate
+
+REQUIREMENTS = ("tabulate",)
+DATA = {"words": "%s"}
+
+
+def build(tf, params):
+    with open(os.path.join(DATA["words"], "words.txt")) as text:
+        words = text.read().split()
+    return lambda: len(helper.draw(tabulate.tabulate, words))
+"""
+HELPER = "def draw(tabulate, words):\n    return tabulate([words])\n"
+CONTRARY = "REQUIREMENTS = ('numpy>=2',)\ndef build(tf, params): return lambda: 1\n"
+
+
+@pytest.mark.parametrize(
+    "engine", [pytest.param("venv", marks=pytest.mark.tensorflow), pytest.param("docker", marks=pytest.mark.docker)]
+)
+def test_packages_data_and_helpers_are_there_in_every_version(
+    tfcompare: str, tmp_path: Path, engine: str, request: pytest.FixtureRequest
+) -> None:
+    data, own = tmp_path / "data", tmp_path / "own"
+    data.mkdir()
+    own.mkdir()
+    (data / "words.txt").write_text("one two three")
+    (own / "needy.py").write_text(NEEDY % data)
+    (own / "_helper.py").write_text("")
+    (own / "helper").mkdir()
+    (own / "helper" / "__init__.py").write_text(HELPER)
+    (own / "contrary.py").write_text(CONTRARY)
+    env = {"TFCOMPARE_BASE": request.getfixturevalue("docker_base")} if engine == "docker" else {}
+    flags = ("--engine", engine, "--rounds", "2", "--workload-dir", own, "--hash-data", "--output", tmp_path / "run")
+    code, answer, stderr = compare(tfcompare, "--versions", "1.14,2.0,2.13", *flags, env=env)
+    assert code == 0, stderr
+    found = {(arm["workload"], arm["version"]): (arm["outcome"], arm["reason"] or "") for arm in answer["arms"]}
+    for version in ("1.14.0", "2.0.0", "2.13.0"):
+        assert found["needy", version] == ("measured", ""), stderr
+        outcome, reason = found["contrary", version]
+        assert outcome == "refused"
+        assert "it requires numpy>=2, which does not go with this target" in reason
+    assert "tfcompare_data/needy/words" in (tmp_path / "run" / "manifest.json").read_text()
+    (data / "words.txt").write_text("four")
+    more = run_command(tfcompare, "run", "--resume", tmp_path / "run", env=env)
+    assert more.returncode == 2
+    assert "have other contents than when it was measured" in more.stderr

@@ -1,7 +1,7 @@
 """A real worker process under a stub TensorFlow, and a shelf for workload files. Also used by tools/golden.py."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from textwrap import dedent
@@ -38,16 +38,21 @@ GOOD = """
 
 class Bench:
     def __init__(
-        self, folder: Path, python: str | Path = sys.executable, before: Sequence[str] = (), log: Path | None = None
+        self,
+        folder: Path,
+        python: str | Path = sys.executable,
+        before: Sequence[str] = (),
+        log: Path | None = None,
+        own: Mapping[str, str] | None = None,
     ) -> None:
-        """Start a worker; `before` is a program that starts it with other rights."""
+        """Start a worker; `before` is a program that starts it with other rights, `own` are more variables."""
         self.folder = folder
         self.workloads = folder / "workloads"
         self.workloads.mkdir()
         self.stream = folder / "results.arrow"
         self.log = log or folder / "worker.log"
         self._numbers = count(1)
-        variables = {**worker_variables(), "HOME": str(folder), "PYTHONPATH": str(stub.write(folder / "stub"))}
+        variables = {**worker_variables(own=own), "HOME": str(folder), "PYTHONPATH": str(stub.write(folder / "stub"))}
         self.channel = ProcessChannel([*before, str(python), str(WORKLOADS / "worker.py")], variables, self.log)
         self.client = WorkerClient(self.channel, target(stub.VERSION))
         self.workload("good", GOOD)

@@ -11,6 +11,7 @@ from orchestrator.catalog import claims, workloads
 from tools.docs.claim_figures import wrong_figures
 from tools.docs.claims_page import claims_page
 from tools.docs.commands_page import commands_page
+from tools.docs.compat_page import compat_page
 from tools.docs.gpu_page import gpu_page
 from tools.docs.json_page import json_page
 from tools.docs.variables import wrong_variables
@@ -22,6 +23,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 PAGES = {
     "commands.md": commands_page,
+    "compat.md": compat_page,
     "json.md": json_page,
     "workloads.md": workloads_page,
     "claims.md": claims_page,

@@ -24,6 +24,7 @@ from orchestrator.cli.options import (
     number,
     with_options,
 )
+from orchestrator.cli.settings import VARIABLE
 from orchestrator.errors import (
     ArmsDied,
     ContractBroken,
@@ -145,7 +146,8 @@ def run(
         selected=selected,
         own_workloads=selection.workload_dir,
         flags=words,
-        variables={INDEX_VARIABLE: index_url} if index_url else {},
+        # The settings of the folder are among the flags.
+        variables={VARIABLE: "", **({INDEX_VARIABLE: index_url} if index_url else {})},
         rounds=rounds,
         limit_s=parse.seconds("--limit", limit),
         again=again,
@@ -167,9 +169,9 @@ def run(
 
 
 def flags_as_given(context: typer.Context) -> tuple[str, ...]:
-    """Return the flags as they were given; settings in the environment reach `tfcompare run` without them."""
+    """Return the flags as they were given or set; the environment reaches `tfcompare run` without them."""
     words: list[str] = []
-    for name, (flag, value) in find_given_flags(context).items():
+    for name, (flag, value) in find_given_flags(context, settings=True).items():
         if name in PASSED:
             words += [flag] if value is True else [flag, str(value)]
     return tuple(words)

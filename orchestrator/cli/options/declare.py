@@ -118,13 +118,17 @@ def _flags(group: type[Group]) -> list[inspect.Parameter]:
     return flags
 
 
-def find_given_flags(context: typer.Context) -> dict[str, tuple[str, Any]]:
-    """Return the flags on the command line, each by its parameter's name with its value; not those of variables."""
+def find_given_flags(context: typer.Context, *, settings: bool = False) -> dict[str, tuple[str, Any]]:
+    """Return the flags on the command line, each by its parameter's name with its value; not those of variables.
+
+    With `settings`, also those that the settings of the folder give.
+    """
+    sources = ("COMMANDLINE", "DEFAULT_MAP") if settings else ("COMMANDLINE",)
     return {
         str(param.name): (max(param.opts, key=len), context.params[str(param.name)])
         for param in context.command.params
         if param.name in context.params
-        and getattr(context.get_parameter_source(str(param.name)), "name", "") == "COMMANDLINE"
+        and getattr(context.get_parameter_source(str(param.name)), "name", "") in sources
     }
 
 

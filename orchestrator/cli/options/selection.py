@@ -49,6 +49,9 @@ class SelectionFlags(OwnWorkloadsFlags):
             metavar="SUITE",
         ),
     ] = None
+    hash_data: Annotated[
+        bool, typer.Option("--hash-data", help="Record the contents of DATA, and not only their size and time.")
+    ] = False
     case: Annotated[
         list[str] | None,
         typer.Option(

@@ -25,6 +25,7 @@ from orchestrator import contract
 from orchestrator import files as confined
 from orchestrator.engines.docker import host_paths, limits, nvidia, security
 from orchestrator.engines.environment import worker_variables
+from orchestrator.engines.layers import Layer, describe_layers
 from orchestrator.engines.worker.channel import ChannelClosed, Lines, describe_exit
 from orchestrator.engines.worker.limits import WorkerFiles
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
@@ -75,6 +76,8 @@ class Spec:
     # An image of the user's own may have a program that runs before every other, and may lack packages of the worker's.
     own_image: bool = False
     library: Path | None = None
+    # By workload.
+    layers: Mapping[str, Layer] = field(default_factory=dict)
 
 
 def owner() -> str:
@@ -150,6 +153,8 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         mounts += [mount(f"own/{file.name}", Path(file.path)) for file in spec.large]
     if spec.library:
         mounts.append(mount(LIBRARY, spec.library))
+    layers = list(dict.fromkeys(layer.folder for layer in spec.layers.values() if layer.folder))
+    mounts += [mount(f"layers/{place}", folder) for place, folder in enumerate(layers)]
     for name, directory in (("results", spec.results), ("jit", spec.jit)):
         if directory:
             _hand_over(directory, user)
@@ -188,6 +193,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         working_dir=SCRATCH,
         environment={
             **worker_variables(spec.seed, spec.variables),
+            **describe_layers(spec.layers, lambda folder: f"{ROOT}/layers/{layers.index(folder)}"),
             "HOME": SCRATCH,
             **nvidia.variables(spec.gpu, spec.devices),
             **(nvidia.jit_variables(f"{ROOT}/jit") if spec.jit else {}),

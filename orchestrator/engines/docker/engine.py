@@ -130,6 +130,7 @@ class DockerEnvironment:
             variables={**dict(self.options.variables), **self.facts.variables},
             own_image=self.own_image,
             library=self.library,
+            layers=paths.layers,
         )
         with asking("its container could not be made", EnvironmentFailed, self.facts.version):
             try:

@@ -132,5 +132,5 @@ def _find_lock_line(python: str) -> str:
     for path in sorted(catalog.LOCKS.glob(f"*-cpu-py{python}.txt")):
         for pin in lockfile.read(path):
             if (pin.name, pin.number) == (NEEDED, number):
-                return " ".join([f"{NEEDED}=={number}", *(f"--hash=sha256:{digest}" for digest in pin.hashes)]) + "\n"
+                return f"{lockfile.write_pin(pin)}\n"
     raise OSError(f"no lock of the table has {NEEDED} {number} for Python {python}")

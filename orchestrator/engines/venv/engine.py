@@ -26,6 +26,7 @@ from orchestrator.engines.directory_lock import DirectoryLock
 from orchestrator.engines.docker.limits import share_processes
 from orchestrator.engines.environment import cache, worker_variables
 from orchestrator.engines.index.proxy import OVERRULED, Index
+from orchestrator.engines.layers import describe_layers
 from orchestrator.engines.scratch import Scratch
 from orchestrator.engines.venv import interpreters, pythons
 from orchestrator.engines.venv.interpreters import Interpreter
@@ -56,7 +57,11 @@ class VenvEnvironment:
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
         # HOME is the environment's own: a user's keras.json must not steer one version and not another.
-        variables = {**dict(self.options.variables), **self.facts.variables}
+        variables = {
+            **dict(self.options.variables),
+            **self.facts.variables,
+            **describe_layers(paths.layers),
+        }
         env = {**worker_variables(paths.seed, variables), "HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
         argv = [str(self.path / "bin" / "python"), str(WORKLOADS / "worker.py")]
         limits = (self.options.cpus, self.options.memory_mb, paths.results, share_processes(paths.workers))

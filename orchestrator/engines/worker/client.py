@@ -49,6 +49,7 @@ class Opened:
     second_ns: int
     steps: int
     threads: tuple[int, ...] = ()
+    build_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ class WorkerClient:
         event = self._order(order, timeout_s, OpenedEvent)
         if not isinstance(event, OpenedEvent):
             return event
-        return Opened(event.first_ns, event.second_ns, event.steps, tuple(event.threads))
+        return Opened(event.first_ns, event.second_ns, event.steps, tuple(event.threads), event.build_ns)
 
     def burst(self, replicate: int, calls: int, timeout_s: float, least_s: float = 0.0) -> Burst | Died:
         """Time this many calls, and more if they are so short that less than `least_s` has passed."""

@@ -52,7 +52,7 @@ BAD = {
     "2.13 tf_x=1": "unknown change 'tf_x'; variables are written in capital letters",
     "2.13 TF_X=1 TF_X=2": "TF_X is there twice",
     "2.13 py=3.8 py=3.9": "py is there twice",
-    "2.13 image=a": "image= stands in place of a version, and so comes first",
+    "2.13 image=a": "image= takes the place of a version, and so comes first",
     "2.13 TF_X='1": "a quotation mark is not closed",
     "2.13 TF_X=1 as": "after `as` comes its name",
     "2.13 as a b": "after `as` comes its name",

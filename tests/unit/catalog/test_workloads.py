@@ -144,6 +144,40 @@ def test_a_workload_that_is_nested_too_deep_is_refused(tmp_path: Path):
         suites.read_workload(written(tmp_path, "PARAMS = " + "-" * 200_000 + "1"), builtin=False)
 
 
+def test_a_workload_says_what_it_requires_and_where_its_data_are(tmp_path: Path):
+    (tmp_path / "near").mkdir()
+    path = tmp_path / "own.py"
+    path.write_text(
+        f"REQUIREMENTS = ('pandas', 'pillow>=9')\nDATA = {{'far': {str(tmp_path)!r}, 'near': 'near'}}\n"
+        "def build(tf, params): return len\n"
+    )
+    workload = suites.read_workload(path, builtin=False)
+    assert workload.requirements == ("pandas", "pillow>=9")
+    assert workload.data == {"far": tmp_path, "near": tmp_path / "near"}
+    suites.check_data(workload)
+    (tmp_path / "near").rmdir()
+    with pytest.raises(UsageError, match=r"own.py: DATA\['near'\]: .*/near does not exist"):
+        suites.check_data(workload)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("REQUIREMENTS = 'pandas'", "REQUIREMENTS must be a tuple of strings"),
+        ("REQUIREMENTS = ('pan das',)", "'pan das' is no requirement"),
+        ("REQUIREMENTS = ('a @ https://example.org/a.whl',)", "name a package of the index, not an address"),
+        ("REQUIREMENTS = [1]", "REQUIREMENTS must be a tuple of strings"),
+        ("DATA = ['/data']", "DATA must be a dict of names and folders"),
+        ("DATA = {'a': 1}", "DATA must be a dict of names and folders"),
+        ("DATA = {'a/b': '/data'}", "the name 'a/b' has letters, digits"),
+    ],
+)
+def test_requirements_and_data_that_are_none_are_refused(tmp_path: Path, source: str, words: str):
+    (tmp_path / "own.py").write_text(f"{source}\ndef build(tf, params): return len\n")
+    with pytest.raises(UsageError, match=words):
+        suites.read_workload(tmp_path / "own.py", builtin=False)
+
+
 def test_a_folder_of_ones_own_adds_to_the_built_in_workloads(tmp_path: Path):
     written(tmp_path, BUILD)
     written(tmp_path, "raise SystemExit", name="_helper")

@@ -263,7 +263,7 @@ def test_the_run_of_a_night_gets_the_index_by_its_environment(machine: Machine, 
     assert code == 130
     [options] = asked
     assert options.flags == ("--memory", "4g")
-    assert options.variables == {"TFCOMPARE_INDEX_URL": INDEX}
+    assert options.variables == {"TFCOMPARE_CONFIG": "", "TFCOMPARE_INDEX_URL": INDEX}
     assert_clean(out, err, options)
 
 

@@ -56,7 +56,7 @@ def opening(of: WorkerClient) -> Opened | Refused | Died:
 
 def test_an_order_carries_the_case_in_full():
     own, tape = client(OPENED)
-    assert opening(own) == Opened(first_ns=2, second_ns=3, steps=5, threads=(0, 2))
+    assert opening(own) == Opened(first_ns=2, second_ns=3, steps=5, threads=(0, 2), build_ns=1)
     assert tape.told == [
         {
             "kind": "open", "replicate": 1, "case": "power[style=jit]", "workload": "power", "params": {"style": "jit"},

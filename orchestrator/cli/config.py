@@ -1,0 +1,91 @@
+"""`tfcompare config`: the settings in force, and where each comes from."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from orchestrator import redact
+from orchestrator.cli.options import FormatFlags, with_options
+from orchestrator.cli.settings import NIGHTLY, PLURALS, Settings, flags_of, read_settings
+from orchestrator.terminal.text import safe_text
+
+app = typer.Typer()
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class SettingInForce:
+    """A setting of a command, its value, and the file or the variable that sets it."""
+
+    command: str
+    setting: str
+    value: str | list[str] | bool | None
+    source: str
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.value, list):
+            return "\n".join(self.value)
+        return {True: "yes", False: "no", None: ""}.get(self.value, str(self.value))  # type: ignore[arg-type]
+
+
+@app.command("config")
+@with_options
+def config(context: typer.Context, output: FormatFlags) -> None:
+    """Print the settings that are in force in this folder, and where each comes from.
+
+    Settings stand in tfcompare.toml, or in pyproject.toml below [tool.tfcompare]; docs/settings.md.
+
+    [bold]Examples[/bold]
+
+      tfcompare config
+
+      tfcompare config --format json
+    """
+    assert context.parent is not None
+    group: Any = context.parent.command
+    settings = read_settings(group)
+    found = list(_in_force(group, settings))
+    if output.format == "json":
+        print(json.dumps([asdict(each) for each in found], indent=2))
+        return
+    table = Table("command", "setting", "value", "from")
+    for each in found:
+        table.add_row(*map(safe_text, (each.command, each.setting, each.text, each.source)))
+    console = Console()
+    console.print(table)
+    if settings is None:
+        console.print(
+            safe_text("no tfcompare.toml here, and no [tool.tfcompare] in a pyproject.toml: all is as usual"),
+            soft_wrap=True,
+        )
+
+
+def _in_force(group: Any, settings: Settings | None) -> Iterator[SettingInForce]:
+    run, night = group.get_command(None, "run"), group.get_command(None, NIGHTLY).commands["run"]
+    yield from _of_command("run", run, settings.values if settings else {}, settings)
+    if settings and settings.nightly:
+        yield from _of_command("nightly run", night, settings.nightly, settings, usual=False)
+
+
+def _of_command(
+    name: str, command: Any, values: Mapping[str, Any], settings: Settings | None, *, usual: bool = True
+) -> Iterator[SettingInForce]:
+    plurals = {one: many for many, one in PLURALS.items()}
+    for flag, param in flags_of(command).items():
+        setting, variable = plurals.get(flag, flag), param.envvar if isinstance(param.envvar, str) else ""
+        if variable and os.environ.get(variable):
+            # A variable goes before a file, as it does for every flag.
+            masked = "****" if redact.may_be_secret(variable, os.environ[variable]) else os.environ[variable]
+            yield SettingInForce(name, setting, masked, variable)
+        elif settings and flag in values:
+            yield SettingInForce(name, setting, values[flag], str(settings.path))
+        elif usual:
+            default = param.default if isinstance(param.default, (str, bool)) else None
+            yield SettingInForce(name, setting, default, DEFAULT)

@@ -1,0 +1,101 @@
+"""A trial of workloads: each case is built once in each target and called twice, and nothing is judged."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from orchestrator.engines.worker.client import Opened, Refused, WorkerDied
+from orchestrator.measure.prepare_run import PreparedRun, make_manifest, open_run, pin_workloads, prepare_environments
+from orchestrator.measure.workers import Workers
+from orchestrator.model import Arm, Case, Lost, Target
+from orchestrator.plan.request import PlannedRun
+from orchestrator.terminal.durations import format_time
+from orchestrator.terminal.progress import View
+
+# Calls below cannot be timed one by one; of those above, few fit into a budget.
+SHORT_NS, LONG_NS = 5_000, 30 * 10**9
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriedArm:
+    """What came of an arm: the times of its build and of its first two calls, or why it has none."""
+
+    case: Case
+    target: Target
+    outcome: Literal["ran", "refused", "died"]
+    build_ns: int | None = None
+    first_ns: int | None = None
+    second_ns: int | None = None
+    steps: int = 1
+    reason: str = ""
+
+    @property
+    def note(self) -> str:
+        """What is wrong with it, or may be."""
+        if self.second_ns is None:
+            return self.reason
+        step_ns = self.second_ns / self.steps
+        if self.second_ns < SHORT_NS:
+            return (
+                f"a call of {format_time(self.second_ns / 1e6)} is too short to be timed: let it do more steps, and "
+                "set step.steps"
+            )
+        if self.second_ns > LONG_NS:
+            return "few calls of this length fit into a budget: let a call do less"
+        return f"{self.steps} steps of {format_time(step_ns / 1e6)}" if self.steps > 1 else ""
+
+
+def try_workloads(planned: PlannedRun, view: View) -> list[TriedArm]:
+    """Try every case in every target; all that this writes is removed."""
+    with TemporaryDirectory(prefix="tfcompare-") as scratch, open_run(planned, Path(scratch) / "run", view) as opened:
+        opened = pin_workloads(opened)
+        prepared = prepare_environments(opened)
+        prepared.directory.write_manifest(make_manifest(opened.planned, prepared.environments))
+        workers = Workers(prepared, view.say)
+        try:
+            workers.start_all()
+            tried = list(_try_all(prepared, workers, view))
+            workers.stop()
+        finally:
+            workers.kill()
+        return tried
+
+
+def _try_all(run: PreparedRun, workers: Workers, view: View) -> Iterator[TriedArm]:
+    for number, arm in enumerate(run.plan.arms(), 1):
+        view.preparing(str(arm.version), f"trying {arm.case.label}")
+        yield _try_one(run, workers, arm, number)
+
+
+def _try_one(run: PreparedRun, workers: Workers, arm: Arm, number: int) -> TriedArm:
+    case, target = arm
+    worker = workers.acquire(target)
+    if worker is None:
+        lost = [entry for entry in run.directory.entries() if isinstance(entry, Lost) and entry.version == target]
+        reason = "; ".join(f"{entry.stage}: {entry.reason}" for entry in lost[-1:])
+        return TriedArm(case=case, target=target, outcome="died", reason=reason)
+    plan = run.plan
+    try:
+        answer = worker.open(
+            case, replicate=number, round=1, position=0, seed=plan.seed, warmup=0, timeout_s=plan.timeout_s
+        )
+        if isinstance(answer, Opened):
+            worker.close_replicate(number, plan.timeout_s)
+            workers.release(target)
+    except WorkerDied as death:
+        workers.restart(target)
+        return TriedArm(case=case, target=target, outcome="died", reason=f"its worker died: {death}")
+    if not isinstance(answer, Opened):
+        outcome: Literal["refused", "died"] = "refused" if isinstance(answer, Refused) else "died"
+        return TriedArm(case=case, target=target, outcome=outcome, reason=answer.reason)
+    return TriedArm(
+        case=case,
+        target=target,
+        outcome="ran",
+        build_ns=answer.build_ns,
+        first_ns=answer.first_ns,
+        second_ns=answer.second_ns,
+        steps=answer.steps,
+    )
