@@ -5,12 +5,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from orchestrator.stats.looks import FEWEST_ROUNDS
+from orchestrator.stats.paired import quantile
 
 # Share of the rounds of a case until then: a machine that is never quiet must be measured as it is.
 MOST_REDONE = 0.2
 # The variance of replicates of one worker, as a multiple of the variance of workers. `bench/workers` measured from 10
 # to more than 100. A small figure keeps rounds short, and a budget then holds more of them.
 REPLICATES_VARY, MOST_VISITS = 8.0, 8
+# About what the looks leave for the last of them.
+USUAL_ERROR = 0.02
 
 
 @dataclass(frozen=True)
@@ -45,14 +48,29 @@ class Waiting:
         return self.postponed, not self.is_short, self.needed_s
 
 
-def visits_per_round(start_s: float, visits_s: float) -> int:
+def visits_per_round(start_s: float, visits_s: float, left_s: float = math.inf, rounds: int = 0, most: int = 0) -> int:
     """Return how often a round visits its cases if its workers take this long to start.
 
-    For the time spent, the mean of all rounds then varies least (Kalibera and Jones).
+    That is at most as often as makes the mean of all rounds vary least for the time spent (Kalibera and Jones). With
+    little time left it is less: an interval is wide if rounds are few, however often they visit. `rounds` have been
+    measured, of at most so many.
     """
     if visits_s <= 0:
         return 1
-    return min(max(round(math.sqrt(REPLICATES_VARY * start_s / visits_s)), 1), MOST_VISITS)
+    efficient = min(max(round(math.sqrt(REPLICATES_VARY * start_s / visits_s)), 1), MOST_VISITS)
+    if math.isinf(left_s):
+        return efficient
+    counts = range(1, efficient + 1)
+    fitting = {count: rounds_that_fit(start_s + count * visits_s, left_s) for count in counts}
+    return min(counts, key=lambda count: (_relative_width(min(rounds + fitting[count], most), count), count))
+
+
+def _relative_width(rounds: int, visits: int) -> float:
+    """Return the width of an interval after so many rounds, as a multiple of what workers differ by."""
+    if rounds < FEWEST_ROUNDS:
+        # Too few to be judged: the more, the better.
+        return math.inf if rounds < 1 else 1e9 / rounds
+    return quantile(1 - USUAL_ERROR / 2, rounds - 1) * math.sqrt((1 + REPLICATES_VARY / visits) / rounds)
 
 
 def choose(waiting: Sequence[Waiting], left_s: float, overtime_s: float = 0.0, start_s: float = 0.0) -> frozenset[int]:

@@ -157,8 +157,11 @@ class RoundLoop:
         """The seconds that the workers of a round take to start, if each round has new ones."""
         return 0.0 if self.keep_workers else self.workers.start_s
 
-    def _visits_per_round(self, groups: Iterable[Group]) -> int:
-        return pacing.visits_per_round(self._start_s, self.budget.estimate_s(groups))
+    def _visits_per_round(self, groups: Sequence[Group]) -> int:
+        rounds = min((self.progress.rounds[case.label] for group in groups for case in group), default=0)
+        return pacing.visits_per_round(
+            self._start_s, self.budget.estimate_s(groups), self.budget.left_s, rounds, self.rounds.looks[-1]
+        )
 
     def _waiting(self, group: Group, visits: int = 1) -> Waiting:
         rounds = min(self.progress.rounds[case.label] for case in group)

@@ -5,6 +5,7 @@ A real one may keep more. So the journal, which is appended to, can also be give
 
 import os
 import stat
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,19 +32,22 @@ class Disk:
         # An inode that is held is not given to another file.
         self._held: list[int] = []
         self._fsync = os.fsync
+        # Threads sync, too: what one has seen of a folder must not replace what another has seen later.
+        self._order = threading.Lock()
         monkeypatch.setattr(os, "fsync", self._sync)
 
     def _sync(self, handle: int) -> None:
         status = os.fstat(handle)
         place = f"/proc/self/fd/{handle}"
-        if stat.S_ISDIR(status.st_mode):
-            with os.scandir(handle) as entries:
-                self._folders[status.st_ino] = {entry.name: entry.inode() for entry in entries}
-        else:
-            self._files[status.st_ino] = Path(place).read_bytes()
-        self._held.append(os.dup(handle))
-        self._fsync(handle)
-        self.keep()
+        with self._order:
+            if stat.S_ISDIR(status.st_mode):
+                with os.scandir(handle) as entries:
+                    self._folders[status.st_ino] = {entry.name: entry.inode() for entry in entries}
+            else:
+                self._files[status.st_ino] = Path(place).read_bytes()
+            self._held.append(os.dup(handle))
+            self._fsync(handle)
+            self.keep()
 
     def keep(self) -> None:
         """Keep this moment."""

@@ -74,6 +74,22 @@ def test_a_round_of_nothing_has_one_visit():
     assert pacing.visits_per_round(3.0, 0.0) == 1
 
 
+@pytest.mark.parametrize(
+    ("left_s", "rounds", "visits"),
+    [
+        # 4 rounds of three visits would give an interval that is nearly twice as wide as 10 rounds of one.
+        (90.0, 1, 1),
+        # Enough rounds fit: then they are as efficient as without a limit.
+        (300.0, 0, 3),
+        (2000.0, 0, 3),
+        # Nothing fits; then a round is as short as can be.
+        (1.0, 0, 1),
+    ],
+)
+def test_within_a_budget_the_interval_decides_how_often_a_round_visits(left_s: float, rounds: int, visits: int):
+    assert pacing.visits_per_round(5.0, 4.0, left_s, rounds, 20) == visits
+
+
 def test_rounds_that_fit_are_whole_ones():
     assert pacing.rounds_that_fit(5.0, 24.0) == 4
     assert pacing.rounds_that_fit(10.0, -100.0) == 0
