@@ -40,7 +40,7 @@ class SettingInForce:
 def config(context: typer.Context, output: FormatFlags) -> None:
     """Print the settings that are in force in this folder, and where each comes from.
 
-    Settings stand in tfcompare.toml, or in pyproject.toml below [tool.tfcompare]; docs/settings.md.
+    Settings are in tfcompare.toml, or in pyproject.toml below [tool.tfcompare]; docs/settings.md.
 
     [bold]Examples[/bold]
 

@@ -21,7 +21,7 @@ NIGHTLY = "nightly"
 PLURALS = {"targets": "target", "cases": "case"}
 # These belong to one call, and not to a folder.
 OF_A_CALL = frozenset({"help", "resume", "dry-run", "output", "quiet", "verbose", "again", "due"})
-# What a night shares with other runs: what is measured, and where. How long is a matter of its own.
+# What a night shares with other runs: what is measured, and where. How long is a separate matter.
 SHARED = frozenset(
     {
         "case", "suite", "workload-dir", "engine", "threads", "cpuset", "memory", "inherit-env", "timeout", "gpu",
@@ -127,7 +127,7 @@ def _find() -> tuple[Path, dict[str, Any]] | None:
 
 
 def _mentions_tfcompare(path: Path) -> bool:
-    # The file is somebody else's: what is wrong with it is for others to say.
+    # The file belongs to other tools: what is wrong with it is for them to say.
     try:
         return "tool.tfcompare" in path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

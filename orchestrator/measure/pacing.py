@@ -53,7 +53,7 @@ def visits_per_round(start_s: float, visits_s: float, left_s: float = math.inf, 
 
     That is at most as often as makes the mean of all rounds vary least for the time spent (Kalibera and Jones). With
     little time left it is less: an interval is wide if rounds are few, however often they visit. `rounds` have been
-    measured, of at most so many.
+    measured, of at most `most`.
     """
     if visits_s <= 0:
         return 1
@@ -66,7 +66,7 @@ def visits_per_round(start_s: float, visits_s: float, left_s: float = math.inf, 
 
 
 def _relative_width(rounds: int, visits: int) -> float:
-    """Return the width of an interval after so many rounds, as a multiple of what workers differ by."""
+    """Return the width of an interval after some rounds, as a multiple of what workers differ by."""
     if rounds < FEWEST_ROUNDS:
         # Too few to be judged: the more, the better.
         return math.inf if rounds < 1 else 1e9 / rounds

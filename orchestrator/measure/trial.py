@@ -20,7 +20,7 @@ SHORT_NS, LONG_NS = 5_000, 30 * 10**9
 
 @dataclass(frozen=True, kw_only=True)
 class TriedArm:
-    """What came of an arm: the times of its build and of its first two calls, or why it has none."""
+    """How an arm ended: the times of its build and of its first two calls, or why it has none."""
 
     case: Case
     target: Target
