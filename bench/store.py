@@ -36,9 +36,6 @@ class Store:
             measure(path, *how)
         return path
 
-    def has(self, name: str) -> bool:
-        return is_finished(self.directory / name)
-
     def read(self, name: str) -> Any:
         """Return a result that was written before, or None."""
         return self._results[name]["result"] if name in self._results else None

@@ -19,9 +19,10 @@ import itertools
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,11 +81,10 @@ class Cell:
     times: Floats
 
     @classmethod
-    def read(cls, version: str, body: str, paths: Sequence[Path]) -> "Cell":
-        """Read as many rounds of each generation as every worker of all of them finished."""
-        generations = [_times(path) for path in paths]
-        forks = min(times.shape[1] for times in generations)
-        return cls(version, body, np.array([times[:, :forks] for times in generations]))
+    def of(cls, version: str, body: str, generations: Sequence["Generation"]) -> "Cell":
+        """Take as many rounds of each generation as every worker of all of them finished."""
+        forks = min(each.times.shape[1] for each in generations)
+        return cls(version, body, np.array([each.times[:, :forks] for each in generations]))
 
     @property
     def workers(self) -> int:
@@ -140,6 +140,32 @@ class Cell:
     def expected(self) -> float:
         generations, workers, forks = self.times.shape
         return expected_limit(self.spread, workers, forks, generations)
+
+
+@dataclass(frozen=True)
+class Generation:
+    """Workers that were measured together: the log time of each fork by worker and round, and their efforts."""
+
+    seconds: float
+    times: Floats
+    efforts: Mapping[str, Effort]
+
+    @classmethod
+    def provide(cls, store: Store, name: str, *how: object) -> "Generation":
+        """Return what is stored under this name, measured unless it was."""
+        kept = store.read(name)
+        if kept is None:
+            path = store.run(name, measure, *how)
+            efforts = {worker: astuple(effort) for worker, effort in equal_efforts(path).items()}
+            times = np.round(_times(path), 5).tolist()
+            kept = {"seconds": seconds_of(path), "times": times, "efforts": efforts}
+            store.write(name, kept)
+        return cls.load(kept)
+
+    @classmethod
+    def load(cls, kept: Mapping[str, Any]) -> "Generation":
+        efforts = {worker: Effort(*effort) for worker, effort in kept["efforts"].items()}
+        return cls(kept["seconds"], np.array(kept["times"]), efforts)
 
 
 def _times(path: Path) -> Floats:
@@ -209,27 +235,29 @@ def equal_efforts(path: Path) -> dict[str, Effort]:
 
 def measure_cell(store: Store, version: str, body: str, program: Program) -> None:
     """Measure what is not stored: the first run, then generations of workers until the limit or the time is reached."""
-    first = store.run(f"{version}-{body}-first", measure, version, body, program, 0, program.first_rounds, {})
-    before = Cell.read(version, body, [first])
-    fitting = int(program.limit_s / (seconds_of(first) / (program.first_rounds + 1)))
+    how = (version, body, program)
+    first = Generation.provide(store, f"{version}-{body}-first", *how, 0, program.first_rounds, {})
+    before = Cell.of(version, body, [first])
+    fitting = int(program.limit_s / (first.seconds / (program.first_rounds + 1)))
     rounds = max(2, min(forks_for(before.largest_spread, program.workers), MOST_FORKS, fitting))
     print(f"workers: {version}, {body}: {before.spread:.1%} from fork to fork, {rounds} forks", file=sys.stderr)
-    paths: list[Path] = []
-    for generation in itertools.count(1):
-        name, efforts = f"{version}-{body}-{generation}", equal_efforts(first)
-        paths.append(store.run(name, measure, version, body, program, generation, rounds, efforts))
-        cell = Cell.read(version, body, paths)
+    generations: list[Generation] = []
+    for number in itertools.count(1):
+        name = f"{version}-{body}-{number}"
+        generations.append(Generation.provide(store, name, *how, number, rounds, first.efforts))
+        cell = Cell.of(version, body, generations)
         print(f"workers: {_row(cell)}", file=sys.stderr)
-        if cell.expected <= WANTED or sum(map(seconds_of, paths)) + seconds_of(paths[-1]) > program.limit_s:
+        took_s = sum(each.seconds for each in generations)
+        if cell.expected <= WANTED or took_s + generations[-1].seconds > program.limit_s:
             return
 
 
 def measured_cells(store: Store, program: Program) -> list[Cell]:
     cells = []
     for version, body in itertools.product(program.versions, program.bodies):
-        names = (f"{version}-{body}-{generation}" for generation in itertools.count(1))
-        paths = [store.directory / name for name in itertools.takewhile(store.has, names)]
-        cells += [Cell.read(version, body, paths)] if paths else []
+        names = (f"{version}-{body}-{number}" for number in itertools.count(1))
+        kept = list(itertools.takewhile(lambda each: each is not None, map(store.read, names)))
+        cells += [Cell.of(version, body, list(map(Generation.load, kept)))] if kept else []
     return cells
 
 
@@ -293,8 +321,9 @@ def section(program: Program = FULL) -> str:
         for body in program.bodies:
             measure_cell(store, version, body, program)
     told = describe(measured_cells(store, program), program)
+    about = store.describe()
     store.retire()
-    return told
+    return f"{told}\n\n{about}"
 
 
 def main() -> None:

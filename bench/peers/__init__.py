@@ -109,5 +109,6 @@ def _truths(version: str, found: Places, scratch: Path) -> list[str]:
         ]
         trials = truth.trials(version, name, contestants, contest.repetitions, own, store)
         lines += ["", f"`{name}`, {contest.wall_s:g} s a comparison:", "", *truth.table(contestants, trials)]
+    lines += ["", store.describe()]
     store.retire()
     return lines

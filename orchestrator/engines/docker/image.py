@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import docker
 import requests
@@ -182,25 +182,28 @@ def build(client: docker.DockerClient, recipe: Recipe, source: Source, log: Buil
     log.line(f"building {recipe.tag} from {recipe.base}")
     proxies = {name: value for name, value in os.environ.items() if name.upper() in PROXIES}
     files = {**recipe.files, "Dockerfile": _with_labels(recipe), "ca.pem": source.ca_bundle}
-    try:
-        steps = client.api.build(
-            fileobj=_context(files, recipe.wheel),
-            custom_context=True,
-            tag=recipe.tag,
-            buildargs={
-                "BASE": recipe.base,
-                "GPUS": "all" if recipe.labels["tfcompare.flavour"] == "gpu" else "void",
-                **(source.asking or proxies),
-            },
-            # The builder then reaches the index the way this machine does: its DNS, its VPN, its own proxies.
-            network_mode="host",
-            rm=True,
-            forcerm=True,
-            decode=True,
-        )
-        message = _follow(steps, log)
-    except APIError as error:
-        message = str(error.explanation or error)
+    # A wheel may be larger than the memory that is left.
+    with tempfile.TemporaryFile() as archive:
+        _write_context(archive, files, recipe.wheel)
+        try:
+            steps = client.api.build(
+                fileobj=archive,
+                custom_context=True,
+                tag=recipe.tag,
+                buildargs={
+                    "BASE": recipe.base,
+                    "GPUS": "all" if recipe.labels["tfcompare.flavour"] == "gpu" else "void",
+                    **(source.asking or proxies),
+                },
+                # The builder then reaches the index the way this machine does: its DNS, its VPN, its own proxies.
+                network_mode="host",
+                rm=True,
+                forcerm=True,
+                decode=True,
+            )
+            message = _follow(steps, log)
+        except APIError as error:
+            message = str(error.explanation or error)
     if message:
         python = recipe.labels["tfcompare.python"]
         failure = build_errors.of_image(message, log.end, base=recipe.base, python=python, wheelhouse=source.wheelhouse)
@@ -257,10 +260,8 @@ class Download:
         return f"downloading: {done:.0f} of {max(done, total):.0f} MB, {done / (now - self._begun):.1f} MB/s"
 
 
-def _context(files: dict[str, bytes], wheel: Path | None) -> BinaryIO:
-    """Return a tar archive with nothing but names and contents: times and owners would defeat the builder's cache."""
-    # A wheel may be larger than the memory that is left.
-    archive: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 it is read elsewhere
+def _write_context(archive: IO[bytes], files: dict[str, bytes], wheel: Path | None) -> None:
+    """Write a tar archive with nothing but names and contents: times and owners would defeat the builder's cache."""
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for name, content in sorted(files.items()):
             tar.addfile(_entry(name, len(content)), io.BytesIO(content))
@@ -268,7 +269,6 @@ def _context(files: dict[str, bytes], wheel: Path | None) -> BinaryIO:
             with wheel.open("rb") as file:
                 tar.addfile(_entry(wheel.name, os.fstat(file.fileno()).st_size), file)
     archive.seek(0)
-    return archive
 
 
 def _entry(name: str, size: int) -> tarfile.TarInfo:

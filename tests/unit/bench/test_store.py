@@ -27,9 +27,8 @@ def measure(path: Path, calls: list[str], *, cut: bool = False) -> None:
 
 def test_a_run_that_came_to_its_end_is_not_measured_again(raw):
     calls: list[str] = []
-    assert not raw.has("run-1")
     assert raw.run("run-1", measure, calls) == raw.run("run-1", measure, calls)
-    assert raw.has("run-1")
+    assert store.is_finished(raw.directory / "run-1")
     assert calls == ["run-1"]
 
 
@@ -38,9 +37,9 @@ def test_a_run_that_was_cut_short_is_measured_again(raw):
     measure(raw.directory / "run-1", calls, cut=True)
     RunDir.create(raw.directory / "run-2")
     for name in ("run-1", "run-2"):
-        assert not raw.has(name)
+        assert not store.is_finished(raw.directory / name)
         raw.run(name, measure, calls)
-        assert raw.has(name)
+        assert store.is_finished(raw.directory / name)
     assert calls == ["run-1", "run-1", "run-2"]
 
 
@@ -65,7 +64,7 @@ def test_a_bench_that_is_done_starts_from_nothing_and_can_still_be_looked_at(raw
     kept = json.loads((tmp_path / "measured" / "made.json").read_text())
     assert kept["results"]["trial"]["result"] == RESULT
     second = Store("made")
-    assert not second.has("run-1")
+    assert not store.is_finished(second.directory / "run-1")
     assert second.read("trial") is None
 
 

@@ -1,10 +1,14 @@
 """The analysis of variance behind `bench/workers`."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from bench.workers import WANTED, Cell, expected_limit, forks_for
+from bench.workers import WANTED, Cell, Generation, expected_limit, forks_for
+from orchestrator.stats.calibrate import Effort
 
 WORKERS, FORKS, SPREAD = 12, 25, 0.03
 
@@ -84,3 +88,11 @@ def test_a_short_first_run_tells_a_spread_that_is_hardly_ever_exceeded():
     exceeded = sum(cell.largest_spread < SPREAD for cell in first)
     bounds = stats.binomtest(exceeded, len(first)).proportion_ci(method="exact")
     assert bounds.low <= 0.1 <= bounds.high
+
+
+def test_a_generation_is_read_as_it_was_written():
+    kept = {"seconds": 12.5, "times": [[1.0, 2.0], [3.0, 4.0]], "efforts": {"worker01": [2, 8, 5]}}
+    generation = Generation.load(json.loads(json.dumps(kept)))
+    assert generation.efforts == {"worker01": Effort(2, 8, 5)}
+    cell = Cell.of("2.13", "body", [generation, replace(generation, times=generation.times[:, :1])])
+    assert cell.times.tolist() == [[[1.0], [3.0]], [[1.0], [3.0]]]
