@@ -8,7 +8,8 @@ from pathlib import Path
 from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.errors import UsageError
 from orchestrator.machine.host import is_here
-from orchestrator.measure.resume import ResumeOptions, extension, is_closed, open_cases, read_past, same_sources
+from orchestrator.measure.past import is_closed, open_cases, read_past
+from orchestrator.measure.resume import ResumeOptions, extension, same_sources
 from orchestrator.model import ArmKey, Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan, Target
 from orchestrator.old_flags import rename
 from orchestrator.options import LONGEST_S

@@ -13,7 +13,8 @@ from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure import resume
 from orchestrator.measure.forecast import forecast_more
-from orchestrator.measure.resume import ResumeOptions, add_rounds, extension, read_past
+from orchestrator.measure.past import read_past
+from orchestrator.measure.resume import ResumeOptions, add_rounds, extension
 from orchestrator.model import Calibrated, Disturbed, Ended, Extended, Finished, Lost, Machine, Postponed
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus

@@ -8,8 +8,8 @@ import pytest
 
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting, Match
 from orchestrator.machine.host import Meanwhile, Reading, Witness
+from orchestrator.measure.past import read_past
 from orchestrator.measure.prepare_run import PreparedRun
-from orchestrator.measure.resume import read_past
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.workers import Workers

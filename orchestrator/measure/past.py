@@ -1,0 +1,113 @@
+"""What a run has behind it that continues: rounds, efforts, dead arms, and the cases that are still open."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from orchestrator.contract import PILOT_ROUND
+from orchestrator.measure.replicate import Progress
+from orchestrator.measure.rounds import find_undecided
+from orchestrator.model import ArmKey, Calibrated, Case, Comparison, Disturbed, Ended, Entry, Plan, Target
+from orchestrator.model.failures import describe_failure
+from orchestrator.results.comparison import FIRST_ROUND
+from orchestrator.results.endings import summarise_endings
+from orchestrator.results.replicates import Replicate
+from orchestrator.stats.calibrate import Effort
+
+# Of the arms that died.
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Past:
+    """What the journal says about the rounds that were already measured; `spent` is the share of the error.
+
+    Arms that died of an outside cause are tried again, and those whose code failed are not. Nor is a version whose
+    TensorFlow cannot be imported.
+    """
+
+    progress: Progress
+    rounds: int
+    spent: float = 0.0
+    again: Mapping[ArmKey, Ended] = field(default_factory=dict)
+    given_up: Mapping[ArmKey, Ended] = field(default_factory=dict)
+    unable: frozenset[Target] = frozenset()
+
+
+def read_past(plan: Plan, entries: Sequence[Entry]) -> Past:
+    progress = Progress()
+    measured: set[tuple[str, int]] = set()
+    last_round = 0
+    for entry in entries:
+        if isinstance(entry, Calibrated):
+            # Older runs have one effort for all arms of a case.
+            versions = (entry.version,) if entry.version else plan.versions
+            effort = Effort(entry.warmup, entry.bursts, entry.calls)
+            progress.efforts.update((ArmKey(entry.case, version), effort) for version in versions)
+            measured |= {(entry.case, FIRST_ROUND)} if entry.counts else set()
+        elif isinstance(entry, Ended):
+            progress.replicates = max(progress.replicates, entry.replicate)
+            last_round = max(last_round, entry.round)
+            if entry.round != PILOT_ROUND and not entry.external:
+                measured.add((entry.case, entry.round))
+            if entry.closes_arm and not entry.external:
+                progress.ended.add(entry.arm)
+        elif isinstance(entry, Disturbed) and entry.redone:
+            progress.redone[entry.case] += 1
+    progress.rounds.update(case for case, _ in measured)
+    endings = summarise_endings(entries)
+    return Past(
+        progress,
+        max([last_round, *(number for _, number in measured)]),
+        endings.spent(plan.looks),
+        again={arm: death for arm, death in endings.died.items() if death.external},
+        given_up={arm: death for arm, death in endings.died.items() if not death.external},
+        unable=frozenset(version for version, loss in endings.lost.items() if loss.failure == "import"),
+    )
+
+
+def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
+    """Add to the past what workers wrote but a killed host could no longer journal.
+
+    Neither its rounds nor its numbers may be used again. A host is at most one round and one replicate per arm ahead of
+    its journal.
+    """
+    rounds, most = past.rounds + 1, past.progress.replicates + 2 * len(plan.arms())
+    replicates = [replicate for replicate in written if replicate.round <= rounds and replicate.number <= most]
+    past.progress.replicates = max([past.progress.replicates, *(replicate.number for replicate in replicates)])
+    return replace(past, rounds=max([past.rounds, *(replicate.round for replicate in replicates)]))
+
+
+def is_closed(arm: ArmKey, comparison: Comparison, past: Past) -> bool:
+    """Return whether an arm gets no more rounds: it ended, or its version has no environment or no TensorFlow."""
+    return (
+        arm in past.progress.ended
+        or arm.version in past.unable
+        or Target(arm.version.name) not in comparison.manifest.environments
+    )
+
+
+def open_cases(comparison: Comparison, past: Past) -> list[Case]:
+    """Return the cases that more rounds could still decide."""
+    return find_undecided(comparison, comparison.plan.cases, lambda arm: is_closed(arm, comparison, past))
+
+
+def describe_nothing_open(path: Path, past: Past) -> str:
+    text = f"every comparison in {path} that can have a verdict has one, and more rounds would bias it"
+    if past.given_up:
+        text += f". {_name_arms(past.given_up)} died, the cause is in their code, and they would die again"
+    return f"{text}. To confirm it, start a new run"
+
+
+def describe_deaths(past: Past) -> Iterator[str]:
+    """Say which dead arms are tried again, and which are not."""
+    if past.again:
+        yield f"tried again, because the cause was outside of their code: {_name_arms(past.again)}"
+    if past.given_up:
+        yield f"not tried again, because the cause is in their code: {_name_arms(past.given_up)}"
+
+
+def _name_arms(arms: Mapping[ArmKey, Ended]) -> str:
+    names = [f"{arm.version} {arm.case}{describe_failure(death.cause)}" for arm, death in arms.items()]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
